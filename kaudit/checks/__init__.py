@@ -1,0 +1,1 @@
+"""What kaudit reports: the registry of checks and one module per family."""

@@ -1,0 +1,1 @@
+"""Typer signatures, console and exit codes; heavy imports inside commands."""

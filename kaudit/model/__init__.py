@@ -1,0 +1,1 @@
+"""Nouns of the domain. No bytes, no I/O, no presentation."""

@@ -1,0 +1,1 @@
+"""Engine-neutral way from chunks to findings: columns, runs, joints, audit."""

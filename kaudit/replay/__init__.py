@@ -1,0 +1,1 @@
+"""The brokers' rules: profiles per release and pure state machines."""

@@ -1,0 +1,1 @@
+"""Findings and timelines to text and machine formats."""

@@ -1,0 +1,1 @@
+"""Where bytes live: log directories, single files, chunk planning. No Kafka semantics."""
