@@ -1,0 +1,1 @@
+"""One module per command: the signature, then a thin body."""

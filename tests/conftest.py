@@ -1,0 +1,58 @@
+"""Recorded evidence of real brokers, unpacked once per test run and shared by all workers."""
+
+import fcntl
+import hashlib
+import lzma
+import os
+import shutil
+import tarfile
+import tempfile
+from pathlib import Path
+
+import pytest
+
+DATA = Path(__file__).parent / "data"
+ORACLE_VERSIONS = ("1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0")
+
+
+class Evidence:
+    """Unpacks the archives under tests/data on demand into one directory per run."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def _unpack(self, archive: Path, name: str) -> Path:
+        target = self.root / name
+        with (self.root / f"{name.replace('/', '_')}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not target.exists():
+                partial = self.root / f"{name.replace('/', '_')}.partial"
+                shutil.rmtree(partial, ignore_errors=True)
+                with tarfile.open(archive) as tar:
+                    tar.extractall(partial, filter="data")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                partial.rename(target)
+        return target
+
+    def capture(self, name: str) -> Path:
+        """The unpacked directory of one capture, e.g. `txn-mix-2.8.2`. Read only: tests that edit copy first."""
+        return self._unpack(DATA / "captures" / f"{name}.tar.xz", f"captures/{name}")
+
+    def oracle(self, version: str, archive: str) -> Path:
+        """The unpacked directory of one oracle archive: `logdir`, `logdir-failover`, `zk` or `dumps`."""
+        return self._unpack(DATA / "oracle" / version / f"{archive}.tar.xz", f"oracle/{version}/{archive}")
+
+    @staticmethod
+    def oracle_lines(version: str, name: str) -> list[str]:
+        """The lines of one recorded file, e.g. `main.attempts.jsonl`."""
+        with lzma.open(DATA / "oracle" / version / f"{name}.xz", "rt", encoding="utf-8") as lines:
+            return list(lines)
+
+
+@pytest.fixture(scope="session")
+def evidence(testrun_uid: str) -> Evidence:
+    """One directory per test run, whatever the number of workers."""
+    owner = hashlib.sha256(f"{os.getuid()}{testrun_uid}".encode()).hexdigest()[:16]
+    root = Path(tempfile.gettempdir()) / f"kaudit-evidence-{owner}"
+    root.mkdir(exist_ok=True)
+    return Evidence(root)
