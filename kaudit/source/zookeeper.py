@@ -195,9 +195,7 @@ def _read_snapshot(path: Path, suffix: str, evidence: ZnodeEvidence, seen: _Seen
 
 def _add(sighting: Sighting, evidence: ZnodeEvidence, seen: _Seen) -> None:
     change = sighting.change
-    known = seen.setdefault((change.zxid, change.version), sighting).change
-    if (known.data, known.time_ms) != (change.data, change.time_ms):
-        detail = (
-            f"another value or time for zxid {change.zxid:#x} than {seen[change.zxid, change.version].file.name} has"
-        )
+    known = seen.setdefault((change.path, change.zxid, change.version), sighting)
+    if (known.change.data, known.change.time_ms) != (change.data, change.time_ms):
+        detail = f"another value or time for zxid {change.zxid:#x} than {known.file.name} has"
         evidence.damages.append(FileDamage(Damage(DamageKind.CONFLICT, change.position, 0, detail), sighting.file))
