@@ -36,8 +36,8 @@ class Woven:
     """Two chains, the one that starts first in the log first, and how often the log changes between them.
 
     `copies` are batches that repeat an earlier one, sequences and crc alike; they belong to neither chain.
-    `rewritten` are batches of the second chain whose sequences an earlier batch of another crc has exactly: a copy
-    whose crc the broker changed (LogAppendTime, recompression) looks the same, so many of them weaken the verdict.
+    `rewritten` are batches of the chains whose sequences an earlier batch of another crc has exactly: a copy whose crc
+    the broker changed (LogAppendTime, recompression) looks the same, so many of them weaken the verdict.
     """
 
     first: Chain
@@ -117,11 +117,10 @@ def _extended(weave: _Weave, batch: SequencedBatch, *, rewritten: bool) -> _Weav
         return None
     use_second = weave.on_second if to_first and to_second else to_second
     changes = weave.changes + (use_second != weave.on_second)
+    weave = replace(weave, on_second=use_second, changes=changes, rewritten=weave.rewritten + rewritten)
     if use_second:
-        grown = replace(weave, second=_longer(second, batch), rewritten=weave.rewritten + rewritten)
-    else:
-        grown = replace(weave, first=_longer(weave.first, batch))
-    return _joined(replace(grown, on_second=use_second, changes=changes))
+        return _joined(replace(weave, second=_longer(second, batch)))
+    return _joined(replace(weave, first=_longer(weave.first, batch)))
 
 
 def _joined(weave: _Weave) -> _Weave:
