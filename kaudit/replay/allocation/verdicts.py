@@ -19,6 +19,9 @@ NEAR_END_BLOCKS = 1_000_000
 NEAR_END_DAYS = 365
 """KA406: at the observed rate of grants the ids last no longer than this."""
 
+MAX_WAIT_FOR_ID_MS = 120_000
+"""A record is stamped when the client takes it and may wait this long (delivery.timeout.ms) for its producer's id."""
+
 _MS_PER_DAY = 86_400_000
 _EXAMPLES = 10
 
@@ -36,8 +39,8 @@ class UnallocatedReason(StrEnum):
 class Unallocated:
     """A producer id no known block holds. `nearest_below` is the grant with the highest end below it, if any.
 
-    `proven`: the history is complete, so no block can have held it. `after_history`: its first batch is younger than
-    what the history could show, so a later grant may hold it; None when either time is unknown.
+    `proven`: the history is complete, so no block can have held it. `after_history`: its first batch may be younger
+    than all the history could show, so a later grant may hold it; None when either time is unknown.
     """
 
     producer_id: int
@@ -75,7 +78,7 @@ def find_unallocated(
         below = bisect_right(ends, producer_id) - 1
         after: bool | None = None
         if first_seen_ms is not None and history.observed_until_ms is not None:
-            after = int(first_seen_ms[index]) > history.observed_until_ms
+            after = int(first_seen_ms[index]) + MAX_WAIT_FOR_ID_MS > history.observed_until_ms
         # A negative id is nobody's, whatever the history leaves out.
         proven = complete or reason is UnallocatedReason.NEGATIVE
         yield Unallocated(producer_id, reason, granted[below] if below >= 0 else None, proven, after)
