@@ -6,12 +6,15 @@ chain it left and then to the other one again. So chains count as woven when the
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from kaudit.model.sequence import add, follows
+from kaudit.model.sequence import follows
 
 MIN_CHANGES = 3
 """A B A may be one writer: a gap filled late, or a restart and one overtaken batch."""
+
+_SEQUENCE_BITS = 31
+_CRC_BITS = 32
 
 SequencedBatch = tuple[int, int, int, int]
 """offset, first sequence, last sequence, crc of one data batch."""
@@ -55,91 +58,109 @@ def find_woven(batches: Iterable[SequencedBatch]) -> Woven | None:
     """
     for weave in _stretches(batches):
         if weave.second is not None and weave.changes >= MIN_CHANGES:
-            return Woven(weave.first, weave.second, weave.changes, weave.copies, weave.rewritten)
+            return Woven(weave.first.seen(), weave.second.seen(), weave.changes, weave.copies, weave.rewritten)
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class _Growing:
+    """A chain while batches are added to it."""
+
+    first_offset: int
+    last_offset: int
+    first_sequence: int
+    last_sequence: int
+    batches: int = 1
+
+    def add(self, batch: SequencedBatch) -> None:
+        self.last_offset, _, self.last_sequence, _ = batch
+        self.batches += 1
+
+    def seen(self) -> Chain:
+        return Chain(self.first_offset, self.last_offset, self.first_sequence, self.last_sequence, self.batches)
+
+
+def _started(batch: SequencedBatch) -> _Growing:
+    offset, first, last, _ = batch
+    return _Growing(offset, offset, first, last)
+
+
+@dataclass(slots=True)
 class _Weave:
     """The two chains the last batches made. `on_second` tells which of them the last one extended."""
 
-    first: Chain
-    second: Chain | None = None
+    first: _Growing
+    second: _Growing | None = None
     on_second: bool = False
     changes: int = 0
     copies: int = 0
     rewritten: int = 0
 
+    def begin_second(self, batch: SequencedBatch) -> None:
+        """Let the batch start a second chain."""
+        self.second = _started(batch)
+        self.on_second = True
+        self.changes = 1
+
+    def extend(self, batch: SequencedBatch) -> bool:
+        """Add the batch to the chain it continues - of both, the one that grew last - or to a second one, if it can."""
+        second = self.second
+        to_first = follows(self.first.last_sequence, batch[1])
+        if second is None:
+            if to_first:
+                self.first.add(batch)
+            else:
+                self.begin_second(batch)
+            return True
+        to_second = follows(second.last_sequence, batch[1])
+        if not (to_first or to_second):
+            return False
+        use_second = self.on_second if to_first and to_second else to_second
+        self.changes += use_second != self.on_second
+        self.on_second = use_second
+        (second if use_second else self.first).add(batch)
+        self._join(self.first, second)
+        self._join(second, self.first)
+        return True
+
+    def _join(self, lower: _Growing, upper: _Growing) -> None:
+        """Make one chain of two that meet: batches that overtook others, all of one writer."""
+        if self.second is None or not follows(lower.last_sequence, upper.first_sequence):
+            return
+        self.first = _Growing(
+            min(lower.first_offset, upper.first_offset),
+            max(lower.last_offset, upper.last_offset),
+            lower.first_sequence,
+            upper.last_sequence,
+            lower.batches + upper.batches,
+        )
+        self.second = None
+        self.on_second = False
+        self.changes = self.rewritten = 0
+
 
 def _stretches(batches: Iterable[SequencedBatch]) -> Iterator[_Weave]:
     """Yield each weave as it stood when a batch fitted neither chain, and the last one."""
     weave: _Weave | None = None
-    seen: dict[tuple[int, int], set[int]] = {}
+    spans: set[int] = set()
+    contents: set[int] = set()
     for batch in batches:
         _, first, last, crc = batch
-        crcs = seen.setdefault((first, last), set())
+        span = first << _SEQUENCE_BITS | last
+        content = span << _CRC_BITS | crc
         if weave is None:
             weave = _Weave(_started(batch))
-        elif crc in crcs:
-            weave = replace(weave, copies=weave.copies + 1)
+        elif content in contents:
+            weave.copies += 1
         else:
-            extended = _extended(weave, batch, rewritten=bool(crcs))
-            if extended is None:
+            if not weave.extend(batch):
                 yield weave
-                extended = _restarted(weave, batch, rewritten=bool(crcs))
-            weave = extended
-        crcs.add(crc)
+                # The chain that grew last may go on, the other one ended.
+                kept = weave.second if weave.on_second and weave.second else weave.first
+                weave = _Weave(kept, copies=weave.copies)
+                weave.begin_second(batch)
+            weave.rewritten += span in spans
+        spans.add(span)
+        contents.add(content)
     if weave is not None:
         yield weave
-
-
-def _started(batch: SequencedBatch) -> Chain:
-    offset, first, last, _ = batch
-    return Chain(offset, offset, first, last, 1)
-
-
-def _longer(chain: Chain, batch: SequencedBatch) -> Chain:
-    offset, _, last, _ = batch
-    return replace(chain, last_offset=offset, last_sequence=last, batches=chain.batches + 1)
-
-
-def _extended(weave: _Weave, batch: SequencedBatch, *, rewritten: bool) -> _Weave | None:
-    """Add the batch to the chain it continues - of both, the one that grew last - or to a second chain."""
-    first_sequence = batch[1]
-    second = weave.second
-    if second is None:
-        if follows(weave.first.last_sequence, first_sequence):
-            return replace(weave, first=_longer(weave.first, batch))
-        return replace(weave, second=_started(batch), on_second=True, changes=1, rewritten=int(rewritten))
-    to_first = follows(weave.first.last_sequence, first_sequence)
-    to_second = follows(second.last_sequence, first_sequence)
-    if not (to_first or to_second):
-        return None
-    use_second = weave.on_second if to_first and to_second else to_second
-    changes = weave.changes + (use_second != weave.on_second)
-    weave = replace(weave, on_second=use_second, changes=changes, rewritten=weave.rewritten + rewritten)
-    if use_second:
-        return _joined(replace(weave, second=_longer(second, batch)))
-    return _joined(replace(weave, first=_longer(weave.first, batch)))
-
-
-def _joined(weave: _Weave) -> _Weave:
-    """Make one chain of two that meet: batches that overtook others, all of one writer."""
-    assert weave.second is not None
-    for lower, upper in ((weave.first, weave.second), (weave.second, weave.first)):
-        if add(lower.last_sequence, 1) == upper.first_sequence:
-            one = Chain(
-                min(lower.first_offset, upper.first_offset),
-                max(lower.last_offset, upper.last_offset),
-                lower.first_sequence,
-                upper.last_sequence,
-                lower.batches + upper.batches,
-            )
-            return _Weave(one, copies=weave.copies)
-    return weave
-
-
-def _restarted(weave: _Weave, batch: SequencedBatch, *, rewritten: bool) -> _Weave:
-    """Go on with the chain that grew last and a new one: the other chain ended."""
-    kept = weave.second if weave.on_second and weave.second is not None else weave.first
-    return _Weave(kept, _started(batch), on_second=True, changes=1, copies=weave.copies, rewritten=int(rewritten))
