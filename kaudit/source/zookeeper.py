@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kaudit.wire.errors import WireError
-from kaudit.wire.zookeeper_damage import Damage, DamageKind
+from kaudit.wire.errors import Damage, WireError
 from kaudit.wire.zookeeper_snapshot import scan_snapshot
 from kaudit.wire.zookeeper_znode import ZnodeChange, scan_log
 
@@ -71,13 +70,16 @@ _Seen = dict[tuple[str, int, int | None], Sighting]
 class ZnodeEvidence:
     """All that the files tell about the znodes looked for: by path, each by rising zxid.
 
-    What two files tell alike is here once. More than one path means several clusters share the ensemble.
-    `first_zxid` and `last_zxid` are of any transaction in the logs, `observed_until_ms` the time of the last one; None
+    What two files tell alike is here once; what they tell differently is in `conflicts`, the first of each pair being
+    used. `unreadable` are files the operating system refused, with its words. More than one path means that several
+    clusters share the ensemble. `first_zxid` and `last_zxid` are of any transaction in the logs, `observed_until_ms` the time of the last one; None
     without logs. `gaps` are the (last zxid, next zxid) between which no log has transactions.
     """
 
     sightings: dict[str, list[Sighting]] = field(default_factory=dict)
     damages: list[FileDamage] = field(default_factory=list)
+    unreadable: list[tuple[Path, str]] = field(default_factory=list)
+    conflicts: list[tuple[Sighting, Sighting]] = field(default_factory=list)
     first_zxid: int | None = None
     last_zxid: int | None = None
     observed_until_ms: int | None = None
@@ -131,7 +133,7 @@ def _named_zxid(path: Path) -> int:
 def read_znode(files: ZooKeeperFiles, suffix: str) -> ZnodeEvidence:
     """Read every file for the znodes whose path ends in `suffix`, one file at a time, mapped instead of loaded.
 
-    Never raises for what the files hold: a damaged or unreadable file becomes a FileDamage, the others are used.
+    Never raises for what the files hold: damage and unreadable files are listed, the rest is used.
     """
     evidence = ZnodeEvidence()
     seen: _Seen = {}
@@ -152,11 +154,10 @@ def _noting_damage(path: Path, evidence: ZnodeEvidence) -> Iterator[None]:
     try:
         yield
     except WireError as error:
-        damage = Damage(DamageKind.NOT_ZOOKEEPER, error.position, path.stat().st_size, str(error))
+        damage = Damage(error.position, path.stat().st_size, error.reason, error.detail)
         evidence.damages.append(FileDamage(damage, path))
     except OSError as error:
-        damage = Damage(DamageKind.UNREADABLE, 0, 0, error.strerror or str(error))
-        evidence.damages.append(FileDamage(damage, path))
+        evidence.unreadable.append((path, error.strerror or str(error)))
 
 
 def _mapped(path: Path) -> memoryview:
@@ -197,5 +198,4 @@ def _add(sighting: Sighting, evidence: ZnodeEvidence, seen: _Seen) -> None:
     change = sighting.change
     known = seen.setdefault((change.path, change.zxid, change.version), sighting)
     if (known.change.data, known.change.time_ms) != (change.data, change.time_ms):
-        detail = f"another value or time for zxid {change.zxid:#x} than {known.file.name} has"
-        evidence.damages.append(FileDamage(Damage(DamageKind.CONFLICT, change.position, 0, detail), sighting.file))
+        evidence.conflicts.append((known, sighting))

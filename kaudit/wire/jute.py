@@ -6,16 +6,11 @@ Source: ZooKeeper's zookeeper.jute and BinaryInputArchive. A length of -1 stands
 import struct
 from dataclasses import dataclass
 
-from kaudit.wire.errors import WireError
+from kaudit.wire.errors import Reason, WireError
 
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _NULL_LENGTH = -1
-
-
-def malformed(reason: str, position: int) -> WireError:
-    """Build the error of everything read from ZooKeeper: a sentence, and the byte of the buffer it is about."""
-    return WireError(reason, position)
 
 
 @dataclass(slots=True)
@@ -37,7 +32,7 @@ class JuteReader:
     def _advance(self, size: int, what: str) -> int:
         start = self.position
         if size > self.end - start:
-            raise malformed(f"{what} of {size} bytes where {self.end - start} are left", start)
+            raise WireError(start, Reason.TRUNCATED, f"{what} of {size} bytes where {self.end - start} are left")
         self.position = start + size
         return start
 
@@ -78,14 +73,14 @@ class JuteReader:
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise malformed("string is not UTF-8", start) from error
+            raise WireError(start, Reason.TEXT, "string is not UTF-8") from error
 
     def count(self, smallest: int) -> int:
         """Read a vector's element count, 0 for null, whose elements take `smallest` (> 0) bytes or more each."""
         start = self.position
         length = self._length("vector") or 0
         if length > self.remaining() // smallest:
-            raise malformed(f"vector of {length} elements where {self.remaining()} bytes are left", start)
+            raise WireError(start, Reason.COUNT, f"vector of {length} elements where {self.remaining()} bytes are left")
         return length
 
     def _length(self, what: str) -> int | None:
@@ -94,5 +89,5 @@ class JuteReader:
         if length == _NULL_LENGTH:
             return None
         if length < 0:
-            raise malformed(f"{what} of negative length {length}", start)
+            raise WireError(start, Reason.LENGTH, f"{what} of negative length {length}")
         return length

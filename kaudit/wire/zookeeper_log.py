@@ -12,9 +12,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kaudit.wire.errors import WireError
-from kaudit.wire.jute import JuteReader, malformed
-from kaudit.wire.zookeeper_damage import Damage, DamageKind
+from kaudit.wire.errors import Damage, Reason, WireError
+from kaudit.wire.jute import JuteReader
 from kaudit.wire.zookeeper_records import Record, decode_record
 
 MAGIC = b"ZKLG"
@@ -51,12 +50,12 @@ class Transaction:
 def read_database_id(data: memoryview) -> int:
     """Check the file header of a transaction log and return its database id. Raises WireError."""
     if len(data) < _FILE_HEADER.size:
-        raise malformed(f"a transaction log of {len(data)} bytes has no file header", 0)
+        raise WireError(0, Reason.TRUNCATED, f"a transaction log of {len(data)} bytes has no file header")
     magic, version, database_id = _FILE_HEADER.unpack_from(data)
     if magic != MAGIC:
-        raise malformed(f"magic {magic!r} instead of {MAGIC!r}: not a ZooKeeper transaction log", 0)
+        raise WireError(0, Reason.VERSION, f"magic {magic!r} instead of {MAGIC!r}: not a ZooKeeper transaction log")
     if version != FORMAT_VERSION:
-        raise malformed(f"transaction log of format version {version}, known is {FORMAT_VERSION}", 4)
+        raise WireError(4, Reason.VERSION, f"transaction log of format version {version}, known is {FORMAT_VERSION}")
     return int(database_id)
 
 
@@ -78,12 +77,11 @@ def read_transactions(data: memoryview) -> Iterator[Transaction | Damage]:
             tail = _first_nonzero(data, position)
             if tail is None:
                 return
-            entry = Damage(DamageKind.AFTER_END, tail, 0, "bytes follow the zeros that should end the log")
+            entry = Damage(tail, tail, Reason.TRAILING, "bytes follow the zeros that should end the log")
         following = _next_entry(data, position + 1)
         # Only the last transaction can be torn; what intact ones follow was overwritten or lost its lengths.
-        torn = entry.kind is DamageKind.TORN_TAIL and following < len(data)
-        kind = DamageKind.FRAMING if torn else entry.kind
-        yield Damage(kind, entry.position, following - entry.position, entry.detail)
+        overwritten = entry.reason is Reason.TRUNCATED and following < len(data)
+        yield Damage(entry.position, following, Reason.LENGTH if overwritten else entry.reason, entry.detail)
         position = following
 
 
@@ -97,23 +95,23 @@ def _entry_at(data: memoryview, position: int) -> Transaction | Damage | None:
     if left < _ENTRY_HEADER.size:
         if _first_nonzero(data, position) is None:
             return None
-        return Damage(DamageKind.TORN_TAIL, position, 0, f"{left} bytes are left for the head of a transaction")
+        return Damage(position, position, Reason.TRUNCATED, f"{left} bytes are left for the head of a transaction")
     checksum, length = _ENTRY_HEADER.unpack_from(data, position)
     if length == 0 and checksum == 0:
         return None
     if length < _TXN_HEADER.size:
-        return Damage(DamageKind.FRAMING, position, 0, f"a transaction of {length} bytes")
+        return Damage(position, position, Reason.LENGTH, f"a transaction of {length} bytes")
     start = position + _ENTRY_HEADER.size
     if length >= len(data) - start:
         detail = f"a transaction of {length} bytes where {len(data) - start} are left"
-        return Damage(DamageKind.TORN_TAIL, position, 0, detail)
+        return Damage(position, position, Reason.TRUNCATED, detail)
     body = data[start : start + length]
     if data[start + length] != _END_MARK:
         # ZooKeeper calls this a partial transaction: the file grew, the bytes did not arrive.
-        return Damage(DamageKind.TORN_TAIL, position, 0, f"a transaction of {length} bytes without its end mark")
+        return Damage(position, position, Reason.TRUNCATED, f"a transaction of {length} bytes without its end mark")
     actual = zlib.adler32(body)
     if actual != checksum:
-        return Damage(DamageKind.CHECKSUM, position, 0, f"Adler-32 {actual:#x} where the log says {checksum:#x}")
+        return Damage(position, position, Reason.CRC, f"Adler-32 {actual:#x} where the log says {checksum:#x}")
     client_id, cxid, zxid, time, type_ = _TXN_HEADER.unpack_from(body)
     return Transaction(position, client_id, cxid, zxid, time, type_, body[_TXN_HEADER.size :])
 
@@ -149,4 +147,5 @@ def decoded(transaction: Transaction) -> Record | Damage:
         return transaction.record()
     except WireError as error:
         detail = f"transaction {transaction.zxid:#x} of type {transaction.type}: {error}"
-        return Damage(DamageKind.UNPARSABLE, transaction.position, len(transaction.body), detail)
+        end = transaction.position + _ENTRY_HEADER.size + _TXN_HEADER.size + len(transaction.body) + 1
+        return Damage(transaction.position, end, error.reason, detail)

@@ -9,7 +9,7 @@ never look at `version` (recorded: a value of version 2 is continued by 1.1.1, 2
 import json
 from dataclasses import dataclass
 
-from kaudit.wire.jute import malformed
+from kaudit.wire.errors import Reason, WireError
 from kaudit.wire.zookeeper_znode import MAX_KEPT_VALUE
 
 PRODUCER_ID_BLOCK_ZNODE = "/latest_producer_id_block"
@@ -37,13 +37,13 @@ class PidBlockValue:
 def parse_pid_block(data: bytes) -> PidBlockValue:
     """Parse a znode's value. Raises WireError, at byte 0, when a broker could not continue from it either."""
     if len(data) > MAX_KEPT_VALUE:
-        raise malformed(f"a value of more than {MAX_KEPT_VALUE} bytes", 0)
+        raise WireError(0, Reason.LIMIT, f"a value of more than {MAX_KEPT_VALUE} bytes")
     try:
         fields = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise malformed("the value is not JSON", 0) from error
+        raise WireError(0, Reason.TEXT, "the value is not JSON") from error
     if not isinstance(fields, dict):
-        raise malformed("the value is not a JSON object", 0)
+        raise WireError(0, Reason.VALUE, "the value is not a JSON object")
     return pid_block_of(fields)
 
 
@@ -58,7 +58,7 @@ def pid_block_of(fields: dict[str, object]) -> PidBlockValue:
         oddities.append(f"the value has version {version}, brokers write {VALUE_VERSION}")
     broker = fields.get("broker")
     if type(broker) is not int or not _MIN_INT32 <= broker <= _MAX_INT32:
-        raise malformed("the value has no 32-bit integer field broker", 0)
+        raise WireError(0, Reason.VALUE, "the value has no 32-bit integer field broker")
     start, end = _end_of(fields, "block_start", oddities), _end_of(fields, "block_end", oddities)
     return PidBlockValue(broker, start, end, version, tuple(oddities))
 
@@ -72,9 +72,9 @@ def _end_of(fields: dict[str, object], name: str, oddities: list[str]) -> int:
     elif isinstance(raw, str) and raw.isascii() and _is_long(raw):
         value = int(raw)
     else:
-        raise malformed(f"the value has no field {name} holding a 64-bit integer", 0)
+        raise WireError(0, Reason.VALUE, f"the value has no field {name} holding a 64-bit integer")
     if not _MIN_INT64 <= value <= _MAX_INT64:
-        raise malformed(f"{name} {value} is not a 64-bit integer", 0)
+        raise WireError(0, Reason.VALUE, f"{name} {value} is not a 64-bit integer")
     return value
 
 

@@ -6,7 +6,8 @@ Source: zookeeper.jute (org.apache.zookeeper.txn), SerializeUtils.deserializeTxn
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kaudit.wire.jute import JuteReader, malformed
+from kaudit.wire.errors import Reason, WireError
+from kaudit.wire.jute import JuteReader
 
 OP_CREATE = 1
 OP_DELETE = 2
@@ -132,7 +133,7 @@ def _decode(type_: int, reader: JuteReader, depth: int) -> Record:
 
 def _multi(reader: JuteReader, depth: int) -> Multi:
     if depth == _MAX_MULTI_DEPTH:
-        raise malformed(f"multi transactions nested more than {_MAX_MULTI_DEPTH} deep", reader.position)
+        raise WireError(reader.position, Reason.LIMIT, f"multi transactions nested more than {_MAX_MULTI_DEPTH} deep")
     members: list[Record] = []
     for _ in range(reader.count(_SMALLEST_MULTI_MEMBER)):
         type_ = reader.int32()

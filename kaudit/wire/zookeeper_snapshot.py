@@ -15,9 +15,8 @@ import struct
 import zlib
 from dataclasses import dataclass, field
 
-from kaudit.wire.errors import WireError
-from kaudit.wire.jute import JuteReader, malformed
-from kaudit.wire.zookeeper_damage import Damage, DamageKind
+from kaudit.wire.errors import Damage, Reason, WireError
+from kaudit.wire.jute import JuteReader
 from kaudit.wire.zookeeper_znode import ZnodeChange, ZnodeEvent, kept_value
 
 MAGIC = b"ZKSN"
@@ -57,12 +56,12 @@ def scan_snapshot(data: memoryview, suffix: str) -> SnapshotScan:
     Damage; raises WireError when `data` is no snapshot at all.
     """
     if len(data) < _FILE_HEADER.size:
-        raise malformed(f"a snapshot of {len(data)} bytes has no file header", 0)
+        raise WireError(0, Reason.TRUNCATED, f"a snapshot of {len(data)} bytes has no file header")
     magic, version, database_id = _FILE_HEADER.unpack_from(data)
     if magic != MAGIC:
-        raise malformed(f"magic {magic!r} instead of {MAGIC!r}: not a ZooKeeper snapshot", 0)
+        raise WireError(0, Reason.VERSION, f"magic {magic!r} instead of {MAGIC!r}: not a ZooKeeper snapshot")
     if version != FORMAT_VERSION:
-        raise malformed(f"snapshot of format version {version}, known is {FORMAT_VERSION}", 4)
+        raise WireError(4, Reason.VERSION, f"snapshot of format version {version}, known is {FORMAT_VERSION}")
     scan = SnapshotScan(int(database_id))
     reader = JuteReader(data, _FILE_HEADER.size, len(data))
     try:
@@ -70,9 +69,7 @@ def scan_snapshot(data: memoryview, suffix: str) -> SnapshotScan:
         _read_znodes(reader, suffix, scan)
         _check_seal(reader, scan)
     except WireError as error:
-        scan.damages.append(
-            Damage(DamageKind.TORN_TAIL, error.position, len(data) - error.position, f"snapshot ends early: {error}")
-        )
+        scan.damages.append(Damage(error.position, len(data), error.reason, f"snapshot ends early: {error}"))
     return scan
 
 
@@ -121,9 +118,9 @@ def _check_seal(reader: JuteReader, scan: SnapshotScan) -> None:
     scan.trailing_bytes = reader.remaining()
     if actual != expected:
         detail = f"Adler-32 {actual:#x} where the snapshot says {expected:#x}"
-        scan.damages.append(Damage(DamageKind.CHECKSUM, sealed, 8, detail))
+        scan.damages.append(Damage(0, sealed, Reason.CRC, detail))
     elif end_mark != _ROOT_MARK.encode():
         detail = f"the snapshot ends in {end_mark!r} instead of {_ROOT_MARK!r}"
-        scan.damages.append(Damage(DamageKind.FRAMING, sealed + 8, reader.position - sealed - 8, detail))
+        scan.damages.append(Damage(sealed + 8, reader.position, Reason.VALUE, detail))
     else:
         scan.complete = True

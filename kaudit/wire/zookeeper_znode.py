@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kaudit.wire.zookeeper_damage import Damage
+from kaudit.wire.errors import Damage
 from kaudit.wire.zookeeper_log import Transaction, decoded, read_transactions
 from kaudit.wire.zookeeper_records import Create, Delete, Failed, Multi, Record, SetData
 

@@ -28,7 +28,7 @@ from kaudit.replay.allocation.verdicts import (
     find_shared_blocks,
     find_unallocated,
 )
-from kaudit.wire.pid_block_lines import AnswerLine, ZnodeLine
+from kaudit.wire.pid_block_lines import AnswerLine, BadLine, ZnodeLine
 from kaudit.wire.zookeeper_znode import ZnodeChange, ZnodeEvent
 
 MAX = 2**63 - 1
@@ -171,6 +171,13 @@ def test_blocks_beyond_int64_cover_what_ids_can_be():
     assert [entry.start for entry in coverage.holders(MAX)] == [MAX - 1]
     assert [item.entry.start for item in find_malformed(history)] == [MAX - 1, -(2**70)]
     assert [step.exhausted for step in replay(history)] == [True, False, False]
+
+
+def test_bad_lines_are_handed_back():
+    bad_line = BadLine(2, "not a JSON object")
+    history, bad = from_lines([ZnodeLine(1, value(0, 0)), bad_line, ZnodeLine(3, value(0, 1000))], "lines")
+    assert bad == [bad_line]
+    assert [entry.source for entry in history.entries] == ["lines:1", "lines:3"]
 
 
 def test_combined_lines_find_their_place_by_version_or_time():

@@ -10,7 +10,7 @@ from kaudit.source.zookeeper import (
     find_zookeeper_files,
     read_znode,
 )
-from kaudit.wire.zookeeper_damage import DamageKind
+from kaudit.wire.errors import Reason
 
 ZNODE = "/latest_producer_id_block"
 
@@ -72,7 +72,7 @@ def test_every_value_the_watch_saw_and_the_one_before(evidence):
     assert seen[0][3] == ""
     assert seen[1][0] == 1
     assert json.loads(seen[1][3]) == {"version": 1, "broker": 0, "block_start": "0", "block_end": "999"}
-    assert (found.damages, found.gaps, found.first_zxid, found.last_zxid) == ([], [], 1, 0xD2)
+    assert (found.damages + found.conflicts, found.gaps, found.first_zxid, found.last_zxid) == ([], [], 1, 0xD2)
 
 
 @pytest.mark.parametrize("version", ["1.1.1", "2.0.1", "2.8.2"])
@@ -89,7 +89,7 @@ def test_every_value_the_oracle_saw(evidence, version: str):
     assert watched.items() <= own.items()
     # Between two looks brokers took one block more, twice; the rest is creation without a value and deletion.
     assert sorted(str(change[0]) for zxid, change in own.items() if zxid not in watched) == ["0", "16", "20", "None"]
-    assert (found.damages, found.gaps) == ([], [])
+    assert (found.damages, found.conflicts, found.gaps) == ([], [], [])
 
 
 def test_a_broken_and_an_empty_file_do_not_stop_the_others(data: Path):
@@ -97,9 +97,9 @@ def test_a_broken_and_an_empty_file_do_not_stop_the_others(data: Path):
     (folder / "log.65").write_bytes(b"nonsense" * 10)
     (folder / "log.ff").write_bytes(b"")
     found = read_znode(find_zookeeper_files(data), ZNODE)
-    assert [(damage.file.name, damage.damage.kind) for damage in found.damages] == [
-        ("log.65", DamageKind.NOT_ZOOKEEPER),
-        ("log.ff", DamageKind.NOT_ZOOKEEPER),
+    assert [(damage.file.name, damage.damage.reason) for damage in found.damages] == [
+        ("log.65", Reason.VERSION),
+        ("log.ff", Reason.TRUNCATED),
     ]
     # The snapshot taken after the lost log has the value that was written there.
     assert [sighting.change.version for sighting in found.sightings[ZNODE]] == list(range(10))
@@ -122,14 +122,16 @@ def test_two_files_that_disagree_are_named(data: Path):
     content = path.read_bytes()
     path.write_bytes(content.replace(b'"block_start":"3000"', b'"block_start":"3001"'))
     found = read_znode(find_zookeeper_files(data), ZNODE)
-    assert [(damage.file.name, damage.damage.kind) for damage in found.damages] == [
-        ("snapshot.77", DamageKind.CHECKSUM),
-        ("snapshot.77", DamageKind.CONFLICT),
-    ]
+    assert [(damage.file.name, damage.damage.reason) for damage in found.damages] == [("snapshot.77", Reason.CRC)]
+    ((used, other),) = found.conflicts
+    assert (used.file.name, other.file.name, used.change.zxid) == ("log.65", "snapshot.77", 108)
+    assert used in found.sightings[ZNODE]
 
 
 def test_a_file_that_vanished_is_named(data: Path):
     files = find_zookeeper_files(data)
     (data / "version-2" / "log.65").unlink()
     found = read_znode(files, ZNODE)
-    assert [(damage.file.name, damage.damage.kind) for damage in found.damages] == [("log.65", DamageKind.UNREADABLE)]
+    assert [(path.name, words) for path, words in found.unreadable] == [("log.65", "No such file or directory")]
+    # The snapshots taken before and after it fill in.
+    assert [sighting.change.version for sighting in found.sightings[ZNODE]] == list(range(10))

@@ -5,8 +5,7 @@ import zookeeper_bytes as zk
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaudit.wire.errors import WireError
-from kaudit.wire.zookeeper_damage import Damage, DamageKind
+from kaudit.wire.errors import Damage, Reason, WireError
 from kaudit.wire.zookeeper_log import Transaction, decoded, read_transactions
 from kaudit.wire.zookeeper_records import (
     Check,
@@ -80,7 +79,7 @@ def test_nested_multis_end_at_a_depth():
     for _ in range(3):
         inner = zk.multi((14, inner))
     scan = scan_log(memoryview(zk.log(zk.transaction(1, 14, inner))), ZNODE)
-    assert [(damage.kind, damage.position) for damage in scan.damages] == [(DamageKind.UNPARSABLE, 16)]
+    assert [(damage.reason, damage.position) for damage in scan.damages] == [(Reason.LIMIT, 16)]
     assert scan.changes == []
 
 
@@ -112,8 +111,8 @@ def zxids(items: list[Transaction | Damage]) -> list[int]:
     return [item.zxid for item in items if isinstance(item, Transaction)]
 
 
-def damages(items: list[Transaction | Damage]) -> list[tuple[DamageKind, int, int]]:
-    return [(item.kind, item.position, item.size) for item in items if isinstance(item, Damage)]
+def damages(items: list[Transaction | Damage]) -> list[tuple[Reason, int, int]]:
+    return [(item.reason, item.position, item.end - item.position) for item in items if isinstance(item, Damage)]
 
 
 def test_a_wrong_checksum_costs_one_transaction():
@@ -122,7 +121,7 @@ def test_a_wrong_checksum_costs_one_transaction():
     broken[starts[1] + 40] ^= 0xFF
     items = read(bytes(broken))
     assert zxids(items) == [1, 3]
-    assert damages(items) == [(DamageKind.CHECKSUM, starts[1], starts[2] - starts[1])]
+    assert damages(items) == [(Reason.CRC, starts[1], starts[2] - starts[1])]
 
 
 @pytest.mark.parametrize("length", [5, 10_000, -7, 2**31 - 1])
@@ -132,7 +131,7 @@ def test_a_wrong_length_is_passed_by_finding_the_next_transaction(length: int):
     struct.pack_into(">i", broken, starts[1] + 8, length)
     items = read(bytes(broken))
     assert zxids(items) == [1, 3]
-    assert damages(items) == [(DamageKind.FRAMING, starts[1], starts[2] - starts[1])]
+    assert damages(items) == [(Reason.LENGTH, starts[1], starts[2] - starts[1])]
 
 
 def test_a_torn_tail_in_a_preallocated_file():
@@ -140,7 +139,7 @@ def test_a_torn_tail_in_a_preallocated_file():
     torn = data[: starts[2] + 30] + bytes(len(data) - starts[2] - 30)
     items = read(torn)
     assert zxids(items) == [1, 2]
-    assert damages(items) == [(DamageKind.TORN_TAIL, starts[2], len(data) - starts[2])]
+    assert damages(items) == [(Reason.TRUNCATED, starts[2], len(data) - starts[2])]
 
 
 @pytest.mark.parametrize("left", [1, 11, 12, 40])
@@ -149,7 +148,7 @@ def test_a_truncated_file(left: int):
     items = read(data[: starts[2] + left])
     assert zxids(items) == [1, 2]
     # A lone zero byte cannot be told from the zeros that end the file.
-    expected = [] if left == 1 else [(DamageKind.TORN_TAIL, starts[2], left)]
+    expected = [] if left == 1 else [(Reason.TRUNCATED, starts[2], left)]
     assert damages(items) == expected
 
 
@@ -160,7 +159,7 @@ def test_transactions_behind_a_zeroed_page_are_found():
     items = read(bytes(zeroed))
     assert zxids(items) == [1, 3]
     # The checksum of the third transaction begins with four zeros of its own.
-    assert [kind for kind, _, _ in damages(items)] == [DamageKind.AFTER_END]
+    assert [kind for kind, _, _ in damages(items)] == [Reason.TRAILING]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +208,7 @@ def test_damaged_recordings_raise_nothing_else(evidence, edits: list[tuple[int, 
     for item in items:
         if isinstance(item, Damage):
             assert item.position >= 16
-            assert item.position + item.size <= len(data)
+            assert item.end <= len(data)
         else:
             assert not isinstance(decoded(item), Exception)
 
@@ -220,4 +219,27 @@ def test_any_record_decodes_or_is_named(body: bytes, type_: int):
         assert isinstance(item, Transaction)
         record = decoded(item)
         if isinstance(record, Damage):
-            assert (record.kind, record.position) == (DamageKind.UNPARSABLE, 16)
+            assert (record.position, record.end) == (16, 16 + len(zk.entry(zk.transaction(1, type_, body))))
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (struct.pack(">i", 2) + b"\xff\xfe" + ZNODE.encode(), Reason.TEXT),
+        (zk.string(ZNODE) + struct.pack(">i", -2), Reason.LENGTH),
+        (zk.string(ZNODE) + struct.pack(">i", 1000) + b"v", Reason.TRUNCATED),
+    ],
+)
+def test_a_record_that_does_not_decode_is_damage_and_the_next_is_read(body: bytes, reason: Reason):
+    good = zk.transaction(2, 5, zk.set_data(ZNODE, b"v", 2))
+    broken = zk.transaction(1, 5, body)
+    scan = scan_log(memoryview(zk.log(broken, good)), ZNODE)
+    assert [(damage.reason, damage.position, damage.end) for damage in scan.damages] == [
+        (reason, 16, 16 + len(zk.entry(broken)))
+    ]
+    assert [change.zxid for change in scan.changes] == [2]
+
+
+def test_null_strings_and_buffers_are_read_as_nothing():
+    assert records(zk.transaction(1, 2, zk.string(None))) == [Delete("")]
+    assert records(zk.transaction(1, 5, zk.set_data("/a", None, 1))) == [SetData("/a", None, 1)]

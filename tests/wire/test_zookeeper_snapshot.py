@@ -5,8 +5,7 @@ import zookeeper_bytes as zk
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaudit.wire.errors import WireError
-from kaudit.wire.zookeeper_damage import DamageKind
+from kaudit.wire.errors import Reason, WireError
 from kaudit.wire.zookeeper_snapshot import scan_snapshot
 from kaudit.wire.zookeeper_znode import ZnodeChange, ZnodeEvent
 
@@ -53,7 +52,7 @@ def test_a_wrong_checksum_keeps_what_was_read():
     data[30] ^= 1
     scan = scan_snapshot(memoryview(bytes(data)), ZNODE)
     assert [value.data for value in scan.values] == [b"v"]
-    assert [damage.kind for damage in scan.damages] == [DamageKind.CHECKSUM]
+    assert [damage.reason for damage in scan.damages] == [Reason.CRC]
     assert not scan.complete
 
 
@@ -61,21 +60,21 @@ def test_a_snapshot_cut_short_keeps_what_was_read():
     data = zk.snapshot(zk.znode(ZNODE, b"v"), zk.znode("/z", b"w"))
     scan = scan_snapshot(memoryview(data[:-40]), ZNODE)
     assert [value.data for value in scan.values] == [b"v"]
-    assert [damage.kind for damage in scan.damages] == [DamageKind.TORN_TAIL]
+    assert [damage.reason for damage in scan.damages] == [Reason.TRUNCATED]
     assert not scan.complete
 
 
 def test_a_wrong_end_mark_is_named():
     data = zk.snapshot()[:-1] + b"?"
-    assert [damage.kind for damage in scan_snapshot(memoryview(data), ZNODE).damages] == [DamageKind.FRAMING]
+    assert [damage.reason for damage in scan_snapshot(memoryview(data), ZNODE).damages] == [Reason.VALUE]
 
 
-@pytest.mark.parametrize("sessions", [2**31 - 1, -5])
-def test_an_absurd_count_is_refused_before_anything_is_allocated(sessions: int):
+@pytest.mark.parametrize(("sessions", "reason"), [(2**31 - 1, Reason.COUNT), (-5, Reason.LENGTH)])
+def test_an_absurd_count_is_refused_before_anything_is_allocated(sessions: int, reason: Reason):
     data = bytearray(zk.snapshot())
     struct.pack_into(">i", data, 16, sessions)
     scan = scan_snapshot(memoryview(bytes(data)), ZNODE)
-    assert [(damage.kind, damage.position) for damage in scan.damages] == [(DamageKind.TORN_TAIL, 16)]
+    assert [(damage.reason, damage.position) for damage in scan.damages] == [(reason, 16)]
 
 
 @pytest.mark.parametrize("data", [b"", b"ZKSN", b"ZKLG" + bytes(30), b"ZKSN" + struct.pack(">iq", 1, 0)])

@@ -1,0 +1,168 @@
+"""A finding: what is wrong, where, how sure, why, and what to do next (CONTRACT.md section 2)."""
+
+import enum
+import functools
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+Evidence = Mapping[str, object]
+
+_FINGERPRINT_VERSION = "1"
+_FINGERPRINT_DIGITS = 16
+
+
+@functools.total_ordering
+class Severity(enum.Enum):
+    """`error`: proven from the log; `warning`: may be; `note`: a fact worth knowing, healthy. Ordered by weight."""
+
+    NOTE = "note"
+    WARNING = "warning"
+    ERROR = "error"
+
+    @property
+    def rank(self) -> int:
+        """0 (note) to 2 (error)."""
+        return ("note", "warning", "error").index(self.value)
+
+    def __lt__(self, other: "Severity") -> bool:
+        return self.rank < other.rank
+
+
+class Confidence(enum.Enum):
+    """How sure the verdict is, apart from how bad it would be."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    POSSIBLE = "possible"
+
+
+class Status(enum.Enum):
+    """Relation to a baseline."""
+
+    NEW = "new"
+    KNOWN = "known"
+    SUPPRESSED = "suppressed"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One candidate cause, with what in this log speaks for it and what against."""
+
+    cause: str
+    speaks_for: Sequence[str] = ()
+    speaks_against: Sequence[str] = ()
+    innocent: bool = False
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {
+            "cause": self.cause,
+            "for": list(self.speaks_for),
+            "against": list(self.speaks_against),
+            "innocent": self.innocent,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One result of one check.
+
+    `offset`/`last_offset` are the offending batch's (missing offsets for KA007, KA008, KA104); `position` is a byte in
+    `file`; `file` is relative to its input. A null field has its reason in `absent`. Times in `evidence` are ms since
+    the epoch under keys ending in `timestamp`.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    confidence: Confidence
+    message: str
+    topic: str | None = None
+    partition: int | None = None
+    replica: str | None = None
+    log_dir: str | None = None
+    file: str | None = None
+    segment: str | None = None
+    position: int | None = None
+    offset: int | None = None
+    last_offset: int | None = None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    anchor: str | None = None
+    evidence: Evidence = field(default_factory=dict)
+    explanations: Sequence[Explanation] = ()
+    next: Sequence[str] = ()
+    status: Status = Status.NEW
+    suppression: str | None = None
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits; the same from another replica, after a roll, in another order, from any engine."""
+        anchor = self.anchor if self.anchor is not None else _text(self.offset)
+        parts = (
+            _FINGERPRINT_VERSION,
+            self.code,
+            _text(self.topic),
+            _text(self.partition),
+            _text(self.producer_id),
+            _text(self.producer_epoch),
+            anchor,
+        )
+        return hashlib.sha256("|".join(parts).encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+
+    def sort_key(self) -> tuple[object, ...]:
+        """Total order of CONTRACT.md section 2: offset nulls first, missing text as empty."""
+        return (
+            self.topic or "",
+            -1 if self.partition is None else self.partition,
+            self.replica or "",
+            (0, 0) if self.offset is None else (1, self.offset),
+            self.code,
+            (0, 0) if self.producer_id is None else (1, self.producer_id),
+            (0, 0) if self.producer_epoch is None else (1, self.producer_epoch),
+            self.file or "",
+            (0, 0) if self.position is None else (1, self.position),
+            self.fingerprint,
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form: every contract field, each null explained under `absent`."""
+        fields: dict[str, object] = {
+            "code": self.code,
+            "name": self.name,
+            "severity": self.severity.value,
+            "confidence": self.confidence.value,
+            "message": self.message,
+            "topic": self.topic,
+            "partition": self.partition,
+            "replica": self.replica,
+            "log_dir": self.log_dir,
+            "file": self.file,
+            "segment": self.segment,
+            "position": self.position,
+            "offset": self.offset,
+            "last_offset": self.last_offset,
+            "producer_id": self.producer_id,
+            "producer_epoch": self.producer_epoch,
+            "evidence": dict(self.evidence),
+            "explanations": [explanation.to_dict() for explanation in self.explanations],
+            "next": list(self.next),
+            "status": self.status.value,
+            "suppression": self.suppression,
+            "fingerprint": self.fingerprint,
+        }
+        absent = {
+            name: self.absent.get(name, "not applicable")
+            for name, value in fields.items()
+            if value is None and name != "suppression"
+        }
+        if self.suppression is None:
+            absent["suppression"] = "not suppressed"
+        fields["absent"] = absent
+        return fields
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)

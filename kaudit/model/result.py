@@ -1,0 +1,155 @@
+"""What a scan and a timeline return: engine-neutral, format-neutral (CONTRACT.md section 2)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kaudit.model.finding import Finding, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerVersions:
+    """The versions the log may come from: what was asked for, the range used, and the evidence for it."""
+
+    requested: str
+    profile: str | None
+    at_least: str | None
+    at_most: str | None
+    because: Sequence[str] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {
+            "requested": self.requested,
+            "profile": self.profile,
+            "at_least": self.at_least,
+            "at_most": self.at_most,
+            "because": list(self.because),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NotAudited:
+    """A path, or an aspect of one, that no check covered, and why."""
+
+    path: str
+    reason: str
+    unreadable: bool = False
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {"path": self.path, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSummary:
+    """One replica of one partition as read. Offsets are exclusive ends where named `end` or `stable`."""
+
+    topic: str
+    partition: int
+    replica: str
+    log_start_offset: int | None
+    log_end_offset: int | None
+    last_stable_offset: int | None
+    compacted: bool
+    segments: int = 0
+    bytes: int = 0
+    batches: int = 0
+    records: int = 0
+    producers: int = 0
+    runs: int = 0
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "replica": self.replica,
+            "log_start_offset": self.log_start_offset,
+            "log_end_offset": self.log_end_offset,
+            "last_stable_offset": self.last_stable_offset,
+            "compacted": self.compacted,
+            "segments": self.segments,
+            "bytes": self.bytes,
+            "batches": self.batches,
+            "records": self.records,
+            "producers": self.producers,
+            "runs": self.runs,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Totals over everything audited."""
+
+    partitions: int = 0
+    segments: int = 0
+    bytes: int = 0
+    batches: int = 0
+    records: int = 0
+    producers: int = 0
+    runs: int = 0
+    findings: Mapping[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {
+            "partitions": self.partitions,
+            "segments": self.segments,
+            "bytes": self.bytes,
+            "batches": self.batches,
+            "records": self.records,
+            "producers": self.producers,
+            "runs": self.runs,
+            "findings": dict(self.findings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ScanResult:
+    """Everything one scan found, in contract order."""
+
+    inputs: Sequence[str]
+    broker_version: BrokerVersions
+    partitions: Sequence[PartitionSummary]
+    findings: Sequence[Finding]
+    not_audited: Sequence[NotAudited]
+    summary: Summary
+    incomplete: bool = False
+
+    def worst(self) -> Severity | None:
+        """Return the gravest severity among findings that are new, or None."""
+        new = [finding.severity for finding in self.findings if finding.status.value == "new"]
+        return max(new) if new else None
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """One producer id's history in one partition replica. `entries` and `state` are JSON-ready mappings."""
+
+    topic: str
+    partition: int
+    replica: str
+    producer_id: int
+    transactional_id: str | None
+    entries: Sequence[Mapping[str, object]]
+    state: Mapping[str, object]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "replica": self.replica,
+            "producer_id": self.producer_id,
+            "transactional_id": self.transactional_id,
+            "entries": [dict(entry) for entry in self.entries],
+            "state": dict(self.state),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineResult:
+    """All timelines asked for, with the scan they came from."""
+
+    scan: ScanResult
+    timelines: Sequence[Timeline]
