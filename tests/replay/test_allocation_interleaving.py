@@ -1,6 +1,8 @@
 """Two writers are told from one that lost, repeated or overtook its batches."""
 
+import struct
 import zlib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -117,3 +119,38 @@ def test_gaps_and_copies_of_one_writer_are_not(lengths: list[int], accidents: li
             batches_.append(batch)
             position += amount
     assert find_woven([(offset, *batch) for offset, batch in enumerate(batches_)]) is None
+
+
+def epochs(log: Path) -> dict[tuple[int, int], list[SequencedBatch]]:
+    """The data batches of each producer id and epoch, read with the 61-byte header alone."""
+    data = log.read_bytes()
+    found: dict[tuple[int, int], list[SequencedBatch]] = {}
+    position = 0
+    while position + 61 <= len(data):
+        header = struct.unpack_from(">qiibIhiqqqhii", data, position)
+        offset, length, _, magic, crc, attributes, delta, _, _, producer_id, epoch, sequence, _ = header
+        if magic != 2 or length < 49:
+            break
+        if producer_id >= 0 and sequence >= 0 and not attributes & 0x20:
+            batch = (offset, sequence, (sequence + delta) % 2**31, crc)
+            found.setdefault((producer_id, epoch), []).append(batch)
+        position += 12 + length
+    return found
+
+
+@pytest.mark.parametrize(
+    ("capture", "least"),
+    [("retry-dup", 1), ("failover-acks1", 1), ("zk-pid-blocks", 2000), ("unknown-pid-2.0.1", 1), ("clients-mix", 1)],
+)
+def test_no_recorded_producer_is_called_two(evidence, capture: str, least: int):
+    logs = sorted(evidence.capture(capture).rglob("*.log"))
+    woven = [found for log in logs for batches_ in epochs(log).values() if (found := find_woven(batches_))]
+    assert woven == []
+    assert sum(len(epochs(log)) for log in logs) >= least
+
+
+@pytest.mark.parametrize("version", ["1.1.1", "4.2.0"])
+def test_no_scenario_of_the_oracle_is_called_two(evidence, version: str):
+    logs = sorted(evidence.oracle(version, "logdir").rglob("*.log"))
+    assert [find_woven(batches_) for log in logs for batches_ in epochs(log).values() if find_woven(batches_)] == []
+    assert sum(len(epochs(log)) for log in logs) > 80

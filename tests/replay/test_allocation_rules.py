@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kaudit.replay.allocation.burn import Burn, measure_burn
 from kaudit.replay.allocation.coverage import Coverage
 from kaudit.replay.allocation.history import (
     BlockEntry,
@@ -222,6 +223,23 @@ def test_a_counter_that_burns_fast_is_near_its_end():
     found = list(find_near_end(replay(BlockHistory(tuple(entries)))))
     assert [item.entry.version for item in found] == [2]
     assert found[0].days_left == pytest.approx(10**13 / 1000 / DAY, rel=1e-3)
+
+
+def test_the_burn_rate_counts_regular_blocks_only():
+    steps = replay(
+        BlockHistory(
+            tuple(
+                BlockEntry(EntryKind.GRANTED, "x", start, start + 999, 1, version=number, at_ms=number * DAY // 4)
+                for number, start in enumerate([0, 1000, 500_000, 501_000, 502_000])
+            )
+        )
+    )
+    burn = measure_burn(steps)
+    # One block, a jump, two blocks: three in a day.
+    assert burn == Burn(3, 0, DAY, MAX - 502_999)
+    assert burn.blocks_per_day == 3
+    assert burn.days_left == pytest.approx(MAX / 3000)
+    assert measure_burn(steps[:1]) is None
 
 
 BLOCKS = st.tuples(st.integers(-30, 90), st.integers(-5, 30), st.integers(0, 2))

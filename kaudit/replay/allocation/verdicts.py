@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.replay.allocation.blocks import BLOCK_SIZE, FIRST_BLOCK_START, MAX_PRODUCER_ID, NO_BROKER
+from kaudit.replay.allocation.burn import BurnMeter
 from kaudit.replay.allocation.coverage import Coverage, Overlap
 from kaudit.replay.allocation.history import BlockEntry, BlockHistory, EntryKind
 from kaudit.replay.allocation.rules import RegressionCause, Step, StepKind
@@ -22,7 +23,6 @@ NEAR_END_DAYS = 365
 MAX_WAIT_FOR_ID_MS = 120_000
 """A record is stamped when the client takes it and may wait this long (delivery.timeout.ms) for its producer's id."""
 
-_MS_PER_DAY = 86_400_000
 _EXAMPLES = 10
 
 
@@ -169,39 +169,15 @@ class NearEnd:
 def find_near_end(steps: list[Step]) -> Iterator[NearEnd]:
     """Find the blocks with which the counter came near its end, and those after which none can follow."""
     near = False
-    rate = _IdRate()
+    meter = BurnMeter()
     for step in steps:
         entry = step.entry
         if step.kind is StepKind.NO_BLOCK or entry.end is None:
             continue
-        rate.note(step)
-        left = MAX_PRODUCER_ID - entry.end
-        days = rate.days_for(left)
+        meter.note(step)
+        left = max(MAX_PRODUCER_ID - entry.end, 0)
+        burn = meter.read()
+        days = burn.days_left if burn else None
         was_near, near = near, left < NEAR_END_BLOCKS * BLOCK_SIZE or (days is not None and days < NEAR_END_DAYS)
         if near and (not was_near or step.exhausted):
             yield NearEnd(entry, left, days, step.exhausted)
-
-
-class _IdRate:
-    """Ids granted per time along regular steps: a jump burns ids, yet says nothing about the next day."""
-
-    def __init__(self) -> None:
-        self._ids = 0
-        self._since: int | None = None
-        self._until: int | None = None
-
-    def note(self, step: Step) -> None:
-        """Count one grant."""
-        if step.entry.at_ms is None:
-            return
-        if self._since is None:
-            self._since = step.entry.at_ms
-        elif step.kind is StepKind.NEXT:
-            self._ids += BLOCK_SIZE
-        self._until = step.entry.at_ms
-
-    def days_for(self, ids: int) -> float | None:
-        """Days in which `ids` ids are used up, None before the rate is known."""
-        if self._since is None or self._until is None or self._until <= self._since or not self._ids:
-            return None
-        return ids / (self._ids / (self._until - self._since)) / _MS_PER_DAY
