@@ -45,7 +45,7 @@ def test_brokers_racing_for_blocks_never_share_one(choices: list[int]):
     history = from_znode(znode.changes)
     assert {step.kind for step in replay(history)} <= {StepKind.FIRST, StepKind.NEXT}
     assert is_complete(replay(history)) or not znode.changes
-    coverage = Coverage(history)
+    coverage = Coverage(replay(history))
     assert coverage.overlaps == []
     for grant in outcome.grants:
         (holder,) = coverage.holders(grant.start)
@@ -130,5 +130,5 @@ def test_brokers_of_a_controller_never_share_an_id(turns: list[tuple[str, int]])
     assert len(given_out) == len(set(given_out))
     history = from_records(controller.committed, "metadata")
     assert all(step.kind in {StepKind.FIRST, StepKind.NEXT} for step in replay(history))
-    coverage = Coverage(history)
+    coverage = Coverage(replay(history))
     assert all(coverage.holders(producer_id) for producer_id in given_out)

@@ -75,13 +75,13 @@ def test_the_capture_grants_nine_blocks(capture: BlockHistory):
     assert next_block(capture) == (9000, 9999)
     assert list(find_malformed(capture)) == []
     assert list(find_near_end(steps)) == []
-    assert Coverage(capture).overlaps == []
+    assert Coverage(replay(capture)).overlaps == []
 
 
 def test_each_phase_of_the_capture_draws_from_the_blocks_held_then(evidence, capture: BlockHistory):
     root = evidence.capture("zk-pid-blocks")
     phases = json.loads((root / "truth.json").read_text())["pids_seen_per_phase"]
-    coverage = Coverage(capture)
+    coverage = Coverage(replay(capture))
     held = {}
     for phase, ranges in phases.items():
         holders = {coverage.holders(producer_id) for first, last in ranges for producer_id in range(first, last + 1)}
@@ -98,7 +98,7 @@ def test_each_phase_of_the_capture_draws_from_the_blocks_held_then(evidence, cap
 
 
 def test_every_id_in_the_logs_was_granted_by_the_time_it_was_used(evidence, capture: BlockHistory):
-    coverage = Coverage(capture)
+    coverage = Coverage(replay(capture))
     first_seen: dict[int, int] = {}
     for log in sorted((evidence.capture("zk-pid-blocks") / "logdirs").glob("b*/pids-*/*.log")):
         for producer_id, timestamp in batches(log):
@@ -120,7 +120,7 @@ def test_ids_beyond_a_complete_history_are_proven_or_too_young(capture: BlockHis
     end = capture.observed_until_ms
     assert end is not None
     times = np.array([0, end - 120_000, end - 119_999, 0], dtype=np.int64)
-    found = list(find_unallocated(capture, Coverage(capture), seen, times, complete=True))
+    found = list(find_unallocated(capture, Coverage(replay(capture)), seen, times, complete=True))
     told = [(item.producer_id, item.reason, item.proven, item.after_history) for item in found]
     assert told == [
         (9000, UnallocatedReason.BEYOND, True, False),
@@ -175,7 +175,7 @@ def test_the_forged_end_is_near_and_then_reached(forged):
 
 def test_the_regressed_znode_shares_three_blocks(forged):
     version, history = forged
-    coverage = Coverage(history)
+    coverage = Coverage(replay(history))
     granted = [
         run if "first" in run else {"first": run["producer_id"], "last": run["producer_id"], "error": run["error"]}
         for event in recorded(version)
@@ -206,7 +206,7 @@ def test_the_regressed_znode_shares_three_blocks(forged):
 def test_the_overflow_after_the_last_block_is_negative_and_proven(forged):
     _, history = forged
     seen = np.array([MAX, -MAX - 1, -MAX + 2], dtype=np.int64)
-    found = list(find_unallocated(history, Coverage(history), seen, None, complete=True))
+    found = list(find_unallocated(history, Coverage(replay(history)), seen, None, complete=True))
     assert [(item.producer_id, item.reason, item.proven) for item in found] == [
         (-MAX - 1, UnallocatedReason.NEGATIVE, True),
         (-MAX + 2, UnallocatedReason.NEGATIVE, True),
@@ -229,7 +229,7 @@ def test_the_watch_as_lines_tells_the_same_from_its_second_value_on(evidence, ca
     assert not is_complete(steps)
     # Ids before the first block it shows are not held against anybody, later ones are, as a suspicion.
     seen = np.array([5, 9000], dtype=np.int64)
-    found = list(find_unallocated(history, Coverage(history), seen, None, complete=False))
+    found = list(find_unallocated(history, Coverage(replay(history)), seen, None, complete=False))
     assert [(item.producer_id, item.proven) for item in found] == [(9000, False)]
     # Joined with ZooKeeper's files nothing is told twice, in whatever order they are given.
     assert combine([capture, history]).entries == capture.entries
@@ -265,7 +265,7 @@ def test_kraft_ids_lie_in_the_blocks_of_the_metadata_log(evidence, version: str)
     assert [step.kind for step in steps] == [StepKind.FIRST, *[StepKind.NEXT] * 5]
     assert is_complete(steps)
     assert next_block(history) == (6000, 6999)
-    coverage = Coverage(history)
+    coverage = Coverage(replay(history))
     timeline = json.loads((DATA / "oracle" / version / "pid_alloc.json").read_text())["timeline"]
     for event in timeline:
         runs = event.get("runs", [])

@@ -66,14 +66,30 @@ def test_versions_that_follow_each_other_tell_a_jump_from_a_missing_entry():
 def test_a_broker_that_finds_its_own_write_again_shares_nothing():
     history = znode((1, value(0, 0)), (2, value(1, 1000)), (3, value(1, 1000)), (4, value(0, 2000)))
     assert kinds(history) == [StepKind.FIRST, StepKind.NEXT, StepKind.REPEATED, StepKind.NEXT]
-    assert Coverage(history).overlaps == []
+    assert Coverage(replay(history)).overlaps == []
+
+
+def test_one_value_set_again_behind_garbage_shares_nothing():
+    history = znode((1, value(0, 0)), (2, b"x"), (3, value(0, 0)), (4, value(1, 1000)))
+    assert kinds(history) == [StepKind.FIRST, StepKind.NO_BLOCK, StepKind.REPEATED, StepKind.NEXT]
+    assert Coverage(replay(history)).overlaps == []
+
+
+@pytest.mark.parametrize("broker", [1, 2])
+def test_a_restored_backup_grants_a_block_once_more(broker: int):
+    # The backup held version 1; the same broker or another then took version 2 a second time.
+    history = znode((1, value(0, 0)), (2, value(1, 1000)), (2, value(broker, 1000)), (3, value(0, 2000)))
+    steps = replay(history)
+    assert (steps[2].kind, steps[2].cause) == (StepKind.REGRESSED, RegressionCause.SET_BACK)
+    (shared,) = find_shared_blocks(steps, Coverage(steps), np.array([1000], dtype=np.int64))
+    assert (shared.overlap.first, shared.overlap.last, shared.seen) == (1000, 1999, (1000,))
 
 
 def test_one_block_for_two_brokers_is_shared():
     history = znode((1, value(0, 0)), (2, value(1, 0)))
     steps = replay(history)
     assert (steps[1].kind, steps[1].cause) == (StepKind.REGRESSED, RegressionCause.SAME_BLOCK)
-    (shared,) = find_shared_blocks(steps, Coverage(history), np.array([3, 999, 1000], dtype=np.int64))
+    (shared,) = find_shared_blocks(steps, Coverage(replay(history)), np.array([3, 999, 1000], dtype=np.int64))
     assert (shared.overlap.first, shared.overlap.last, shared.seen) == (0, 999, (3, 999))
 
 
@@ -84,7 +100,7 @@ def test_a_znode_created_anew_shares_from_the_first_block_on():
     steps = replay(history)
     assert [step.kind for step in steps][4:] == [StepKind.REGRESSED, StepKind.NEXT]
     assert steps[4].cause is RegressionCause.RECREATED
-    shared = list(find_shared_blocks(steps, Coverage(history), np.array([], dtype=np.int64)))
+    shared = list(find_shared_blocks(steps, Coverage(replay(history)), np.array([], dtype=np.int64)))
     assert [(item.overlap.first, item.cause, item.seen_count) for item in shared] == [
         (0, RegressionCause.RECREATED, 0),
         (1000, RegressionCause.RECREATED, 0),
@@ -118,7 +134,7 @@ def test_a_migration_that_copied_the_block_in_use_is_named():
         (StepKind.NEXT, None),
         (StepKind.NEXT, None),
     ]
-    (shared,) = find_shared_blocks(steps, Coverage(history), np.array([5500], dtype=np.int64))
+    (shared,) = find_shared_blocks(steps, Coverage(replay(history)), np.array([5500], dtype=np.int64))
     assert (shared.overlap.earlier.zxid, shared.overlap.later.offset) == (15, 8)
     assert (shared.overlap.first, shared.overlap.last, shared.cause) == (5000, 5999, RegressionCause.MIGRATION)
 
@@ -127,7 +143,7 @@ def test_a_migration_that_went_on_behind_the_block_in_use_is_healthy():
     history = migrated(6000, 7000, 8000)
     assert kinds(history) == [StepKind.FIRST, *[StepKind.NEXT] * 8]
     assert is_complete(replay(history))
-    assert Coverage(history).overlaps == []
+    assert Coverage(replay(history)).overlaps == []
 
 
 def test_what_the_controller_writes_back_into_the_znode_is_no_grant():
@@ -135,14 +151,14 @@ def test_what_the_controller_writes_back_into_the_znode_is_no_grant():
     history = znode((1, value(0, 0)), (2, value(-1, 1000)), (3, value(-1, 2000)), (4, value(5, 3000)))
     assert [entry.kind for entry in history.entries][1:3] == [EntryKind.RESERVED, EntryKind.RESERVED]
     assert kinds(history) == [StepKind.FIRST, StepKind.NEXT, StepKind.NEXT, StepKind.NEXT]
-    assert Coverage(history).holders(1500) == ()
+    assert Coverage(replay(history)).holders(1500) == ()
 
 
 def test_a_metadata_log_that_lost_its_head_is_incomplete():
     history = from_records([ProducerIdsRecord(90, None, 1, 4, 41_000), ProducerIdsRecord(95, None, 1, 4, 43_000)], "m")
     assert kinds(history) == [StepKind.BEGINS_LATER, StepKind.UNSEEN]
     seen = np.array([5, 40_500, 41_500, 50_000], dtype=np.int64)
-    found = list(find_unallocated(history, Coverage(history), seen, None, complete=False))
+    found = list(find_unallocated(history, Coverage(replay(history)), seen, None, complete=False))
     told = [(item.producer_id, item.reason, item.proven, item.nearest_below) for item in found]
     assert told == [
         (41_500, UnallocatedReason.BETWEEN, False, history.entries[0]),
@@ -167,7 +183,7 @@ def test_blocks_beyond_int64_cover_what_ids_can_be():
     history, _ = from_lines(
         [AnswerLine(1, MAX - 1, 2**70), AnswerLine(2, -(2**70), 5), AnswerLine(3, 0, 1000)], "forged"
     )
-    coverage = Coverage(history)
+    coverage = Coverage(replay(history))
     assert coverage.bounds == (0, MAX)
     assert [entry.start for entry in coverage.holders(MAX)] == [MAX - 1]
     assert [item.entry.start for item in find_malformed(history)] == [MAX - 1, -(2**70)]
@@ -193,7 +209,10 @@ def test_no_history_proves_nothing():
     history = BlockHistory()
     assert not is_complete(replay(history))
     assert next_block(history) is None
-    assert list(find_unallocated(history, Coverage(history), np.array([1], dtype=np.int64), None, complete=False)) == []
+    assert (
+        list(find_unallocated(history, Coverage(replay(history)), np.array([1], dtype=np.int64), None, complete=False))
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -256,7 +275,7 @@ def test_coverage_is_what_a_list_of_all_ids_says(blocks: list[tuple[int, int, in
         for before, entry in zip((None, *entries), entries, strict=False)
         if before is None or (before.start, before.end, before.broker) != (entry.start, entry.end, entry.broker)
     ]
-    coverage = Coverage(BlockHistory(entries))
+    coverage = Coverage(replay(BlockHistory(entries)))
     for producer_id in asked:
         expected = tuple(entry for entry in granted if entry.start <= producer_id <= entry.end)
         assert coverage.holders(producer_id) == expected
@@ -277,7 +296,7 @@ def test_a_hundred_thousand_equal_blocks_stay_linear():
         BlockEntry(EntryKind.GRANTED, "x", 0, 999, number % 2, version=number, zxid=number) for number in range(100_000)
     )
     began = time.process_time()
-    coverage = Coverage(combine([BlockHistory(entries)]))
+    coverage = Coverage(replay(combine([BlockHistory(entries)])))
     assert len(coverage.overlaps) == 99_999
     assert len(coverage.holders(5)) == 100_000
     assert time.process_time() - began < 10

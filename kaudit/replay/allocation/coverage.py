@@ -1,14 +1,15 @@
 """Which grant an id came from, and which ids were granted more than once."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.replay.allocation.blocks import MAX_PRODUCER_ID, MIN_INT64
-from kaudit.replay.allocation.history import BlockEntry, BlockHistory, EntryKind
+from kaudit.replay.allocation.history import BlockEntry, EntryKind
+from kaudit.replay.allocation.rules import Step, StepKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +40,16 @@ class _Stretch:
 class Coverage:
     """The ids granted, as disjoint stretches. Built once per history; memory grows with the number of grants.
 
-    A grant that repeats the one before it (same broker, same block, next entry) counts once. Blocks that end before
-    they start cover nothing.
+    A step that repeats a grant counts once, see StepKind.REPEATED. Blocks that end before they start cover nothing.
     """
 
-    def __init__(self, history: BlockHistory) -> None:
+    def __init__(self, steps: Iterable[Step]) -> None:
         self._stretches: list[_Stretch] = []
         self._starts: list[int] = []
         self.overlaps: list[Overlap] = []
-        previous: BlockEntry | None = None
-        for entry in history.entries:
-            if entry.kind is EntryKind.GRANTED and not _repeats(previous, entry):
-                self._grant(entry)
-            previous = entry
+        for step in steps:
+            if step.entry.kind is EntryKind.GRANTED and step.kind is not StepKind.REPEATED:
+                self._grant(step.entry)
         self._firsts = np.array([stretch.first for stretch in self._stretches], dtype=np.int64)
         self._lasts = np.array([stretch.last for stretch in self._stretches], dtype=np.int64)
 
@@ -105,14 +103,6 @@ class Coverage:
             self.overlaps[-1] = Overlap(earlier, entry, known.first, last)
         else:
             self.overlaps.append(Overlap(earlier, entry, first, last))
-
-
-def _repeats(previous: BlockEntry | None, entry: BlockEntry) -> bool:
-    return (
-        previous is not None
-        and previous.kind is EntryKind.GRANTED
-        and (previous.start, previous.end, previous.broker) == (entry.start, entry.end, entry.broker)
-    )
 
 
 def _laid_over(touched: list[_Stretch], entry: BlockEntry, start: int, end: int) -> Iterator[_Stretch]:

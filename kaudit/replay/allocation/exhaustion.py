@@ -24,7 +24,8 @@ class Exhaustion:
 
 EXHAUSTIONS = (
     Exhaustion("zookeeper", (0, 11), MAX_PRODUCER_ID - BLOCK_SIZE + 1, "UNKNOWN_SERVER_ERROR", True, True),
-    # The controller stops one id short of the end, so the last id is never granted and nothing can overflow.
+    # The controller stops one id short of the end, so the last id is never granted and nothing can overflow. Brokers
+    # of 3.6+ answer as here; the waiting ones before may pass the controller's own error on.
     Exhaustion("controller", (3, 0), MAX_PRODUCER_ID - BLOCK_SIZE, "COORDINATOR_LOAD_IN_PROGRESS", False, False),
 )
 

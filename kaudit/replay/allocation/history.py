@@ -101,8 +101,13 @@ def from_lines(lines: Iterable[PidBlockLine], source: str) -> tuple[BlockHistory
     return BlockHistory(tuple(entries)), bad
 
 
-def from_records(records: Iterable[ProducerIdsRecord], source: str) -> BlockHistory:
-    """Build a history from the ProducerIdsRecords of `__cluster_metadata`, in offset order."""
+def from_records(
+    records: Iterable[ProducerIdsRecord], source: str, observed_until_ms: int | None = None
+) -> BlockHistory:
+    """Build a history from the ProducerIdsRecords of `__cluster_metadata`, in offset order.
+
+    `observed_until_ms` is the time of the log's last batch of any kind.
+    """
     entries = []
     for record in records:
         start, kind = record.next_producer_id - BLOCK_SIZE, EntryKind.GRANTED
@@ -121,7 +126,7 @@ def from_records(records: Iterable[ProducerIdsRecord], source: str) -> BlockHist
                 at_ms=record.timestamp,
             )
         )
-    return BlockHistory(tuple(entries))
+    return BlockHistory(tuple(entries), observed_until_ms)
 
 
 def _with_value(entry: BlockEntry, data: bytes | None) -> BlockEntry:

@@ -23,7 +23,7 @@ class StepKind(StrEnum):
     FIRST = "first"  # block 0-999 of a new counter
     BEGINS_LATER = "begins-later"  # the history starts here, the counter did not
     NEXT = "next"  # the rule
-    REPEATED = "repeated"  # the same broker's same block once more: a re-read of its own write
+    REPEATED = "repeated"  # the same broker's same block once more, as one write seen twice or one value set again
     JUMPED = "jumped"  # blocks left out by one write: no broker does that, nobody got those ids
     UNSEEN = "unseen"  # blocks in between that this history does not show
     REGRESSED = "regressed"  # back to ids granted before: they are handed out twice
@@ -119,7 +119,7 @@ def _judge(state: _State, entry: BlockEntry) -> Step:
         if entry.start <= state.highest and entry.kind is EntryKind.GRANTED and not state.last:
             return Step(entry, StepKind.REGRESSED, state.expected, cause=RegressionCause.RECREATED, exhausted=exhausted)
         return Step(entry, kind, state.expected, exhausted=exhausted)
-    if state.last and _same_grant(state.last, entry):
+    if state.last and _same_grant(state.last, entry) and not _rewound(state.last, entry):
         return Step(entry, StepKind.REPEATED, state.expected, exhausted=exhausted)
     nearest = max(state.expected)
     if entry.start > nearest:
@@ -132,6 +132,11 @@ def _same_grant(last: BlockEntry, entry: BlockEntry) -> bool:
     return (last.kind, last.start, last.end, last.broker) == (entry.kind, entry.start, entry.end, entry.broker)
 
 
+def _rewound(last: BlockEntry, entry: BlockEntry) -> bool:
+    """Tell whether the znode's version went back, as after a restored backup: its blocks are granted once more."""
+    return last.version is not None and entry.version is not None and entry.version <= last.version
+
+
 def _directly_after(before: BlockEntry, entry: BlockEntry) -> bool:
     """Tell whether nothing was written between the two: the znode's versions follow each other, or it is new."""
     return entry.version == 0 or (before.version is not None and entry.version == before.version + 1)
@@ -142,6 +147,6 @@ def _cause(last: BlockEntry | None, entry: BlockEntry) -> RegressionCause:
     changed_hands = last is not None and last.zxid is not None and entry.offset is not None
     if copied or changed_hands:
         return RegressionCause.MIGRATION
-    if last is not None and (last.start, last.end) == (entry.start, entry.end):
+    if last is not None and (last.start, last.end) == (entry.start, entry.end) and not _rewound(last, entry):
         return RegressionCause.SAME_BLOCK
     return RegressionCause.SET_BACK
