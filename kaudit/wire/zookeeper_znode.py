@@ -16,9 +16,6 @@ MAX_KEPT_VALUE = 4096
 """Bytes kept of a znode's value; what is longer is cut to one byte more, so that a reader can tell."""
 
 
-_FIRST_VERSION: int | None = 0
-
-
 class ZnodeEvent(StrEnum):
     """How a znode's value became known."""
 
@@ -108,9 +105,10 @@ def _applied(record: Record) -> Iterator[Record]:
 
 
 def _change(transaction: Transaction, record: Record, suffix: str) -> ZnodeChange | None:
+    version: int | None
     match record:
         case Create(path=path, data=data) if names(path, suffix):
-            event, version, value = ZnodeEvent.CREATED, _FIRST_VERSION, data
+            event, version, value = ZnodeEvent.CREATED, 0, data
         case SetData(path=path, data=data, version=new) if names(path, suffix):
             event, version, value = ZnodeEvent.SET, new, data
         case Delete(path=path) if names(path, suffix):

@@ -109,6 +109,27 @@ def test_a_broken_and_an_empty_file_do_not_stop_the_others(data: Path):
     assert found.gaps == [(0x64, 0x79)]
 
 
+def test_a_damaged_transaction_is_told_with_file_and_position(data: Path):
+    path = data / "version-2" / "log.79"
+    content = bytearray(path.read_bytes())
+    # The write of block 4000-4999 starts at byte 1216 of this log.
+    content[1300] ^= 0xFF
+    path.write_bytes(content)
+    found = read_znode(find_zookeeper_files(data), ZNODE)
+    (damage,) = found.damages
+    assert (damage.file, damage.damage.reason, damage.damage.position) == (path, Reason.CRC, 1216)
+    # The snapshot taken later has it.
+    assert [sighting.file.name for sighting in found.sightings[ZNODE] if sighting.change.version == 5] == [
+        "snapshot.90"
+    ]
+
+
+def test_a_log_without_transactions_covers_nothing(data: Path):
+    (data / "version-2" / "log.ff").write_bytes((data / "version-2" / "log.1").read_bytes()[:16] + bytes(64))
+    found = read_znode(find_zookeeper_files(data), ZNODE)
+    assert (found.damages, found.gaps, found.last_zxid) == ([], [], 0xD2)
+
+
 def test_snapshots_without_logs(data: Path):
     for path in (data / "version-2").glob("log.*"):
         path.unlink()
