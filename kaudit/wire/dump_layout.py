@@ -7,6 +7,7 @@ for those that follow. Source of the names: Kafka's DumpLogSegments, 0.11 to 4.2
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from kaudit.wire.dump_rows import (
@@ -124,13 +125,11 @@ _END_MARKER_TEXT: Final = re.compile(rb" endTxnMarker: (\w+) coordinatorEpoch: (
 _CONTROL_TEXT: Final = re.compile(rb" (controlType: .*|[A-Z]\w+: \{.*)", re.DOTALL)
 _USUAL_RECORD_TAIL: Final = rb"(?: headerKeys: \[([^\]]*)\])?(?: key: (.*?))?(?: payload: (.*))?"
 
-_KEY_SIZE: Final = DumpRecord._fields.index("key_size")
-_HEADER_KEYS: Final = DumpRecord._fields.index("header_keys")
-_END_MARKER: Final = DumpRecord._fields.index("end_marker")
-_COORDINATOR_EPOCH: Final = DumpRecord._fields.index("coordinator_epoch")
-_CONTROL: Final = DumpRecord._fields.index("control")
-_KEY: Final = DumpRecord._fields.index("key")
-_PAYLOAD: Final = DumpRecord._fields.index("payload")
+_USUAL_TAIL_FIELDS: Final = ("header_keys", "key", "payload")
+_CONTROL_FIELDS: Final = ("end_marker", "coordinator_epoch", "control")
+_TAIL_FIELDS: Final = (*_USUAL_TAIL_FIELDS, *_CONTROL_FIELDS)
+_NO_CONTROL: Final = (None,) * len(_CONTROL_FIELDS)
+_NO_TAIL: Final = (None,) * len(_TAIL_FIELDS)
 
 _Table = dict[bytes, tuple[str, Value]]
 _RowType = type[DumpDataRow]
@@ -154,7 +153,18 @@ class Layout:
     group of `pattern`: the value behind any other name is skipped. `fields` are the row's fields a line prints.
     """
 
-    __slots__ = ("_readers", "_template", "_usual", "fields", "known", "names", "pattern", "row_type")
+    __slots__ = (
+        "_arrange",
+        "_readers",
+        "_start",
+        "_usual",
+        "_usual_readers",
+        "fields",
+        "known",
+        "names",
+        "pattern",
+        "row_type",
+    )
 
     def __init__(self, names: tuple[bytes, ...], row_type: _RowType, table: _Table) -> None:
         self.names = names
@@ -170,78 +180,75 @@ class Layout:
         self.pattern = re.compile(head + tail, re.DOTALL)
         # Numbers of 18 digits need no range check: nearly every line takes this way.
         self._usual = re.compile(head.replace(_NUMBER, _SHORT_NUMBER) + usual_tail, re.DOTALL)
-        columns = row_type._fields
-        self._readers = tuple((columns.index(field), value.read) for field, value in self.known)
-        template: list[Any] = [None] * len(columns)
-        printed = {field for field, _ in self.known}
+        self._readers = tuple(value.read for _, value in self.known)
+        self._usual_readers = tuple(int if value is INTEGER else value.read for _, value in self.known)
+        printed = [field for field, _ in self.known]
         times = [name.decode() for name in names if name in TIMESTAMP_TYPES]
-        if times:
-            template[columns.index("timestamp_type")] = times[0]
-            printed.add("timestamp_type")
-        template[-1] = self.fields = frozenset(printed)
-        self._template = template
+        self.fields = frozenset([*printed, "timestamp_type"] if times else printed)
+        self._start: list[Any] = [None, times[0] if times else None, self.fields]
+        # One C call puts a line's values where the row wants them: what a row lacks is the None in front.
+        pool: list[str | None] = [None, "timestamp_type", "fields", "line", *printed]
+        pool += _TAIL_FIELDS if row_type is DumpRecord else ()
+        self._arrange = itemgetter(*(pool.index(field) if field in pool else 0 for field in row_type._fields))
 
     def read(self, line: bytes, number: int) -> DumpDataRow | None:
         """Make the row of line number `number`; None if the line is of another layout or a number is no int64."""
         found = self._usual.fullmatch(line)
-        groups = found.groups() if found else ()
-        values = self._template.copy()
-        values[0] = number
-        if found is not None:
-            for (index, read), text in zip(self._readers, groups, strict=False):
-                if text is not None:
-                    values[index] = int(text) if read is _number else read(text)
-            if self.row_type is not DumpRecord:
-                return self.row_type._make(values)
-            key = groups[-2]
-            if key is None or len(key) == values[_KEY_SIZE]:
-                values[_HEADER_KEYS], values[_KEY], values[_PAYLOAD] = groups[-3:]
-                return DumpRecord._make(values)
-        return self._read_unusual(line, values)
+        if found is None:
+            return self._read_unusual(line, number)
+        groups = found.groups()
+        pool = [*self._start, number]
+        pool += [None if text is None else read(text) for read, text in zip(self._usual_readers, groups, strict=False)]
+        if self.row_type is DumpRecord:
+            pool += groups[-len(_USUAL_TAIL_FIELDS) :]
+            pool += _NO_CONTROL
+            row: DumpRecord = DumpRecord._make(self._arrange(pool))
+            return row if row.key is None or len(row.key) == row.key_size else self._read_unusual(line, number)
+        return self.row_type._make(self._arrange(pool))
 
-    def _read_unusual(self, line: bytes, values: list[Any]) -> DumpDataRow | None:
+    def _read_unusual(self, line: bytes, number: int) -> DumpDataRow | None:
         found = self.pattern.fullmatch(line)
         if found is None:
             return None
         groups = found.groups()
+        pool = [*self._start, number]
         try:
-            for (index, read), text in zip(self._readers, groups, strict=False):
-                if text is not None:
-                    values[index] = read(text)
+            pool += [None if text is None else read(text) for read, text in zip(self._readers, groups, strict=False)]
         except OverflowError:
             return None
-        if self.row_type is DumpRecord and groups[-1]:
-            _read_tail(values, groups[-1])
-        return self.row_type._make(values)
+        if self.row_type is not DumpRecord:
+            return self.row_type._make(self._arrange(pool))
+        row = DumpRecord._make(self._arrange([*pool, *_NO_TAIL]))
+        return row._replace(**_read_tail(groups[-1], row.key_size)) if groups[-1] else row
 
 
-def _read_tail(values: list[Any], tail: bytes) -> None:
-    """Fill a record's free fields from the text behind its pairs: header keys, marker or control, key, payload."""
+def _read_tail(tail: bytes, key_size: int) -> dict[str, Any]:
+    """Read a record's free fields from the text behind its pairs: header keys, marker or control, key, payload."""
+    fields: dict[str, Any] = {}
     if tail.startswith(_HEADER_KEYS_START):
         end = _HEADER_KEYS_END.search(tail, len(_HEADER_KEYS_START))
         if end is None:
-            values[_HEADER_KEYS] = tail[len(_HEADER_KEYS_START) :]
-            return
-        values[_HEADER_KEYS] = tail[len(_HEADER_KEYS_START) : end.start()]
+            return {"header_keys": tail[len(_HEADER_KEYS_START) :]}
+        fields["header_keys"] = tail[len(_HEADER_KEYS_START) : end.start()]
         tail = tail[end.end() :]
     if marker := _END_MARKER_TEXT.fullmatch(tail.rstrip(b"\r")):
-        values[_END_MARKER] = marker[1].decode("ascii", "replace")
-        values[_COORDINATOR_EPOCH] = int(marker[2])
-        return
-    if control := _CONTROL_TEXT.fullmatch(tail):
-        values[_CONTROL] = control[1].decode("utf-8", "replace")
-        return
-    if tail.startswith(_KEY_START):
-        start = len(_KEY_START)
-        # A key may hold " payload: " itself: its size tells where it ends, unless a decoder printed something else.
-        end_of_key = start + values[_KEY_SIZE]
-        if not (values[_KEY_SIZE] >= 0 and tail.startswith(_PAYLOAD_START, end_of_key)):
-            found = tail.find(_PAYLOAD_START, start)
-            end_of_key = len(tail) if found < 0 else found
-        values[_KEY] = tail[start:end_of_key]
-        tail = tail[end_of_key:]
-    if tail.startswith(_PAYLOAD_START):
-        values[_PAYLOAD] = tail[len(_PAYLOAD_START) :]
+        fields["end_marker"] = marker[1].decode("ascii", "replace")
+        fields["coordinator_epoch"] = int(marker[2])
+    elif control := _CONTROL_TEXT.fullmatch(tail):
+        fields["control"] = control[1].decode("utf-8", "replace")
+    else:
+        if tail.startswith(_KEY_START):
+            start = len(_KEY_START)
+            # A key may hold " payload: " itself: its size tells where it ends, unless a decoder printed something else.
+            end_of_key = start + key_size
+            if not (key_size >= 0 and tail.startswith(_PAYLOAD_START, end_of_key)):
+                found = tail.find(_PAYLOAD_START, start)
+                end_of_key = len(tail) if found < 0 else found
+            fields["key"] = tail[start:end_of_key]
+            tail = tail[end_of_key:]
+        if tail.startswith(_PAYLOAD_START):
+            fields["payload"] = tail[len(_PAYLOAD_START) :]
+    return fields
 
 
 def learn(line: bytes) -> Layout | None:
