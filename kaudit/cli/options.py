@@ -27,7 +27,7 @@ class TextFormat(enum.Enum):
 TextOrJson = Annotated[TextFormat, typer.Option("--output-format", help="For people or for programs.")]
 Paths = Annotated[
     list[str],
-    typer.Argument(metavar="PATH...", help="Broker log directories, partition directories or .log segment files."),
+    typer.Argument(metavar="PATH", help="Broker log directories, partition directories or .log segment files."),
 ]
 OutputFormats = Annotated[
     list[str] | None,

@@ -3,14 +3,14 @@
 import os
 import secrets
 import stat
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kaudit.cli.parsing import suggestion
+from kaudit.cli.stdout import stdout_console, write_stdout
 from kaudit.pipeline.options import UsageError
-from kaudit.report.console import ColorChoice, Console, wanted_width, wants_color
+from kaudit.report.console import ColorChoice, Console
 from kaudit.report.formats import FORMATS, Format
 
 _STDOUT = "-"
@@ -71,26 +71,9 @@ def _check_place(file: Path, inputs: Sequence[str]) -> None:
             raise UsageError(f"--output {file}: lies in what is audited ({path}), where kaudit never writes")
 
 
-def stdout_console(choice: ColorChoice) -> Console:
-    """Return what stdout can show."""
-    color = wants_color(choice, sys.stdout, os.environ)
-    return Console(color=color, width=wanted_width(sys.stdout, os.environ))
-
-
 def console_of(target: Target, choice: ColorChoice) -> Console:
     """Return what the target can show. A file is no terminal: colour there only when asked for."""
     return stdout_console(choice) if target.file is None else Console(color=choice is ColorChoice.ALWAYS)
-
-
-def write_stdout(text: str) -> None:
-    """Write a finished text and make sure it has left the process."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise UsageError(f"stdout cannot be written: {error.strerror}") from error
 
 
 def write(target: Target, text: str) -> None:

@@ -12,7 +12,7 @@ def checks(
 ) -> None:
     """List the checks: code, name, gravest severity, what it finds."""
     from kaudit.checks.registry import CHECKS
-    from kaudit.cli.targets import stdout_console, write_stdout
+    from kaudit.cli.stdout import stdout_console, write_stdout
     from kaudit.report.checks import list_document, list_text
 
     if output_format is options.TextFormat.JSON:

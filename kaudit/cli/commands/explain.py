@@ -17,7 +17,7 @@ def explain(
 ) -> None:
     """Explain a check: what it means, what explains it innocently, what to do."""
     from kaudit.cli.parsing import parse_check
-    from kaudit.cli.targets import stdout_console, write_stdout
+    from kaudit.cli.stdout import stdout_console, write_stdout
     from kaudit.report.checks import page_document, page_text
 
     check = parse_check(code)
