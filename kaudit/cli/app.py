@@ -26,15 +26,24 @@ kaudit audits Apache Kafka logs: which producer's records were lost, duplicated 
 kaudit --help lists all commands, kaudit checks all checks.
 """
 
+_SCAN_EXAMPLES = """\b
+Examples:
+  kaudit scan /var/lib/kafka/data
+  kaudit scan --topic orders --broker-version 2.8.2 /disk1/kafka /disk2/kafka
+  kaudit scan --output-format json:report.json --output-format table orders-3
+"""
+_TIMELINE_EXAMPLES = """\b
+Examples:
+  kaudit timeline --producer-id 42 /var/lib/kafka/data
+  kaudit timeline --topic orders --partition 3 --output-format jsonl /var/lib/kafka/data
+"""
+
 # Plain help: rich's boxes cost a quarter of a second.
 app = typer.Typer(name="kaudit", rich_markup_mode=None, pretty_exceptions_enable=False)
-for command, summary in (
-    (scan, "Audit broker logs."),
-    (timeline, "Show what each producer id did."),
-    (explain, "Explain a check."),
-    (checks, "List the checks."),
-):
-    app.command(short_help=summary)(command)
+app.command(short_help="Audit broker logs.", epilog=_SCAN_EXAMPLES)(scan)
+app.command(short_help="Show what each producer id did.", epilog=_TIMELINE_EXAMPLES)(timeline)
+app.command(short_help="Explain a check.")(explain)
+app.command(short_help="List the checks.")(checks)
 
 
 @app.callback(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from kaudit.model.sequence import distance
 from kaudit.report.console import visible
 from kaudit.report.moment import NO_TIMESTAMP, rfc3339
-from kaudit.report.phrases import plural, span
+from kaudit.report.phrases import duration, plural, span
 
 Entry = Mapping[str, object]
 
@@ -73,12 +73,19 @@ def _amount(entry: Entry) -> str:
     batches, records = entry.get("batches"), entry.get("records")
     if not isinstance(batches, int):
         return ""
-    amount = plural(batches, "batch", "batches")
+    amount = plural(batches, "batch", "batches") + _while(entry)
     first, last = entry.get("first_sequence"), entry.get("last_sequence")
     if not isinstance(records, int) or not isinstance(first, int) or not isinstance(last, int):
         return amount
     written = distance(first, last) + 1
     return amount if records == written or written < 1 else f"{amount}, {records:,} of {written:,} records left"
+
+
+def _while(entry: Entry) -> str:
+    first, last = entry.get("min_timestamp"), entry.get("max_timestamp")
+    if not isinstance(first, int) or not isinstance(last, int) or first == NO_TIMESTAMP or last <= first:
+        return ""
+    return f" in {duration((last - first) / 1000)}"
 
 
 def _leaders(entry: Entry) -> str:

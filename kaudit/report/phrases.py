@@ -25,12 +25,15 @@ def size(number: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return `0.4 s`, `41 s`, `12 min 5 s`."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    return f"{int(seconds) // 60} min {int(seconds) % 60} s"
+    """Return `0.4 s`, `41 s`, `12 min 5 s`, `3 h 20 min`, `12 d 4 h`."""
+    if seconds < 59.5:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 1440} d {minutes // 60 % 24} h"
 
 
 def span(first: object, last: object) -> str:
