@@ -44,6 +44,14 @@ def parse_check(typed: str) -> Check:
     return found
 
 
+def parse_window(since: str | None, until: str | None) -> tuple[int | None, int | None]:
+    """Parse --since and --until."""
+    since_ms, until_ms = parse_moment(since, "--since"), parse_moment(until, "--until")
+    if since_ms is not None and until_ms is not None and since_ms > until_ms:
+        raise UsageError(f"--since {since} is later than --until {until}: nothing lies between")
+    return since_ms, until_ms
+
+
 def parse_moment(text: str | None, option: str) -> int | None:
     """Parse a time: RFC 3339 (UTC where no zone is given), a date, or milliseconds since the epoch."""
     if text is None:

@@ -46,14 +46,17 @@ def _paths(paths: Sequence[str]) -> str:
 
 
 def _judged_by(versions: BrokerVersions, console: Console) -> list[str]:
-    if versions.at_least is None and versions.at_most is None:
-        judged = versions.profile or versions.requested
-    elif versions.at_least == versions.at_most:
-        judged = str(versions.at_least)
-    else:
-        judged = f"{versions.at_least or 'any'} to {versions.at_most or 'any'}"
     because = "; ".join(versions.because)
-    text = f"Judged by the rules of broker version {judged}" + (f": {because}" if because else "")
-    if versions.requested == "auto" and versions.at_least != versions.at_most:
+    text = f"Judged by the rules of broker version {_range(versions)}" + (f": {because}" if because else "")
+    settled = versions.at_least is not None and versions.at_least == versions.at_most
+    if versions.requested == "auto" and not settled:
         text += ". --broker-version narrows it and finds more"
     return console.wrap(visible(text), indent="  ")
+
+
+def _range(versions: BrokerVersions) -> str:
+    if versions.at_least is None and versions.at_most is None:
+        return versions.profile or ("unknown" if versions.requested == "auto" else versions.requested)
+    if versions.at_least == versions.at_most:
+        return str(versions.at_least)
+    return f"{versions.at_least or 'any'} to {versions.at_most or 'any'}"

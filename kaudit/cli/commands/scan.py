@@ -38,10 +38,11 @@ def scan(
     Nothing is ever written into PATH. A directory in use by a running broker is fine.
     """
     from kaudit.cli.audit import Request, run_scan
-    from kaudit.cli.parsing import parse_moment, parse_selection
+    from kaudit.cli.parsing import parse_moment, parse_selection, parse_window
     from kaudit.cli.targets import parse_targets
     from kaudit.pipeline.options import ScanOptions
 
+    since_ms, until_ms = parse_window(since, until)
     request = Request(
         options=ScanOptions(
             paths=paths,
@@ -49,8 +50,8 @@ def scan(
             topics=topic or (),
             partitions=partition or (),
             producer_ids=producer_id or (),
-            since_ms=parse_moment(since, "--since"),
-            until_ms=parse_moment(until, "--until"),
+            since_ms=since_ms,
+            until_ms=until_ms,
             now_ms=parse_moment(now, "--now"),
             log_start_offset=log_start_offset,
             compacted=compacted,

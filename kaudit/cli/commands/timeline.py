@@ -35,10 +35,11 @@ def timeline(
 ) -> int:
     """Show what producer ids did, in offset order: runs of batches, markers, missing offsets and findings."""
     from kaudit.cli.audit import Request, run_timeline
-    from kaudit.cli.parsing import parse_moment, parse_selection
+    from kaudit.cli.parsing import parse_moment, parse_selection, parse_window
     from kaudit.cli.targets import parse_targets
     from kaudit.pipeline.options import ScanOptions
 
+    since_ms, until_ms = parse_window(since, until)
     request = Request(
         options=ScanOptions(
             paths=paths,
@@ -46,8 +47,8 @@ def timeline(
             topics=topic or (),
             partitions=partition or (),
             producer_ids=producer_id or (),
-            since_ms=parse_moment(since, "--since"),
-            until_ms=parse_moment(until, "--until"),
+            since_ms=since_ms,
+            until_ms=until_ms,
             now_ms=parse_moment(now, "--now"),
             log_start_offset=log_start_offset,
             compacted=compacted,
