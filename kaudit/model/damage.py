@@ -1,0 +1,35 @@
+"""A stretch of a segment file that holds no usable batch."""
+
+import enum
+from dataclasses import dataclass
+
+
+class DamageKind(enum.Enum):
+    """What the bytes look like."""
+
+    CRC_MISMATCH = "crc-mismatch"
+    """Framing holds, content does not match its CRC."""
+    TORN = "torn"
+    """The file ends inside a batch that looks right so far."""
+    UNPARSABLE = "unparsable"
+    """Garbage, an unknown magic, or a length that lost the framing."""
+    ZEROS = "zeros"
+    OUT_OF_ORDER = "out-of-order"
+    """A sound batch whose offsets do not follow its neighbours'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes `position` (inclusive) to `end` (exclusive) of a segment; `base_offset`/`last_offset` as the header claims.
+
+    `resynchronised` tells whether a batch whose CRC holds follows; otherwise the stretch reaches the end of the file.
+    """
+
+    kind: DamageKind
+    position: int
+    end: int
+    resynchronised: bool
+    detail: str
+    base_offset: int | None = None
+    last_offset: int | None = None
+    producer_id: int | None = None

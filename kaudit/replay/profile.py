@@ -1,0 +1,234 @@
+"""What a broker of a given release does: one switch per change of behaviour.
+
+The table of changes is in releases.py; a profile is that table read up to one release.
+"""
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cache
+
+from kaudit.replay.errors import KafkaError
+from kaudit.replay.releases import CHANGES, RELEASES, SEVEN_DAYS_MS, Change
+from kaudit.replay.version import Version
+
+NEAREST = 3
+
+
+class UnknownVersionError(ValueError):
+    """No profile has this version; `nearest` are the known releases closest to it."""
+
+    def __init__(self, version: str, nearest: tuple[Version, ...]) -> None:
+        self.version = version
+        self.nearest = nearest
+        super().__init__(f"unknown broker version {version!r}; nearest known: {', '.join(map(str, nearest))}")
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The switches of one release. The values here are those of 0.11.0.0; releases.py lists what changed since."""
+
+    version: Version
+    """The release this profile was read for."""
+
+    # -- what is remembered of a producer ----------------------------------------------------------------------------
+    window: int = 1
+    """Batches remembered per producer id, hence duplicates recognised: 1, then 5 (KAFKA-5494, 1.0.0)."""
+    marker_replaces_last_batch: bool = True
+    """A marker of the same epoch overwrites the remembered batch with its own offset (0.11 only)."""
+    offset_delta_from_sequences: bool = True
+    """A cached batch's length is lastSeq - firstSeq without wrapping, so a duplicate of a batch that wraps is answered
+    with an offset 2^31 too high (fixed by KAFKA-7692: 2.1.1, 2.2.0)."""
+    marker_sets_timestamp: bool = False
+    """A marker's timestamp renews the producer's expiry (KAFKA-9144: 2.4.1, 2.5.0)."""
+    marker_only_snapshot_loads_a_batch: bool = False
+    """A producer known by a marker alone comes back from a snapshot with a batch of sequence -1 (1.0.0 to 2.4.0)."""
+
+    # -- sequences and epochs of client appends ----------------------------------------------------------------------
+    accepts_unknown_nonzero: bool = False
+    """A producer id without state may start at any sequence (KIP-360: 2.5.0)."""
+    unknown_producer_error: KafkaError = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+    """Answer to sequence > 0 of a producer id without state where it is refused: 45, from 1.0.0 on 59 (KAFKA-5793)."""
+    marker_only_nonzero_error: KafkaError = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+    """Answer to sequence > 0 in the current epoch when no batch of it is remembered: 45; 59 from 2.0.1, 2.1.0 to 2.4.x
+    (KAFKA-7298)."""
+    old_duplicate_error: KafkaError = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+    """Answer to a batch that ended before the window: 45; 46 in 1.0.0 and 1.0.1."""
+    replicas_validate_like_leaders: bool = True
+    """Followers check sequences as a leader does (0.11.0.0 and 0.11.0.1; KAFKA-6003)."""
+    tv2_starts_at_zero: bool = False
+    """Under transaction version 2 a producer without remembered batches must start at 0 (KAFKA-18202: 4.1.0)."""
+    client_epoch_bump: bool = False
+    """Idempotent Java clients of this release raise their epoch by themselves and start again at 0 (KIP-360: 2.5.0);
+    earlier ones take a new producer id."""
+
+    # -- markers -----------------------------------------------------------------------------------------------------
+    marker_checks_bind_replicas: bool = True
+    """A marker of a lower epoch or coordinator epoch throws on followers and while loading a log (until 2.4.0;
+    KAFKA-9144), which then fails."""
+    tv2_marker_must_exceed_epoch: bool = False
+    """A marker of transaction version 2 needs an epoch above the current one, except when it repeats a marker of no
+    open transaction (KAFKA-19446, KAFKA-19999: 4.2.0)."""
+    empty_marker_completes_transaction: bool = True
+    """A marker without an open transaction counts as a transaction of its own: an aborted one enters the index (until
+    2.7; KAFKA-10702)."""
+    empty_control_batch_is_fatal: bool = True
+    """A control batch whose record was cleaned away fails the load (until 2.0.0; KAFKA-7467)."""
+    index_lso_excludes_own_transaction: bool = False
+    """The last stable offset written to the transaction index looks at other transactions only (KAFKA-7866)."""
+
+    # -- forgetting --------------------------------------------------------------------------------------------------
+    forgets_on_log_start_advance: bool = True
+    """Producers whose last data lies below a new log start are dropped at once (until 2.3; KAFKA-7190: 2.4.0)."""
+    expiration_config: str = "transactional.id.expiration.ms"
+    """The broker configuration that limits how long an idle producer id is remembered (KIP-854: 3.4.0)."""
+    expiration_default_ms: int = SEVEN_DAYS_MS
+    """Its default: 7 days, 1 day from 3.4.0 on."""
+
+    # -- transactions ------------------------------------------------------------------------------------------------
+    timeout_bumps_epoch: bool = False
+    """The coordinator raises the epoch when it aborts a transaction that timed out (KAFKA-6119: 0.11.0.2, 1.0.0)."""
+    coordinator_epoch_bump: bool = False
+    """InitProducerId takes the caller's producer id and epoch and raises the epoch (KIP-360: 2.5.0)."""
+    coordinator_fenced_error: KafkaError = KafkaError.INVALID_PRODUCER_EPOCH
+    """What the coordinator answers a fenced producer: 47, from 2.7.0 on 90 (KIP-588)."""
+    failed_fence_burns_epochs: bool = True
+    """A fence that could not be written still used up an epoch (until 2.6; KAFKA-9666)."""
+    verifies_transactions: bool = False
+    """The first batch of a transaction is checked with the coordinator (KIP-890 part 1: 3.6.0)."""
+    verification_remembers_lowest_sequence: bool = False
+    """A verification under way remembers the lowest sequence seen and refuses higher ones (KAFKA-14920: 3.6.0)."""
+    verifies_coordinator_appends: bool = False
+    """Offset commits within a transaction are verified too (3.7.0)."""
+    abortable_error: bool = False
+    """Failures to verify are answered with 120 where the request's version knows it (KIP-890: 3.8.0)."""
+    transaction_version2: bool = False
+    """Every transaction gets an epoch of its own: markers carry the data's epoch + 1 (KIP-890 part 2: 4.0.0)."""
+    verification_is_per_epoch: bool = False
+    """An open transaction of another epoch does not spare a batch its verification (4.0.0)."""
+    verification_survives_tv2_marker: bool = False
+    """A marker of transaction version 2 keeps the verification of the transaction that follows it (KAFKA-18654)."""
+    stale_epoch_before_verification: bool = False
+    """A lower epoch is refused before the verification is looked at (KAFKA-19690: 4.0.1, 4.1.1, 4.2.0)."""
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+    invalid_record_error: KafkaError = KafkaError.CORRUPT_MESSAGE
+    """Answer to a batch that fails validation: 2, from 2.4 on 87."""
+    timestamp_after_max_ms: int | None = None
+    """How far ahead of the broker's clock a record's timestamp may be, in ms (KIP-937: 3.6.0, one hour)."""
+    fences_stale_leader_append: bool = False
+    """A log whose writes failed refuses further appends until it is reloaded (KAFKA-10778: 2.8.0)."""
+
+    # -- files -------------------------------------------------------------------------------------------------------
+    snapshot_may_run_ahead: bool = True
+    """A producer snapshot may hold state from beyond its own offset (KAFKA-6683: fixed in 1.0.2, 1.1.0)."""
+    snapshots_are_synced: bool = False
+    """Producer snapshots are flushed to disk when written (KAFKA-9892: 2.8.0)."""
+    writes_delete_horizon: bool = False
+    """The cleaner stamps markers and tombstones with the time they may be deleted (KAFKA-8522: 3.1.0)."""
+    cleaner_keeps_last_batch_by_offset: bool = False
+    """The cleaner finds a producer's last batch by offset, not by sequence (KAFKA-8335: 2.2.1, 2.3.0)."""
+    migration_repeats_a_block: bool = True
+    """A migration from ZooKeeper hands out the current block of producer ids twice (KAFKA-15552: 3.5.2, 3.6.1)."""
+    describes_producers: bool = False
+    """DescribeProducers shows the state of a partition's producers (KIP-664: 2.8.0)."""
+
+    def differences(self, other: "Profile") -> tuple[str, ...]:
+        """Names of the switches in which `other` is set differently, in the order of this class."""
+        return tuple(
+            field.name
+            for field in fields(self)
+            if field.name != "version" and getattr(self, field.name) != getattr(other, field.name)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRange:
+    """The releases a log may have been written by: at_least <= version <= at_most, both known releases."""
+
+    at_least: Version
+    at_most: Version
+
+    def profiles(self) -> tuple[Profile, ...]:
+        """Return the distinct sets of rules inside the range, oldest first, each by its first release."""
+        found: list[Profile] = []
+        for version in RELEASES:
+            if self.at_least <= version <= self.at_most:
+                candidate = _profile(version)
+                if not found or found[-1].differences(candidate):
+                    found.append(candidate)
+        return tuple(found) or (profile_for(self.at_most),)
+
+    def any(self, predicate: Callable[[Profile], bool]) -> bool:
+        """Tell whether some release in the range fulfils `predicate`."""
+        return any(predicate(profile) for profile in self.profiles())
+
+    def all(self, predicate: Callable[[Profile], bool]) -> bool:
+        """Tell whether every release in the range fulfils `predicate`."""
+        return all(predicate(profile) for profile in self.profiles())
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether one set of rules is left."""
+        return len(self.profiles()) == 1
+
+
+def all_releases() -> tuple[Version, ...]:
+    """Return every release that has a profile, oldest first."""
+    return RELEASES
+
+
+def profile_for(version: str | Version) -> Profile:
+    """Return the rules of a release.
+
+    `4.2` means the newest release of that line; a line or patch newer than the newest one known, of the same major
+    version, has the newest rules. Raises UnknownVersionError for every other version, suggesting known ones.
+    """
+    try:
+        parsed = version if isinstance(version, Version) else Version.parse(version)
+    except ValueError:
+        names = difflib.get_close_matches(str(version), [str(known) for known in RELEASES], NEAREST, cutoff=0.0)
+        raise UnknownVersionError(str(version), tuple(sorted(map(Version.parse, names)))) from None
+    return replace(_profile(_known(parsed)), version=parsed)
+
+
+def _known(version: Version) -> Version:
+    if version in RELEASES:
+        return version
+    newest = RELEASES[-1]
+    if version.names_a_line:
+        in_line = [known for known in RELEASES if known.line == version.line]
+        if in_line:
+            return in_line[-1]
+    if version > newest and version.numbers[0] == newest.numbers[0]:
+        return newest
+    raise UnknownVersionError(str(version), _nearest(version))
+
+
+def _nearest(version: Version) -> tuple[Version, ...]:
+    below = [known for known in RELEASES if known < version][-NEAREST + 1 :]
+    above = [known for known in RELEASES if known > version][: NEAREST - len(below)]
+    return tuple(below + above)
+
+
+@cache
+def _profile(version: Version) -> Profile:
+    switches = {change.switch: change.value for change in CHANGES if version.includes_fix(*change.since)}
+    return Profile(version, **switches)
+
+
+def changes_in(version: Version) -> tuple[Change, ...]:
+    """Return the changes that first shipped in exactly this release."""
+    return tuple(change for change in CHANGES if version in change.since)
+
+
+def profile_groups() -> tuple[tuple[Profile, tuple[Version, ...]], ...]:
+    """Return neighbouring releases with equal rules as (rules, releases), oldest first."""
+    groups: list[tuple[Profile, list[Version]]] = []
+    for version in RELEASES:
+        candidate = _profile(version)
+        if groups and not groups[-1][0].differences(candidate):
+            groups[-1][1].append(version)
+        else:
+            groups.append((candidate, [version]))
+    return tuple((profile, tuple(versions)) for profile, versions in groups)

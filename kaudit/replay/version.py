@@ -1,0 +1,53 @@
+"""Broker versions: parsing and order."""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+_NUMBERS = re.compile(r"\s*v?(\d+(?:\.\d+){1,3})(?![\d])(.*)", re.DOTALL)
+_LEGACY_MAJOR = 0
+_LEGACY_PARTS = 4  # 0.11.0.3: before 1.0 the first two numbers were the major version
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Version:
+    """A Kafka release such as 2.0.1 or 0.11.0.3; ordered by its numbers."""
+
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `2.0.1`, `0.11.0.3`, `4.2` or `3.9.1-SNAPSHOT`; what follows the numbers is ignored.
+
+        Raises ValueError when the text does not start with at least two dotted numbers.
+        """
+        match = _NUMBERS.fullmatch(text)
+        if match is None:
+            raise ValueError(f"not a Kafka version: {text!r}, expected something like 2.8.2")
+        numbers = tuple(int(part) for part in match[1].split("."))
+        longest = _LEGACY_PARTS if numbers[0] == _LEGACY_MAJOR else _LEGACY_PARTS - 1
+        return cls(numbers[:longest])
+
+    @property
+    def line(self) -> tuple[int, ...]:
+        """The release line its bug fixes belong to: (2, 0) for 2.0.1, (0, 11) for 0.11.0.3."""
+        return self.numbers[:2]
+
+    @property
+    def names_a_line(self) -> bool:
+        """Whether only the line was given, as in `4.2` or `0.11`."""
+        return len(self.numbers) < (_LEGACY_PARTS if self.numbers[0] == _LEGACY_MAJOR else _LEGACY_PARTS - 1)
+
+    def includes_fix(self, *fixed_in: "Version") -> bool:
+        """Tell whether this release has a change that first shipped in the releases `fixed_in`.
+
+        A release has it when its own line got it at or before this release; lines not named have it when they are
+        newer than the newest one named.
+        """
+        for first in fixed_in:
+            if first.line == self.line:
+                return self >= first
+        return self >= max(fixed_in)
+
+    def __str__(self) -> str:
+        return ".".join(str(number) for number in self.numbers)

@@ -1,0 +1,60 @@
+"""The one error every parser of this room raises, and why it did."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """What is wrong with the bytes, for machines; the sentence for people is the error's `detail`."""
+
+    TRUNCATED = "truncated"  # the buffer ends before what it announces
+    LENGTH = "length"  # a length or size contradicts the bytes around it
+    COUNT = "count"  # a count contradicts what is there
+    TRAILING = "trailing"  # bytes left over after everything announced
+    VERSION = "version"  # a version (or magic) this format never had
+    CRC = "crc"
+    CODEC = "codec"  # unknown compression codec
+    DECOMPRESSION = "decompression"  # the codec's own library refuses the bytes
+    LIMIT = "limit"  # correct perhaps, but larger than we are willing to hold
+    VARINT = "varint"  # a variable-length integer without end or beyond its type
+    ORDER = "order"  # offsets or deltas that run backwards or leave their range
+    TEXT = "text"  # not UTF-8, or not the text expected here
+    VALUE = "value"  # a field outside what its type can mean
+
+
+class WireError(ValueError):
+    """Bytes that are not what their place says they are.
+
+    `position` is the byte in the buffer handed to the parser (for text: the byte the line starts at) where the
+    contradiction shows, `reason` its kind, `detail` one sentence with the values seen.
+    """
+
+    def __init__(self, position: int, reason: Reason, detail: str) -> None:
+        # All three reach args, so the error survives pickling between worker processes.
+        super().__init__(position, reason, detail)
+        self.position = position
+        self.reason = reason
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.detail} (at byte {self.position})"
+
+
+class LimitExceededError(WireError):
+    """Output or a declared size above the limit the caller set; nothing larger was allocated."""
+
+    def __init__(self, position: int, limit: int, detail: str) -> None:
+        super().__init__(position, Reason.LIMIT, detail)
+        # Pickle rebuilds from args: they must be this class's own.
+        self.args = (position, limit, detail)
+        self.limit = limit
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A part of a file of rows that gave no row: bytes `position` to `end` (exclusive), kept beside the good rows."""
+
+    position: int
+    end: int
+    reason: Reason
+    detail: str

@@ -1,0 +1,233 @@
+"""Headers of record batches: walking, decoding to columns, CRC.
+
+Formats: DefaultRecordBatch (magic 2, 61-byte header) and LegacyRecord (magic 0 and 1) of Apache Kafka.
+"""
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import crc32c as _crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.model.batch import (
+    BATCH,
+    CODEC_MASK,
+    CONTROL_FLAG,
+    LOG_APPEND_TIME_FLAG,
+    NO_CONTROL_TYPE,
+    NO_COORDINATOR_EPOCH,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    UNDECODED_CONTROL,
+    Batches,
+)
+from kaudit.wire.control import parse_marker
+from kaudit.wire.errors import WireError
+
+LOG_OVERHEAD = 12
+"""Bytes of offset and length in front of every batch; the length field counts what follows them."""
+MAGIC_OFFSET = 16
+CRC_OFFSET = 17
+ATTRIBUTES_OFFSET = 21
+HEADER_SIZE = 61
+MIN_LENGTH_V2 = HEADER_SIZE - LOG_OVERHEAD
+MIN_LENGTH_LEGACY = 14
+"""crc 4, magic 1, attributes 1, key length 4, value length 4 (magic 0)."""
+PREFIX_SIZE = MAGIC_OFFSET + 1
+"""Bytes needed to know a batch's length and magic."""
+CURRENT_MAGIC = 2
+
+WIRE_HEADER = np.dtype(
+    [
+        ("base_offset", ">i8"),
+        ("batch_length", ">i4"),
+        ("leader_epoch", ">i4"),
+        ("magic", "i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_offset_delta", ">i4"),
+        ("base_timestamp", ">i8"),
+        ("max_timestamp", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("record_count", ">i4"),
+    ]
+)
+assert WIRE_HEADER.itemsize == HEADER_SIZE
+
+_LENGTH = struct.Struct(">i")
+_LEGACY = struct.Struct(">qiIbb")  # offset, size, crc, magic, attributes
+_TIMESTAMP = struct.Struct(">q")
+_COPIED = tuple(name for name in WIRE_HEADER.names or () if name != "batch_length")
+
+# A marker as brokers write it: one uncompressed record, 4-byte key, 6-byte value, no headers.
+_MARKER_SIZE = 78
+_MARKER = np.dtype(
+    [
+        ("length", "u1"),
+        ("attributes", "u1"),
+        ("timestamp_delta", "u1"),
+        ("offset_delta", "u1"),
+        ("key_length", "u1"),
+        ("key_version", ">i2"),
+        ("type", ">i2"),
+        ("value_length", "u1"),
+        ("value_version", ">i2"),
+        ("coordinator_epoch", ">i4"),
+        ("headers", "u1"),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Where batches start in a buffer, and where and why the walk stopped.
+
+    `sound` is False if the bytes at `stop` cannot be a batch header; True if the buffer just ends before the batch does.
+    """
+
+    positions: list[int]
+    stop: int
+    sound: bool
+
+
+def plausible_length(magic: int, length: int) -> bool:
+    """Tell whether a batch of this magic can have this length field."""
+    if magic == CURRENT_MAGIC:
+        return length >= MIN_LENGTH_V2
+    return magic in (0, 1) and length >= MIN_LENGTH_LEGACY
+
+
+def walk(buffer: memoryview, start: int, end: int, last_start: int) -> Walk:
+    """Follow the length fields from `start`; batches start at `last_start` - 1 at most and end at `end` at most."""
+    unpack = _LENGTH.unpack_from
+    positions: list[int] = []
+    append = positions.append
+    at = start
+    limit = min(last_start, end - MAGIC_OFFSET)
+    while at < limit:
+        length = unpack(buffer, at + 8)[0]
+        magic = buffer[at + MAGIC_OFFSET]
+        following = at + LOG_OVERHEAD + length
+        if (magic != CURRENT_MAGIC or length < MIN_LENGTH_V2) and not plausible_length(magic, length):
+            return Walk(positions, at, sound=False)
+        if following > end:
+            return Walk(positions, at, sound=True)
+        append(at)
+        at = following
+    return Walk(positions, at, sound=True)
+
+
+def decode_headers(buffer: memoryview, positions: NDArray[np.int64], file_position: int) -> Batches:
+    """Decode the headers at `positions` of `buffer`, whose first byte lies at `file_position` of the file.
+
+    Every batch must lie in the buffer whole; the decoded control type of a marker needs its record.
+    """
+    batches: Batches = np.empty(len(positions), dtype=BATCH)
+    if len(positions) == 0:
+        return batches
+    # Legacy messages may be shorter than 61 bytes: gather only from where 61 bytes exist.
+    padded = _readable(buffer, int(positions[-1]) + HEADER_SIZE)
+    windows: NDArray[Any] = np.ndarray((len(padded) - HEADER_SIZE + 1,), np.dtype("V61"), padded, 0, (1,))
+    rows = windows[positions].view(WIRE_HEADER)
+    for name in _COPIED:
+        batches[name] = rows[name]
+    batches["position"] = positions + file_position
+    batches["size"] = rows["batch_length"].astype(np.int64) + LOG_OVERHEAD
+    batches["control_type"] = NO_CONTROL_TYPE
+    batches["coordinator_epoch"] = NO_COORDINATOR_EPOCH
+    legacy = np.flatnonzero(rows["magic"] != CURRENT_MAGIC)
+    for index in legacy.tolist():
+        batches[index] = _legacy_row(buffer, int(positions[index]), file_position)
+    control = np.flatnonzero((batches["attributes"] & CONTROL_FLAG != 0) & (batches["magic"] == CURRENT_MAGIC))
+    if len(control):
+        _decode_markers(buffer, positions, batches, control)
+    return batches
+
+
+def batch_crc_holds(buffer: memoryview, at: int, size: int) -> bool:
+    """Tell whether the batch of `size` bytes at `at` matches its CRC (CRC-32C for magic 2, CRC-32 before)."""
+    if buffer[at + MAGIC_OFFSET] == CURRENT_MAGIC:
+        stored = int.from_bytes(buffer[at + CRC_OFFSET : at + ATTRIBUTES_OFFSET], "big")
+        return bool(_crc32c.crc32c(buffer[at + ATTRIBUTES_OFFSET : at + size]) == stored)
+    stored = int.from_bytes(buffer[at + LOG_OVERHEAD : at + MAGIC_OFFSET], "big")
+    return zlib.crc32(buffer[at + MAGIC_OFFSET : at + size]) == stored
+
+
+def _readable(buffer: memoryview, size: int) -> memoryview:
+    if len(buffer) >= size:
+        return buffer
+    return memoryview(bytes(buffer) + bytes(size - len(buffer)))
+
+
+def _legacy_row(buffer: memoryview, at: int, file_position: int) -> tuple[int, ...]:
+    offset, size, crc, magic, attributes = _LEGACY.unpack_from(buffer, at)
+    # MessageSet timestamps exist from magic 1 on
+    timestamp = NO_TIMESTAMP if magic == 0 else _TIMESTAMP.unpack_from(buffer, at + LOG_OVERHEAD + 6)[0]
+    kept = attributes & (CODEC_MASK | LOG_APPEND_TIME_FLAG)
+    count = 1 if attributes & CODEC_MASK == 0 else -1
+    return (
+        at + file_position,
+        size + LOG_OVERHEAD,
+        offset,
+        0,
+        NO_LEADER_EPOCH,
+        magic,
+        crc,
+        kept,
+        timestamp,
+        timestamp,
+        NO_PRODUCER_ID,
+        NO_PRODUCER_EPOCH,
+        NO_SEQUENCE,
+        count,
+        NO_CONTROL_TYPE,
+        NO_COORDINATOR_EPOCH,
+    )
+
+
+def _decode_markers(
+    buffer: memoryview, positions: NDArray[np.int64], batches: Batches, control: NDArray[np.intp]
+) -> None:
+    usual = control[batches["size"][control] == _MARKER_SIZE]
+    decoded = np.zeros(len(batches), dtype=bool)
+    if len(usual):
+        raw: NDArray[Any] = np.ndarray(
+            (len(buffer) - _MARKER.itemsize + 1,), np.dtype(f"V{_MARKER.itemsize}"), buffer, 0, (1,)
+        )
+        records = raw[positions[usual] + HEADER_SIZE].view(_MARKER)
+        plain = (
+            (records["length"] == 32)  # zigzag of 16
+            & (records["timestamp_delta"] == 0)
+            & (records["offset_delta"] == 0)
+            & (records["key_length"] == 8)  # zigzag of 4
+            & (records["key_version"] >= 0)
+            & (records["type"] >= 0)
+            & (records["type"] < 7)
+            & (records["value_length"] == 12)  # zigzag of 6
+            & (records["value_version"] >= 0)
+            & (batches["record_count"][usual] == 1)
+            & (batches["attributes"][usual] & CODEC_MASK == 0)
+        )
+        good = usual[plain]
+        batches["control_type"][good] = records["type"][plain]
+        batches["coordinator_epoch"][good] = records["coordinator_epoch"][plain]
+        decoded[good] = True
+    for index in control[~decoded[control]].tolist():
+        at = int(positions[index])
+        try:
+            marker = parse_marker(buffer[at : at + int(batches["size"][index])])
+        except WireError:
+            batches["control_type"][index] = UNDECODED_CONTROL
+            continue
+        if marker is not None:
+            batches["control_type"][index] = int(marker.type)
+            if marker.coordinator_epoch is not None:
+                batches["coordinator_epoch"][index] = marker.coordinator_epoch
