@@ -44,6 +44,18 @@ def parse_check(typed: str) -> Check:
     return found
 
 
+def parse_broker_version(text: str) -> str:
+    """Check --broker-version: `auto`, or a release whose rules are known."""
+    from kaudit.replay.profile import UnknownVersionError, profile_for
+
+    if text != "auto":
+        try:
+            profile_for(text)
+        except UnknownVersionError as error:
+            raise UsageError(f"--broker-version {text}: {error}") from None
+    return text
+
+
 def parse_window(since: str | None, until: str | None) -> tuple[int | None, int | None]:
     """Parse --since and --until."""
     since_ms, until_ms = parse_moment(since, "--since"), parse_moment(until, "--until")

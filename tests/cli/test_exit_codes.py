@@ -104,6 +104,8 @@ def test_nothing_to_audit_is_still_a_document_for_programs(engine, kaudit):
         (["scan", "/data", "--fail-on", "errors"], "'error', 'warning', 'note', 'never'"),
         (["scan", "/data", "--since", "yesterday"], "--since yesterday: not a time"),
         (["scan", "/data", "--since", "2026-11-21", "--until", "2026-11-20"], "later than --until"),
+        (["scan", "/data", "--broker-version", "2.0.9"], "--broker-version 2.0.9: unknown"),
+        (["scan", "/data", "--broker-version", "new"], "nearest known: "),
         (["scan", "/data", "--jobs", "0"], "--jobs"),
         (["scan", "/data", "--partition", "-1"], "--partition"),
         (["explain", "duplicate-bach"], "did you mean duplicate-batch"),

@@ -38,7 +38,7 @@ def scan(
     Nothing is ever written into PATH. A directory in use by a running broker is fine.
     """
     from kaudit.cli.audit import Request, run_scan
-    from kaudit.cli.parsing import parse_moment, parse_selection, parse_window
+    from kaudit.cli.parsing import parse_broker_version, parse_moment, parse_selection, parse_window
     from kaudit.cli.targets import parse_targets
     from kaudit.pipeline.options import ScanOptions
 
@@ -46,7 +46,7 @@ def scan(
     request = Request(
         options=ScanOptions(
             paths=paths,
-            broker_version=broker_version,
+            broker_version=parse_broker_version(broker_version),
             topics=topic or (),
             partitions=partition or (),
             producer_ids=producer_id or (),

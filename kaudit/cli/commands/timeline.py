@@ -35,7 +35,7 @@ def timeline(
 ) -> int:
     """Show what producer ids did, in offset order: runs of batches, markers, missing offsets and findings."""
     from kaudit.cli.audit import Request, run_timeline
-    from kaudit.cli.parsing import parse_moment, parse_selection, parse_window
+    from kaudit.cli.parsing import parse_broker_version, parse_moment, parse_selection, parse_window
     from kaudit.cli.targets import parse_targets
     from kaudit.pipeline.options import ScanOptions
 
@@ -43,7 +43,7 @@ def timeline(
     request = Request(
         options=ScanOptions(
             paths=paths,
-            broker_version=broker_version,
+            broker_version=parse_broker_version(broker_version),
             topics=topic or (),
             partitions=partition or (),
             producer_ids=producer_id or (),
