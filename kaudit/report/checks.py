@@ -17,7 +17,8 @@ def page_text(check: Check, console: Console) -> str:
     # Prose wider than this is hard to read; a pipe gets the same, there is nothing to cut short here.
     console = replace(console, width=min(console.width or _READABLE, _READABLE))
     severity = console.paint(severity_text(check), SEVERITY_STYLE[check.severity])
-    lines = [f"{console.paint(f'{check.code} {check.name}', Style.STRONG)}  ({severity}, since {check.since})"]
+    title = console.paint(f"{check.code} {check.name}", Style.STRONG)
+    lines = [title, f"{severity} (since {check.since})"]
     documentation = check.documentation()
     for heading in HEADINGS:
         lines += ["", console.paint(heading, Style.STRONG), *markdown_lines(documentation[heading], console)]
@@ -36,8 +37,10 @@ def list_text(checks: Iterable[Check], console: Console) -> str:
     checks = list(checks)
     width = max(len(check.name) for check in checks)
     for check in checks:
-        severity = console.paint(f"{check.severity.value:<7}", SEVERITY_STYLE[check.severity])
-        lines.append(f"{check.code}  {check.name:<{width}}  {severity}  {check.summary}")
+        severity = check.severity.value
+        rows = console.wrap(check.summary, lead=f"{check.code}  {check.name:<{width}}  {severity:<7}  ")
+        rows[0] = rows[0].replace(f"  {severity}", f"  {console.paint(severity, SEVERITY_STYLE[check.severity])}", 1)
+        lines += rows
     lines += ["", "kaudit explain CODE tells what each means, what explains it innocently and what to do."]
     return "".join(f"{line}\n" for line in lines)
 
