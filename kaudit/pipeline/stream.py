@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.model.batch import Batches
-from kaudit.model.damage import Damage, DamageKind
+from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.source.bytes import ByteSource
 from kaudit.wire import resync
 from kaudit.wire.record_batch import (
@@ -36,7 +36,7 @@ class Piece:
     """Sound batches in file order, and the damage found among and after them."""
 
     batches: Batches
-    damages: list[Damage] = field(default_factory=list)
+    damages: list[LogDamage] = field(default_factory=list)
     read_to: int = 0
     still_growing: bool = False
 
@@ -135,7 +135,7 @@ class _Reader:
         walked = walk(view, 0, len(view), stop - at)
         positions = np.asarray(walked.positions, dtype=np.int64)
         batches = decode_headers(view, positions, at)
-        damages: list[Damage] = []
+        damages: list[LogDamage] = []
         if self.verify and len(batches):
             cut = self._drop_corrupt(view, batches, sound_end=walked.sound, damages=damages)
             if cut is not None:
@@ -155,7 +155,7 @@ class _Reader:
             self.expected_offset = int(last["base_offset"]) + int(last["last_offset_delta"]) + 1
 
     def _drop_corrupt(
-        self, view: memoryview, batches: Batches, *, sound_end: bool, damages: list[Damage]
+        self, view: memoryview, batches: Batches, *, sound_end: bool, damages: list[LogDamage]
     ) -> Piece | None:
         """List batches whose CRC fails; return a piece at once if one of them lost the framing."""
         base = self.window.base
@@ -196,17 +196,17 @@ class _Reader:
             zeros_end = self._zeros_end(end)
             if zeros_end == self.window.end:
                 detail = "the batch breaks off and zeros follow to the end of the file"
-                damage = Damage(DamageKind.TORN, start, zeros_end, False, detail, claimed)
+                damage = LogDamage(DamageKind.TORN, start, zeros_end, False, detail, claimed)
                 return Piece(_none(), [damage], self.window.end)
             resumed = self._resynchronise(end)
             stop = self.window.end if resumed is None else resumed
             detail = f"{zeros_end - first_zero} bytes are zero, from inside the batch at byte {start} on"
-            damage = Damage(DamageKind.ZEROS, first_zero, stop, resumed is not None, detail, claimed)
+            damage = LogDamage(DamageKind.ZEROS, first_zero, stop, resumed is not None, detail, claimed)
             return Piece(_none(), [damage], stop)
         resumed = inner if inner is not None else self._resynchronise(end)
         stop = self.window.end if resumed is None else resumed
         detail = f"the length field says {end - start - LOG_OVERHEAD}, but no batch starts where it leads"
-        damage = Damage(DamageKind.UNPARSABLE, start, stop, resumed is not None, detail, claimed)
+        damage = LogDamage(DamageKind.UNPARSABLE, start, stop, resumed is not None, detail, claimed)
         return Piece(_none(), [damage], stop)
 
     def _at_obstacle(self, at: int, *, sound: bool) -> Piece:
@@ -221,7 +221,7 @@ class _Reader:
             return self._zeros_at(at)
         resumed = self._resynchronise(at)
         if resumed is not None:
-            damage = Damage(DamageKind.UNPARSABLE, at, resumed, True, _describe(view, remaining))
+            damage = LogDamage(DamageKind.UNPARSABLE, at, resumed, True, _describe(view, remaining))
             return Piece(_none(), [damage], resumed)
         torn = resync.looks_torn(view[:HEADER_SIZE], remaining, self.expected_offset)
         if torn and self.source.size() > self.window.end:
@@ -229,7 +229,7 @@ class _Reader:
         kind = DamageKind.TORN if torn else DamageKind.UNPARSABLE
         detail = f"the last {remaining} bytes are the start of a batch" if torn else _describe(view, remaining)
         claimed = int.from_bytes(view[:8], "big", signed=True) if torn and len(view) >= 8 else None
-        return Piece(_none(), [Damage(kind, at, self.window.end, False, detail, claimed)], self.window.end)
+        return Piece(_none(), [LogDamage(kind, at, self.window.end, False, detail, claimed)], self.window.end)
 
     def _large_batch(self, at: int, size: int) -> Piece:
         batches = decode_headers(self.window.load(at)[:HEADER_SIZE], np.zeros(1, dtype=np.int64), at)
@@ -240,18 +240,18 @@ class _Reader:
         if resumed is None or resumed >= at + size:
             return Piece(_none(), [_crc_mismatch(batches, 0)], at + size)
         detail = f"the length field says {size - LOG_OVERHEAD}, but a sound batch starts before it ends"
-        damage = Damage(DamageKind.UNPARSABLE, at, resumed, True, detail, int(batches["base_offset"][0]))
+        damage = LogDamage(DamageKind.UNPARSABLE, at, resumed, True, detail, int(batches["base_offset"][0]))
         return Piece(_none(), [damage], resumed)
 
     def _zeros_at(self, at: int) -> Piece:
         zeros_end = self._zeros_end(at)
         if zeros_end == self.window.end:
             detail = f"{zeros_end - at} zero bytes to the end of the file"
-            return Piece(_none(), [Damage(DamageKind.ZEROS, at, zeros_end, False, detail)], zeros_end)
+            return Piece(_none(), [LogDamage(DamageKind.ZEROS, at, zeros_end, False, detail)], zeros_end)
         resumed = self._resynchronise(at)
         stop = self.window.end if resumed is None else resumed
         detail = f"{zeros_end - at} zero bytes"
-        return Piece(_none(), [Damage(DamageKind.ZEROS, at, stop, resumed is not None, detail)], stop)
+        return Piece(_none(), [LogDamage(DamageKind.ZEROS, at, stop, resumed is not None, detail)], stop)
 
     def _zeros_end(self, at: int) -> int:
         while at < self.window.end:
@@ -308,10 +308,10 @@ def _size_at(view: memoryview, at: int) -> int:
     return int.from_bytes(view[at + 8 : at + 12], "big", signed=True) + LOG_OVERHEAD
 
 
-def _crc_mismatch(batches: Batches, index: int) -> Damage:
+def _crc_mismatch(batches: Batches, index: int) -> LogDamage:
     row = batches[index]
     base_offset, start = int(row["base_offset"]), int(row["position"])
-    return Damage(
+    return LogDamage(
         DamageKind.CRC_MISMATCH,
         start,
         start + int(row["size"]),
