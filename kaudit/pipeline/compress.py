@@ -67,6 +67,7 @@ def compress(
     if not len(batches):
         return rows
     rows.first_offset, rows.last_offset = int(bases[0]), int(lasts[-1])
+    rows.wrapper_first = int(batches["record_count"][0]) < 0
     rows.first_position = int(batches["position"].min())
     rows.last_end = int((batches["position"] + batches["size"]).max())
     if not ordered:

@@ -45,10 +45,11 @@ class Continuity:
 
     def feed(self, chunk: ChunkRows) -> None:
         """Take the next chunk."""
+        wrapped = self._wrapped_offsets(chunk)
         gaps = {int(gap["position"]): gap for gap in chunk.gaps[:MAX_LISTED]}
         self.unlisted += max(len(chunk.gaps) - MAX_LISTED, 0)
         if chunk.first_offset is not None:
-            self._join(chunk, chunk.first_offset)
+            self._join(chunk, chunk.first_offset - wrapped)
         group: list[LogDamage] = []
         for damage in chunk.damages:
             if chunk.first_position is None or damage.position < chunk.first_position:
@@ -65,7 +66,18 @@ class Continuity:
             self.next_offset = chunk.last_offset + 1
         if len(chunk.leader_epochs):
             self._steps.append(chunk.leader_epochs)
-        self.offsets_present += chunk.offsets_present
+        self.offsets_present += chunk.offsets_present + wrapped
+
+    def present_before(self, chunk: ChunkRows) -> int:
+        """Offsets covered before this chunk's own counting starts; to be asked before the chunk is fed."""
+        return self.offsets_present + self._wrapped_offsets(chunk)
+
+    def _wrapped_offsets(self, chunk: ChunkRows) -> int:
+        """Offsets a leading wrapper holds beside the one it names: it goes on from what came before it."""
+        if not chunk.wrapper_first or chunk.first_offset is None:
+            return 0
+        expected = self.next_offset if self.next_offset is not None else self.segments[chunk.segment].base_offset
+        return max(chunk.first_offset - expected, 0)
 
     def skip(self) -> None:
         """A chunk could not be read: what follows has nothing to go on from."""

@@ -47,7 +47,7 @@ class PartitionReplay:
         """Take the next chunk; False if it does not fit what came before and nothing of it was taken."""
         if not self.continuity.accepts(chunk):
             return False
-        present = self.continuity.offsets_present
+        present = self.continuity.present_before(chunk)
         chunk.runs["present_before_first"] += present
         chunk.runs["present_before_last"] += present
         chunk.edges["present_before"] += present

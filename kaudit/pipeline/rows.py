@@ -160,6 +160,8 @@ class ChunkRows:
     first_position: int | None = None
     last_offset: int | None = None
     last_end: int = -1
+    wrapper_first: bool = False
+    """The first batch is a compressed wrapper of magic 0 or 1, which names its last offset only."""
     ordered: bool = True
     damages: list[LogDamage] = field(default_factory=list)
     still_growing: bool = False

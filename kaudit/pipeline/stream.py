@@ -137,7 +137,7 @@ class _Reader:
         batches = decode_headers(view, positions, at)
         damages: list[LogDamage] = []
         if self.verify and len(batches):
-            cut = self._drop_corrupt(view, batches, sound_end=walked.sound, damages=damages)
+            cut = self._drop_corrupt(view, batches, damages)
             if cut is not None:
                 return cut
             if damages:
@@ -154,27 +154,44 @@ class _Reader:
             last = batches[-1]
             self.expected_offset = int(last["base_offset"]) + int(last["last_offset_delta"]) + 1
 
-    def _drop_corrupt(
-        self, view: memoryview, batches: Batches, *, sound_end: bool, damages: list[LogDamage]
-    ) -> Piece | None:
+    def _drop_corrupt(self, view: memoryview, batches: Batches, damages: list[LogDamage]) -> Piece | None:
         """List batches whose CRC fails; return a piece at once if one of them lost the framing."""
         base = self.window.base
         starts, sizes = batches["position"].tolist(), batches["size"].tolist()
-        for index in corrupt_indexes(view, base, batches):
+        corrupt = corrupt_indexes(view, base, batches)
+        for index in corrupt:
             start, end = starts[index], starts[index] + sizes[index]
             inner = self._sound_header_between(start + 1, end)
-            last = index == len(starts) - 1
-            if inner is None and not (last and not sound_end):
+            if inner is None and (index < len(starts) - 1 or self._goes_on_at(end)):
                 damages.append(_crc_mismatch(batches, index))
                 continue
-            before = batches[:index]
+            # a length that led astray makes batches of what follows: all of them in a row belong to the first
+            first = index
+            while first - 1 in corrupt and damages and damages[-1].position == starts[first - 1]:
+                first -= 1
+                damages.pop()
+            before = batches[:first]
             before = before[~np.isin(before["position"], [damage.position for damage in damages])]
             self._advance(before)
-            piece = self._lost_framing(start, end, inner, int(batches["base_offset"][index]))
+            piece = self._lost_framing(starts[first], end, inner, int(batches["base_offset"][first]))
             piece.batches = before
             piece.damages[:0] = damages
             return piece
         return None
+
+    def _goes_on_at(self, position: int) -> bool:
+        """Tell whether a batch can start here, or nothing that looks like one follows anywhere."""
+        view = self.window.load(position)
+        remaining = self.window.end - position
+        if not remaining:
+            return True
+        if len(view) > MAGIC_OFFSET:
+            size = _size_at(view, 0)
+            if plausible_length(view[MAGIC_OFFSET], size - LOG_OVERHEAD) and size <= remaining:
+                return True
+        if not any(view[:_ZERO_PROBE]):
+            return False
+        return self._resynchronise(position - 1) is None
 
     def _sound_header_between(self, start: int, end: int) -> int | None:
         """First position in `start`..`end` where a batch with a valid CRC begins; the window holds these bytes."""
@@ -205,13 +222,15 @@ class _Reader:
             return Piece(_none(), [damage], stop)
         resumed = inner if inner is not None else self._resynchronise(end)
         stop = self.window.end if resumed is None else resumed
-        detail = f"the length field says {end - start - LOG_OVERHEAD}, but no batch starts where it leads"
+        head = self.window.load(start)
+        detail = f"the length field says {_size_at(head, 0) - LOG_OVERHEAD}, but no batch starts where it leads"
         damage = LogDamage(DamageKind.UNPARSABLE, start, stop, resumed is not None, detail, claimed)
         return Piece(_none(), [damage], stop)
 
     def _at_obstacle(self, at: int, *, sound: bool) -> Piece:
         """No batch was taken at `at`: it is larger than the window, cut off by the end of the file, or none at all."""
-        view = self.window.load(at)
+        # a copy: searching on moves the window
+        view = memoryview(bytes(self.window.load(at)[:HEADER_SIZE]))
         remaining = self.window.end - at
         if sound and len(view) > MAGIC_OFFSET:
             size = _size_at(view, 0)
@@ -223,7 +242,7 @@ class _Reader:
         if resumed is not None:
             damage = LogDamage(DamageKind.UNPARSABLE, at, resumed, True, _describe(view, remaining))
             return Piece(_none(), [damage], resumed)
-        torn = resync.looks_torn(view[:HEADER_SIZE], remaining, self.expected_offset)
+        torn = resync.looks_torn(view, remaining, self.expected_offset)
         if torn and self.source.size() > self.window.end:
             return Piece(_none(), [], self.window.end, still_growing=True)
         kind = DamageKind.TORN if torn else DamageKind.UNPARSABLE
