@@ -81,7 +81,9 @@ class Batch:
         return head + tail + body
 
 
-def data(producer_id: int, epoch: int, sequence: int, count: int = 1, *, transactional: bool = False, **more: object) -> Batch:
+def data(
+    producer_id: int, epoch: int, sequence: int, count: int = 1, *, transactional: bool = False, **more: object
+) -> Batch:
     """A data batch of a producer."""
     flags = TRANSACTIONAL if transactional else 0
     return Batch(producer_id, epoch, sequence % WRAP, count, attributes=flags, **more)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kaudit.checks.context import Context
 from kaudit.checks.evidence import fact_evidence
 from kaudit.model import sequence
-from kaudit.model.continuity import Missing
+from kaudit.model.continuity import Missing, MissingCause
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.replay.judge import Edge, Fact
 

@@ -117,7 +117,7 @@ class JointReplay:
     ) -> State:
         for batch in batches:
             for index in self._awaiting.pop(producer.producer_id, ()):
-                self.facts[index] = self.facts[index]._replace(following=batch)
+                self.facts[index] = self.facts[index]._replace(following=batch, following_epoch=epoch)
             state, facts = judge_batch(state, batch, epoch, transactional, producer)
             self._keep(facts)
         assert state is not None

@@ -75,7 +75,9 @@ def build(actions: list[tuple[str, int, int, bool]], first: list[int]) -> Log:
 def _end(log: Log, producer: Producer, action: str, amount: int, *, commit: bool) -> None:
     epoch = producer.epoch
     if action == "stale-marker":
-        log.append(marker(producer.producer_id, max(epoch - 1, 0), coordinator_epoch=max(producer.coordinator_epoch - 1, 0)))
+        log.append(
+            marker(producer.producer_id, max(epoch - 1, 0), coordinator_epoch=max(producer.coordinator_epoch - 1, 0))
+        )
         return
     if action != "marker":
         epoch = producer.epoch = producer.epoch + 1

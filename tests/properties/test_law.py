@@ -77,7 +77,7 @@ def replay_batches(batches: Batches) -> tuple[dict[int, State], list[Fact]]:
             state, new = judge_marker(states.get(producer_id), found)
         else:
             for index in waiting.pop(producer_id, []):
-                facts[index] = facts[index]._replace(following=edge)
+                facts[index] = facts[index]._replace(following=edge, following_epoch=epoch)
             transactional = bool(int(row["attributes"]) & TRANSACTIONAL)
             state, new = judge_batch(states.get(producer_id), edge, epoch, transactional, Producer(producer_id))
         for fact in new:
@@ -106,9 +106,7 @@ def replay_rows(batches: Batches, cuts: list[int], *, holes_are_normal: bool) ->
     bounds = [0, *sorted(cuts), len(batches)]
     for first, last in zip(bounds[:-1], bounds[1:], strict=True):
         part = batches[first:last]
-        rows = compress(
-            part, segment=0, start=0, read_to=0, stop=0, log_start_offset=None, latest_timestamp=2**62
-        )
+        rows = compress(part, segment=0, start=0, read_to=0, stop=0, log_start_offset=None, latest_timestamp=2**62)
         rows.runs["present_before_first"] += present
         rows.runs["present_before_last"] += present
         rows.edges["present_before"] += present
