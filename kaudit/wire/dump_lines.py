@@ -64,7 +64,7 @@ class DumpLines:
                         yield from self.finish()
                     continue
             if self._record is not None:
-                yield from self.finish()
+                yield self._release(self._record)
             if row is None:
                 if line:
                     yield self._note(line)
@@ -75,16 +75,16 @@ class DumpLines:
 
     def finish(self) -> Iterator[DumpRow]:
         """Yield the record that was held back, if any, with all its lines."""
-        row = self._record
-        if row is None:
-            return
+        if self._record is not None:
+            yield self._release(self._record)
+
+    def _release(self, row: DumpRecord) -> DumpRow:
         self._record = None
         if len(self._record_lines) == 1:
-            yield row
-            return
+            return row
         whole = self._read(b"\n".join(self._record_lines), row.line)
-        assert whole is not None, "more free text does not change the pairs before it"
-        yield whole
+        # Too long to be read again: then what its first line says has to do.
+        return row if whole is None else whole
 
     def _read(self, line: bytes, number: int) -> DumpDataRow | None:
         if len(line) > MAX_LINE_BYTES:
