@@ -1,4 +1,5 @@
 import pytest
+from archives import CAPTURES, ORACLES
 from fuzz import damaged, quick
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,20 +24,6 @@ from kaudit.wire.legacy import parse_message, read_legacy_records
 from kaudit.wire.producer_snapshot import parse_producer_snapshot
 from kaudit.wire.records import read_records
 from kaudit.wire.transaction_index import parse_transaction_index
-
-CAPTURES = [
-    "clients-mix",
-    "legacy-formats",
-    "txn-mix-2.8.2",
-    "failover-acks1",
-    "retry-dup",
-    "cross-session",
-    "retention-compaction-2.8.2",
-    "unknown-pid-2.0.1",
-    "zk-pid-blocks",
-    "torn-writes",
-]
-ORACLES = ["1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0"]
 
 
 def by_file(path):
