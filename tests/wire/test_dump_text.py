@@ -254,6 +254,8 @@ def test_a_batch_line_field_by_field():
         (BATCH % (1, 1, b"OptionalLong.empty"))[:200],
         BATCH % (1, 1, b"soon"),
         b"offset: one position: 2",
+        b"Starting offset: 9223372036854775808",
+        b"Starting offset: soon",
     ],
 )
 def test_lines_that_only_look_like_rows_are_notes(line):
