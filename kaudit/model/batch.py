@@ -62,11 +62,12 @@ def empty_batches() -> Batches:
 
 def last_offsets(batches: Batches) -> NDArray[np.int64]:
     """Offset of each batch's last record."""
-    return batches["base_offset"] + batches["last_offset_delta"]  # type: ignore[no-any-return]
+    offsets: NDArray[np.int64] = batches["base_offset"] + batches["last_offset_delta"]
+    return offsets
 
 
 def last_sequences(batches: Batches) -> NDArray[np.int64]:
     """Sequence of each batch's last record, -1 where it has none; follows lastOffsetDelta, which compaction keeps."""
     base = batches["base_sequence"].astype(np.int64)
     wrapped = (base + batches["last_offset_delta"]) & 0x7FFFFFFF
-    return np.where(base < 0, base, wrapped)  # type: ignore[no-any-return]
+    return np.where(base < 0, base, wrapped)

@@ -14,6 +14,8 @@ class DamageKind(enum.Enum):
     UNPARSABLE = "unparsable"
     """Garbage, an unknown magic, or a length that lost the framing."""
     ZEROS = "zeros"
+    OUT_OF_ORDER = "out-of-order"
+    """A sound batch whose offsets do not follow its neighbours'."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,10 +36,10 @@ class Progress(Protocol):
     """Told how far a scan is; the library itself never prints."""
 
     def start(self, total_bytes: int) -> None:
-        """The plan is made: so many bytes will be read."""
+        """Take the plan: so many bytes will be read."""
 
     def advance(self, read_bytes: int) -> None:
-        """So many more bytes were read."""
+        """Take note that so many more bytes were read."""
 
 
 class SilentProgress:

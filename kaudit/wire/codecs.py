@@ -119,7 +119,7 @@ def _snappy(data: Buffer, _magic: int, limit: int) -> bytes:
     """Xerial frames (Java, librdkafka, ...) or one raw block (some old clients), told apart as SnappyInputStream does."""
     whole = bytes(data)
     if not whole.startswith(_XERIAL_MAGIC):
-        return _snappy_block(whole, 0, len(whole), limit)
+        return _snappy_block(whole, 0, len(whole), 0, limit)
     pieces: list[bytes] = []
     size = position = 0
     while position < len(whole):
@@ -132,20 +132,20 @@ def _snappy(data: Buffer, _magic: int, limit: int) -> bytes:
         end = start + int.from_bytes(whole[position:start], "big")
         if start > len(whole) or end > len(whole):
             raise WireError(position, Reason.TRUNCATED, f"snappy: block to byte {end} of {len(whole)}")
-        piece = _snappy_block(whole, start, end, limit - size)
+        piece = _snappy_block(whole, start, end, size, limit)
         size += len(piece)
         pieces.append(piece)
         position = end
     return b"".join(pieces)
 
 
-def _snappy_block(whole: bytes, start: int, end: int, limit: int) -> bytes:
+def _snappy_block(whole: bytes, start: int, end: int, done: int, limit: int) -> bytes:
     block = whole[start:end]
     if not block:
         raise WireError(start, Reason.TRUNCATED, "snappy: empty block")
     try:
         # The size a block declares is the writer's word: ten bytes can claim 4 GiB.
-        if cramjam.snappy.decompress_raw_len(block) > limit:
+        if cramjam.snappy.decompress_raw_len(block) > limit - done:
             raise _too_large(start, limit)
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
@@ -214,7 +214,7 @@ def _zstd(data: Buffer, _magic: int, limit: int) -> bytes:
     for _ in range(_MAX_FRAMES):
         end, bound = _zstd_frame(whole, position)
         if bound:
-            pieces.append(_zstd_decode(whole[position:end], position, bound, limit - size))
+            pieces.append(_zstd_decode(whole[position:end], position, bound, size, limit))
             size += len(pieces[-1])
         position = end
         if position == len(whole):
@@ -222,22 +222,23 @@ def _zstd(data: Buffer, _magic: int, limit: int) -> bytes:
     raise LimitExceededError(position, _MAX_FRAMES, f"zstd: more than {_MAX_FRAMES} frames")
 
 
-def _zstd_decode(frame: memoryview, position: int, bound: int, limit: int) -> bytes:
+def _zstd_decode(frame: memoryview, position: int, bound: int, done: int, limit: int) -> bytes:
     decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+    room = limit - done
     try:
         declared = zstandard.frame_content_size(frame)
-        if declared > limit:
+        if declared > room:
             raise _too_large(position, limit)
         if declared > bound:
             raise WireError(
                 position, Reason.LENGTH, f"zstd: declares {declared} bytes, its blocks hold {bound} at most"
             )
-        if bound <= limit:
+        if bound <= room:
             return decoder.decompress(frame, max_output_size=bound)
-        piece = decoder.stream_reader(frame).read(limit + 1)
+        piece = decoder.stream_reader(frame).read(room + 1)
     except zstandard.ZstdError as error:
         raise WireError(position, Reason.DECOMPRESSION, f"zstd: {error}") from None
-    if len(piece) > limit:
+    if len(piece) > room:
         raise _too_large(position, limit)
     return piece
 

@@ -1,5 +1,6 @@
 """The one error every parser of this room raises, and why it did."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -47,3 +48,13 @@ class LimitExceededError(WireError):
         # Pickle rebuilds from args: they must be this class's own.
         self.args = (position, limit, detail)
         self.limit = limit
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A part of a file of rows that gave no row: bytes `position` to `end` (exclusive), kept beside the good rows."""
+
+    position: int
+    end: int
+    reason: Reason
+    detail: str

@@ -5,8 +5,7 @@ Source of the format: Kafka's DefaultRecordBatch, DefaultRecord, DefaultRecordsS
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kaudit.model.sequence import NO_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
@@ -44,22 +43,20 @@ _VARINT_BYTES: Final = 5
 _VARLONG_BYTES: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """One record header. Kafka means `key` as UTF-8; it stays bytes here, so that odd clients lose nothing."""
 
     key: bytes
     value: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One record of a batch, with its batch's offsets, times and sequences applied.
 
     `offset` 0..2^63-1; `timestamp` ms since 1970 (the batch's max_timestamp under LogAppendTime; -1 where the writer
     had none); `sequence` 0..2^31-1, None where the batch has no sequences; `key` and `value` are None when null, b""
     when empty; `position` is the byte of the record's length in the batch's uncompressed records, `size` its bytes
-    including that length.
+    including that length. A named tuple: a frozen dataclass costs a third of the whole parse.
     """
 
     offset: int
@@ -103,8 +100,6 @@ def read_records(batch: Buffer, limit: int = DEFAULT_LIMIT) -> Iterator[Record]:
         if count == 0 and size == HEADER_BYTES  # compaction keeps the codec bits of a batch it emptied
         else decompress(codec, magic, batch[HEADER_BYTES:], limit)
     )
-    if count * _MIN_RECORD_BYTES > len(body):
-        raise WireError(57, Reason.COUNT, f"{count} records in {len(body)} bytes")
     fixed_timestamp = max_timestamp if attributes & _LOG_APPEND_TIME_BIT else None
     position = 0
     previous_delta = -1

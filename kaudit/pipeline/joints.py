@@ -1,0 +1,403 @@
+"""Replaying the rows of one chunk: healthy joints accepted in numpy, the rest by the scalar judge.
+
+`JointReplay.feed` takes chunks in offset order; cutting the log elsewhere changes nothing it reports.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.model.batch import COMMIT_MARKER, NO_OFFSET, NO_SEQUENCE
+from kaudit.pipeline.producer_table import REMEMBERED, ProducerTable
+from kaudit.pipeline.rows import SILENCE_MS, WINDOW, Rows
+from kaudit.replay.judge import (
+    ABORT_BUMPED,
+    AFTER_MARKER,
+    EXHAUSTION_TOLD,
+    MARKED_EPOCH,
+    NEARLY_EXHAUSTED_EPOCH,
+    OUTSIDE_TOLD,
+    TV2,
+    Edge,
+    Fact,
+    Marker,
+    Producer,
+    Remembered,
+    State,
+    judge_batch,
+    judge_end,
+    judge_marker,
+)
+
+MAX_FACTS = 100_000
+"""Facts kept of one partition; more are counted, not listed, so that a ruined log cannot exhaust memory."""
+
+FetchRun = Callable[[Rows], list[Edge]]
+"""All batches of a run (one row of dtype RUN), read again from the log."""
+
+
+@dataclass(slots=True)
+class JointReplay:
+    """The producers of one partition replica. `facts` are in the order the log told them."""
+
+    fetch_run: FetchRun
+    sequences_count: bool = True
+    table: ProducerTable = field(default_factory=ProducerTable)
+    facts: list[Fact] = field(default_factory=list)
+    dropped_facts: int = 0
+    runs: int = 0
+    """Runs so far, wherever the log was cut into chunks."""
+    _awaiting: dict[int, list[int]] = field(default_factory=dict)
+
+    def feed(self, runs: Rows, edges: Rows, markers: Rows) -> None:
+        """Take one chunk's rows, sorted by producer id and offset, `present_before` counted from the log's start."""
+        markers = markers[markers["record_count"] > 0]
+        if not len(runs) and not len(markers):
+            return
+        joints = _Joints(runs, edges, markers)
+        slots = self.table.slots(joints.producer_ids)
+        before = self.table.rows[slots]
+        self.runs += len(runs) - joints.continue_runs(before)
+        self.table.rows[slots] = before
+        healthy = joints.healthy(before, sequences_count=self.sequences_count)
+        if self._awaiting:
+            awaiting = np.fromiter(self._awaiting, dtype=np.int64, count=len(self._awaiting))
+            healthy &= ~np.isin(joints.producer_ids, awaiting)
+        joints.advance(before, healthy)
+        self.table.rows[slots[healthy]] = before[healthy]
+        for group in np.flatnonzero(~healthy).tolist():
+            self._replay(int(slots[group]), joints, group)
+
+    def finish(self) -> None:
+        """The log has ended: report what only its end decides."""
+        rows = self.table.rows
+        for slot in np.flatnonzero(rows["flags"] & ABORT_BUMPED != 0).tolist():
+            state = self.table.load(slot)
+            if state is not None:
+                self._keep(judge_end(state, int(rows["producer_id"][slot])))
+
+    def _replay(self, slot: int, joints: "_Joints", group: int) -> None:
+        state = self.table.load(slot)
+        producer = Producer(int(joints.producer_ids[group]), self.sequences_count)
+        for is_marker, index in joints.group_rows(group):
+            if is_marker:
+                state, facts = judge_marker(state, Marker._make(joints.markers[index].item()))
+                self._keep(facts)
+            else:
+                state = self._replay_run(state, joints.runs[index], joints.edges, producer)
+        if state is not None:
+            self.table.store(slot, state)
+
+    def _replay_run(self, state: State | None, run: Rows, edges: Rows, producer: Producer) -> State:
+        start, head, count = int(run["edges_start"]), int(run["head"]), int(run["batches"])
+        epoch, transactional = int(run["producer_epoch"]), bool(run["is_transactional"])
+        batches = [Edge._make(edge) for edge in edges[start : start + head].tolist()]
+        state = self._judge(state, batches, epoch, transactional, producer)
+        if count == head:
+            return state
+        newest = batches[-1]
+        if state.epoch == epoch and state.window and state.window[-1].base_offset == newest.base_offset:
+            tail = [Edge._make(edge) for edge in edges[start + head : start + int(run["edges"])].tolist()]
+            rest = int(run["records"]) - sum(batch.record_count for batch in batches)
+            return _continue_run(state, tail, rest, transactional=transactional)
+        return self._judge(state, self.fetch_run(run)[head:], epoch, transactional, producer)
+
+    def _judge(
+        self,
+        state: State | None,
+        batches: list[Edge],
+        epoch: int,
+        transactional: bool,  # noqa: FBT001 - a column of the run
+        producer: Producer,
+    ) -> State:
+        for batch in batches:
+            for index in self._awaiting.pop(producer.producer_id, ()):
+                self.facts[index] = self.facts[index]._replace(following=batch)
+            state, facts = judge_batch(state, batch, epoch, transactional, producer)
+            self._keep(facts)
+        assert state is not None
+        return state
+
+    def _keep(self, facts: Sequence[Fact]) -> None:
+        for fact in facts:
+            if len(self.facts) >= MAX_FACTS:
+                self.dropped_facts += 1
+                continue
+            if fact.batch is not None:
+                self._awaiting.setdefault(fact.producer_id, []).append(len(self.facts))
+            self.facts.append(fact)
+
+
+def _continue_run(state: State, tail: list[Edge], rest_records: int, *, transactional: bool) -> State:
+    """Take the rest of a run whose head was adopted to its end: in sequence by construction."""
+    remembered = tuple(Remembered(edge.base_offset, edge.first_sequence, edge.last_sequence, edge.crc) for edge in tail)
+    newest = tail[-1]
+    return state._replace(
+        last_sequence=newest.last_sequence,
+        window=(state.window + remembered)[-WINDOW:],
+        last=newest,
+        last_timestamp=newest.max_timestamp,
+        txn_records=state.txn_records + (rest_records if transactional else 0),
+    )
+
+
+class _Joints:
+    """A chunk's runs and markers in one order, by producer id and offset, with what precedes each."""
+
+    def __init__(self, runs: Rows, edges: Rows, markers: Rows) -> None:
+        self.runs, self.edges, self.markers = runs, edges, markers
+        count, marks = len(runs), len(markers)
+        ids = np.concatenate((runs["producer_id"], markers["producer_id"]))
+        offsets = np.concatenate((runs["first_offset"], markers["offset"]))
+        order = np.lexsort((offsets, ids)) if marks else np.arange(count)
+        self.source = order
+        self.is_run: NDArray[np.bool_] = order < count
+        ids = ids[order]
+        self.epoch = np.concatenate((runs["producer_epoch"], markers["producer_epoch"]))[order].astype(np.int64)
+        nothing = np.full(marks, NO_SEQUENCE, dtype=np.int64)
+        self.first = np.concatenate((runs["first_sequence"], nothing))[order]
+        self.last = np.concatenate((runs["last_sequence"], nothing))[order]
+        self.transactional = np.concatenate((runs["is_transactional"], np.zeros(marks, bool)))[order]
+        coordinator = np.concatenate((np.full(count, NO_SEQUENCE, dtype=np.int64), markers["coordinator_epoch"]))
+        self.coordinator = coordinator[order]
+        self.commit = np.concatenate((np.zeros(count, bool), markers["type"] == COMMIT_MARKER))[order]
+        rows = np.arange(len(ids))
+        starts = np.ones(len(ids), dtype=bool)
+        starts[1:] = ids[1:] != ids[:-1]
+        self.starts = np.flatnonzero(starts)
+        self.ends = np.append(self.starts[1:], len(ids)) - 1
+        self.producer_ids: NDArray[np.int64] = ids[self.starts]
+        self.group = np.cumsum(starts) - 1
+        self.group_start = self.starts[self.group]
+        self.rows = rows
+        # index of the newest run / marker at or before each row, in its group; -1 if none
+        self.run_at = self._latest(self.is_run)
+        self.marker_at = self._latest(~self.is_run)
+
+    def _latest(self, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        newest = np.maximum.accumulate(np.where(chosen, self.rows, -1))
+        return np.where(newest >= self.group_start, newest, -1)
+
+    def _before(self, latest: NDArray[np.int64]) -> NDArray[np.int64]:
+        shifted = np.empty_like(latest)
+        shifted[0] = -1
+        shifted[1:] = latest[:-1]
+        shifted[self.starts] = -1
+        return shifted
+
+    def group_rows(self, group: int) -> list[tuple[bool, int]]:
+        """Return the rows of one producer: (is it a marker, its index among runs or markers)."""
+        rows = slice(int(self.starts[group]), int(self.ends[group]) + 1)
+        count = len(self.runs)
+        return [(index >= count, index - count if index >= count else index) for index in self.source[rows].tolist()]
+
+    def continue_runs(self, state: Rows) -> int:
+        """Move each producer's open run to the end of this chunk; return how many first runs only went on with it."""
+        if not len(self.runs):
+            state["run_open"] = False
+            return 0
+        first = self.source[self.starts]
+        begins = self.is_run[self.starts]
+        head = self.runs[np.where(begins, first, 0)]
+        silence = self.edges["max_timestamp"][head["edges_start"]] - state["run_timestamp"]
+        continued = (
+            begins
+            & state["run_open"]
+            & (state["run_epoch"] == head["producer_epoch"])
+            & (state["run_transactional"] == head["is_transactional"])
+            & (state["run_sequence"] >= 0)
+            & (((state["run_sequence"].astype(np.int64) + 1) & 0x7FFFFFFF) == head["first_sequence"])
+            & (silence < SILENCE_MS)
+        )
+        ends = self.is_run[self.ends]
+        tail = self.runs[np.where(ends, self.source[self.ends], 0)]
+        state["run_open"] = ends
+        state["run_epoch"] = tail["producer_epoch"]
+        state["run_transactional"] = tail["is_transactional"]
+        state["run_sequence"] = tail["last_sequence"]
+        state["run_timestamp"] = tail["last_max_timestamp"]
+        return int(continued.sum())
+
+    def healthy(self, before: Rows, *, sequences_count: bool) -> NDArray[np.bool_]:
+        """Tell for each producer whether all its joints in this chunk are healthy, given its state before."""
+        group, starts = self.group, self.starts
+        known = np.ones(len(self.rows), dtype=bool)
+        known[starts] = before["known"]
+        previous = np.empty_like(self.epoch)
+        previous[1:] = self.epoch[:-1]
+        previous[starts] = before["epoch"]
+        run_before = self._before(self.run_at)
+        in_chunk = run_before >= 0
+        remembered = np.where(in_chunk, self.last[run_before], before["last_sequence"][group])
+        remembered_epoch = np.where(in_chunk, self.epoch[run_before], before["epoch"][group])
+        remembered = np.where(known & (remembered_epoch == previous), remembered, NO_SEQUENCE)
+        marker_before = self._before(self.marker_at)
+        self.previous_epoch, self.known, self.remembered = previous, known, remembered
+        self.marked = ~self.is_run & known & (self.epoch == previous) & (remembered != NO_SEQUENCE)
+        commit_bump = self.commit & known & (self.epoch == previous + 1)
+        tv2_at = self._latest(commit_bump)
+        self.tv2 = (self._before(tv2_at) >= 0) | (before["flags"][group] & TV2 != 0)
+        self.tv2_end = (tv2_at[self.ends] >= 0) | (before["flags"] & TV2 != 0)
+
+        same = known & (self.epoch == previous)
+        if sequences_count:
+            following = (remembered + 1) & 0x7FFFFFFF
+            in_order = np.where(remembered == NO_SEQUENCE, self.first <= 0, self.first == following)
+            sound = (same & (in_order | (self.first < 0))) | (~known & (self.first <= 0))
+            sound |= known & (self.epoch > previous) & (self.first <= 0) & self.tv2
+        else:
+            sound = same | ~known | ((self.epoch > previous) & self.tv2)
+        was_open = np.zeros(len(self.rows), dtype=bool)
+        was_open[1:] = self.is_run[:-1] & self.transactional[:-1]
+        was_open[starts] = before["txn_first_offset"] != NO_OFFSET
+        sound &= self.transactional | ~was_open
+        told = before["flags"][group] & EXHAUSTION_TOLD != 0
+        sound &= (self.epoch < NEARLY_EXHAUSTED_EPOCH) | told
+        coordinator = np.where(marker_before >= 0, self.coordinator[marker_before], before["coordinator_epoch"][group])
+        ended = ~known | ((self.epoch >= previous) & (self.coordinator >= coordinator))
+        return np.logical_and.reduceat(np.where(self.is_run, sound, ended), starts)
+
+    def advance(self, state: Rows, chosen: NDArray[np.bool_]) -> None:
+        """Move the state of the chosen (healthy) producers to the end of this chunk; others' rows are left alone."""
+        # the columns are computed for all groups and written where chosen
+        ends = self.ends
+        final = self.epoch[ends]
+        run_end, marker_end = self.run_at[ends], self.marker_at[ends]
+        has_run, has_marker = run_end >= 0, marker_end >= 0
+        same_epoch = state["known"] & (state["epoch"] == final)
+        new: dict[str, NDArray[np.generic]] = {}
+        new["epoch"] = final
+        last = np.where(same_epoch & ~has_run, state["last_sequence"], NO_SEQUENCE)
+        new["last_sequence"] = np.where(has_run & (self.epoch[run_end] == final), self.last[run_end], last)
+        new["coordinator_epoch"] = np.where(has_marker, self.coordinator[marker_end], state["coordinator_epoch"])
+        run_rows = self.source[np.maximum(run_end, 0)] if has_run.any() else np.zeros(len(ends), dtype=np.int64)
+        count = len(self.runs)
+        marker_rows = np.where(has_marker, self.source[np.maximum(marker_end, 0)] - count, 0)
+        marker_times = self.markers["timestamp"][marker_rows] if len(self.markers) else np.zeros(len(ends), np.int64)
+        run_times = self.runs["last_max_timestamp"][run_rows] if count else np.zeros(len(ends), np.int64)
+        new["last_timestamp"] = np.where(self.is_run[ends], run_times, marker_times)
+        if len(self.markers):
+            marker_offsets = self.markers["offset"][marker_rows]
+            new["marker_offset"] = np.where(has_marker, marker_offsets, state["marker_offset"])
+            new["marker_timestamp"] = np.where(has_marker, marker_times, state["marker_timestamp"])
+        self._advance_transaction(state, new, has_marker, marker_end)
+        self._advance_window(state, chosen, final, run_end, same_epoch)
+        for name, values in new.items():
+            state[name][chosen] = values[chosen]
+        state["known"][chosen] = True
+
+    def _advance_transaction(
+        self,
+        state: Rows,
+        new: dict[str, NDArray[np.generic]],
+        has_marker: NDArray[np.bool_],
+        marker_end: NDArray[np.int64],
+    ) -> None:
+        ends, starts = self.ends, self.starts
+        after = np.where(has_marker, marker_end + 1, starts)
+        opening = self.is_run & self.transactional
+        upcoming = np.minimum.accumulate(np.where(opening, self.rows, len(self.rows))[::-1])[::-1]
+        first = np.where(after <= ends, upcoming[np.minimum(after, len(self.rows) - 1)], len(self.rows))
+        opens = first <= ends
+        still_open = ~has_marker & (state["txn_first_offset"] != NO_OFFSET)
+        opens_here = opens & ~still_open
+        at = np.where(opens, first, 0)
+        runs = np.where(opens, self.source[at], 0)
+        if len(self.runs):
+            records = np.where(opening, self.runs["records"][np.where(self.is_run, self.source, 0)], 0)
+            total = np.cumsum(records)
+            added = np.where(opens, total[ends] - total[at] + records[at], 0)
+            head = self.edges[self.runs["edges_start"][runs]]
+        else:
+            added = np.zeros(len(ends), dtype=np.int64)
+            head = np.zeros(len(ends), dtype=self.edges.dtype)
+
+        def choose(name: str, opened: NDArray[np.generic], none: int) -> NDArray[np.generic]:
+            return np.where(opens_here, opened, np.where(still_open, state[name], none))
+
+        new["txn_first_offset"] = choose("txn_first_offset", head["base_offset"], NO_OFFSET)
+        new["txn_first_timestamp"] = choose("txn_first_timestamp", head["max_timestamp"], -1)
+        new["txn_position"] = choose("txn_position", head["position"], -1)
+        new["txn_segment"] = choose("txn_segment", head["segment"], -1)
+        new["txn_records"] = np.where(still_open, state["txn_records"] + added, added)
+
+        flags = state["flags"]
+        kept = flags & EXHAUSTION_TOLD
+        kept |= np.where(self.tv2_end, TV2, 0)
+        kept |= np.where(has_marker, 0, flags & OUTSIDE_TOLD)
+        final = self.epoch[ends]
+        ended = np.where(has_marker, marker_end, 0)
+        marked = np.where(
+            has_marker,
+            self.marked[ended] & (self.epoch[ended] == final),
+            (flags & MARKED_EPOCH != 0) & (state["epoch"] == final),
+        )
+        kept |= np.where(marked, MARKED_EPOCH, 0)
+        has_run = self.run_at[ends] >= 0
+        bumped = self.known[ended] & ~self.commit[ended] & (self.epoch[ended] > self.previous_epoch[ended])
+        bumped = np.where(has_marker, bumped & (marker_end == ends), (flags & ABORT_BUMPED != 0) & ~has_run)
+        kept |= np.where(bumped, ABORT_BUMPED, 0)
+        marker_before = self._before(self.marker_at)[at]
+        late = np.where(
+            marker_before >= 0,
+            self.marked[marker_before] & (self.epoch[marker_before] == self.epoch[at]),
+            (flags & MARKED_EPOCH != 0) & (state["epoch"] == self.epoch[at]) & state["known"],
+        )
+        kept |= np.where(opens_here & late, AFTER_MARKER, 0)
+        kept |= np.where(still_open, flags & AFTER_MARKER, 0)
+        new["flags"] = kept
+
+    def _advance_window(
+        self,
+        state: Rows,
+        chosen: NDArray[np.bool_],
+        final: NDArray[np.int64],
+        run_end: NDArray[np.int64],
+        same_epoch: NDArray[np.bool_],
+    ) -> None:
+        has_run = run_end >= 0
+        cleared = chosen & ~same_epoch
+        state["remembered"][cleared] = 0
+        state["start_crc"][cleared] = -1
+        if not len(self.runs):
+            return
+        runs = self.source[np.maximum(run_end, 0)]
+        newest = self.runs["edges_start"][runs] + self.runs["edges"][runs] - 1
+        written = chosen & has_run
+        state["last"][written] = self.edges[newest[written]]
+        state["has_last"][written] = True
+        # runs of the final epoch are the last ones of their group: epochs only rise where joints are healthy
+        of_final = self.is_run & (self.epoch == final[self.group])
+        upcoming = np.minimum.accumulate(np.where(of_final, self.rows, len(self.rows))[::-1])[::-1]
+        first = upcoming[self.starts]
+        has_final = first <= self.ends
+        at = np.where(has_final, first, 0)
+        first_run = np.where(has_final, self.source[at], 0)
+        first_edge = self.runs["edges_start"][first_run]
+        opens_epoch = written & has_final & (self.remembered[at] == NO_SEQUENCE) & (self.first[at] == 0)
+        state["start_crc"][opens_epoch] = self.edges["crc"][first_edge[opens_epoch]]
+        fresh = np.where(has_final, np.minimum(newest - first_edge + 1, WINDOW), 0)
+        old = state["remembered"].astype(np.int64)
+        for size in range(1, WINDOW + 1):
+            groups = np.flatnonzero(written & (fresh == size))
+            if not len(groups):
+                continue
+            window = np.zeros((len(groups), 2 * WINDOW), dtype=REMEMBERED)
+            held = state["window"][groups]
+            kept = old[groups]
+            # right-align the old entries in the first half, then append the new ones
+            for count in range(1, WINDOW + 1):
+                some = kept == count
+                window[some, WINDOW - count : WINDOW] = held[some, :count]
+            edges = self.edges[newest[groups][:, None] + np.arange(1 - size, 1)]
+            for name in REMEMBERED.names or ():
+                window[name][:, WINDOW : WINDOW + size] = edges[name]
+            remembered = np.minimum(kept + size, WINDOW)
+            for count in range(size, WINDOW + 1):
+                some = np.flatnonzero(remembered == count)
+                target = np.zeros((len(some), WINDOW), dtype=REMEMBERED)
+                target[:, :count] = window[some, WINDOW + size - count : WINDOW + size]
+                state["window"][groups[some]] = target
+            state["remembered"][groups] = remembered

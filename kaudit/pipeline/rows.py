@@ -1,0 +1,163 @@
+"""Rows a chunk of a log is compressed to: runs, their edges, markers, and a summary (DESIGN.md section 1).
+
+All are numpy structured arrays, so that a million rows are a million small records and not objects; they survive
+pickling and map one to one to Arrow columns.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.model.damage import Damage
+
+WINDOW = 5
+"""Batches of a producer a broker remembers (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
+SILENCE_MS = 3_600_000
+"""A silence this long between max timestamps ends a run: producers expire."""
+
+EDGE = np.dtype(
+    [
+        ("base_offset", np.int64),
+        ("last_offset", np.int64),
+        ("first_sequence", np.int32),
+        ("last_sequence", np.int32),
+        ("record_count", np.int32),
+        ("crc", np.uint32),
+        ("max_timestamp", np.int64),
+        ("present_before", np.int64),
+        ("position", np.int64),
+        ("size", np.int32),
+        ("leader_epoch", np.int32),
+        ("segment", np.int32),
+    ]
+)
+"""One batch at the head or tail of a run. `present_before`: offsets of the partition that earlier batches cover;
+`segment`: index into the partition's segments."""
+
+RUN = np.dtype(
+    [
+        ("producer_id", np.int64),
+        ("producer_epoch", np.int16),
+        ("is_transactional", np.bool_),
+        ("first_sequence", np.int32),
+        ("last_sequence", np.int32),
+        ("first_offset", np.int64),
+        ("last_offset", np.int64),
+        ("first_position", np.int64),
+        ("batches", np.int64),
+        ("records", np.int64),
+        ("bytes", np.int64),
+        ("min_timestamp", np.int64),
+        ("max_timestamp", np.int64),
+        ("first_leader_epoch", np.int32),
+        ("last_leader_epoch", np.int32),
+        ("partial_batches", np.int64),
+        ("present_before_first", np.int64),
+        ("present_before_last", np.int64),
+        ("last_max_timestamp", np.int64),
+        ("edges_start", np.int64),
+        ("edges", np.int32),
+        ("head", np.int32),
+        ("segment", np.int32),
+    ]
+)
+"""Consecutive data batches of one producer id. `edges_start`, `edges`: its first <= 5 (`head`) and last <= 5 batches in
+the chunk's edge array, in offset order; all of them if `edges` == `batches`."""
+
+MARKER = np.dtype(
+    [
+        ("offset", np.int64),
+        ("producer_id", np.int64),
+        ("producer_epoch", np.int16),
+        ("coordinator_epoch", np.int32),
+        ("type", np.int8),
+        ("timestamp", np.int64),
+        ("leader_epoch", np.int32),
+        ("present_before", np.int64),
+        ("position", np.int64),
+        ("size", np.int32),
+        ("record_count", np.int32),
+        ("segment", np.int32),
+    ]
+)
+"""A transaction end marker; `record_count` 0 means compaction emptied it."""
+
+GAP = np.dtype(
+    [
+        ("first_missing", np.int64),
+        ("last_missing", np.int64),
+        ("position", np.int64),
+        ("segment", np.int32),
+    ]
+)
+"""Offsets missing in front of the batch at `position`."""
+
+EPOCH_STEP = np.dtype(
+    [
+        ("leader_epoch", np.int32),
+        ("base_offset", np.int64),
+        ("last_offset", np.int64),
+        ("position", np.int64),
+        ("segment", np.int32),
+    ]
+)
+"""The first batch of a stretch with one leader epoch."""
+
+Rows = NDArray[Any]
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was seen, whatever it belongs to."""
+
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+    legacy_batches: int = 0
+    compressed_legacy: int = 0
+    without_producer: int = 0
+    partial_batches: int = 0
+    empty_batches: int = 0
+    delete_horizons: int = 0
+    markers: int = 0
+    log_append_time: int = 0
+    max_timestamp: int = -1
+    min_timestamp: int = -1
+
+    def add(self, other: "Counts") -> None:
+        """Add another chunk's counts."""
+        for name in self.__slots__:
+            if name not in ("max_timestamp", "min_timestamp"):
+                setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.max_timestamp = max(self.max_timestamp, other.max_timestamp)
+        known = [value for value in (self.min_timestamp, other.min_timestamp) if value >= 0]
+        self.min_timestamp = min(known) if known else -1
+
+
+@dataclass(slots=True)
+class ChunkRows:
+    """A chunk of one segment, compressed. `present_before` columns count from the chunk's start.
+
+    `first_offset`/`last_offset` bound the sound batches at or above the log start offset (None without one); `ordered`
+    is False if their offsets do not ascend, and then nothing else here may be used but `counts` and `damages`.
+    """
+
+    segment: int
+    start: int
+    read_to: int
+    stop: int
+    runs: Rows
+    edges: Rows
+    markers: Rows
+    gaps: Rows
+    leader_epochs: Rows
+    counts: Counts
+    offsets_present: int = 0
+    first_offset: int | None = None
+    first_position: int | None = None
+    last_offset: int | None = None
+    ordered: bool = True
+    damages: list[Damage] = field(default_factory=list)
+    still_growing: bool = False

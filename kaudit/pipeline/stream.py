@@ -1,0 +1,334 @@
+"""A range of a segment file to batches, past any damage.
+
+Memory is one window, whatever the file's or a batch's size: a batch larger than the window is checked in pieces.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import crc32c as _crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.model.batch import Batches
+from kaudit.model.damage import Damage, DamageKind
+from kaudit.source.bytes import ByteSource
+from kaudit.wire import resync
+from kaudit.wire.record_batch import (
+    ATTRIBUTES_OFFSET,
+    CURRENT_MAGIC,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    batch_crc_holds,
+    decode_headers,
+    plausible_length,
+    walk,
+)
+
+WINDOW_BYTES = 4 << 20
+_ZERO_PROBE = LOG_OVERHEAD
+"""An offset and a length of zero: no batch has them."""
+
+
+@dataclass(slots=True)
+class Piece:
+    """Sound batches in file order, and the damage found among and after them."""
+
+    batches: Batches
+    damages: list[Damage] = field(default_factory=list)
+    read_to: int = 0
+    still_growing: bool = False
+
+
+class Window:
+    """A reusable buffer over a file: `load` makes the bytes from a position on available as a memoryview."""
+
+    def __init__(self, source: ByteSource, end: int, size: int) -> None:
+        self._source = source
+        self.end = end
+        self._buffer = memoryview(bytearray(size))
+        self.base = 0
+        self._filled = 0
+
+    @property
+    def capacity(self) -> int:
+        """Return the window's size in bytes."""
+        return len(self._buffer)
+
+    def load(self, position: int) -> memoryview:
+        """Return the bytes from `position` up to the window's size or the end of the file, keeping what is there."""
+        if self.base <= position < self.base + self._filled:
+            kept = self.base + self._filled - position
+            if kept == self._filled:
+                return self._top_up(position, kept)
+            self._buffer[:kept] = self._buffer[position - self.base : self._filled]
+            return self._top_up(position, kept)
+        return self._top_up(position, 0)
+
+    def _top_up(self, position: int, kept: int) -> memoryview:
+        wanted = min(self.capacity, max(self.end - position, 0))
+        read = self._source.read_into(position + kept, self._buffer[kept:wanted]) if wanted > kept else 0
+        self.base, self._filled = position, kept + read
+        return self._buffer[: self._filled]
+
+    def crc_holds(self, position: int, size: int) -> bool:
+        """Tell whether the batch of `size` bytes at `position` matches its CRC, in bounded memory."""
+        if self.base <= position and position + size <= self.base + self._filled:
+            return batch_crc_holds(self._buffer, position - self.base, size)
+        if size <= self.capacity:
+            piece = memoryview(bytearray(size))
+            return self._source.read_into(position, piece) == size and batch_crc_holds(piece, 0, size)
+        return self._crc_in_pieces(position, size)
+
+    def _crc_in_pieces(self, position: int, size: int) -> bool:
+        head = memoryview(bytearray(HEADER_SIZE))
+        if self._source.read_into(position, head) < HEADER_SIZE or head[MAGIC_OFFSET] != CURRENT_MAGIC:
+            return False  # legacy messages of more than a window do not exist: max.message.bytes predates them
+        crc, at, stop = 0, position + ATTRIBUTES_OFFSET, position + size
+        piece = memoryview(bytearray(1 << 20))
+        while at < stop:
+            read = self._source.read_into(at, piece[: min(len(piece), stop - at)])
+            if read == 0:
+                return False
+            crc = _crc32c.crc32c(piece[:read], crc)
+            at += read
+        return crc == int.from_bytes(head[17:21], "big")
+
+
+def stream_batches(
+    source: ByteSource,
+    start: int,
+    stop: int,
+    end: int,
+    *,
+    expected_offset: int | None,
+    verify: bool = True,
+    window_bytes: int = WINDOW_BYTES,
+) -> Iterator[Piece]:
+    """Yield the batches that start in `start`..`stop` of a file of `end` bytes.
+
+    `start` is a batch boundary. The last piece's `read_to` is where the first batch not yielded starts: `stop` when the
+    ranges of a file were cut at boundaries. With `verify` every batch's CRC is checked; without, framing is trusted.
+    """
+    window = Window(source, end, min(window_bytes, max(end - start, HEADER_SIZE)))
+    reader = _Reader(window, source, verify)
+    reader.expected_offset = expected_offset
+    at = start
+    while at < stop:
+        piece = reader.next_piece(at, stop)
+        at = piece.read_to
+        yield piece
+
+
+class _Reader:
+    """Takes one step at a time: a window of sound batches, or one stretch of damage."""
+
+    def __init__(self, window: Window, source: ByteSource, verify: bool) -> None:  # noqa: FBT001
+        self.window = window
+        self.source = source
+        self.verify = verify
+        self.expected_offset: int | None = None
+
+    def next_piece(self, at: int, stop: int) -> Piece:
+        view = self.window.load(at)
+        walked = walk(view, 0, len(view), stop - at)
+        positions = np.asarray(walked.positions, dtype=np.int64)
+        batches = decode_headers(view, positions, at)
+        damages: list[Damage] = []
+        if self.verify and len(batches):
+            cut = self._drop_corrupt(view, batches, sound_end=walked.sound, damages=damages)
+            if cut is not None:
+                return cut
+            if damages:
+                broken = {damage.position for damage in damages}
+                batches = batches[~np.isin(batches["position"], list(broken))]
+        self._advance(batches)
+        reached = at + walked.stop
+        if not walked.positions:
+            return self._at_obstacle(at, sound=walked.sound)
+        return Piece(batches, damages, reached)
+
+    def _advance(self, batches: Batches) -> None:
+        if len(batches):
+            last = batches[-1]
+            self.expected_offset = int(last["base_offset"]) + int(last["last_offset_delta"]) + 1
+
+    def _drop_corrupt(
+        self, view: memoryview, batches: Batches, *, sound_end: bool, damages: list[Damage]
+    ) -> Piece | None:
+        """List batches whose CRC fails; return a piece at once if one of them lost the framing."""
+        base = self.window.base
+        starts, sizes = batches["position"].tolist(), batches["size"].tolist()
+        for index in corrupt_indexes(view, base, batches):
+            start, end = starts[index], starts[index] + sizes[index]
+            inner = self._sound_header_between(start + 1, end)
+            last = index == len(starts) - 1
+            if inner is None and not (last and not sound_end):
+                damages.append(_crc_mismatch(batches, index))
+                continue
+            before = batches[:index]
+            before = before[~np.isin(before["position"], [damage.position for damage in damages])]
+            self._advance(before)
+            piece = self._lost_framing(start, end, inner, int(batches["base_offset"][index]))
+            piece.batches = before
+            piece.damages[:0] = damages
+            return piece
+        return None
+
+    def _sound_header_between(self, start: int, end: int) -> int | None:
+        """First position in `start`..`end` where a batch with a valid CRC begins; the window holds these bytes."""
+        view = self.window.load(start - 1)
+        after = self.window.end - (self.window.base + len(view))
+        offsets: list[int] = resync.candidates(view, 1, after).tolist()
+        for at in offsets:
+            position = self.window.base + at
+            if position >= end:
+                return None
+            if self.window.crc_holds(position, _size_at(view, at)):
+                return position
+        return None
+
+    def _lost_framing(self, start: int, end: int, inner: int | None, claimed: int) -> Piece:
+        probe = bytes(self.window.load(end)[:_ZERO_PROBE]) if inner is None else b""
+        if probe and not any(probe):
+            first_zero = self._zeros_before(start, end)
+            zeros_end = self._zeros_end(end)
+            if zeros_end == self.window.end:
+                detail = "the batch breaks off and zeros follow to the end of the file"
+                damage = Damage(DamageKind.TORN, start, zeros_end, False, detail, claimed)
+                return Piece(_none(), [damage], self.window.end)
+            resumed = self._resynchronise(end)
+            stop = self.window.end if resumed is None else resumed
+            detail = f"{zeros_end - first_zero} bytes are zero, from inside the batch at byte {start} on"
+            damage = Damage(DamageKind.ZEROS, first_zero, stop, resumed is not None, detail, claimed)
+            return Piece(_none(), [damage], stop)
+        resumed = inner if inner is not None else self._resynchronise(end)
+        stop = self.window.end if resumed is None else resumed
+        detail = f"the length field says {end - start - LOG_OVERHEAD}, but no batch starts where it leads"
+        damage = Damage(DamageKind.UNPARSABLE, start, stop, resumed is not None, detail, claimed)
+        return Piece(_none(), [damage], stop)
+
+    def _at_obstacle(self, at: int, *, sound: bool) -> Piece:
+        """No batch was taken at `at`: it is larger than the window, cut off by the end of the file, or none at all."""
+        view = self.window.load(at)
+        remaining = self.window.end - at
+        if sound and len(view) > MAGIC_OFFSET:
+            size = _size_at(view, 0)
+            if size <= remaining:
+                return self._large_batch(at, size)
+        if not any(view[:_ZERO_PROBE]):
+            return self._zeros_at(at)
+        resumed = self._resynchronise(at)
+        if resumed is not None:
+            damage = Damage(DamageKind.UNPARSABLE, at, resumed, True, _describe(view, remaining))
+            return Piece(_none(), [damage], resumed)
+        torn = resync.looks_torn(view[:HEADER_SIZE], remaining, self.expected_offset)
+        if torn and self.source.size() > self.window.end:
+            return Piece(_none(), [], self.window.end, still_growing=True)
+        kind = DamageKind.TORN if torn else DamageKind.UNPARSABLE
+        detail = f"the last {remaining} bytes are the start of a batch" if torn else _describe(view, remaining)
+        claimed = int.from_bytes(view[:8], "big", signed=True) if torn and len(view) >= 8 else None
+        return Piece(_none(), [Damage(kind, at, self.window.end, False, detail, claimed)], self.window.end)
+
+    def _large_batch(self, at: int, size: int) -> Piece:
+        batches = decode_headers(self.window.load(at)[:HEADER_SIZE], np.zeros(1, dtype=np.int64), at)
+        if not self.verify or self.window.crc_holds(at, size):
+            self._advance(batches)
+            return Piece(batches, [], at + size)
+        resumed = self._resynchronise(at)
+        if resumed is None or resumed >= at + size:
+            return Piece(_none(), [_crc_mismatch(batches, 0)], at + size)
+        detail = f"the length field says {size - LOG_OVERHEAD}, but a sound batch starts before it ends"
+        damage = Damage(DamageKind.UNPARSABLE, at, resumed, True, detail, int(batches["base_offset"][0]))
+        return Piece(_none(), [damage], resumed)
+
+    def _zeros_at(self, at: int) -> Piece:
+        zeros_end = self._zeros_end(at)
+        if zeros_end == self.window.end:
+            detail = f"{zeros_end - at} zero bytes to the end of the file"
+            return Piece(_none(), [Damage(DamageKind.ZEROS, at, zeros_end, False, detail)], zeros_end)
+        resumed = self._resynchronise(at)
+        stop = self.window.end if resumed is None else resumed
+        detail = f"{zeros_end - at} zero bytes"
+        return Piece(_none(), [Damage(DamageKind.ZEROS, at, stop, resumed is not None, detail)], stop)
+
+    def _zeros_end(self, at: int) -> int:
+        while at < self.window.end:
+            view = self.window.load(at)
+            if not len(view):
+                break
+            nonzero = np.flatnonzero(np.frombuffer(view, dtype=np.uint8))
+            if len(nonzero):
+                return at + int(nonzero[0])
+            at += len(view)
+        return self.window.end
+
+    def _zeros_before(self, start: int, end: int) -> int:
+        batch = np.frombuffer(self.window.load(start)[: end - start], dtype=np.uint8)
+        nonzero = np.flatnonzero(batch)
+        return start + int(nonzero[-1]) + 1 if len(nonzero) else start
+
+    def _resynchronise(self, damaged: int) -> int | None:
+        """First position after `damaged` where a batch whose CRC holds begins, or None."""
+        at = damaged + 1
+        while at < self.window.end:
+            view = self.window.load(at)
+            if not len(view):
+                return None
+            after = self.window.end - (at + len(view))
+            found: NDArray[np.int64] = resync.candidates(view, 0, after)
+            for candidate in found.tolist():
+                if self.window.crc_holds(at + candidate, _size_at(view, candidate)):
+                    return int(at + candidate)
+            if after <= 0:
+                return None
+            at += max(len(view) - HEADER_SIZE + 1, 1)
+        return None
+
+
+def corrupt_indexes(view: memoryview, base: int, batches: Batches) -> list[int]:
+    """Indexes of the batches in `view` (whose first byte is `base` of the file) that do not match their CRC."""
+    crc = _crc32c.crc32c
+    starts = batches["position"] - base
+    bodies, ends, stored = starts + ATTRIBUTES_OFFSET, starts + batches["size"], batches["crc"]
+    current = batches["magic"] == CURRENT_MAGIC
+    if current.all():
+        computed = [crc(view[body:end]) for body, end in zip(bodies.tolist(), ends.tolist(), strict=True)]
+        return np.flatnonzero(np.asarray(computed, dtype=np.uint32) != stored).tolist()
+    sizes = batches["size"].tolist()
+    return [index for index, start in enumerate(starts.tolist()) if not batch_crc_holds(view, start, sizes[index])]
+
+
+def _none() -> Batches:
+    return decode_headers(memoryview(b""), np.empty(0, dtype=np.int64), 0)
+
+
+def _size_at(view: memoryview, at: int) -> int:
+    return int.from_bytes(view[at + 8 : at + 12], "big", signed=True) + LOG_OVERHEAD
+
+
+def _crc_mismatch(batches: Batches, index: int) -> Damage:
+    row = batches[index]
+    base_offset, start = int(row["base_offset"]), int(row["position"])
+    return Damage(
+        DamageKind.CRC_MISMATCH,
+        start,
+        start + int(row["size"]),
+        True,
+        f"the stored CRC is {int(row['crc']):#010x}, the bytes give another",
+        base_offset,
+        base_offset + max(int(row["last_offset_delta"]), 0),
+        int(row["producer_id"]),
+    )
+
+
+def _describe(view: memoryview, remaining: int) -> str:
+    if len(view) <= MAGIC_OFFSET:
+        return f"{remaining} bytes, too few for a batch"
+    magic, length = view[MAGIC_OFFSET], _size_at(view, 0) - LOG_OVERHEAD
+    if magic > CURRENT_MAGIC:
+        return f"unknown magic {magic}"
+    if not plausible_length(magic, length):
+        return f"the length field says {length}, too short for a batch of magic {magic}"
+    return f"the length field says {length}, beyond the end of the file"

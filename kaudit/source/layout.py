@@ -1,0 +1,82 @@
+"""What lies where: log directories, partitions, segments, and what was left out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__cluster_metadata", "__share_group_state"})
+ALWAYS_COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """One `.log` file: `path` opens it, `name` is its file name, `size` bytes as planned, `modified_ms` its mtime."""
+
+    path: str
+    name: str
+    base_offset: int
+    size: int
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StrayFile:
+    """A file or directory a broker leaves behind; `relative` to its input, `kind` its suffix or `odd-name`."""
+
+    relative: str
+    kind: str
+    topic: str | None = None
+    partition: int | None = None
+    log_dir: str | None = None
+    base_offset: int | None = None
+    segment_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDirectory:
+    """One replica of one partition: its segments in offset order.
+
+    `directory` is the path opened, `relative` the same relative to its input (empty for a lone segment file's own
+    directory), `log_dir` the log directory that holds it as given. `log_start_offset` is None where no checkpoint
+    tells; `first_dirty_offset` likewise, from cleaner-offset-checkpoint.
+    """
+
+    topic: str
+    partition: int
+    replica: str
+    log_dir: str
+    directory: str
+    relative: str
+    segments: Sequence[SegmentFile]
+    log_start_offset: int | None = None
+    first_dirty_offset: int | None = None
+    topic_id: str | None = None
+    has_checkpoints: bool = False
+    strays: Sequence[StrayFile] = ()
+    whole_directory: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A path that could not be opened or listed."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Hints about the broker's version found beside the logs: file names and properties, no interpretation."""
+
+    meta_properties: Sequence[Mapping[str, str]] = ()
+    has_bootstrap_checkpoint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Everything found under the inputs."""
+
+    partitions: Sequence[PartitionDirectory]
+    strays: Sequence[StrayFile] = ()
+    unreadable: Sequence[Unreadable] = ()
+    skipped: Sequence[Unreadable] = ()
+    evidence: Evidence = field(default_factory=Evidence)

@@ -1,0 +1,126 @@
+import gzip
+import os
+import tracemalloc
+
+import cramjam
+import encoders
+import lz4.frame
+import pytest
+from fuzz import damaged, outcome, quick
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from kaudit.wire.codecs import Codec, Lz4HeaderChecksum, decompress, lz4_header_checksum
+from kaudit.wire.errors import LimitExceededError, Reason, WireError
+
+LIMIT = 1 << 20
+TEXT = b"".join(b"%d,the quick brown fox;" % number for number in range(4000))
+
+
+@given(st.binary(max_size=3000), st.integers(1, 60), st.sampled_from(list(encoders.COMPRESS)))
+@quick
+def test_round_trip(data, repeat, codec):
+    assert decompress(codec, 2, encoders.COMPRESS[codec](data * repeat), len(data) * repeat) == data * repeat
+
+
+@pytest.mark.parametrize("codec", encoders.COMPRESS)
+def test_the_limit_is_exact(codec):
+    packed = encoders.COMPRESS[codec](TEXT)
+    assert decompress(codec, 2, memoryview(packed), len(TEXT)) == TEXT
+    with pytest.raises(LimitExceededError) as caught:
+        decompress(codec, 2, memoryview(packed), len(TEXT) - 1)
+    assert caught.value.limit == len(TEXT) - 1
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+def test_every_truncation_raises(codec):
+    packed = encoders.COMPRESS[codec](TEXT[:500])
+    for size in range(len(packed)):
+        if codec == Codec.SNAPPY and size in (0, 16):
+            continue  # a frame header and no block yet is a complete stream of nothing, to snappy-java too
+        with pytest.raises(WireError):
+            decompress(codec, 2, packed[:size], LIMIT)
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+def test_bytes_after_the_end_raise(codec):
+    with pytest.raises(WireError):
+        decompress(codec, 2, encoders.COMPRESS[codec](TEXT) + b"\x00\x01\x02", LIMIT)
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_codecs_that_mean_nothing(codec):
+    with pytest.raises(WireError) as caught:
+        decompress(codec, 2, b"", LIMIT)
+    assert caught.value.reason is Reason.CODEC
+
+
+def test_raw_snappy_without_framing():
+    assert decompress(Codec.SNAPPY, 1, bytes(cramjam.snappy.compress_raw(TEXT)), LIMIT) == TEXT
+
+
+def test_concatenated_frames_are_one_payload():
+    assert decompress(Codec.GZIP, 2, gzip.compress(b"ab") + gzip.compress(b"cd"), 4) == b"abcd"
+    assert decompress(Codec.ZSTD, 2, encoders.zstd(b"ab") + encoders.zstd(b"cd"), 4) == b"abcd"
+    assert decompress(Codec.SNAPPY, 2, encoders.xerial(b"ab") + encoders.xerial(b"cd"), 4) == b"abcd"
+    skippable = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
+    assert decompress(Codec.ZSTD, 2, skippable + encoders.zstd(b"ab") + skippable, 4) == b"ab"
+
+
+@pytest.mark.parametrize("frame", [gzip.compress(b"", mtime=0), encoders.zstd(b"")])
+def test_endless_empty_frames_are_a_limit(frame):
+    codec = Codec.GZIP if frame[0] == 0x1F else Codec.ZSTD
+    with pytest.raises(LimitExceededError):
+        decompress(codec, 2, frame * 5000, LIMIT)
+
+
+def test_lz4_header_checksum_of_old_magic():
+    old = encoders.lz4_of_old_kafka(TEXT)
+    assert lz4_header_checksum(old) is Lz4HeaderChecksum.OLD_KAFKA
+    assert lz4_header_checksum(encoders.COMPRESS[Codec.LZ4](TEXT)) is Lz4HeaderChecksum.CORRECT
+    assert lz4_header_checksum(old[:6] + bytes([old[6] ^ 1]) + old[7:]) is Lz4HeaderChecksum.WRONG
+    assert decompress(Codec.LZ4, 0, old, LIMIT) == decompress(Codec.LZ4, 1, old, LIMIT) == TEXT
+    with pytest.raises(WireError) as caught:
+        decompress(Codec.LZ4, 2, old, LIMIT)
+    assert caught.value.reason is Reason.DECOMPRESSION
+
+
+def test_lz4_with_content_size_in_the_header():
+    assert decompress(Codec.LZ4, 2, lz4.frame.compress(TEXT, store_size=True), LIMIT) == TEXT
+
+
+def test_zstd_whose_declared_size_its_blocks_cannot_hold():
+    frame = bytearray(encoders.zstd(TEXT))
+    assert decompress(Codec.ZSTD, 2, frame, LIMIT) == TEXT
+    frame[5:9] = b"\xff\xff\xff\x7f"
+    with pytest.raises(WireError):
+        decompress(Codec.ZSTD, 2, frame, 1 << 40)
+
+
+def _bomb(codec):
+    zeros = bytes(1 << 26)
+    return encoders.COMPRESS[codec](zeros) if codec != Codec.SNAPPY else b"\xff\xff\xff\xff\x0f" + b"\x00" * 5
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+def test_bombs_cost_no_more_than_the_limit(codec):
+    bomb = _bomb(codec)
+    tracemalloc.start()
+    try:
+        with pytest.raises(LimitExceededError):
+            decompress(codec, 2, bomb, LIMIT)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * LIMIT + len(bomb)
+
+
+SAMPLES = [encode(TEXT[:700]) for encode in encoders.COMPRESS.values()] + [encoders.lz4_of_old_kafka(os.urandom(90))]
+
+
+@given(damaged(SAMPLES), st.integers(0, 7), st.integers(0, 2))
+@example(b"\x28\xb5\x2f\xfd", 4, 2)
+@quick
+def test_fuzz(data, codec, magic):
+    result, error = outcome(decompress, codec, magic, data, 5000)
+    assert len(result) <= 5000 if error is None else 0 <= error.position <= len(data)
