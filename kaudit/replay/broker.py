@@ -1,8 +1,10 @@
 """A broker, its partitions and its transaction coordinator, answering attempts one by one."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+from kaudit.model.batch import NO_PRODUCER_ID
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.attempts import Attempt
 from kaudit.replay.coordinator import (
@@ -100,6 +102,9 @@ class Broker:
     def _begin(self, profile: Profile, config: dict[str, Any]) -> None:
         self._profile = profile
         self._config = {name: str(value) for name, value in config.items()}
+        if "process.roles" in config or "zookeeper.connect" in config:
+            profile = replace(profile, kraft="process.roles" in config)
+            self._profile = profile
         self._topics: dict[str, Topic] = {}
         self._partitions: dict[TopicPartition, Partition] = {}
         self._clocks: dict[TopicPartition, int] = {}
@@ -165,13 +170,11 @@ class Broker:
         )
 
     def _init_producer_id(self, attempt: Attempt, key: TopicPartition, _: Partition, now: int) -> Answer:
-        producer_id, epoch = attempt.get("producer_id"), attempt.get("producer_epoch")
-        known = producer_id is not None and epoch is not None and producer_id >= 0
         granted = self._coordinator.init_producer_id(
             self._request(attempt, key, now),
             attempt.get("transactional_id"),
             attempt.get("timeout_ms", _DEFAULT_TIMEOUT_MS),
-            (producer_id, epoch) if known else None,  # type: ignore[arg-type]
+            (_or_unknown(attempt.get("producer_id")), _or_unknown(attempt.get("producer_epoch"))),
         )
         fields = _outcome(granted)
         fields["producer_id"] = granted.producer_id
@@ -316,6 +319,10 @@ class Broker:
         if partition.leader is not None:
             fields["leader"] = partition.leader
         return Answer(attempt["index"], fields, "what the partition's leader knows")
+
+
+def _or_unknown(value: int | None) -> int:
+    return NO_PRODUCER_ID if value is None else value
 
 
 def _ok() -> dict[str, Any]:

@@ -20,6 +20,8 @@ MAX_EPOCH = 2**15 - 1
 EXHAUSTED_EPOCH = MAX_EPOCH - 1
 """The last epoch a producer gets; the one above is kept for fencing it."""
 
+NOTHING_HELD = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+
 TRANSACTION_VERSION_2 = 2
 _FENCED_INIT = 4
 _FENCED_ADD = 2
@@ -125,9 +127,12 @@ class Coordinator:
 
     # -- requests ----------------------------------------------------------------------------------------------------
     def init_producer_id(
-        self, request: Request, transactional_id: str | None, timeout_ms: int, expected: tuple[int, int] | None
+        self, request: Request, transactional_id: str | None, timeout_ms: int, held: tuple[int, int]
     ) -> Granted:
-        """Grant a producer id and epoch; `expected` is what the client says it has (KIP-360)."""
+        """Grant a producer id and epoch; `held` is what the client says it has, -1 and -1 for nothing (KIP-360)."""
+        expected = held if self._profile.coordinator_epoch_bump and held != NOTHING_HELD else None
+        if expected is not None and NO_PRODUCER_ID in expected:
+            return _refused(KafkaError.INVALID_REQUEST, "a producer id without an epoch, or an epoch without an id")
         if transactional_id is None:
             return Granted(
                 KafkaError.NONE, self._allocate(request.granted_producer_id), 0, "a new producer id, epoch 0"
@@ -145,8 +150,6 @@ class Coordinator:
             transaction.home = request.partition
             transaction.updated_at = request.now
             self._transactions[transactional_id] = transaction
-        if not self._profile.coordinator_epoch_bump:
-            expected = None
         if expected is not None and not _knows(transaction, expected):
             return self._fenced(request, _FENCED_INIT, transaction, expected)
         if transaction.state is TransactionState.ONGOING:
