@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from kaudit.model.batch import NO_PRODUCER_ID
 from kaudit.model.sequence import add as add_sequence
+from kaudit.replay.answer import Answer, Ruling, TopicPartition, ok_fields, rejected_fields
 from kaudit.replay.attempts import Attempt
 from kaudit.replay.coordinator import (
     TRANSACTION_VERSION_2,
@@ -14,34 +15,19 @@ from kaudit.replay.coordinator import (
     EndOfTransaction,
     Granted,
     Request,
-    TopicPartition,
 )
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.partition import SNAPSHOT_SUFFIX, Partition, Tampering
-from kaudit.replay.produce import Answered, ProducePath
+from kaudit.replay.produce import ProducePath
 from kaudit.replay.profile import Profile, profile_for
-from kaudit.replay.record_set import Topic
+from kaudit.replay.record_set import TopicLimits
 from kaudit.replay.restarts import CoordinatorEpochs
-from kaudit.replay.state import DataBatch, MarkerBatch, ProducerState
+from kaudit.replay.state import DataBatch, MarkerBatch
 from kaudit.replay.verdict import Outcome
 
 _DEFAULT_SWEEP_MS = 600_000
 _DEFAULT_TIMEOUT_MS = 60_000
 _FIRST_END_TXN_OF_VERSION_2 = 5
-
-
-class Answer(NamedTuple):
-    """What a broker says to one attempt.
-
-    `fields` are those of CONTRACT.md section 4 without `index` and `why`; `producer` is who was spoken to, with what
-    was remembered of it before and after, None where no producer is concerned.
-    """
-
-    attempt: int
-    """Index of the attempt."""
-    fields: dict[str, Any]
-    why: str
-    producer: tuple[int, ProducerState, ProducerState] | None = None
 
 
 class MissingBrokerError(ValueError):
@@ -55,7 +41,6 @@ class Broker:
         self._override = profile
         self._profile: Profile | None = None
         self._ops: dict[str, Callable[[Attempt, TopicPartition, Partition, int], Answer]] = {
-            "produce": self._produce,
             "init_producer_id": self._init_producer_id,
             "add_partitions": self._add_partitions,
             "end_txn": self._end_txn,
@@ -89,13 +74,16 @@ class Broker:
             return Answer(attempt["index"], {"op": "broker"}, f"rules of {profile.version}")
         key = (attempt["topic"], attempt["partition"])
         if op == "topic":
-            self._topics[key[0]] = {name: str(value) for name, value in attempt.get("config", {}).items()}
-            return Answer(attempt["index"], {"outcome": "ok"}, "a topic's configuration")
-        partition = self._partition(key)
+            return self._configure(attempt, key)
+        partition = self._partitions.get(key) or self._create(key)
         now = self._now(key, attempt.get("at"))
-        partition.pass_time(now)
+        if partition.next_sweep is None or now >= partition.next_sweep:
+            partition.pass_time(now)
         if self._coordinator.has_open(key):
             self._coordinator.abort_timed_out(key, now)
+        if op == "produce":
+            limits = self._limits.get(key[0], self._default_limits)
+            return self._produce_path.produce(attempt, key, partition, limits, now)
         return self._ops[op](attempt, key, partition, now)
 
     # -- set up ------------------------------------------------------------------------------------------------------
@@ -105,7 +93,8 @@ class Broker:
         if "process.roles" in config or "zookeeper.connect" in config:
             profile = replace(profile, kraft="process.roles" in config)
             self._profile = profile
-        self._topics: dict[str, Topic] = {}
+        self._limits: dict[str, TopicLimits] = {}
+        self._default_limits = TopicLimits.of({}, profile)
         self._partitions: dict[TopicPartition, Partition] = {}
         self._clocks: dict[TopicPartition, int] = {}
         self._first_seen: int | None = None
@@ -127,16 +116,19 @@ class Broker:
     def _number(self, name: str, default: int) -> int:
         return int(self._config.get(name, default))
 
-    def _partition(self, key: TopicPartition) -> Partition:
-        partition = self._partitions.get(key)
-        if partition is None:
-            profile = self.profile
-            partition = Partition(
-                profile,
-                self._number(profile.expiration_config, profile.expiration_default_ms),
-                self._number("producer.id.expiration.check.interval.ms", _DEFAULT_SWEEP_MS),
-            )
-            self._partitions[key] = partition
+    def _configure(self, attempt: Attempt, key: TopicPartition) -> Answer:
+        config = {name: str(value) for name, value in attempt.get("config", {}).items()}
+        self._limits[key[0]] = TopicLimits.of(config, self.profile)
+        return Answer(attempt["index"], {"outcome": "ok"}, "a topic's configuration")
+
+    def _create(self, key: TopicPartition) -> Partition:
+        profile = self.profile
+        partition = Partition(
+            profile,
+            self._number(profile.expiration_config, profile.expiration_default_ms),
+            self._number("producer.id.expiration.check.interval.ms", _DEFAULT_SWEEP_MS),
+        )
+        self._partitions[key] = partition
         return partition
 
     def _now(self, key: TopicPartition, at: int | None) -> int:
@@ -156,11 +148,6 @@ class Broker:
         producer_id = self._next_producer_id if granted is None else granted
         self._next_producer_id = max(self._next_producer_id, producer_id + 1)
         return producer_id
-
-    # -- producing ---------------------------------------------------------------------------------------------------
-    def _produce(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
-        answered: Answered = self._produce_path.produce(attempt, key, partition, self._topics.get(key[0], {}), now)
-        return Answer(attempt["index"], answered.fields, answered.why, answered.producer)
 
     # -- the coordinator ---------------------------------------------------------------------------------------------
     @staticmethod
@@ -212,7 +199,7 @@ class Broker:
     def _write_markers(self, ended: EndOfTransaction) -> None:
         coordinator_epoch = self._epochs.at(ended.at)
         for key in ended.partitions:
-            partition = self._partition(key)
+            partition = self._partitions.get(key) or self._create(key)
             partition.append_marker(
                 MarkerBatch(
                     ended.producer_id,
@@ -227,7 +214,6 @@ class Broker:
 
     def _write_marker(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
         producer_id = attempt["producer_id"]
-        before = partition.state_of(producer_id)
         marker = MarkerBatch(
             producer_id,
             attempt["producer_epoch"],
@@ -240,23 +226,23 @@ class Broker:
         verdict = partition.append_marker(marker)
         outcome = "ok" if verdict.outcome is Outcome.APPENDED else "rejected"
         fields = {"outcome": outcome, "error": verdict.error.name, "error_code": int(verdict.error)}
-        why = verdict.why(producer_id, marker.offset, f"{key[0]}-{key[1]}")
-        return Answer(attempt["index"], fields, why, (producer_id, before, partition.state_of(producer_id)))
+        producer = (producer_id, verdict.state, partition.state_of(producer_id))
+        return Answer(attempt["index"], fields, Ruling(verdict, marker.offset, key), producer)
 
     # -- the log and its replicas ------------------------------------------------------------------------------------
     def _delete_records(self, attempt: Attempt, key: TopicPartition, partition: Partition, _: int) -> Answer:
         before = attempt["before_offset"]
-        if "delete" not in self._topics.get(key[0], {}).get("cleanup.policy", "delete"):
+        if not self._limits.get(key[0], self._default_limits).deletes:
             why = "the topic's cleanup.policy does not include delete"
-            return Answer(attempt["index"], _rejected(KafkaError.POLICY_VIOLATION), why)
+            return Answer(attempt["index"], rejected_fields(KafkaError.POLICY_VIOLATION), why)
         if before > partition.log_end:
             why = f"offset {before} lies beyond the high watermark {partition.log_end}"
-            return Answer(attempt["index"], _rejected(KafkaError.OFFSET_OUT_OF_RANGE), why)
+            return Answer(attempt["index"], rejected_fields(KafkaError.OFFSET_OUT_OF_RANGE), why)
         partition.delete_records(partition.log_end if before < 0 else before)
         why = f"the log starts at {partition.log_start}"
         if self.profile.forgets_on_log_start_advance:
             why += "; producers whose last data lay below it are forgotten on this version"
-        return Answer(attempt["index"], _ok(), why)
+        return Answer(attempt["index"], ok_fields(), why)
 
     def _restart(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
         clean = attempt["clean"]
@@ -325,16 +311,8 @@ def _or_unknown(value: int | None) -> int:
     return NO_PRODUCER_ID if value is None else value
 
 
-def _ok() -> dict[str, Any]:
-    return {"outcome": "ok", "error": "NONE", "error_code": 0}
-
-
-def _rejected(error: KafkaError) -> dict[str, Any]:
-    return {"outcome": "rejected", "error": error.name, "error_code": int(error)}
-
-
 def _outcome(granted: Granted) -> dict[str, Any]:
-    return _ok() if granted.error is KafkaError.NONE else _rejected(granted.error)
+    return ok_fields() if granted.error is KafkaError.NONE else rejected_fields(granted.error)
 
 
 def _described(partition: Partition) -> list[dict[str, int]]:

@@ -10,11 +10,10 @@ from enum import Enum
 from typing import NamedTuple
 
 from kaudit.model.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kaudit.replay.answer import TopicPartition
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.profile import Profile
 from kaudit.replay.releases import SEVEN_DAYS_MS
-
-TopicPartition = tuple[str, int]
 
 MAX_EPOCH = 2**15 - 1
 EXHAUSTED_EPOCH = MAX_EPOCH - 1

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kaudit.replay.history import History
 from kaudit.replay.producers import Producers
 from kaudit.replay.profile import Profile
-from kaudit.replay.state import DataBatch, MarkerBatch, ProducerState, Verification
+from kaudit.replay.state import UNKNOWN, DataBatch, MarkerBatch, ProducerState, Verification
 from kaudit.replay.step import step, step_marker
 from kaudit.replay.verdict import Origin, Outcome, Verdict
 
@@ -48,7 +48,8 @@ class Partition:
         self._profile = profile
         self._expiration_ms = expiration_ms
         self._sweep_ms = sweep_ms
-        self._next_sweep: int | None = None
+        self.next_sweep: int | None = None
+        """When idle producers are looked for next, None before the first attempt."""
         self.log_start = 0
         self.log_end = 0
         self.leader: int | None = None
@@ -60,18 +61,22 @@ class Partition:
         self._restarted_follower: _Replica | None = None
 
     # -- appends -----------------------------------------------------------------------------------------------------
-    def append(self, batch: DataBatch, next_offset: int, origin: Origin = Origin.CLIENT) -> Verdict:
-        """Check a batch of a producer and, when it passes, write it; `next_offset` is the log's end after it."""
+    def append(self, batch: DataBatch, next_offset: int) -> tuple[ProducerState, Verdict]:
+        """Check a client's batch and, when it passes, write it; return the producer's state afterwards.
+
+        `next_offset` is the log's end after it.
+        """
         producer_id = batch.producer_id
-        state = self.producers.get(producer_id)
-        after, verdict = step(state, batch, self._profile, origin, self.verifications.get(producer_id))
+        state = self.producers.states.get(producer_id, UNKNOWN)
+        verification = self.verifications.get(producer_id) if self.verifications else None
+        after, verdict = step(state, batch, self._profile, Origin.CLIENT, verification)
         if verdict.outcome is Outcome.APPENDED:
             self.producers.put(producer_id, after)
             self._history.add(batch)
             self.log_end = next_offset
-            if batch.is_transactional:
-                self.verifications.pop(producer_id, None)
-        return verdict
+            if verification is not None and batch.is_transactional:
+                del self.verifications[producer_id]
+        return after, verdict
 
     def append_marker(self, marker: MarkerBatch) -> Verdict:
         """Check a marker at the log's end and, when it passes, write it."""
@@ -92,13 +97,12 @@ class Partition:
             return False
         return state.in_transaction
 
-    def start_verification(self, batch: DataBatch, now: int, transaction_version: int) -> None:
-        """Remember that the coordinator is asked about this batch's transaction."""
-        known = self.verifications.get(batch.producer_id)
-        self.verifications[batch.producer_id] = (
-            Verification(batch.base_sequence, batch.producer_epoch, now, transaction_version)
-            if known is None
-            else known.lowered(batch.base_sequence, batch.producer_epoch)
+    def start_verification(self, first: tuple[int, int, int], now: int, transaction_version: int) -> None:
+        """Remember that the coordinator is asked about a batch: its producer id, epoch and first sequence."""
+        producer_id, epoch, sequence = first
+        known = self.verifications.get(producer_id)
+        self.verifications[producer_id] = (
+            Verification(sequence, epoch, now, transaction_version) if known is None else known.lowered(sequence, epoch)
         )
 
     def _end_verification(self, marker: MarkerBatch) -> None:
@@ -129,15 +133,15 @@ class Partition:
     # -- time --------------------------------------------------------------------------------------------------------
     def pass_time(self, now: int) -> None:
         """Let the periodic check for idle producers run as often as it would have until `now`."""
-        if self._next_sweep is None:
-            self._next_sweep = now + self._sweep_ms
-        elif now >= self._next_sweep:
-            swept_at = now - (now - self._next_sweep) % self._sweep_ms
+        if self.next_sweep is None:
+            self.next_sweep = now + self._sweep_ms
+        elif now >= self.next_sweep:
+            swept_at = now - (now - self.next_sweep) % self._sweep_ms
             self.producers.expire(swept_at, self._expiration_ms)
             for producer_id, known in list(self.verifications.items()):
                 if swept_at - known.created_at >= self._expiration_ms:
                     del self.verifications[producer_id]
-            self._next_sweep = swept_at + self._sweep_ms
+            self.next_sweep = swept_at + self._sweep_ms
 
     # -- restarts ----------------------------------------------------------------------------------------------------
     def restart(self, now: int, found: list[DataBatch | MarkerBatch], tampering: Tampering, *, clean: bool) -> None:
@@ -172,7 +176,7 @@ class Partition:
         self._keep_transaction_index(written, stopped_at)
         self._snapshots = {self.log_end}
         self.verifications = {}
-        self._next_sweep = now + self._sweep_ms
+        self.next_sweep = now + self._sweep_ms
 
     def _load(self, written: Producers, now: int) -> Producers:
         """Read back the snapshot at the log's end; one at or below the log start is not used."""

@@ -38,11 +38,9 @@ class Producers:
 
     def put(self, producer_id: int, state: ProducerState) -> None:
         """Replace a producer's state after an appended batch."""
-        before = self.states.get(producer_id, UNKNOWN)
         self.states[producer_id] = state
-        opened = state.current_txn_first_offset
-        if opened != NO_OFFSET and before.current_txn_first_offset == NO_OFFSET:
-            self.ongoing[opened] = producer_id
+        if state.current_txn_first_offset != NO_OFFSET:
+            self.ongoing[state.current_txn_first_offset] = producer_id
 
     def complete(self, completed: CompletedTransaction | None) -> None:
         """Take note of a transaction's end."""

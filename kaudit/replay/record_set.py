@@ -23,14 +23,44 @@ _LOG_OVERHEAD = 12
 _MAGIC_AT = 16
 _SMALLEST_RECORD = 14
 """RECORD_OVERHEAD_V0: a length field below it is corrupt."""
-_CURRENT_MAGIC = 2
+CURRENT_MAGIC = 2
 _CRC_COVERS_FROM = 21
 _FIRST_WITH_BATCHES = 3
 """Produce version from which a record set must be exactly one batch of magic 2."""
 _FIRST_WITH_ZSTD = 7
 _VARINT_STOP = 0x80
 
-Topic = dict[str, str]
+DEFAULT_MAX_MESSAGE_BYTES = 1048588
+
+
+class TopicLimits(NamedTuple):
+    """Topic configuration that decides about batches: sizes in bytes, times in ms, None for no limit."""
+
+    max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
+    compacted: bool = False
+    deletes: bool = True
+    log_append_time: bool = False
+    ahead_ms: int | None = None
+    behind_ms: int | None = None
+
+    @classmethod
+    def of(cls, config: dict[str, str], profile: Profile) -> "TopicLimits":
+        """Read a topic's configuration; what it leaves out is the release's default.
+
+        Raises ValueError for a number that is none.
+        """
+        policy = config.get("cleanup.policy", "delete")
+        both = config.get("message.timestamp.difference.max.ms")
+        ahead = config.get("message.timestamp.after.max.ms", both)
+        behind = config.get("message.timestamp.before.max.ms", both)
+        return cls(
+            int(config.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES)),
+            "compact" in policy,
+            "delete" in policy,
+            config.get("message.timestamp.type") == "LogAppendTime",
+            profile.timestamp_after_max_ms if ahead is None else int(ahead),
+            None if behind is None else int(behind),
+        )
 
 
 class WireBatch(NamedTuple):
@@ -86,17 +116,18 @@ def split(data: bytes) -> RecordSet:
         if end - at <= _MAGIC_AT:
             break
         magic = data[at + _MAGIC_AT]
-        if magic > _CURRENT_MAGIC:
+        if magic > CURRENT_MAGIC:
             return RecordSet(batches, f"magic {magic - 256 if magic >= 128 else magic}")
-        if end - at < size + _LOG_OVERHEAD:
+        following = at + size + _LOG_OVERHEAD
+        if following > end:
             break
-        batches.append(_read(data[at : at + size + _LOG_OVERHEAD], magic))
-        at += size + _LOG_OVERHEAD
+        batches.append(_read(data[at:following], magic))
+        at = following
     return RecordSet(batches, None)
 
 
 def _read(data: bytes, magic: int) -> WireBatch:
-    if magic < _CURRENT_MAGIC or len(data) < _HEADER_SIZE:
+    if magic < CURRENT_MAGIC or len(data) < _HEADER_SIZE:
         return WireBatch(-1, -1, -1, 1, 0, 0, 0, NO_TIMESTAMP, magic, 0, data)
     (base_offset, _, _, _, crc, attributes, delta, _, max_timestamp, producer_id, epoch, sequence, count) = (
         _HEADER.unpack_from(data)
@@ -135,7 +166,7 @@ def _check_shape(records: RecordSet, profile: Profile, api_version: int) -> Refu
             return Refusal(KafkaError.CORRUPT_MESSAGE, f"the first batch cannot be read: {corrupt}")
         return Refusal(profile.invalid_record_error, "the record set holds no whole batch")
     first = batches[0]
-    if first.magic != _CURRENT_MAGIC:
+    if first.magic != CURRENT_MAGIC:
         return Refusal(profile.invalid_record_error, f"magic {first.magic}, from Produce version 3 on it must be 2")
     if api_version < _FIRST_WITH_ZSTD and first.attributes & CODEC_MASK == Codec.ZSTD:
         return Refusal(KafkaError.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
@@ -146,29 +177,25 @@ def _check_shape(records: RecordSet, profile: Profile, api_version: int) -> Refu
     return None
 
 
-def check_batch(batch: WireBatch, profile: Profile, topic: Topic, now: int) -> Refusal | None:
+def check_batch(batch: WireBatch, profile: Profile, limits: TopicLimits, now: int) -> Refusal | None:
     """Check one batch as the log and its validator do before they look at the producer."""
-    invalid = profile.invalid_record_error
-    if batch.base_offset != 0 and batch.magic == _CURRENT_MAGIC:
-        return Refusal(invalid, f"base offset {batch.base_offset}, from a client it must be 0")
     data = batch.data
-    if data and batch.magic == _CURRENT_MAGIC:
-        limit = int(topic.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES))
-        if len(data) > limit:
-            return Refusal(KafkaError.MESSAGE_TOO_LARGE, f"a batch of {len(data)} bytes, {limit} are allowed")
-        if len(data) < _HEADER_SIZE or crc32c.crc32c(memoryview(data)[_CRC_COVERS_FROM:]) != batch.crc:
+    if data and batch.magic == CURRENT_MAGIC:
+        if batch.base_offset != 0:
+            return Refusal(profile.invalid_record_error, f"base offset {batch.base_offset}, from a client it must be 0")
+        size = len(data)
+        if size > limits.max_message_bytes:
+            return Refusal(
+                KafkaError.MESSAGE_TOO_LARGE, f"a batch of {size} bytes, {limits.max_message_bytes} are allowed"
+            )
+        if size < _HEADER_SIZE or crc32c.crc32c(memoryview(data)[_CRC_COVERS_FROM:]) != batch.crc:
             return Refusal(KafkaError.CORRUPT_MESSAGE, f"the CRC {batch.crc:#010x} does not match the bytes")
     problem = _header_problem(batch, profile)
+    if problem is None and data and batch.magic == CURRENT_MAGIC:
+        problem = _record_problem(batch, compacted=limits.compacted)
     if problem is not None:
-        return Refusal(invalid, problem)
-    if data and batch.magic == _CURRENT_MAGIC:
-        problem = _record_problem(batch, compacted="compact" in topic.get("cleanup.policy", ""))
-        if problem is not None:
-            return Refusal(invalid, problem)
-    return _check_timestamp(batch, profile, topic, now)
-
-
-DEFAULT_MAX_MESSAGE_BYTES = 1048588
+        return Refusal(profile.invalid_record_error, problem)
+    return _check_timestamp(batch, limits, now)
 
 
 def _header_problem(batch: WireBatch, profile: Profile) -> str | None:
@@ -220,22 +247,20 @@ def _holds(data: bytes, count: int) -> bool:
     return at == end
 
 
-def _check_timestamp(batch: WireBatch, profile: Profile, topic: Topic, now: int) -> Refusal | None:
+def _check_timestamp(batch: WireBatch, limits: TopicLimits, now: int) -> Refusal | None:
     if batch.attributes & LOG_APPEND_TIME_FLAG:
         return Refusal(KafkaError.INVALID_TIMESTAMP, "a client must not set the timestamp type to LogAppendTime")
-    if topic.get("message.timestamp.type") == "LogAppendTime" or batch.max_timestamp == NO_TIMESTAMP:
+    timestamp = batch.max_timestamp
+    if limits.log_append_time or timestamp == NO_TIMESTAMP:
         return None
-    allowed = topic.get("message.timestamp.after.max.ms") or topic.get("message.timestamp.difference.max.ms")
-    ahead = profile.timestamp_after_max_ms if allowed is None else int(allowed)
-    if ahead is not None and batch.max_timestamp - now > ahead:
+    if limits.ahead_ms is not None and timestamp - now > limits.ahead_ms:
         return Refusal(
             KafkaError.INVALID_TIMESTAMP,
-            f"timestamp {batch.max_timestamp} is {batch.max_timestamp - now} ms ahead of the broker, {ahead} are allowed",
+            f"timestamp {timestamp} is {timestamp - now} ms ahead of the broker, {limits.ahead_ms} are allowed",
         )
-    behind = topic.get("message.timestamp.before.max.ms") or topic.get("message.timestamp.difference.max.ms")
-    if behind is not None and now - batch.max_timestamp > int(behind):
+    if limits.behind_ms is not None and now - timestamp > limits.behind_ms:
         return Refusal(
             KafkaError.INVALID_TIMESTAMP,
-            f"timestamp {batch.max_timestamp} is {now - batch.max_timestamp} ms behind the broker, {behind} are allowed",
+            f"timestamp {timestamp} is {now - timestamp} ms behind the broker, {limits.behind_ms} are allowed",
         )
     return None

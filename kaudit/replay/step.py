@@ -9,7 +9,7 @@ from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.profile import Profile
 from kaudit.replay.state import CachedBatch, DataBatch, MarkerBatch, ProducerState, Verification
-from kaudit.replay.verdict import CompletedTransaction, Origin, Outcome, Rule, Verdict, rejected
+from kaudit.replay.verdict import CompletedTransaction, Origin, Outcome, Rule, Verdict
 
 TRANSACTION_VERSION_2 = 2
 
@@ -29,7 +29,9 @@ def step(
     if origin is Origin.CLIENT:
         duplicate = find_duplicate(state, batch, profile)
         if duplicate is not None:
-            return state, _is_duplicate(duplicate, batch, profile)
+            return state, Verdict(
+                Outcome.DUPLICATE, KafkaError.NONE, Rule.DUPLICATE, duplicate.first_offset, batch, state
+            )
         refusal = _check_epoch(state, batch) or _check_sequence(state, batch, profile, verification)
     elif origin is Origin.COORDINATOR:
         refusal = _check_epoch(state, batch)
@@ -38,8 +40,11 @@ def step(
     if refusal is not None:
         return state, refusal
     if state.current_txn_first_offset != NO_OFFSET and not batch.is_transactional:
-        return state, _not_transactional(state)
-    return adopt(state, batch, profile), _appended(state, batch, origin)
+        return state, _rejected(KafkaError.INVALID_TXN_STATE, Rule.NOT_TRANSACTIONAL, batch, state)
+    rule = _accepting_rule(state, batch, origin)
+    return adopt(state, batch, profile), Verdict(
+        Outcome.APPENDED, KafkaError.NONE, rule, batch.base_offset, batch, state
+    )
 
 
 def adopt(state: ProducerState, batch: DataBatch, profile: Profile) -> ProducerState:
@@ -78,14 +83,7 @@ def step_marker(
         )
     elif profile.empty_marker_completes_transaction:
         completed = CompletedTransaction(marker.producer_id, marker.offset, marker.offset, not marker.commit)
-    verdict = Verdict(
-        Outcome.APPENDED,
-        KafkaError.NONE,
-        Rule.MARKER,
-        marker.offset,
-        f"epoch {marker.producer_epoch}, coordinator epoch {marker.coordinator_epoch}",
-        f"epoch {state.epoch}, coordinator epoch {state.coordinator_epoch}",
-    )
+    verdict = Verdict(Outcome.APPENDED, KafkaError.NONE, Rule.MARKER, marker.offset, marker, state)
     return adopt_marker(state, marker, profile), verdict, completed
 
 
@@ -119,14 +117,15 @@ def is_stale(state: ProducerState, batch: DataBatch) -> bool:
     return batch.producer_epoch < state.epoch
 
 
+def _rejected(
+    error: KafkaError, rule: Rule, batch: DataBatch | MarkerBatch, state: ProducerState, bound: int = 0
+) -> Verdict:
+    return Verdict(Outcome.REJECTED, error, rule, NO_OFFSET, batch, state, bound)
+
+
 def _check_epoch(state: ProducerState, batch: DataBatch) -> Verdict | None:
     if batch.producer_epoch < state.epoch:
-        return rejected(
-            KafkaError.INVALID_PRODUCER_EPOCH,
-            Rule.STALE_EPOCH,
-            f"epoch {batch.producer_epoch}",
-            f"epoch {state.epoch}",
-        )
+        return _rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.STALE_EPOCH, batch, state)
     return None
 
 
@@ -145,47 +144,30 @@ def _check_sequence(
     if state.epoch == NO_PRODUCER_EPOCH and profile.accepts_unknown_nonzero:
         return None  # an entry of epoch -1 counts as unknown
     if last == NO_SEQUENCE:
-        error, rule = profile.marker_only_nonzero_error, Rule.UNKNOWN_NEXT
-    elif _ends_before_window(state, batch, profile):
-        error, rule = profile.old_duplicate_error, Rule.OLD_DUPLICATE
-    else:
-        error, rule = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.OUT_OF_ORDER
-    return rejected(error, rule, _sequences(batch), _remembered_sequence(state))
+        return _rejected(profile.marker_only_nonzero_error, Rule.UNKNOWN_NEXT, batch, state)
+    if _ends_before_window(state, batch, profile):
+        return _rejected(profile.old_duplicate_error, Rule.OLD_DUPLICATE, batch, state)
+    return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.OUT_OF_ORDER, batch, state)
 
 
 def _check_verification(
     state: ProducerState, batch: DataBatch, profile: Profile, verification: Verification
 ) -> Verdict | None:
-    if (
-        profile.tv2_starts_at_zero
-        and verification.transaction_version >= TRANSACTION_VERSION_2
-        and batch.base_sequence != 0
-        and not state.batches
-    ):
-        return rejected(
-            KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.TV2_START, _sequences(batch), _remembered_sequence(state)
-        )
-    if batch.base_sequence > verification.lowest_sequence:
-        return rejected(
-            KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            Rule.VERIFICATION,
-            _sequences(batch),
-            f"lowest sequence {verification.lowest_sequence} under verification",
-        )
+    version2 = verification.transaction_version >= TRANSACTION_VERSION_2
+    if profile.tv2_starts_at_zero and version2 and batch.base_sequence != 0 and not state.batches:
+        return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.TV2_START, batch, state)
+    lowest = verification.lowest_sequence
+    if batch.base_sequence > lowest:
+        return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.VERIFICATION, batch, state, lowest)
     return None
 
 
 def _check_first_of_epoch(state: ProducerState, batch: DataBatch, profile: Profile) -> Verdict | None:
     if state.epoch != NO_PRODUCER_EPOCH:
-        return rejected(
-            KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            Rule.NEW_EPOCH_NONZERO,
-            f"epoch {batch.producer_epoch}, {_sequences(batch)}",
-            f"epoch {state.epoch}",
-        )
+        return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.NEW_EPOCH_NONZERO, batch, state)
     if profile.accepts_unknown_nonzero:
         return None
-    return rejected(profile.unknown_producer_error, Rule.UNKNOWN_PRODUCER, _sequences(batch), "nothing")
+    return _rejected(profile.unknown_producer_error, Rule.UNKNOWN_PRODUCER, batch, state)
 
 
 def _check_marker_epoch(state: ProducerState, marker: MarkerBatch, profile: Profile, origin: Origin) -> Verdict | None:
@@ -195,22 +177,16 @@ def _check_marker_epoch(state: ProducerState, marker: MarkerBatch, profile: Prof
         and marker.transaction_version >= TRANSACTION_VERSION_2
         and origin is not Origin.REPLICATION
     )
-    incoming, remembered = f"marker of epoch {marker.producer_epoch}", f"epoch {state.epoch}"
     if marker.producer_epoch < state.epoch:
-        return rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.STALE_MARKER, incoming, remembered)
+        return _rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.STALE_MARKER, marker, state)
     if strict and marker.producer_epoch == state.epoch and state.in_transaction:
-        return rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.REPEATED_MARKER, incoming, remembered)
+        return _rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.REPEATED_MARKER, marker, state)
     return None
 
 
 def _check_coordinator_epoch(state: ProducerState, marker: MarkerBatch) -> Verdict | None:
     if state.coordinator_epoch > marker.coordinator_epoch:
-        return rejected(
-            KafkaError.TRANSACTION_COORDINATOR_FENCED,
-            Rule.STALE_COORDINATOR,
-            f"coordinator epoch {marker.coordinator_epoch}",
-            f"coordinator epoch {state.coordinator_epoch}",
-        )
+        return _rejected(KafkaError.TRANSACTION_COORDINATOR_FENCED, Rule.STALE_COORDINATOR, marker, state)
     return None
 
 
@@ -219,57 +195,11 @@ def _ends_before_window(state: ProducerState, batch: DataBatch, profile: Profile
     return batch.last_sequence != 0 and batch.last_sequence < oldest
 
 
-def _not_transactional(state: ProducerState) -> Verdict:
-    return rejected(
-        KafkaError.INVALID_TXN_STATE,
-        Rule.NOT_TRANSACTIONAL,
-        "a plain batch",
-        f"a transaction open since offset {state.current_txn_first_offset}",
-    )
-
-
-def _is_duplicate(duplicate: CachedBatch, batch: DataBatch, profile: Profile) -> Verdict:
-    first = duplicate.first_sequence(profile)
-    return Verdict(
-        Outcome.DUPLICATE,
-        KafkaError.NONE,
-        Rule.DUPLICATE,
-        duplicate.first_offset,
-        _sequences(batch),
-        f"sequences {first} to {duplicate.last_sequence} at offset {duplicate.first_offset}",
-    )
-
-
-def _appended(state: ProducerState, batch: DataBatch, origin: Origin) -> Verdict:
+def _accepting_rule(state: ProducerState, batch: DataBatch, origin: Origin) -> Rule:
     if origin is Origin.REPLICATION:
-        rule = Rule.REPLICATED
-    elif origin is Origin.COORDINATOR:
-        rule = Rule.COORDINATOR
-    elif state.epoch == NO_PRODUCER_EPOCH:
-        rule = Rule.FIRST if batch.base_sequence == 0 else Rule.UNKNOWN_ACCEPTED
-    elif batch.producer_epoch != state.epoch:
-        rule = Rule.NEW_EPOCH
-    else:
-        rule = Rule.NEXT
-    return Verdict(
-        Outcome.APPENDED,
-        KafkaError.NONE,
-        rule,
-        batch.base_offset,
-        f"epoch {batch.producer_epoch}, {_sequences(batch)}",
-        _remembered_sequence(state),
-    )
-
-
-def _sequences(batch: DataBatch) -> str:
-    if batch.base_sequence == batch.last_sequence:
-        return f"sequence {batch.base_sequence}"
-    return f"sequences {batch.base_sequence} to {batch.last_sequence}"
-
-
-def _remembered_sequence(state: ProducerState) -> str:
-    if state.epoch == NO_PRODUCER_EPOCH and not state.batches:
-        return "nothing"
-    if not state.batches:
-        return f"epoch {state.epoch} without a batch"
-    return f"epoch {state.epoch}, last sequence {state.last_sequence}"
+        return Rule.REPLICATED
+    if origin is Origin.COORDINATOR:
+        return Rule.COORDINATOR
+    if state.epoch == NO_PRODUCER_EPOCH:
+        return Rule.FIRST if batch.base_sequence == 0 else Rule.UNKNOWN_ACCEPTED
+    return Rule.NEXT if batch.producer_epoch == state.epoch else Rule.NEW_EPOCH
