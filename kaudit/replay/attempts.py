@@ -1,7 +1,10 @@
 """Reading attempts: one JSON object a line (CONTRACT.md section 4), checked before anything is answered."""
 
 import json
+import struct
 from collections.abc import Callable, Iterable, Iterator
+from json.decoder import JSONDecoder
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 Attempt = dict[str, Any]
@@ -206,6 +209,7 @@ _FIELDS: dict[str, tuple[_Field, ...]] = {
     "describe": _PARTITION,
 }
 OPS = ("produce", *_FIELDS)
+_check_index = _integer(0, _INT64[1])
 
 
 def _check(item: Attempt, fields: tuple[_Field, ...], prefix: str = "") -> None:
@@ -222,7 +226,49 @@ def _check(item: Attempt, fields: tuple[_Field, ...], prefix: str = "") -> None:
         check(prefix + name, value)
 
 
+_plain_integers = itemgetter(
+    "partition",
+    "api_version",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "record_count",
+    "acks",
+    "timestamp",
+    "at",
+)
+_in_range = struct.Struct("=ihqhiihqq").pack
+_ONLY_INTEGERS = {int}
+
+
+def _is_plain_produce(attempt: Attempt) -> bool:
+    """Tell whether an attempt is one of the usual ones: every field there, none null but the transactional id.
+
+    Nearly all attempts of a large file are, so types and ranges are checked all at once; whatever fails is looked at
+    field by field, for its message.
+    """
+    try:
+        numbers = _plain_integers(attempt)
+        _in_range(*numbers)
+    except (KeyError, struct.error):
+        return False
+    transactional_id = attempt.get("transactional_id")
+    return (
+        set(map(type, numbers)) == _ONLY_INTEGERS
+        and numbers[0] >= 0
+        and numbers[1] >= 0
+        and (transactional_id is None or type(transactional_id) is str)
+        and type(attempt.get("topic")) is str
+        and type(attempt.get("is_transactional")) is bool
+        and "batches" not in attempt
+    )
+
+
 def _check_produce(attempt: Attempt) -> None:
+    if _is_plain_produce(attempt):
+        if "records_hex" in attempt:
+            _hex("records_hex", attempt["records_hex"])
+        return
     if "batches" in attempt:
         _check(attempt, (*_PARTITION, *_REQUEST_FIELDS))
         batches = attempt["batches"]
@@ -239,7 +285,7 @@ def check_attempt(attempt: object) -> Attempt:
         raise _MismatchError("a JSON object")
     op = attempt.get("op")
     if "index" in attempt:
-        _integer(0, _INT64[1])("index", attempt["index"])
+        _check_index("index", attempt["index"])
     if op == "produce":
         _check_produce(attempt)
     elif type(op) is str and op in _FIELDS:
@@ -249,25 +295,48 @@ def check_attempt(attempt: object) -> Attempt:
     return attempt
 
 
-def read_attempts(lines: Iterable[str | bytes]) -> Iterator[Attempt]:
-    """Yield the attempts of a file, each with an `index` (its own, or its number among the attempts from 0).
+def parse_attempt(line: str | bytes, number: int) -> Attempt | None:
+    """Return the attempt of one line, None if the line is empty; without an index of its own it gets `number`.
 
-    Empty lines are skipped. Raises AttemptError for the first line that is not an attempt.
+    Raises ValueError, saying what was expected.
     """
-    number = 0
-    loads = json.loads
-    for line_number, line in enumerate(lines, 1):
+    try:
+        attempt = check_attempt(_parse(line))
+    except _MismatchError:
+        raise
+    except (ValueError, RecursionError) as error:
         if not line.strip():
-            continue
+            return None
+        raise ValueError(f"one JSON object, {_problem(error)}") from None
+    if "index" not in attempt:
+        attempt["index"] = number
+    return attempt
+
+
+def read_attempts(lines: Iterable[str | bytes]) -> Iterator[Attempt]:
+    """Yield the attempts of a file. Raises AttemptError for the first line that is not one."""
+    number = 0
+    for line_number, line in enumerate(lines, 1):
         try:
-            attempt = check_attempt(loads(line))
-        except _MismatchError as mismatch:
-            raise AttemptError(line_number, str(mismatch)) from None
-        except (ValueError, RecursionError) as error:
-            raise AttemptError(line_number, f"one JSON object, {_problem(error)}") from None
-        attempt.setdefault("index", number)
-        number += 1
-        yield attempt
+            attempt = parse_attempt(line, number)
+        except ValueError as error:
+            raise AttemptError(line_number, str(error)) from None
+        if attempt is not None:
+            number += 1
+            yield attempt
+
+
+_scan = JSONDecoder().raw_decode
+
+
+def _parse(line: str | bytes) -> object:
+    """Parse one line; the scanner itself is asked first, json.loads where it is not sure or to say what is wrong."""
+    text = line if isinstance(line, str) else line.decode("utf-8")
+    try:
+        value, end = _scan(text)
+    except ValueError:
+        return json.loads(text)
+    return value if text[end:] in ("\n", "") else json.loads(text)
 
 
 def _problem(error: Exception) -> str:

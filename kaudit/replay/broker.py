@@ -76,7 +76,8 @@ class Broker:
         if op == "topic":
             return self._configure(attempt, key)
         partition = self._partitions.get(key) or self._create(key)
-        now = self._now(key, attempt.get("at"))
+        at = attempt.get("at")
+        now = self._guess(key) if at is None else self._set_clock(key, at)
         if partition.next_sweep is None or now >= partition.next_sweep:
             partition.pass_time(now)
         if self._coordinator.has_open(key):
@@ -131,13 +132,11 @@ class Broker:
         self._partitions[key] = partition
         return partition
 
-    def _now(self, key: TopicPartition, at: int | None) -> int:
-        """Return the broker's clock at an attempt.
+    def _guess(self, key: TopicPartition) -> int:
+        """Return the clock at an attempt without time: that of the partition's attempt before, or of the very first."""
+        return self._clocks.get(key, self._first_seen or 0)
 
-        Unknown (null) is the time of the partition's attempt before, or of the first attempt of all that has a time.
-        """
-        if at is None:
-            return self._clocks.get(key, self._first_seen or 0)
+    def _set_clock(self, key: TopicPartition, at: int) -> int:
         self._epochs.answered(key, at)
         self._clocks[key] = at
         if self._first_seen is None:

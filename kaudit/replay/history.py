@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from kaudit.replay.state import DataBatch, MarkerBatch
 
 _ROW = struct.Struct("<qqqhiiqBi")
+_pack = _ROW.pack
 # producer id, base offset, last offset, epoch, base sequence, last sequence, timestamp, kind, coordinator epoch
 _PLAIN, _TRANSACTIONAL, _ABORT, _COMMIT = range(4)
 _NO_COORDINATOR_EPOCH = -1
@@ -24,27 +25,19 @@ class History:
     def __len__(self) -> int:
         return len(self._rows) // _ROW.size
 
-    def add(self, batch: DataBatch | MarkerBatch) -> None:
-        """Append a batch or a marker."""
-        if isinstance(batch, DataBatch):
-            producer_id, epoch, base_sequence, last_sequence, base, last, timestamp, transactional = batch
-            kind = _TRANSACTIONAL if transactional else _PLAIN
-            self._rows += _ROW.pack(
-                producer_id, base, last, epoch, base_sequence, last_sequence, timestamp, kind, _NO_COORDINATOR_EPOCH
-            )
-        else:
-            kind = _COMMIT if batch.commit else _ABORT
-            self._rows += _ROW.pack(
-                batch.producer_id,
-                batch.offset,
-                batch.offset,
-                batch.producer_epoch,
-                0,
-                0,
-                batch.timestamp,
-                kind,
-                batch.coordinator_epoch,
-            )
+    def add_data(self, batch: DataBatch) -> None:
+        """Append a batch of records."""
+        producer_id, epoch, base_sequence, last_sequence, base, last, timestamp, transactional = batch
+        kind = _TRANSACTIONAL if transactional else _PLAIN
+        self._rows += _pack(
+            producer_id, base, last, epoch, base_sequence, last_sequence, timestamp, kind, _NO_COORDINATOR_EPOCH
+        )
+
+    def add_marker(self, marker: MarkerBatch) -> None:
+        """Append an end of transaction marker."""
+        producer_id, epoch, coordinator_epoch, offset, timestamp, commit, _ = marker
+        kind = _COMMIT if commit else _ABORT
+        self._rows += _pack(producer_id, offset, offset, epoch, 0, 0, timestamp, kind, coordinator_epoch)
 
     def truncate(self, offset: int) -> None:
         """Forget every batch that reaches `offset` or beyond."""

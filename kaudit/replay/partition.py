@@ -61,21 +61,20 @@ class Partition:
         self._restarted_follower: _Replica | None = None
 
     # -- appends -----------------------------------------------------------------------------------------------------
-    def append(self, batch: DataBatch, next_offset: int) -> tuple[ProducerState, Verdict]:
-        """Check a client's batch and, when it passes, write it; return the producer's state afterwards.
-
-        `next_offset` is the log's end after it.
-        """
+    def append(self, batch: DataBatch) -> tuple[ProducerState, Verdict]:
+        """Check a client's batch and, when it passes, write it; return the producer's state afterwards."""
         producer_id = batch.producer_id
-        state = self.producers.states.get(producer_id, UNKNOWN)
+        states = self.producers.states
         verification = self.verifications.get(producer_id) if self.verifications else None
-        after, verdict = step(state, batch, self._profile, Origin.CLIENT, verification)
+        after, verdict = step(states.get(producer_id, UNKNOWN), batch, self._profile, Origin.CLIENT, verification)
         if verdict.outcome is Outcome.APPENDED:
-            self.producers.put(producer_id, after)
-            self._history.add(batch)
-            self.log_end = next_offset
-            if verification is not None and batch.is_transactional:
-                del self.verifications[producer_id]
+            states[producer_id] = after
+            if batch.is_transactional:
+                self.producers.ongoing[after.current_txn_first_offset] = producer_id
+                if verification is not None:
+                    del self.verifications[producer_id]
+            self._history.add_data(batch)
+            self.log_end = batch.last_offset + 1
         return after, verdict
 
     def append_marker(self, marker: MarkerBatch) -> Verdict:
@@ -85,7 +84,7 @@ class Partition:
         if verdict.outcome is Outcome.APPENDED:
             self.producers.put(marker.producer_id, after)
             self.producers.complete(completed)
-            self._history.add(marker)
+            self._history.add_marker(marker)
             self.log_end = marker.offset + 1
             self._end_verification(marker)
         return verdict
@@ -156,8 +155,12 @@ class Partition:
         stopped_at, written = self.log_end, self.producers
         had_snapshots = bool(self._snapshots - tampering.deleted_snapshots)
         for batch in found:
-            self._history.add(batch)
-            self.log_end = (batch.offset if isinstance(batch, MarkerBatch) else batch.last_offset) + 1
+            if isinstance(batch, MarkerBatch):
+                self._history.add_marker(batch)
+                self.log_end = batch.offset + 1
+            else:
+                self._history.add_data(batch)
+                self.log_end = batch.last_offset + 1
         self._lose_tail(tampering, clean=clean)
         readable = self._snapshots - tampering.deleted_snapshots - tampering.corrupted_snapshots
         if not clean:

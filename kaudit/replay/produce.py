@@ -6,6 +6,8 @@ Source: KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend, Unif
 from typing import Any
 
 from kaudit.model.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, TRANSACTIONAL_FLAG
+from kaudit.model.sequence import MAX_SEQUENCE
+from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.answer import Answer, Ruling, TopicPartition, rejected_fields
 from kaudit.replay.attempts import Attempt
 from kaudit.replay.coordinator import Coordinator, Request
@@ -31,6 +33,7 @@ _GENERIC_ERROR_VERSION = 11
 _ADDING_VERSION = 12
 """Produce version from which producing adds the partition to the transaction (transaction version 2)."""
 _ACKS = (-1, 0, 1)
+_ANSWERED_ACKS = (-1, 1)
 
 
 class ProducePath:
@@ -45,8 +48,11 @@ class ProducePath:
         self, attempt: Attempt, key: TopicPartition, partition: Partition, limits: TopicLimits, now: int
     ) -> Answer:
         """Answer one produce attempt and let the partition change as it does."""
-        acks = attempt.get("acks", -1)
         index = attempt["index"]
+        stamp = now if limits.log_append_time else None
+        if _nothing_to_check(attempt, limits, now):
+            return self._append_described(index, attempt, key, partition, stamp)
+        acks = attempt.get("acks", -1)
         if acks not in _ACKS:
             return _refused(index, Refusal(KafkaError.INVALID_REQUIRED_ACKS, f"acks {acks}"))
         records = _records(attempt)
@@ -59,14 +65,10 @@ class ProducePath:
         if refusal is not None:
             answer = _refused(index, refusal)
         else:
-            answer = self._append_all(index, records.batches, key, partition, now if limits.log_append_time else None)
+            answer = self._append_all(index, records.batches, key, partition, stamp)
         if acks == 0 and answer.fields["outcome"] != "connection-closed":
-            return Answer(
-                index,
-                {"outcome": "no-response"},
-                f"acks=0, nothing is sent back: {answer.why}",
-                answer.producer,
-            )
+            why = f"acks=0, nothing is sent back: {answer.why}"
+            return Answer(index, {"outcome": "no-response"}, why, answer.producer)
         return answer
 
     def _check(
@@ -97,13 +99,12 @@ class ProducePath:
         """Append one batch; `stamp` is the time a LogAppendTime topic gives it."""
         offset = partition.log_end
         next_offset = offset + batch.record_count
-        producer_id = batch.producer_id
-        if producer_id < 0:
+        if batch.producer_id < 0:
             partition.log_end = next_offset
             return Answer(index, _appended(offset), "a batch without a producer id is not checked")
         last_offset = next_offset - 1
         data = DataBatch(
-            producer_id,
+            batch.producer_id,
             batch.producer_epoch,
             batch.base_sequence,
             batch.last_sequence,
@@ -113,14 +114,25 @@ class ProducePath:
             batch.max_timestamp if stamp is None else stamp,
             batch.is_transactional,
         )
-        after, verdict = partition.append(data, next_offset)
-        if verdict.outcome is Outcome.APPENDED:
-            fields = _appended(offset)
-        elif verdict.outcome is Outcome.DUPLICATE:
-            fields = {"outcome": "duplicate", "error": "NONE", "error_code": 0, "base_offset": verdict.base_offset}
-        else:
-            fields = rejected_fields(verdict.error)
-        return Answer(index, fields, Ruling(verdict, offset, key), (producer_id, verdict.state, after))
+        return _answer(index, data, key, partition)
+
+    def _append_described(
+        self, index: int, attempt: Attempt, key: TopicPartition, partition: Partition, stamp: int | None
+    ) -> Answer:
+        """Append a sound, plain batch as the attempt's fields describe it."""
+        sequence, delta = attempt["base_sequence"], attempt["record_count"] - 1
+        offset = partition.log_end
+        data = DataBatch(
+            attempt["producer_id"],
+            attempt["producer_epoch"],
+            sequence,
+            sequence + delta if sequence + delta <= MAX_SEQUENCE else add_sequence(sequence, delta),
+            offset,
+            offset + delta,
+            attempt["timestamp"] if stamp is None else stamp,
+            False,
+        )
+        return _answer(index, data, key, partition)
 
     def _verify(
         self, request: Request, transactional_id: str, batches: list[WireBatch], partition: Partition
@@ -148,6 +160,40 @@ class ProducePath:
             if error is KafkaError.TRANSACTION_ABORTABLE and not understood:
                 error = KafkaError.INVALID_TXN_STATE
         return None if error is KafkaError.NONE else Refusal(error, why)
+
+
+def _nothing_to_check(attempt: Attempt, limits: TopicLimits, now: int) -> bool:
+    """Tell whether an attempt is a batch described by its fields that no request check or validator can refuse."""
+    if (
+        attempt.get("is_transactional")
+        or "records_hex" in attempt
+        or "batches" in attempt
+        or limits.behind_ms is not None
+    ):
+        return False
+    timestamp = attempt.get("timestamp")
+    return (
+        timestamp is not None
+        and (limits.ahead_ms is None or timestamp - now <= limits.ahead_ms)
+        and attempt["record_count"] > 0
+        and attempt["base_sequence"] >= 0
+        and attempt["producer_id"] >= 0
+        and attempt.get("acks", -1) in _ANSWERED_ACKS
+    )
+
+
+def _answer(index: int, batch: DataBatch, key: TopicPartition, partition: Partition) -> Answer:
+    """Let the partition decide about a batch, and word the decision."""
+    offset = partition.log_end
+    after, verdict = partition.append(batch)
+    outcome = verdict.outcome
+    if outcome is Outcome.APPENDED:
+        fields = _appended(offset)
+    elif outcome is Outcome.DUPLICATE:
+        fields = {"outcome": "duplicate", "error": "NONE", "error_code": 0, "base_offset": verdict.base_offset}
+    else:
+        fields = rejected_fields(verdict.error)
+    return Answer(index, fields, Ruling(verdict, offset, key), (batch.producer_id, verdict.state, after))
 
 
 def _records(attempt: Attempt) -> RecordSet:

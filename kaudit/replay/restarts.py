@@ -37,12 +37,12 @@ class CoordinatorEpochs:
         """Take note of a restart after `at`; it is over when the partition's next attempt arrives."""
         self._unfinished.setdefault(partition, []).append((_BEGINNING if at is None else at, clean))
 
-    def answered(self, partition: tuple[str, int], at: int | None) -> None:
+    def answered(self, partition: tuple[str, int], at: int) -> None:
         """Take note that the broker answered an attempt on `partition` at `at`.
 
         An attempt of the very moment the restart was noted says nothing: a restart takes longer.
         """
-        if at is None or partition not in self._unfinished or at <= self._unfinished[partition][-1][0]:
+        if partition not in self._unfinished or at <= self._unfinished[partition][-1][0]:
             return
         earlier = list(self._known)
         for after, clean in self._unfinished.pop(partition):

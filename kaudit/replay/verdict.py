@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import NamedTuple
 
-from kaudit.model.batch import NO_PRODUCER_EPOCH
+from kaudit.model.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.state import DataBatch, MarkerBatch, ProducerState
 
@@ -103,6 +103,14 @@ class Verdict(NamedTuple):
 
     def why(self, offset: int, partition: str) -> str:
         """Return the five facts a broker logs - producer id, offset, partition, incoming, remembered - and the rule."""
+        batch, state, rule = self.batch, self.state, self.rule
+        if rule is Rule.NEXT and batch.base_sequence == batch.last_sequence:  # type: ignore[union-attr]
+            # What incoming and remembered would say, at once: most attempts of a large file end here.
+            return (
+                f"producer {batch.producer_id} at offset {offset} in {partition}: incoming epoch {batch.producer_epoch}, "
+                f"sequence {batch.base_sequence}, remembered epoch {state.epoch}, "  # type: ignore[union-attr]
+                f"last sequence {state.batches[-1].last_sequence if state.batches else NO_SEQUENCE}; {rule.reason}"
+            )
         return (
             f"producer {self.batch.producer_id} at offset {offset} in {partition}: incoming {self.incoming}, "
             f"remembered {self.remembered}; {self.rule.reason}"
