@@ -335,8 +335,8 @@ def _parse(line: str | bytes) -> object:
     try:
         value, end = _scan(text)
     except ValueError:
-        return json.loads(text)
-    return value if text[end:] in ("\n", "") else json.loads(text)
+        return json.loads(text.rstrip())
+    return value if text[end:] in ("\n", "") else json.loads(text.rstrip())
 
 
 def _problem(error: Exception) -> str:

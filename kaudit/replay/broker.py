@@ -20,7 +20,7 @@ from kaudit.replay.errors import KafkaError
 from kaudit.replay.partition import SNAPSHOT_SUFFIX, Partition, Tampering
 from kaudit.replay.produce import ProducePath
 from kaudit.replay.profile import Profile, profile_for
-from kaudit.replay.record_set import TopicLimits
+from kaudit.replay.record_set import TopicLimits, config_number
 from kaudit.replay.restarts import CoordinatorEpochs
 from kaudit.replay.state import DataBatch, MarkerBatch
 from kaudit.replay.verdict import Outcome
@@ -65,13 +65,16 @@ class Broker:
     def answer(self, attempt: Attempt) -> Answer:
         """Answer one checked attempt.
 
-        Raises MissingBrokerError before any broker is known, UnknownVersionError for a broker of no known version.
+        Raises MissingBrokerError before any broker is known, UnknownVersionError for a broker of no known version, and
+        ValueError, saying what was expected, for configuration that is no number.
         """
         op = attempt["op"]
         if op == "broker":
             profile = self._override or profile_for(attempt["broker_version"])
             self._begin(profile, attempt.get("config", {}))
             return Answer(attempt["index"], {"op": "broker"}, f"rules of {profile.version}")
+        if self._profile is None:
+            raise MissingBrokerError("a broker line first, or --broker-version")
         key = (attempt["topic"], attempt["partition"])
         if op == "topic":
             return self._configure(attempt, key)
@@ -115,7 +118,7 @@ class Broker:
         )
 
     def _number(self, name: str, default: int) -> int:
-        return int(self._config.get(name, default))
+        return config_number(self._config, name, default)
 
     def _configure(self, attempt: Attempt, key: TopicPartition) -> Answer:
         config = {name: str(value) for name, value in attempt.get("config", {}).items()}

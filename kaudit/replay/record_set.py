@@ -5,7 +5,7 @@ and LogValidator; what a version does with which is RULES.md 3.1 and section 11.
 """
 
 import struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import crc32c
 
@@ -32,6 +32,19 @@ _VARINT_STOP = 0x80
 
 DEFAULT_MAX_MESSAGE_BYTES = 1048588
 
+_Default = TypeVar("_Default", int, int | None)
+
+
+def config_number(config: dict[str, str], name: str, default: _Default) -> int | _Default:
+    """Return a number of a configuration; raises ValueError, saying what was expected."""
+    value = config.get(name)
+    if value is None:
+        return default
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError(f"{name} to be a number, not {value!r}") from None
+
 
 class TopicLimits(NamedTuple):
     """Topic configuration that decides about batches: sizes in bytes, times in ms, None for no limit."""
@@ -50,16 +63,15 @@ class TopicLimits(NamedTuple):
         Raises ValueError for a number that is none.
         """
         policy = config.get("cleanup.policy", "delete")
-        both = config.get("message.timestamp.difference.max.ms")
-        ahead = config.get("message.timestamp.after.max.ms", both)
-        behind = config.get("message.timestamp.before.max.ms", both)
+        both = config_number(config, "message.timestamp.difference.max.ms", None)
+        ahead = profile.timestamp_after_max_ms if both is None else both
         return cls(
-            int(config.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES)),
+            config_number(config, "max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES),
             "compact" in policy,
             "delete" in policy,
             config.get("message.timestamp.type") == "LogAppendTime",
-            profile.timestamp_after_max_ms if ahead is None else int(ahead),
-            None if behind is None else int(behind),
+            config_number(config, "message.timestamp.after.max.ms", ahead),
+            config_number(config, "message.timestamp.before.max.ms", both),
         )
 
 

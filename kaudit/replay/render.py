@@ -2,7 +2,6 @@
 
 import json
 import unicodedata
-from collections.abc import Iterable, Iterator
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -66,15 +65,9 @@ def as_json_with_state(answer: Answer, profile: Profile) -> str:
     return _dumps({**answer.fields, "index": answer.attempt, "why": answer.why, "state": state})
 
 
-def as_document(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the pieces of one JSON document around answers already written as JSON."""
-    yield '{"answers": ['
-    separator = "\n"
-    for line in lines:
-        yield separator + line
-        separator = ",\n"
-    yield f'\n], "schema": "{SCHEMA}"}}\n'
-
+DOCUMENT_BEGIN = '{"answers": ['
+DOCUMENT_END = f'\n], "schema": "{SCHEMA}"}}\n'
+"""What stands around the answers, separated by commas, to make one JSON document of them."""
 
 TABLE_HEADER = f"{'INDEX':>7}  {'PARTITION':<28}  {'ATTEMPT':<46}  ANSWER"
 
