@@ -10,9 +10,13 @@ def main() -> None:
 
         sys.stdout.write(f"kaudit {__version__}\n")
         return
-    from kaudit.cli.app import run
+    try:
+        from kaudit.cli.app import run
 
-    sys.exit(run())
+        code = run()
+    except KeyboardInterrupt:  # during the imports; run() answers for the rest
+        code = 130
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ class DamageKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
+class LogDamage:
     """Bytes `position` (inclusive) to `end` (exclusive) of a segment; `base_offset`/`last_offset` as the header claims.
 
     `resynchronised` tells whether a batch whose CRC holds follows; otherwise the stretch reaches the end of the file.

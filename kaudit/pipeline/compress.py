@@ -31,13 +31,20 @@ _CURRENT_MAGIC = 2
 
 
 def compress(
-    batches: Batches, *, segment: int, start: int, read_to: int, stop: int, log_start_offset: int | None
+    batches: Batches,
+    *,
+    segment: int,
+    start: int,
+    read_to: int,
+    stop: int,
+    log_start_offset: int | None,
+    latest_timestamp: int,
 ) -> ChunkRows:
     """Compress the sound batches of one chunk, in file order; those wholly below the log start offset are only counted.
 
     Batches whose offsets do not ascend make the chunk `ordered` False: its order is for the caller to settle.
     """
-    counts = _count(batches)
+    counts = _count(batches, latest_timestamp)
     if log_start_offset is not None and len(batches):
         batches = batches[last_offsets(batches) >= log_start_offset]
     lasts = last_offsets(batches)
@@ -60,7 +67,9 @@ def compress(
     if not len(batches):
         return rows
     rows.first_offset, rows.last_offset = int(bases[0]), int(lasts[-1])
-    rows.first_position = int(batches["position"][0])
+    rows.wrapper_first = int(batches["record_count"][0]) < 0
+    rows.first_position = int(batches["position"].min())
+    rows.last_end = int((batches["position"] + batches["size"]).max())
     if not ordered:
         return rows
     rows.offsets_present = int(present[-1])
@@ -84,12 +93,12 @@ def _first_offsets(batches: Batches, lasts: NDArray[np.int64]) -> NDArray[np.int
     return bases
 
 
-def _count(batches: Batches) -> Counts:
+def _count(batches: Batches, latest_timestamp: int) -> Counts:
     attributes = batches["attributes"]
     count, delta = batches["record_count"], batches["last_offset_delta"]
     current = batches["magic"] == _CURRENT_MAGIC
     timestamps = batches["max_timestamp"]
-    known = timestamps[timestamps >= 0]
+    known = timestamps[(timestamps >= 0) & (timestamps <= latest_timestamp)]
     return Counts(
         batches=len(batches),
         records=int(count[count > 0].sum(dtype=np.int64)),

@@ -16,6 +16,7 @@ from kaudit.replay.judge import (
     ABORT_BUMPED,
     AFTER_MARKER,
     EXHAUSTION_TOLD,
+    EXPLAINED,
     MARKED_EPOCH,
     NEARLY_EXHAUSTED_EPOCH,
     OUTSIDE_TOLD,
@@ -47,6 +48,8 @@ class JointReplay:
     table: ProducerTable = field(default_factory=ProducerTable)
     facts: list[Fact] = field(default_factory=list)
     dropped_facts: int = 0
+    holes_are_normal: bool = True
+    """No damage was seen: missing offsets are compaction's or retention's, and what they explain needs no word."""
     runs: int = 0
     """Runs so far, wherever the log was cut into chunks."""
     _awaiting: dict[int, list[int]] = field(default_factory=dict)
@@ -61,7 +64,7 @@ class JointReplay:
         before = self.table.rows[slots]
         self.runs += len(runs) - joints.continue_runs(before)
         self.table.rows[slots] = before
-        healthy = joints.healthy(before, sequences_count=self.sequences_count)
+        healthy = joints.healthy(before, sequences_count=self.sequences_count, holes_are_normal=self.holes_are_normal)
         if self._awaiting:
             awaiting = np.fromiter(self._awaiting, dtype=np.int64, count=len(self._awaiting))
             healthy &= ~np.isin(joints.producer_ids, awaiting)
@@ -114,7 +117,7 @@ class JointReplay:
     ) -> State:
         for batch in batches:
             for index in self._awaiting.pop(producer.producer_id, ()):
-                self.facts[index] = self.facts[index]._replace(following=batch)
+                self.facts[index] = self.facts[index]._replace(following=batch, following_epoch=epoch)
             state, facts = judge_batch(state, batch, epoch, transactional, producer)
             self._keep(facts)
         assert state is not None
@@ -122,6 +125,8 @@ class JointReplay:
 
     def _keep(self, facts: Sequence[Fact]) -> None:
         for fact in facts:
+            if fact.code == EXPLAINED and self.holes_are_normal:
+                continue
             if len(self.facts) >= MAX_FACTS:
                 self.dropped_facts += 1
                 continue
@@ -220,7 +225,25 @@ class _Joints:
         state["run_timestamp"] = tail["last_max_timestamp"]
         return int(continued.sum())
 
-    def healthy(self, before: Rows, *, sequences_count: bool) -> NDArray[np.bool_]:
+    def _explained(
+        self, run_before: NDArray[np.int64], before: Rows, remembered: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Tell for each run whether missing offsets explain the sequences missing in front of it."""
+        if not len(self.runs):
+            return np.zeros(len(self.rows), dtype=bool)
+        own = self.runs[np.where(self.is_run, self.source, 0)]
+        previous = self.runs[np.where(run_before >= 0, self.source[np.maximum(run_before, 0)], 0)]
+        newest = self.edges["base_offset"][previous["edges_start"] + previous["edges"] - 1]
+        state = before["last"][self.group]
+        base = np.where(run_before >= 0, newest, state["base_offset"])
+        present = np.where(run_before >= 0, previous["present_before_last"], state["present_before"])
+        missing = (own["first_offset"] - base) - (own["present_before_first"] - present)
+        ahead = (self.first - ((remembered + 1) & 0x7FFFFFFF)) & 0x7FFFFFFF
+        gap = (remembered != NO_SEQUENCE) & (ahead > 0) & (ahead < 1 << 30) & (self.first > 0)
+        explained: NDArray[np.bool_] = self.is_run & gap & (missing >= ahead)
+        return explained
+
+    def healthy(self, before: Rows, *, sequences_count: bool, holes_are_normal: bool) -> NDArray[np.bool_]:
         """Tell for each producer whether all its joints in this chunk are healthy, given its state before."""
         group, starts = self.group, self.starts
         known = np.ones(len(self.rows), dtype=bool)
@@ -245,6 +268,8 @@ class _Joints:
         if sequences_count:
             following = (remembered + 1) & 0x7FFFFFFF
             in_order = np.where(remembered == NO_SEQUENCE, self.first <= 0, self.first == following)
+            if holes_are_normal:
+                in_order |= self._explained(run_before, before, remembered)
             sound = (same & (in_order | (self.first < 0))) | (~known & (self.first <= 0))
             sound |= known & (self.epoch > previous) & (self.first <= 0) & self.tv2
         else:
@@ -272,7 +297,7 @@ class _Joints:
         last = np.where(same_epoch & ~has_run, state["last_sequence"], NO_SEQUENCE)
         new["last_sequence"] = np.where(has_run & (self.epoch[run_end] == final), self.last[run_end], last)
         new["coordinator_epoch"] = np.where(has_marker, self.coordinator[marker_end], state["coordinator_epoch"])
-        run_rows = self.source[np.maximum(run_end, 0)] if has_run.any() else np.zeros(len(ends), dtype=np.int64)
+        run_rows = np.where(has_run, self.source[np.maximum(run_end, 0)], 0)
         count = len(self.runs)
         marker_rows = np.where(has_marker, self.source[np.maximum(marker_end, 0)] - count, 0)
         marker_times = self.markers["timestamp"][marker_rows] if len(self.markers) else np.zeros(len(ends), np.int64)
@@ -363,7 +388,7 @@ class _Joints:
         state["start_crc"][cleared] = -1
         if not len(self.runs):
             return
-        runs = self.source[np.maximum(run_end, 0)]
+        runs = np.where(has_run, self.source[np.maximum(run_end, 0)], 0)
         newest = self.runs["edges_start"][runs] + self.runs["edges"][runs] - 1
         written = chosen & has_run
         state["last"][written] = self.edges[newest[written]]
@@ -374,7 +399,7 @@ class _Joints:
         first = upcoming[self.starts]
         has_final = first <= self.ends
         at = np.where(has_final, first, 0)
-        first_run = np.where(has_final, self.source[at], 0)
+        first_run = np.where(has_final & has_run, self.source[at], 0)
         first_edge = self.runs["edges_start"][first_run]
         opens_epoch = written & has_final & (self.remembered[at] == NO_SEQUENCE) & (self.first[at] == 0)
         state["start_crc"][opens_epoch] = self.edges["crc"][first_edge[opens_epoch]]

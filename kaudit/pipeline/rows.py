@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.damage import Damage
+from kaudit.model.damage import LogDamage
 
 WINDOW = 5
 """Batches of a producer a broker remembers (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
@@ -140,7 +140,8 @@ class Counts:
 class ChunkRows:
     """A chunk of one segment, compressed. `present_before` columns count from the chunk's start.
 
-    `first_offset`/`last_offset` bound the sound batches at or above the log start offset (None without one); `ordered`
+    `first_offset`/`last_offset` bound the sound batches at or above the log start offset (None without one), `last_end` is
+    the byte after the last of them; `ordered`
     is False if their offsets do not ascend, and then nothing else here may be used but `counts` and `damages`.
     """
 
@@ -158,6 +159,9 @@ class ChunkRows:
     first_offset: int | None = None
     first_position: int | None = None
     last_offset: int | None = None
+    last_end: int = -1
+    wrapper_first: bool = False
+    """The first batch is a compressed wrapper of magic 0 or 1, which names its last offset only."""
     ordered: bool = True
-    damages: list[Damage] = field(default_factory=list)
+    damages: list[LogDamage] = field(default_factory=list)
     still_growing: bool = False

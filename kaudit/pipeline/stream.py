@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.model.batch import Batches
-from kaudit.model.damage import Damage, DamageKind
+from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.source.bytes import ByteSource
 from kaudit.wire import resync
 from kaudit.wire.record_batch import (
@@ -36,7 +36,7 @@ class Piece:
     """Sound batches in file order, and the damage found among and after them."""
 
     batches: Batches
-    damages: list[Damage] = field(default_factory=list)
+    damages: list[LogDamage] = field(default_factory=list)
     read_to: int = 0
     still_growing: bool = False
 
@@ -135,9 +135,9 @@ class _Reader:
         walked = walk(view, 0, len(view), stop - at)
         positions = np.asarray(walked.positions, dtype=np.int64)
         batches = decode_headers(view, positions, at)
-        damages: list[Damage] = []
+        damages: list[LogDamage] = []
         if self.verify and len(batches):
-            cut = self._drop_corrupt(view, batches, sound_end=walked.sound, damages=damages)
+            cut = self._drop_corrupt(view, batches, damages)
             if cut is not None:
                 return cut
             if damages:
@@ -154,27 +154,44 @@ class _Reader:
             last = batches[-1]
             self.expected_offset = int(last["base_offset"]) + int(last["last_offset_delta"]) + 1
 
-    def _drop_corrupt(
-        self, view: memoryview, batches: Batches, *, sound_end: bool, damages: list[Damage]
-    ) -> Piece | None:
+    def _drop_corrupt(self, view: memoryview, batches: Batches, damages: list[LogDamage]) -> Piece | None:
         """List batches whose CRC fails; return a piece at once if one of them lost the framing."""
         base = self.window.base
         starts, sizes = batches["position"].tolist(), batches["size"].tolist()
-        for index in corrupt_indexes(view, base, batches):
+        corrupt = corrupt_indexes(view, base, batches)
+        for index in corrupt:
             start, end = starts[index], starts[index] + sizes[index]
             inner = self._sound_header_between(start + 1, end)
-            last = index == len(starts) - 1
-            if inner is None and not (last and not sound_end):
+            if inner is None and (index < len(starts) - 1 or self._goes_on_at(end)):
                 damages.append(_crc_mismatch(batches, index))
                 continue
-            before = batches[:index]
+            # a length that led astray makes batches of what follows: all of them in a row belong to the first
+            first = index
+            while first - 1 in corrupt and damages and damages[-1].position == starts[first - 1]:
+                first -= 1
+                damages.pop()
+            before = batches[:first]
             before = before[~np.isin(before["position"], [damage.position for damage in damages])]
             self._advance(before)
-            piece = self._lost_framing(start, end, inner, int(batches["base_offset"][index]))
+            piece = self._lost_framing(starts[first], end, inner, int(batches["base_offset"][first]))
             piece.batches = before
             piece.damages[:0] = damages
             return piece
         return None
+
+    def _goes_on_at(self, position: int) -> bool:
+        """Tell whether a batch can start here, or nothing that looks like one follows anywhere."""
+        view = self.window.load(position)
+        remaining = self.window.end - position
+        if not remaining:
+            return True
+        if len(view) > MAGIC_OFFSET:
+            size = _size_at(view, 0)
+            if plausible_length(view[MAGIC_OFFSET], size - LOG_OVERHEAD) and size <= remaining:
+                return True
+        if not any(view[:_ZERO_PROBE]):
+            return False
+        return self._resynchronise(position - 1) is None
 
     def _sound_header_between(self, start: int, end: int) -> int | None:
         """First position in `start`..`end` where a batch with a valid CRC begins; the window holds these bytes."""
@@ -196,22 +213,24 @@ class _Reader:
             zeros_end = self._zeros_end(end)
             if zeros_end == self.window.end:
                 detail = "the batch breaks off and zeros follow to the end of the file"
-                damage = Damage(DamageKind.TORN, start, zeros_end, False, detail, claimed)
+                damage = LogDamage(DamageKind.TORN, start, zeros_end, False, detail, claimed)
                 return Piece(_none(), [damage], self.window.end)
             resumed = self._resynchronise(end)
             stop = self.window.end if resumed is None else resumed
             detail = f"{zeros_end - first_zero} bytes are zero, from inside the batch at byte {start} on"
-            damage = Damage(DamageKind.ZEROS, first_zero, stop, resumed is not None, detail, claimed)
+            damage = LogDamage(DamageKind.ZEROS, first_zero, stop, resumed is not None, detail, claimed)
             return Piece(_none(), [damage], stop)
         resumed = inner if inner is not None else self._resynchronise(end)
         stop = self.window.end if resumed is None else resumed
-        detail = f"the length field says {end - start - LOG_OVERHEAD}, but no batch starts where it leads"
-        damage = Damage(DamageKind.UNPARSABLE, start, stop, resumed is not None, detail, claimed)
+        head = self.window.load(start)
+        detail = f"the length field says {_size_at(head, 0) - LOG_OVERHEAD}, but no batch starts where it leads"
+        damage = LogDamage(DamageKind.UNPARSABLE, start, stop, resumed is not None, detail, claimed)
         return Piece(_none(), [damage], stop)
 
     def _at_obstacle(self, at: int, *, sound: bool) -> Piece:
         """No batch was taken at `at`: it is larger than the window, cut off by the end of the file, or none at all."""
-        view = self.window.load(at)
+        # a copy: searching on moves the window
+        view = memoryview(bytes(self.window.load(at)[:HEADER_SIZE]))
         remaining = self.window.end - at
         if sound and len(view) > MAGIC_OFFSET:
             size = _size_at(view, 0)
@@ -221,15 +240,15 @@ class _Reader:
             return self._zeros_at(at)
         resumed = self._resynchronise(at)
         if resumed is not None:
-            damage = Damage(DamageKind.UNPARSABLE, at, resumed, True, _describe(view, remaining))
+            damage = LogDamage(DamageKind.UNPARSABLE, at, resumed, True, _describe(view, remaining))
             return Piece(_none(), [damage], resumed)
-        torn = resync.looks_torn(view[:HEADER_SIZE], remaining, self.expected_offset)
+        torn = resync.looks_torn(view, remaining, self.expected_offset)
         if torn and self.source.size() > self.window.end:
             return Piece(_none(), [], self.window.end, still_growing=True)
         kind = DamageKind.TORN if torn else DamageKind.UNPARSABLE
         detail = f"the last {remaining} bytes are the start of a batch" if torn else _describe(view, remaining)
         claimed = int.from_bytes(view[:8], "big", signed=True) if torn and len(view) >= 8 else None
-        return Piece(_none(), [Damage(kind, at, self.window.end, False, detail, claimed)], self.window.end)
+        return Piece(_none(), [LogDamage(kind, at, self.window.end, False, detail, claimed)], self.window.end)
 
     def _large_batch(self, at: int, size: int) -> Piece:
         batches = decode_headers(self.window.load(at)[:HEADER_SIZE], np.zeros(1, dtype=np.int64), at)
@@ -240,18 +259,18 @@ class _Reader:
         if resumed is None or resumed >= at + size:
             return Piece(_none(), [_crc_mismatch(batches, 0)], at + size)
         detail = f"the length field says {size - LOG_OVERHEAD}, but a sound batch starts before it ends"
-        damage = Damage(DamageKind.UNPARSABLE, at, resumed, True, detail, int(batches["base_offset"][0]))
+        damage = LogDamage(DamageKind.UNPARSABLE, at, resumed, True, detail, int(batches["base_offset"][0]))
         return Piece(_none(), [damage], resumed)
 
     def _zeros_at(self, at: int) -> Piece:
         zeros_end = self._zeros_end(at)
         if zeros_end == self.window.end:
             detail = f"{zeros_end - at} zero bytes to the end of the file"
-            return Piece(_none(), [Damage(DamageKind.ZEROS, at, zeros_end, False, detail)], zeros_end)
+            return Piece(_none(), [LogDamage(DamageKind.ZEROS, at, zeros_end, False, detail)], zeros_end)
         resumed = self._resynchronise(at)
         stop = self.window.end if resumed is None else resumed
         detail = f"{zeros_end - at} zero bytes"
-        return Piece(_none(), [Damage(DamageKind.ZEROS, at, stop, resumed is not None, detail)], stop)
+        return Piece(_none(), [LogDamage(DamageKind.ZEROS, at, stop, resumed is not None, detail)], stop)
 
     def _zeros_end(self, at: int) -> int:
         while at < self.window.end:
@@ -308,10 +327,10 @@ def _size_at(view: memoryview, at: int) -> int:
     return int.from_bytes(view[at + 8 : at + 12], "big", signed=True) + LOG_OVERHEAD
 
 
-def _crc_mismatch(batches: Batches, index: int) -> Damage:
+def _crc_mismatch(batches: Batches, index: int) -> LogDamage:
     row = batches[index]
     base_offset, start = int(row["base_offset"]), int(row["position"])
-    return Damage(
+    return LogDamage(
         DamageKind.CRC_MISMATCH,
         start,
         start + int(row["size"]),

@@ -15,6 +15,8 @@ from kaudit.model.batch import COMMIT_MARKER, NO_COORDINATOR_EPOCH, NO_OFFSET, N
 WINDOW = 5
 """Batches a broker remembers (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
 NEARLY_EXHAUSTED_EPOCH = 32000
+EXPLAINED = "explained"
+"""Code of a fact that is no finding: missing offsets explain the missing sequences of this joint."""
 
 # Facts about a producer id that stay once seen.
 TV2 = 1
@@ -102,7 +104,7 @@ class Fact(NamedTuple):
     """Something a check may report: which rule, about what, against which memory.
 
     `batch` or `marker` is what spoke; `previous` the newest adopted batch before it; `following` the producer's next
-    batch, filled in when it comes.
+    batch and `following_epoch` its epoch, filled in when it comes.
     """
 
     code: str
@@ -117,6 +119,7 @@ class Fact(NamedTuple):
     missing_sequences: int = 0
     missing_offsets: int = 0
     following: Edge | None = None
+    following_epoch: int = -1
 
     @property
     def offset(self) -> int:
@@ -214,8 +217,8 @@ def judge_batch(
     if state is None:
         if producer.sequences_count and batch.first_sequence > 0:
             missing = offsets_missing(batch, None)
-            if missing < batch.first_sequence:
-                report("KA106", "unknown-start", missing_offsets=missing)
+            code = "KA106" if missing < batch.first_sequence else EXPLAINED
+            report(code, "unknown-start", missing_sequences=batch.first_sequence, missing_offsets=missing)
         after = _adopt(_fresh(epoch), batch)
     else:
         if state.txn_first_offset != NO_OFFSET and not is_transactional and not flags & OUTSIDE_TOLD:
@@ -294,8 +297,8 @@ def _judge_known(
         if batch.first_sequence > 0:
             # the data of this epoch may have been removed together with any data before it
             missing = offsets_missing(batch, state.last)
-            if missing < batch.first_sequence:
-                report("KA106", "after-marker", missing_offsets=missing)
+            code = "KA106" if missing < batch.first_sequence else EXPLAINED
+            report(code, "after-marker", missing_sequences=batch.first_sequence, missing_offsets=missing)
         return _adopt(state, batch)
     if sequence.follows(state.last_sequence, batch.first_sequence):
         return _adopt(state, batch)
@@ -312,8 +315,8 @@ def _judge_bump(
 ) -> State:
     if producer.sequences_count and batch.first_sequence > 0:
         missing = offsets_missing(batch, state.last)
-        if missing < batch.first_sequence:
-            report("KA202", "bump-nonzero", missing_offsets=missing)
+        code = "KA202" if missing < batch.first_sequence else EXPLAINED
+        report(code, "bump-nonzero", missing_sequences=batch.first_sequence, missing_offsets=missing)
     elif not state.flags & TV2:
         kind = "client-bump" if not is_transactional else "restart"
         report("KA203", kind)
@@ -337,8 +340,9 @@ def _judge_joint(state: State, batch: Edge, report: Reporter) -> State:
     if batch.first_sequence == 0 and batch.crc != state.start_crc:
         missing = offsets_missing(batch, state.last)
         gap = (0 - state.last_sequence - 1) % (sequence.MAX_SEQUENCE + 1)
-        if missing >= gap:
-            return _adopt(state, batch)  # the sequences up to the wrap lie in the missing offsets
+        if missing >= gap:  # the sequences up to the wrap lie in the missing offsets
+            report(EXPLAINED, "gap", missing_sequences=gap, missing_offsets=missing)
+            return _adopt(state, batch)
         report("KA105", "restart", twin=twin)
         return _adopt(state._replace(last_sequence=NO_SEQUENCE, window=(), start_crc=-1), batch)
     if twin is not None:
@@ -347,8 +351,8 @@ def _judge_joint(state: State, batch: Edge, report: Reporter) -> State:
     ahead = sequence.distance(sequence.add(state.last_sequence, 1), batch.first_sequence)
     if ahead > 0:
         missing = offsets_missing(batch, state.last)
-        if missing < ahead:
-            report("KA104", "gap", missing_sequences=ahead, missing_offsets=missing)
+        code = "KA104" if missing < ahead else EXPLAINED
+        report(code, "gap", missing_sequences=ahead, missing_offsets=missing)
         return _adopt(state, batch)
     beyond = sequence.distance(state.last_sequence, batch.last_sequence)
     oldest = state.window[0].first_sequence if state.window else state.last_sequence

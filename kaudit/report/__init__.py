@@ -1,1 +1,1 @@
-"""Findings and timelines to text and machine formats."""
+"""One file per output format, over a small console layer. Results in, text out: nothing here reads, prints or exits."""

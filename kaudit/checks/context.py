@@ -1,0 +1,95 @@
+"""What a check may look at beside the fact it reports."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kaudit.checks.coordinator import CoordinatorView
+from kaudit.checks.registry import CHECKS
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.replay.profile import VersionRange
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One partition replica and what is known of its surroundings.
+
+    `segments` are segment file names by index, `relative` their directory relative to its input (empty for lone files).
+    """
+
+    topic: str
+    partition: int
+    replica: str
+    log_dir: str
+    directory: str
+    relative: str
+    segments: Sequence[str]
+    compacted: bool
+    versions: VersionRange
+    coordinator: CoordinatorView
+    now_ms: int
+    log_end_offset: int | None
+
+    @property
+    def name(self) -> str:
+        """`topic-partition` as brokers print it."""
+        return f"{self.topic}-{self.partition}"
+
+    def file(self, segment: int) -> str:
+        """The segment's path relative to its input."""
+        name = self.segments[segment]
+        return f"{self.relative}/{name}" if self.relative else name
+
+    def finding(
+        self,
+        code: str,
+        message: str,
+        *,
+        severity: Severity | None = None,
+        confidence: Confidence = Confidence.CERTAIN,
+        segment: int | None = None,
+        position: int | None = None,
+        offset: int | None = None,
+        last_offset: int | None = None,
+        producer_id: int | None = None,
+        producer_epoch: int | None = None,
+        anchor: str | None = None,
+        evidence: Mapping[str, object] | None = None,
+        explanations: Sequence[Explanation] = (),
+        following: Sequence[str] = (),
+        absent: Mapping[str, str] | None = None,
+    ) -> Finding:
+        """Build a finding of this partition; its name, and its severity unless given, come from the registry."""
+        check = CHECKS[code]
+        return Finding(
+            code=code,
+            name=check.name,
+            severity=severity or check.severity,
+            confidence=confidence,
+            message=message,
+            topic=self.topic,
+            partition=self.partition,
+            replica=self.replica,
+            log_dir=self.log_dir,
+            file=None if segment is None else self.file(segment),
+            segment=None if segment is None else self.segments[segment],
+            position=position,
+            offset=offset,
+            last_offset=last_offset,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            anchor=anchor,
+            evidence=evidence or {},
+            explanations=explanations,
+            next=following,
+            absent=absent or {},
+        )
+
+    def timeline_command(self, producer_id: int) -> str:
+        """The command that shows this producer's history."""
+        return f"kaudit timeline {quote(self.directory)} --producer-id {producer_id}"
+
+
+def quote(path: str) -> str:
+    """Quote a path for a shell where it needs it."""
+    return shlex.quote(path)

@@ -1,0 +1,73 @@
+"""`kaudit scan`: audit logs."""
+
+from kaudit.cli import options
+from kaudit.cli.exits import FailOn
+from kaudit.pipeline.options import Depth
+from kaudit.report.console import ColorChoice
+
+
+def scan(
+    paths: options.Paths,
+    *,
+    output_format: options.OutputFormats = None,
+    output: options.OutputFile = None,
+    broker_version: options.BrokerVersion = "auto",
+    select: options.Select = None,
+    ignore: options.Ignore = None,
+    fail_on: options.FailOnOption = FailOn.ERROR,
+    exit_zero: options.ExitZero = False,
+    topic: options.Topics = None,
+    partition: options.Partitions = None,
+    producer_id: options.ProducerIds = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    now: options.Now = None,
+    log_start_offset: options.LogStartOffset = None,
+    compacted: options.Compacted = False,
+    jobs: options.Jobs = None,
+    depth: options.DepthOption = Depth.CRC,
+    color: options.Color = ColorChoice.AUTO,
+    no_color: options.NoColor = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    reproducible: options.Reproducible = False,
+    version: options.Version = False,  # noqa: ARG001 - its callback has answered
+) -> int:
+    """Audit broker logs: what went missing, appears twice, or came from a fenced producer - where, and why.
+
+    Nothing is ever written into PATH. A directory in use by a running broker is fine.
+    """
+    from kaudit.cli.audit import Request, run_scan
+    from kaudit.cli.parsing import parse_broker_version, parse_moment, parse_selection, parse_window
+    from kaudit.cli.targets import parse_targets
+    from kaudit.pipeline.options import ScanOptions
+
+    since_ms, until_ms = parse_window(since, until)
+    request = Request(
+        options=ScanOptions(
+            paths=paths,
+            broker_version=parse_broker_version(broker_version),
+            topics=topic or (),
+            partitions=partition or (),
+            producer_ids=producer_id or (),
+            since_ms=since_ms,
+            until_ms=until_ms,
+            now_ms=parse_moment(now, "--now"),
+            log_start_offset=log_start_offset,
+            compacted=compacted,
+            jobs=jobs,
+            depth=depth,
+        ),
+        selection=parse_selection(select or (), ignore or ()),
+        targets=parse_targets(output_format or (), output, paths),
+        fail_on=fail_on,
+        exit_zero=exit_zero,
+        color=ColorChoice.NEVER if no_color else color,
+        quiet=quiet,
+        verbose=verbose,
+        reproducible=reproducible,
+    )
+    # numpy only loads now, when every option is known to be right.
+    from kaudit.engines import local
+
+    return run_scan(request, local.scan)

@@ -1,0 +1,41 @@
+"""Exit codes (CONTRACT.md section 1): the same for every format and engine."""
+
+import enum
+
+from kaudit.model.finding import Severity
+from kaudit.model.result import ScanResult
+
+
+class ExitCode(enum.IntEnum):
+    """What the process tells its caller."""
+
+    OK = 0
+    FINDINGS = 1
+    USAGE = 2
+    NOTHING_TO_AUDIT = 3
+    UNREADABLE = 4
+    INTERNAL = 70
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141
+
+
+class FailOn(enum.Enum):
+    """The values of --fail-on: the least severity that fails the run."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+    NEVER = "never"
+
+    def reached(self, worst: Severity | None) -> bool:
+        """Tell whether the gravest finding is grave enough."""
+        return worst is not None and self is not FailOn.NEVER and worst >= Severity(self.value)
+
+
+def exit_code(result: ScanResult, fail_on: FailOn, *, exit_zero: bool) -> ExitCode:
+    """Return the code of a finished scan. A finding outranks an unreadable file; --exit-zero forgives findings only."""
+    if fail_on.reached(result.worst()):
+        return ExitCode.OK if exit_zero else ExitCode.FINDINGS
+    if any(item.unreadable for item in result.not_audited):
+        return ExitCode.UNREADABLE
+    return ExitCode.OK

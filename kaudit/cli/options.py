@@ -1,0 +1,90 @@
+"""The options that several commands share, each with its help text, in one place."""
+
+import enum
+from typing import Annotated
+
+import typer
+
+from kaudit import __version__
+from kaudit.cli.exits import FailOn
+from kaudit.pipeline.options import Depth
+from kaudit.report.console import ColorChoice
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(f"kaudit {__version__}")
+        raise typer.Exit
+
+
+class TextFormat(enum.Enum):
+    """The formats of `explain` and `checks`."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+TextOrJson = Annotated[TextFormat, typer.Option("--output-format", help="For people or for programs.")]
+Paths = Annotated[
+    list[str],
+    typer.Argument(metavar="PATH", help="Broker log directories, partition directories or .log segment files."),
+]
+OutputFormats = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--output-format",
+        metavar="FMT[:FILE]",
+        help="table (default), concise, json or jsonl; with :FILE into a file. Repeatable.",
+    ),
+]
+OutputFile = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Where the one format without a file goes; - is stdout."),
+]
+BrokerVersion = Annotated[
+    str, typer.Option(metavar="VERSION", help="The broker that wrote the log, e.g. 2.0.1; auto looks for evidence.")
+]
+Select = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CODES", help="Only these checks: KA101, or a prefix like KA1. Commas or repeated."),
+]
+Ignore = Annotated[
+    list[str] | None, typer.Option(metavar="CODES", help="All but these checks; the longer prefix wins over --select.")
+]
+FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="The least severity that makes the exit code 1.")]
+ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 even with findings; other codes stay.")]
+Topics = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic. Repeatable.")]
+Partitions = Annotated[
+    list[int] | None, typer.Option("--partition", metavar="N", min=0, help="Only this partition. Repeatable.")
+]
+ProducerIds = Annotated[
+    list[int] | None, typer.Option("--producer-id", metavar="ID", min=0, help="Only this producer id. Repeatable.")
+]
+Since = Annotated[str | None, typer.Option(metavar="TIME", help="Report only from this time on (RFC 3339, UTC).")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Report only up to this time.")]
+Now = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="The time to judge idleness by; default: the newest batch in the directory."),
+]
+LogStartOffset = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=0, help="Log start of the partitions, for copies without the broker's checkpoint."),
+]
+Compacted = Annotated[
+    bool, typer.Option("--compacted", help="The topics are compacted, for copies without the broker's checkpoint.")
+]
+Jobs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Processes to read with; default: one per core.")]
+DepthOption = Annotated[
+    Depth, typer.Option("--depth", help="How deep to read: trust headers, verify every CRC, or decode records too.")
+]
+Color = Annotated[ColorChoice, typer.Option("--color", help="When to colour.")]
+NoColor = Annotated[bool, typer.Option("--no-color", help="The same as --color never.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing line; errors stay.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show notes too.")]
+Reproducible = Annotated[
+    bool, typer.Option("--reproducible", help="Leave out host and time of the run: same log, same bytes.")
+]
+Version = Annotated[
+    bool,
+    typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Print the version and exit."),
+]

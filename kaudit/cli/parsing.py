@@ -1,0 +1,79 @@
+"""From what was typed to what it means; every mistake gets a suggestion."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from kaudit.checks.registry import CHECKS, Check
+from kaudit.pipeline.options import UsageError
+from kaudit.report.selection import Selection
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean X?`, or nothing where nothing is near."""
+    near = difflib.get_close_matches(word, list(known), n=3)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def parse_selection(select: Sequence[str], ignore: Sequence[str]) -> Selection:
+    """Parse --select and --ignore: codes or prefixes, commas between, repeatable."""
+    return Selection(_codes(select, "--select"), _codes(ignore, "--ignore"))
+
+
+def _codes(values: Sequence[str], option: str) -> tuple[str, ...]:
+    typed = [code.strip() for value in values for code in value.split(",")]
+    return tuple(_code(code, option) for code in typed if code)
+
+
+def _code(typed: str, option: str) -> str:
+    code = typed.upper()
+    if any(known.startswith(code) for known in CHECKS):
+        return code
+    named = [check.code for check in CHECKS.values() if check.name == typed.lower()]
+    hint = f"; did you mean {named[0]}?" if named else suggestion(code, CHECKS)
+    raise UsageError(f"{option} {typed}: no check has this code or prefix{hint} ('kaudit checks' lists them)")
+
+
+def parse_check(typed: str) -> Check:
+    """Find a check by code or by name, in any case."""
+    named = {check.name: check for check in CHECKS.values()}
+    found = CHECKS.get(typed.upper()) or named.get(typed.lower())
+    if found is None:
+        hint = suggestion(typed.upper(), CHECKS) or suggestion(typed.lower(), named)
+        raise UsageError(f"there is no check {typed}{hint} ('kaudit checks' lists them)")
+    return found
+
+
+def parse_broker_version(text: str) -> str:
+    """Check --broker-version: `auto`, or a release whose rules are known."""
+    from kaudit.replay.profile import UnknownVersionError, profile_for
+
+    if text != "auto":
+        try:
+            profile_for(text)
+        except UnknownVersionError as error:
+            raise UsageError(f"--broker-version {text}: {error}") from None
+    return text
+
+
+def parse_window(since: str | None, until: str | None) -> tuple[int | None, int | None]:
+    """Parse --since and --until."""
+    since_ms, until_ms = parse_moment(since, "--since"), parse_moment(until, "--until")
+    if since_ms is not None and until_ms is not None and since_ms > until_ms:
+        raise UsageError(f"--since {since} is later than --until {until}: nothing lies between")
+    return since_ms, until_ms
+
+
+def parse_moment(text: str | None, option: str) -> int | None:
+    """Parse a time: RFC 3339 (UTC where no zone is given), a date, or milliseconds since the epoch."""
+    if text is None:
+        return None
+    if text.isdecimal() and len(text) > 8:
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        message = f"{option} {text}: not a time; write 2026-11-21T03:00:00Z, 2026-11-21 or milliseconds since 1970"
+        raise UsageError(message) from None
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    return round(moment.timestamp() * 1000)

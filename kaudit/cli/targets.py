@@ -1,0 +1,102 @@
+"""Where results go: --output-format FMT[:FILE] and --output, and writing them whole or not at all."""
+
+import os
+import secrets
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kaudit.cli.parsing import suggestion
+from kaudit.cli.stdout import stdout_console, write_stdout
+from kaudit.pipeline.options import UsageError
+from kaudit.report.console import ColorChoice, Console
+from kaudit.report.formats import FORMATS, Format
+
+_STDOUT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One format and where it goes; `file` None: stdout."""
+
+    form: Format
+    file: Path | None = None
+
+
+def parse_targets(formats: Sequence[str], output: str | None, inputs: Sequence[str]) -> list[Target]:
+    """Parse the options, and refuse now what would only fail after a long scan."""
+    typed = [_split(value) for value in formats or ["table"]]
+    loose = [name for name, file in typed if file is None]
+    if len(loose) > 1:
+        raise UsageError(f"only one format can go to one place, not {' and '.join(loose)}; write FORMAT:FILE")
+    if output is not None and not loose:
+        raise UsageError(f"--output {output}: every --output-format has its own file already")
+    targets = [Target(_format(name), _file(output if file is None else file)) for name, file in typed]
+    files = [target.file for target in targets]
+    if len(set(files)) < len(files):
+        raise UsageError("two formats cannot go to the same place")
+    for file in files:
+        if file is not None:
+            _check_place(file, inputs)
+    return targets
+
+
+def _split(value: str) -> tuple[str, str | None]:
+    name, colon, file = value.partition(":")
+    if colon and not file:
+        raise UsageError(f"--output-format {value}: no file after the colon")
+    return name, file or None
+
+
+def _format(name: str) -> Format:
+    if name not in FORMATS:
+        hint = suggestion(name, FORMATS) or f"; there are {', '.join(FORMATS)}"
+        raise UsageError(f"--output-format {name}: no such format{hint}")
+    return FORMATS[name]
+
+
+def _file(name: str | None) -> Path | None:
+    return None if name in (None, _STDOUT) else Path(os.path.realpath(name))
+
+
+def _check_place(file: Path, inputs: Sequence[str]) -> None:
+    if file.is_dir():
+        raise UsageError(f"--output {file}: is a directory")
+    if not file.parent.is_dir():
+        raise UsageError(f"--output {file}: there is no directory {file.parent}")
+    for path in inputs:
+        audited = Path(os.path.realpath(path))
+        if file == audited or (audited.is_dir() and file.is_relative_to(audited)):
+            raise UsageError(f"--output {file}: lies in what is audited ({path}), where kaudit never writes")
+
+
+def console_of(target: Target, choice: ColorChoice) -> Console:
+    """Return what the target can show. A file is no terminal: colour there only when asked for."""
+    return stdout_console(choice) if target.file is None else Console(color=choice is ColorChoice.ALWAYS)
+
+
+def write(target: Target, text: str) -> None:
+    """Write a finished text: to stdout, or to the file through a temporary one beside it."""
+    if target.file is None:
+        write_stdout(text)
+        return
+    try:
+        if target.file.exists() and not stat.S_ISREG(target.file.stat().st_mode):
+            target.file.write_text(text, encoding="utf-8")  # a pipe or a device: nothing to rename onto
+        else:
+            _replace(target.file, text)
+    except OSError as error:
+        raise UsageError(f"--output {target.file}: cannot be written: {error.strerror}") from error
+
+
+def _replace(file: Path, text: str) -> None:
+    partial = file.with_name(f".kaudit-{secrets.token_hex(4)}.partial")
+    try:
+        with partial.open("x", encoding="utf-8") as whole:
+            whole.write(text)
+        if file.exists():
+            partial.chmod(stat.S_IMODE(file.stat().st_mode))
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,51 @@
+"""Breaks in a partition's offsets and leader epochs, and the damage behind them."""
+
+import enum
+from dataclasses import dataclass
+
+from kaudit.model.damage import LogDamage
+
+
+class MissingCause(enum.Enum):
+    """Why offsets are missing (the timeline's `cause`)."""
+
+    LOG_START = "log-start"
+    COMPACTION = "compaction"
+    DAMAGE = "damage"
+    MISSING_SEGMENT = "missing-segment"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Offsets no sound batch covers, inclusive; `position` is the byte in `segment` where the log goes on."""
+
+    first_offset: int
+    last_offset: int
+    cause: MissingCause
+    segment: int
+    position: int
+    empty_segment: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedDamage:
+    """Damage in a segment, with the offsets it cost: None if it cost none or nobody can tell."""
+
+    damage: LogDamage
+    segment: int
+    expected_offset: int | None
+    first_missing: int | None
+    last_missing: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRegression:
+    """A batch whose leader epoch does not fit its neighbours."""
+
+    leader_epoch: int
+    expected_epoch: int
+    base_offset: int
+    last_offset: int
+    position: int
+    segment: int

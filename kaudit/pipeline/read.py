@@ -1,0 +1,123 @@
+"""A chunk of a segment to rows: the function every engine schedules, and its serial form for disordered partitions."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kaudit.model.batch import Batches, empty_batches
+from kaudit.model.damage import LogDamage
+from kaudit.pipeline.compress import compress
+from kaudit.pipeline.order import OrderFilter
+from kaudit.pipeline.rows import ChunkRows
+from kaudit.pipeline.stream import stream_batches
+from kaudit.source.bytes import ByteSource
+from kaudit.source.layout import SegmentFile
+
+CHUNK_BYTES = 32 << 20
+"""Target size of a chunk: large enough to compress, small enough for several to be in flight."""
+
+OpenSource = Callable[[SegmentFile], ByteSource]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSpec:
+    """Bytes `start`..`stop` of a segment of `end` bytes; batches that start in them are the chunk's."""
+
+    segment: int
+    file: SegmentFile
+    start: int
+    stop: int
+    end: int
+    log_start_offset: int | None
+    verify: bool
+    latest_timestamp: int
+    """Timestamps (ms) beyond this are no clock: a producer's mistake, or a field of another unit."""
+
+
+def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
+    """Read, verify and compress one chunk."""
+    batches: list[Batches] = []
+    damages: list[LogDamage] = []
+    read_to, growing = spec.start, False
+    for piece in stream_batches(
+        source, spec.start, spec.stop, spec.end, expected_offset=_expected(spec), verify=spec.verify
+    ):
+        batches.append(piece.batches)
+        damages.extend(piece.damages)
+        read_to = piece.read_to
+        growing = growing or piece.still_growing
+    rows = compress(
+        np.concatenate(batches) if batches else empty_batches(),
+        segment=spec.segment,
+        start=spec.start,
+        read_to=read_to,
+        stop=spec.stop,
+        log_start_offset=spec.log_start_offset,
+        latest_timestamp=spec.latest_timestamp,
+    )
+    rows.damages = damages
+    rows.still_growing = growing
+    return rows
+
+
+def read_serially(specs: Sequence[ChunkSpec], open_source: OpenSource) -> Iterator[ChunkRows]:
+    """Read a whole partition's segments one after the other, settling the order of batches that break it.
+
+    `specs` are one spec a segment, whole. Slower than chunks side by side; for partitions whose offsets do not ascend
+    or whose damage crosses a chunk's end.
+    """
+    order = OrderFilter()
+    for number, spec in enumerate(specs):
+        last_segment = number == len(specs) - 1
+        following = None if last_segment else specs[number + 1].file.base_offset
+        order.enter_segment(spec.file.base_offset, following)
+        source = open_source(spec.file)
+        try:
+            yield from _read_segment(spec, source, order, last_segment=last_segment)
+        finally:
+            source.close()
+
+
+def _read_segment(
+    spec: ChunkSpec, source: ByteSource, order: OrderFilter, *, last_segment: bool
+) -> Iterator[ChunkRows]:
+    start, read_to, growing = spec.start, spec.start, False
+    held: list[Batches] = []
+    damages: list[LogDamage] = []
+    for piece in stream_batches(
+        source, spec.start, spec.stop, spec.end, expected_offset=_expected(spec), verify=spec.verify
+    ):
+        batches, disorder = order.feed(piece.batches)
+        held.append(batches)
+        damages.extend(piece.damages + disorder)
+        read_to = piece.read_to
+        growing = growing or piece.still_growing
+        if read_to - start >= CHUNK_BYTES:
+            yield _rows(spec, held, damages, start, read_to)
+            start, held, damages = read_to, [], []
+    # batches held back for a look ahead belong to this segment: settle them before the next one begins
+    batches, disorder = order.finish()
+    held.append(batches)
+    damages.extend(disorder)
+    rows = _rows(spec, held, damages, start, read_to)
+    rows.still_growing = growing and last_segment
+    yield rows
+
+
+def _rows(spec: ChunkSpec, held: list[Batches], damages: list[LogDamage], start: int, read_to: int) -> ChunkRows:
+    rows = compress(
+        np.concatenate(held) if held else empty_batches(),
+        segment=spec.segment,
+        start=start,
+        read_to=read_to,
+        stop=read_to,
+        log_start_offset=spec.log_start_offset,
+        latest_timestamp=spec.latest_timestamp,
+    )
+    rows.damages = sorted(damages, key=lambda damage: damage.position)
+    return rows
+
+
+def _expected(spec: ChunkSpec) -> int | None:
+    return spec.file.base_offset if spec.start == 0 else None

@@ -1,0 +1,201 @@
+"""One timeline of the blocks of producer ids, whatever told of them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from kaudit.replay.allocation.blocks import BLOCK_SIZE, NO_BROKER, NO_BROKER_EPOCH
+from kaudit.wire.errors import WireError
+from kaudit.wire.pid_block_lines import AnswerLine, BadLine, PidBlockLine
+from kaudit.wire.zookeeper_pid_block import parse_pid_block
+from kaudit.wire.zookeeper_znode import ZnodeChange, ZnodeEvent
+
+
+class EntryKind(StrEnum):
+    """What an entry of the timeline says."""
+
+    GRANTED = "granted"  # a broker got the block
+    RESERVED = "reserved"  # the controller moved the counter to `start`; nobody got the block
+    EMPTY = "empty"  # the znode was created without a value: the next block is the first
+    DELETED = "deleted"  # the znode is gone
+    UNREADABLE = "unreadable"  # a value no broker can continue from
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEntry:
+    """One change of the allocator's state.
+
+    `start`..`end` (int64, inclusive) is the block, both None unless granted or reserved. `version` is the znode's
+    version, `zxid` ZooKeeper's transaction, `offset` the record's in `__cluster_metadata`; each None where the source
+    does not know it, as `at_ms` (ms since 1970), `broker` and `broker_epoch`. `source` names the file or line,
+    `position` the byte in it. `oddities` are sentences about a value no broker would have written this way.
+    """
+
+    kind: EntryKind
+    source: str
+    start: int | None = None
+    end: int | None = None
+    broker: int | None = None
+    broker_epoch: int | None = None
+    version: int | None = None
+    zxid: int | None = None
+    offset: int | None = None
+    at_ms: int | None = None
+    position: int | None = None
+    oddities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BlockHistory:
+    """Entries from old to new. `observed_until_ms`: a later grant could not be in it; None when that is unknown."""
+
+    entries: tuple[BlockEntry, ...] = ()
+    observed_until_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdsRecord:
+    """A record of `__cluster_metadata`: `next_producer_id` is the first id after the block just granted."""
+
+    offset: int
+    timestamp: int | None
+    broker_id: int
+    broker_epoch: int
+    next_producer_id: int
+
+
+def from_znode(changes: Iterable[tuple[ZnodeChange, str]], observed_until_ms: int | None = None) -> BlockHistory:
+    """Build the history of one znode from its changes, each with the name of the file, by rising zxid."""
+    entries = []
+    for change, source in changes:
+        kind = EntryKind.DELETED if change.event is ZnodeEvent.DELETED else EntryKind.EMPTY
+        entry = BlockEntry(
+            kind,
+            source,
+            version=change.version,
+            zxid=change.zxid,
+            at_ms=change.time_ms,
+            position=change.position,
+        )
+        entries.append(_with_value(entry, change.data))
+    return BlockHistory(tuple(entries), observed_until_ms)
+
+
+def from_lines(lines: Iterable[PidBlockLine], source: str) -> tuple[BlockHistory, list[BadLine]]:
+    """Build a history from saved lines, in their order; values seen twice in a row are one. Lists the bad lines."""
+    entries: list[BlockEntry] = []
+    bad: list[BadLine] = []
+    for line in lines:
+        if isinstance(line, BadLine):
+            bad.append(line)
+            continue
+        where = f"{source}:{line.number}"
+        if isinstance(line, AnswerLine):
+            end = line.start + line.length - 1
+            entry = BlockEntry(EntryKind.GRANTED, where, line.start, end, line.broker, at_ms=line.at_ms)
+        else:
+            entry = BlockEntry(EntryKind.EMPTY, where, version=line.version, zxid=line.mzxid, at_ms=line.at_ms)
+            entry = _with_value(entry, line.data)
+        if not entries or not _same_sight(entries[-1], entry):
+            entries.append(entry)
+    return BlockHistory(tuple(entries)), bad
+
+
+def from_records(
+    records: Iterable[ProducerIdsRecord], source: str, observed_until_ms: int | None = None
+) -> BlockHistory:
+    """Build a history from the ProducerIdsRecords of `__cluster_metadata`, in offset order.
+
+    `observed_until_ms` is the time of the log's last batch of any kind.
+    """
+    entries = []
+    for record in records:
+        start, kind = record.next_producer_id - BLOCK_SIZE, EntryKind.GRANTED
+        if record.broker_epoch == NO_BROKER_EPOCH:
+            # The migration only says where to go on; what the znode's last block was is the znode's to tell.
+            start, kind = record.next_producer_id, EntryKind.RESERVED
+        entries.append(
+            BlockEntry(
+                kind,
+                source,
+                start,
+                start + BLOCK_SIZE - 1,
+                record.broker_id,
+                record.broker_epoch,
+                offset=record.offset,
+                at_ms=record.timestamp,
+            )
+        )
+    return BlockHistory(tuple(entries), observed_until_ms)
+
+
+def _with_value(entry: BlockEntry, data: bytes | None) -> BlockEntry:
+    """Complete the entry of a znode that exists with what its value says."""
+    if not data:
+        return entry
+    try:
+        value = parse_pid_block(data)
+    except WireError as error:
+        return replace(entry, kind=EntryKind.UNREADABLE, oddities=(str(error),))
+    kind = EntryKind.RESERVED if value.broker == NO_BROKER else EntryKind.GRANTED
+    return replace(entry, kind=kind, start=value.start, end=value.end, broker=value.broker, oddities=value.oddities)
+
+
+def _same_sight(one: BlockEntry, other: BlockEntry) -> bool:
+    """Tell whether two lines saw the same write: equal values, and nothing that says they were two writes."""
+    return (one.kind, one.start, one.end, one.broker, one.version, one.zxid) == (
+        other.kind,
+        other.start,
+        other.end,
+        other.broker,
+        other.version,
+        other.zxid,
+    )
+
+
+def combine(histories: Sequence[BlockHistory]) -> BlockHistory:
+    """Join histories of one cluster into one timeline.
+
+    ZooKeeper's entries keep the order of their zxids, the controller's that of their offsets, and the two are merged by
+    time. An entry of neither is dropped when one of those tells of the same grant, else placed by time, then by znode
+    version, else at the end. `observed_until_ms` is the latest known.
+    """
+    entries = [entry for history in histories for entry in history.entries]
+    by_zxid = {(entry.zxid, entry.version): entry for entry in reversed(entries) if entry.zxid is not None}
+    by_offset = {entry.offset: entry for entry in reversed(entries) if entry.offset is not None}
+    merged = _merge(
+        sorted(by_zxid.values(), key=lambda entry: entry.zxid or 0),
+        sorted(by_offset.values(), key=lambda entry: entry.offset or 0),
+        _time,
+    )
+    known = {(entry.kind, entry.start, entry.end) for entry in merged}
+    loose = [
+        entry
+        for entry in entries
+        if entry.zxid is None and entry.offset is None and (entry.kind, entry.start, entry.end) not in known
+    ]
+    merged = _merge(merged, [entry for entry in loose if entry.at_ms is not None], _time)
+    merged = _merge(merged, [entry for entry in loose if entry.at_ms is None], _version)
+    ends = [history.observed_until_ms for history in histories if history.observed_until_ms is not None]
+    return BlockHistory(tuple(merged), max(ends, default=None))
+
+
+def _time(entry: BlockEntry) -> int | None:
+    return entry.at_ms
+
+
+def _version(entry: BlockEntry) -> int | None:
+    return entry.version
+
+
+def _merge(one: list[BlockEntry], other: list[BlockEntry], key: Callable[[BlockEntry], int | None]) -> list[BlockEntry]:
+    """Merge two lists by `key`, each keeping its own order; those of `other` without a key come last."""
+    merged: list[BlockEntry] = []
+    taken = 0
+    for entry in other:
+        limit = key(entry)
+        while taken < len(one) and (limit is None or (key(one[taken]) or 0) <= limit):
+            merged.append(one[taken])
+            taken += 1
+        merged.append(entry)
+    return [*merged, *one[taken:]]

@@ -1,0 +1,66 @@
+"""The checks themselves as reports: `kaudit explain` and `kaudit checks`."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from kaudit.checks.registry import HEADINGS, Check
+from kaudit.report.console import Console, Style
+from kaudit.report.document import pretty
+from kaudit.report.markdown import markdown_lines
+from kaudit.report.phrases import SEVERITY_STYLE
+
+_READABLE = 100
+
+
+def page_text(check: Check, console: Console) -> str:
+    """Return one check's page for a terminal."""
+    # Prose wider than this is hard to read; a pipe gets the same, there is nothing to cut short here.
+    console = replace(console, width=min(console.width or _READABLE, _READABLE))
+    severity = console.paint(severity_text(check), SEVERITY_STYLE[check.severity])
+    title = console.paint(f"{check.code} {check.name}", Style.STRONG)
+    lines = [title, f"{severity} (since {check.since})"]
+    documentation = check.documentation()
+    for heading in HEADINGS:
+        lines += ["", console.paint(heading, Style.STRONG), *markdown_lines(documentation[heading], console)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def page_document(check: Check) -> str:
+    """Return one check's page as JSON."""
+    documentation = dict(check.documentation())
+    return pretty({"schema": "kaudit.check/1", **_facts(check), "documentation": documentation})
+
+
+def list_text(checks: Iterable[Check], console: Console) -> str:
+    """Return all checks, one a line, by family."""
+    lines: list[str] = []
+    checks = list(checks)
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        severity = check.severity.value
+        rows = console.wrap(check.summary, lead=f"{check.code}  {check.name:<{width}}  {severity:<7}  ")
+        rows[0] = rows[0].replace(f"  {severity}", f"  {console.paint(severity, SEVERITY_STYLE[check.severity])}", 1)
+        lines += rows
+    lines += ["", "kaudit explain CODE tells what each means, what explains it innocently and what to do."]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def list_document(checks: Iterable[Check]) -> str:
+    """Return all checks as JSON."""
+    return pretty({"schema": "kaudit.checks/1", "checks": [_facts(check) for check in checks]})
+
+
+def severity_text(check: Check) -> str:
+    """Return `error; warning in the last segment`."""
+    return check.severity.value + (f"; {check.severity_note}" if check.severity_note else "")
+
+
+def _facts(check: Check) -> Mapping[str, object]:
+    return {
+        "code": check.code,
+        "name": check.name,
+        "severity": check.severity.value,
+        "severity_note": check.severity_note,
+        "summary": check.summary,
+        "since": check.since,
+    }

@@ -1,0 +1,55 @@
+"""`--output-format concise`: one line per finding, made for grep."""
+
+from kaudit.model.finding import Finding, Severity
+from kaudit.model.result import NotAudited, ScanResult, TimelineResult
+from kaudit.report.console import visible
+from kaudit.report.entries import describe
+from kaudit.report.phrases import SEVERITY_STYLE, headline, partition_of, span
+from kaudit.report.view import View
+
+
+def render_scan(result: ScanResult, view: View) -> str:
+    """Return `file:byte: error[CODE] name: message [topic-partition@offset producer id/epoch fingerprint]` lines."""
+    lines = [
+        _finding(finding, view)
+        for finding in result.findings
+        if view.show_notes or finding.severity is not Severity.NOTE
+    ]
+    lines += [_not_audited(item) for item in result.not_audited]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def render_timeline(result: TimelineResult, view: View) -> str:
+    """Return one line per entry of every timeline."""
+    by_fingerprint = {finding.fingerprint: finding for finding in result.scan.findings}
+    lines = []
+    for timeline in result.timelines:
+        place = visible(f"{timeline.topic}-{timeline.partition}")
+        for entry in timeline.entries:
+            if entry["kind"] != "finding":
+                lines.append(f"{place}: producer {timeline.producer_id}: {describe(entry)}")
+            elif (finding := by_fingerprint.get(str(entry["fingerprint"]))) is not None:
+                lines.append(_finding(finding, view))
+    lines += [_not_audited(item) for item in result.scan.not_audited]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _finding(finding: Finding, view: View) -> str:
+    file = visible(finding.file or finding.log_dir or "-")
+    label, rest = headline(finding)
+    where = []
+    partition = partition_of(finding)
+    if partition is not None:
+        where.append(partition + ("" if finding.offset is None else f"@{span(finding.offset, finding.last_offset)}"))
+    if finding.producer_id is not None:
+        where.append(
+            f"producer {finding.producer_id}/{'-' if finding.producer_epoch is None else finding.producer_epoch}"
+        )
+    where.append(finding.fingerprint)
+    label = view.console.paint(label, SEVERITY_STYLE[finding.severity])
+    byte = "-" if finding.position is None else finding.position
+    return f"{file}:{byte}: {label}{rest} [{' '.join(where)}]"
+
+
+def _not_audited(item: NotAudited) -> str:
+    return f"{visible(item.path)}:-: {'unreadable' if item.unreadable else 'not checked'}: {visible(item.reason)}"

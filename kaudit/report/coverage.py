@@ -1,0 +1,62 @@
+"""The end of every human report: what was not checked and why, and which brokers the log was judged by."""
+
+from collections.abc import Iterable, Sequence
+
+from kaudit.model.result import BrokerVersions, NotAudited, ScanResult
+from kaudit.report.console import Console, Style, visible
+
+_PATHS_SHOWN = 3
+
+
+def coverage_sections(result: ScanResult, console: Console) -> list[list[str]]:
+    """Return the sections that say what this report does not cover."""
+    unreadable = [item for item in result.not_audited if item.unreadable]
+    unchecked = [item for item in result.not_audited if not item.unreadable]
+    sections = [
+        _section("Could not be read:", unreadable, console, Style.ERROR),
+        _section("Not checked:", unchecked, console, Style.STRONG),
+    ]
+    if result.incomplete:
+        sections.append(console.wrap("This audit is incomplete: where it found nothing, nothing is proven."))
+    return [*sections, _judged_by(result.broker_version, console)]
+
+
+def text_of(sections: Iterable[Sequence[str]]) -> str:
+    """Return the sections as text, empty ones left out, a blank line between."""
+    return "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
+
+
+def _section(title: str, items: Iterable[NotAudited], console: Console, style: Style) -> list[str]:
+    """List by reason, so that a hundred thousand paths with one reason take two lines."""
+    by_reason: dict[str, list[str]] = {}
+    for item in items:
+        by_reason.setdefault(item.reason, []).append(item.path)
+    if not by_reason:
+        return []
+    lines = [console.paint(title, style)]
+    for reason, paths in by_reason.items():
+        lines += console.wrap(f"{_paths(paths)}: {visible(reason)}", lead="  - ")
+    return lines
+
+
+def _paths(paths: Sequence[str]) -> str:
+    shown = ", ".join(visible(path) for path in paths[:_PATHS_SHOWN])
+    more = len(paths) - _PATHS_SHOWN
+    return f"{shown} and {more:,} more (json lists all)" if more > 0 else shown
+
+
+def _judged_by(versions: BrokerVersions, console: Console) -> list[str]:
+    because = "; ".join(versions.because)
+    text = f"Judged by the rules of broker version {_range(versions)}" + (f": {because}" if because else "")
+    settled = versions.at_least is not None and versions.at_least == versions.at_most
+    if versions.requested == "auto" and not settled:
+        text += ". --broker-version narrows it and finds more"
+    return console.wrap(visible(text), indent="  ")
+
+
+def _range(versions: BrokerVersions) -> str:
+    if versions.at_least is None and versions.at_most is None:
+        return versions.profile or ("unknown" if versions.requested == "auto" else versions.requested)
+    if versions.at_least == versions.at_most:
+        return str(versions.at_least)
+    return f"{versions.at_least or 'any'} to {versions.at_most or 'any'}"

@@ -1,0 +1,132 @@
+"""The small table under a finding: the batch before, the offending one, the one after."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kaudit.model.finding import Finding
+from kaudit.report.console import Console, Style, visible
+from kaudit.report.moment import date_and_clock
+from kaudit.report.phrases import span
+
+_ROWS = ("previous", "offending", "next")
+_GAP = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    heading: str
+    cells: Sequence[str]
+
+    @property
+    def width(self) -> int:
+        return max(len(self.heading), *map(len, self.cells))
+
+    @property
+    def uniform(self) -> bool:
+        return len(set(self.cells)) == 1
+
+    @property
+    def empty(self) -> bool:
+        return set(self.cells) == {"-"}
+
+
+def evidence_lines(finding: Finding, console: Console) -> list[str]:
+    """Return the table, or one wrapped line per batch where the table is too wide; nothing without such evidence."""
+    batches = [(name, batch) for name in _ROWS if isinstance(batch := finding.evidence.get(name), Mapping)]
+    if not batches:
+        return []
+    columns = _columns([batch for _, batch in batches])
+    names = [f"> {name}" if name == "offending" else f"  {name}" for name, _ in batches]
+    label = _Column("", names)
+    for fewer in (columns, [column for column in columns if column.heading != "byte"]):
+        if console.fits(2 + sum(column.width + len(_GAP) for column in [label, *fewer])):
+            return _table([label, *fewer], _broken_field(finding), console)
+    return _list(names, columns, console)
+
+
+def _columns(batches: Sequence[Mapping[str, object]]) -> list[_Column]:
+    times = _times([date_and_clock(batch.get("timestamp")) for batch in batches])
+    producer = _Column("producer", [_text(batch, "producer_id") for batch in batches])
+    columns = [
+        _Column("offset", [span(batch.get("offset"), batch.get("last_offset")) for batch in batches]),
+        times,
+        producer,
+        _Column("epoch", [_text(batch, "producer_epoch") for batch in batches]),
+        _Column("sequence", [_sequences(batch) for batch in batches]),
+        _Column("kind", [_kind(batch) for batch in batches]),
+        _Column("crc", [_crc(batch) for batch in batches]),
+        _Column("byte", [_text(batch, "position") for batch in batches]),
+    ]
+    # The producer is in the location line already: it needs a column only where it changes.
+    return [column for column in columns if not column.empty and not (column is producer and column.uniform)]
+
+
+def _times(moments: Sequence[tuple[str, str]]) -> _Column:
+    """Return the column of times; what all dates share moves into its heading."""
+    days = {date for date, _ in moments if date}
+    if len(days) == 1:
+        return _Column(f"{days.pop()} UTC", [clock for _, clock in moments])
+    years = {day.split("-", 1)[0] for day in days}
+    if len(years) == 1:
+        cells = [f"{date.partition('-')[2]} {clock}".strip() for date, clock in moments]
+        return _Column(f"{years.pop()} UTC", cells)
+    return _Column("time (UTC)", [f"{date} {clock}".strip() for date, clock in moments])
+
+
+def _text(batch: Mapping[str, object], name: str) -> str:
+    value = batch.get(name)
+    return "-" if value is None else visible(str(value))
+
+
+def _sequences(batch: Mapping[str, object]) -> str:
+    first = batch.get("base_sequence")
+    return "-" if first == -1 else span(first, batch.get("last_sequence"))
+
+
+def _kind(batch: Mapping[str, object]) -> str:
+    marker = batch.get("type")
+    if marker is not None:
+        return visible(f"{marker} marker")
+    transactional = batch.get("is_transactional")
+    return "-" if transactional is None else "txn" if transactional else "plain"
+
+
+def _crc(batch: Mapping[str, object]) -> str:
+    value = batch.get("crc")
+    return f"{value:08x}" if isinstance(value, int) else _text(batch, "crc")
+
+
+def _table(columns: Sequence[_Column], broken: str, console: Console) -> list[str]:
+    header = "  " + _GAP.join(column.heading.ljust(column.width) for column in columns)
+    lines = [console.paint(header.rstrip(), Style.FAINT)]
+    for row, name in enumerate(columns[0].cells):
+        cells = _GAP.join(column.cells[row].ljust(column.width) for column in columns)
+        offending = name.startswith(">")
+        lines.append("  " + (console.paint(cells.rstrip(), Style.STRONG) if offending else cells.rstrip()))
+        if offending:
+            lines += _caret(columns, row, broken, console)
+    return lines
+
+
+def _caret(columns: Sequence[_Column], row: int, broken: str, console: Console) -> list[str]:
+    start = 2
+    for column in columns:
+        if column.heading == broken:
+            return [" " * start + console.paint("^" * len(column.cells[row]), Style.ERROR)]
+        start += column.width + len(_GAP)
+    return []
+
+
+def _list(names: Sequence[str], columns: Sequence[_Column], console: Console) -> list[str]:
+    lines = []
+    for row, name in enumerate(names):
+        facts = ", ".join(f"{column.heading} {column.cells[row]}" for column in columns)
+        lines += console.wrap(facts, lead=f"  {name:<11}  ", style=Style.STRONG if name.startswith(">") else None)
+    return lines
+
+
+def _broken_field(finding: Finding) -> str:
+    """Return the heading of the column whose value breaks the rule."""
+    special = {"KA001": "crc", "KA202": "sequence", "KA203": "", "KA205": "", "KA302": ""}
+    families = {"KA0": "offset", "KA1": "sequence", "KA2": "epoch", "KA3": "kind"}
+    return special.get(finding.code, families.get(finding.code[:3], ""))

@@ -1,0 +1,75 @@
+"""Small pieces of text that several human formats share: counts, sizes, spans, places."""
+
+from kaudit.model.finding import Finding, Severity
+from kaudit.model.result import ScanResult
+from kaudit.report.console import Style, visible
+
+SEVERITY_STYLE = {Severity.ERROR: Style.ERROR, Severity.WARNING: Style.WARNING, Severity.NOTE: Style.NOTE}
+
+
+def plural(number: int, noun: str, several: str | None = None) -> str:
+    """Return `1 batch`, `2,000 batches`."""
+    return f"{number:,} {noun if number == 1 else several or noun + 's'}"
+
+
+def size(number: int) -> str:
+    """Return a size in decimal units, as disks are sold and `df -H` counts."""
+    if number < 1000:
+        return f"{number} B"
+    scaled = float(number)
+    for unit in ("kB", "MB", "GB", "TB"):
+        scaled /= 1000
+        if scaled < 1000:
+            return f"{scaled:.1f} {unit}"
+    return f"{scaled / 1000:.1f} PB"
+
+
+def duration(seconds: float) -> str:
+    """Return `0.4 s`, `41 s`, `12 min 5 s`, `3 h 20 min`, `12 d 4 h`."""
+    if seconds < 59.5:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 1440} d {minutes // 60 % 24} h"
+
+
+def span(first: object, last: object) -> str:
+    """Return `7`, `7..9`, or `-` where there is no number."""
+    if first is None or first == "":
+        return "-"
+    return str(first) if last in (None, first) else f"{first}..{last}"
+
+
+def partition_of(finding: Finding) -> str | None:
+    """Return `topic-partition`, or None for a finding about no partition."""
+    return None if finding.topic is None else visible(f"{finding.topic}-{finding.partition}")
+
+
+def headline(finding: Finding) -> tuple[str, str]:
+    """Return (`error[KA102]`, ` old-duplicate: message`)."""
+    return f"{finding.severity.value}[{finding.code}]", f" {finding.name}: {visible(finding.message)}"
+
+
+def verdict(result: ScanResult, *, notes_hidden: bool) -> str:
+    """Return `3 errors, 1 warning, 2 notes (hidden)`, or `no findings`."""
+    counts = result.summary.findings
+    parts = [plural(counts[severity], severity) for severity in ("error", "warning", "note") if counts.get(severity)]
+    if parts and notes_hidden and counts.get("note"):
+        parts[-1] += " (hidden; -v shows)"
+    return ", ".join(parts) or "no findings"
+
+
+def extent(result: ScanResult) -> str:
+    """Return what was read: `in 3 segments, 2 partitions, 1.2 GB`."""
+    summary = result.summary
+    return f"in {plural(summary.segments, 'segment')}, {plural(summary.partitions, 'partition')}, {size(summary.bytes)}"
+
+
+def closing_line(result: ScanResult, *, notes_hidden: bool, seconds: float | None) -> str:
+    """Return the line that ends a run on stderr."""
+    parts = [verdict(result, notes_hidden=notes_hidden), extent(result)]
+    text = " ".join(parts) + (f", {duration(seconds)}" if seconds is not None else "")
+    return f"{text}; incomplete" if result.incomplete else text

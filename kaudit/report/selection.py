@@ -1,0 +1,49 @@
+"""Which findings a report is about: --select and --ignore."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kaudit.model.finding import Finding, Severity
+from kaudit.model.result import ScanResult, Timeline, TimelineResult
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Prefixes of codes. The longest matching prefix decides; at equal length `ignore` does."""
+
+    select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+
+    def includes(self, code: str) -> bool:
+        """Tell whether findings of this code belong into the report."""
+        selected = _longest(self.select or ("",), code)
+        return selected is not None and selected > (_longest(self.ignore, code) or -1)
+
+    def of_scan(self, result: ScanResult) -> ScanResult:
+        """Return the result with only the findings that belong, and the counts to match."""
+        kept = [finding for finding in result.findings if self.includes(finding.code)]
+        if len(kept) == len(result.findings):
+            return result
+        return replace(result, findings=kept, summary=replace(result.summary, findings=count(kept)))
+
+    def of_timeline(self, result: TimelineResult) -> TimelineResult:
+        """Return the timelines with only the findings that belong."""
+        return TimelineResult(self.of_scan(result.scan), [self._of_one(timeline) for timeline in result.timelines])
+
+    def _of_one(self, timeline: Timeline) -> Timeline:
+        entries = [
+            entry for entry in timeline.entries if entry["kind"] != "finding" or self.includes(str(entry["code"]))
+        ]
+        return replace(timeline, entries=entries)
+
+
+def count(findings: Sequence[Finding]) -> dict[str, int]:
+    """Count findings by severity; every severity is there, also at 0."""
+    counts = {severity.value: 0 for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE)}
+    for finding in findings:
+        counts[finding.severity.value] += 1
+    return counts
+
+
+def _longest(prefixes: Sequence[str], code: str) -> int | None:
+    return max((len(prefix) for prefix in prefixes if code.startswith(prefix)), default=None)

@@ -1,0 +1,102 @@
+"""`--output-format table`: every finding with its evidence, its argument and the next command."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.result import ScanResult
+from kaudit.report.console import Console, Style, visible
+from kaudit.report.coverage import coverage_sections, text_of
+from kaudit.report.evidence import evidence_lines
+from kaudit.report.phrases import SEVERITY_STYLE, extent, headline, partition_of, plural, span
+from kaudit.report.view import View
+
+
+def render_scan(result: ScanResult, view: View) -> str:
+    """Return the report as text."""
+    console = view.console
+    shown = [finding for finding in result.findings if view.show_notes or finding.severity is not Severity.NOTE]
+    many_inputs = len(result.inputs) > 1
+    sections = [finding_lines(finding, console, many_inputs=many_inputs) for finding in shown]
+    return text_of([*sections, _overview(result, shown, console), *coverage_sections(result, console)])
+
+
+def finding_lines(finding: Finding, console: Console, *, many_inputs: bool) -> list[str]:
+    """Return one finding: headline, place, evidence, argument, what to do."""
+    label, rest = headline(finding)
+    lines = console.wrap(rest.lstrip(), lead=f"{label} ", indent="    ", style=SEVERITY_STYLE[finding.severity])
+    lines += console.wrap(_place(finding, many_inputs=many_inputs), lead="  --> ", style=Style.FAINT)
+    lines += evidence_lines(finding, console)
+    rule = finding.evidence.get("rule")
+    if isinstance(rule, str):
+        lines += _remark("rule", visible(rule), console)
+    lines += _causes([cause for cause in finding.explanations if not cause.innocent], console)
+    if finding.confidence is not Confidence.CERTAIN:
+        lines += _remark("note", f"{finding.confidence.value}, not certain", console)
+    for cause in finding.explanations:
+        if cause.innocent:
+            lines += _remark("note", f"harmless if {visible(cause.cause)}", console) + _reasons(cause, console)
+    for command in finding.next:
+        # Never wrapped: it is there to be copied.
+        lines.append(f"  {console.paint('= help:', Style.STRONG)} {visible(command)}")
+    return lines
+
+
+def _place(finding: Finding, *, many_inputs: bool) -> str:
+    parts = []
+    partition = partition_of(finding)
+    if partition is not None:
+        offsets = "" if finding.offset is None else f" @ offset {span(finding.offset, finding.last_offset)}"
+        parts.append(partition + offsets)
+    if finding.producer_id is not None:
+        epoch = "" if finding.producer_epoch is None else f" epoch {finding.producer_epoch}"
+        parts.append(f"producer {finding.producer_id}{epoch}")
+    if finding.file is not None:
+        byte = "" if finding.position is None else f" : byte {finding.position}"
+        parts.append(visible(finding.file) + byte)
+    if finding.log_dir is not None and (many_inputs or not parts):
+        parts.append(f"in {visible(finding.log_dir)}")
+    return ", ".join(parts) or "no place recorded"
+
+
+def _causes(causes: Sequence[Explanation], console: Console) -> list[str]:
+    lines = []
+    for rank, cause in enumerate(causes, start=1):
+        number = f"{rank}. " if len(causes) > 1 else ""
+        lines += _remark("because", number + visible(cause.cause), console) + _reasons(cause, console)
+    return lines
+
+
+def _reasons(cause: Explanation, console: Console) -> list[str]:
+    lines = []
+    for sign, reasons in (("+", cause.speaks_for), ("-", cause.speaks_against)):
+        for reason in reasons:
+            lines += console.wrap(visible(reason), lead=f"        {sign} ")
+    return lines
+
+
+def _remark(name: str, text: str, console: Console) -> list[str]:
+    return console.wrap(text, lead=f"  = {name}: ", indent="      ", style=Style.STRONG)
+
+
+def _overview(result: ScanResult, shown: Sequence[Finding], console: Console) -> list[str]:
+    """Return the findings by code with the command that explains each, what is hidden, or that all is well."""
+    lines: list[str] = []
+    if shown:
+        tally = Counter((finding.code, finding.name) for finding in shown)
+        rows = [
+            (f"kaudit explain {code}", f"{name}, {plural(number, 'finding')}")
+            for (code, name), number in sorted(tally.items())
+        ]
+        lines += [console.paint("More about each:", Style.STRONG), *_aligned(rows)]
+    else:
+        worst = "no findings" if not result.findings else "no errors, no warnings"
+        lines.append(f"{console.paint(worst, Style.GOOD)} {extent(result)}")
+    hidden = len(result.findings) - len(shown)
+    if hidden:
+        lines.append(f"{plural(hidden, 'note')} hidden: facts worth knowing, healthy (-v shows them)")
+    return lines
+
+
+def _aligned(rows: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"  {left}   {right}" for left, right in rows]

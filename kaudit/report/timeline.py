@@ -1,0 +1,110 @@
+"""`kaudit timeline --output-format table`: a block per producer id, what it did in offset order."""
+
+from collections.abc import Mapping, Sequence
+
+from kaudit.model.finding import Finding, Severity
+from kaudit.model.result import Timeline, TimelineResult
+from kaudit.report import entries
+from kaudit.report.console import Console, Style, visible
+from kaudit.report.coverage import coverage_sections, text_of
+from kaudit.report.moment import date_and_clock
+from kaudit.report.phrases import SEVERITY_STYLE, extent, headline, partition_of, span
+from kaudit.report.view import View
+
+_HEADINGS = ("offset", "event", "epoch", "sequence", "time (UTC)")
+_GAP = "  "
+_INDENT = "  "
+
+
+def render_timeline(result: TimelineResult, view: View) -> str:
+    """Return the report as text."""
+    console = view.console
+    shown = [finding for finding in result.scan.findings if view.show_notes or finding.severity is not Severity.NOTE]
+    by_fingerprint = {finding.fingerprint: finding for finding in shown}
+    sections = [_block(timeline, by_fingerprint, console) for timeline in result.timelines]
+    if not result.timelines:
+        sections.append([f"no producer ids {extent(result.scan)}"])
+    sections.append(_others(result, shown, console))
+    return text_of([*sections, *coverage_sections(result.scan, console)])
+
+
+def _others(result: TimelineResult, shown: Sequence[Finding], console: Console) -> list[str]:
+    """Return the findings no timeline tells, such as damage."""
+    entries_of_all = (entry for timeline in result.timelines for entry in timeline.entries)
+    told = {str(entry["fingerprint"]) for entry in entries_of_all if entry["kind"] == "finding"}
+    others = [finding for finding in shown if finding.fingerprint not in told]
+    lines = [console.paint("Findings in no timeline above:", Style.STRONG)] if others else []
+    for finding in others:
+        where = partition_of(finding) or visible(finding.file or "-")
+        lines += _finding(finding, f"  {where} @ {span(finding.offset, finding.last_offset)}  ", console)
+    return lines
+
+
+def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console) -> list[str]:
+    name = visible(f"{timeline.topic}-{timeline.partition}")
+    title = f"{name}  producer {timeline.producer_id}"
+    if timeline.transactional_id is not None:
+        title += f"  transactional id {visible(timeline.transactional_id)}"
+    if timeline.replica:
+        title += f"  replica {visible(timeline.replica)}"
+    rows = [_cells(entry) for entry in timeline.entries]
+    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
+    heading = _INDENT + _GAP.join(text.ljust(width) for text, width in zip(_HEADINGS, widths, strict=True))
+    lines = [console.paint(title, Style.STRONG), console.paint(heading.rstrip(), Style.FAINT)]
+    day = ""
+    for entry, cells in zip(timeline.entries, rows, strict=True):
+        if entry["kind"] == "finding":
+            finding = findings.get(str(entry["fingerprint"]))
+            if finding is not None:
+                lines += _finding(finding, _INDENT, console)
+            continue
+        date = _moment(entry)[0]
+        if date and date != day:
+            lines.append(console.paint(f"{_INDENT}{date}", Style.FAINT))
+            day = date
+        lines += _row(cells, widths, entries.detail(entry), console)
+    return lines + console.wrap(_state(timeline.state), lead=f"{_INDENT}then: ")
+
+
+def _cells(entry: entries.Entry) -> Sequence[str]:
+    if entry["kind"] == "finding":
+        return ("",) * len(_HEADINGS)
+    epoch = entry.get("producer_epoch")
+    return (
+        entries.offsets(entry),
+        entries.event(entry),
+        "-" if epoch is None else str(epoch),
+        entries.sequences(entry),
+        _moment(entry)[1],
+    )
+
+
+def _moment(entry: entries.Entry) -> tuple[str, str]:
+    """Return (date, clock) of the entry's first timestamp."""
+    return date_and_clock(entry.get("min_timestamp", entry.get("timestamp")))
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], detail: str, console: Console) -> list[str]:
+    text = _INDENT + _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    if not detail:
+        return [text.rstrip()]
+    if console.fits(len(text) + len(_GAP) + len(detail)):
+        return [f"{text}{_GAP}{detail}"]
+    return [text.rstrip(), *console.wrap(detail, lead=_INDENT + " " * (widths[0] + len(_GAP)))]
+
+
+def _finding(finding: Finding, lead: str, console: Console) -> list[str]:
+    label, rest = headline(finding)
+    lines = console.wrap(label + rest, lead=lead, indent=_INDENT + "    ")
+    lines[0] = lines[0].replace(label, console.paint(label, SEVERITY_STYLE[finding.severity]), 1)
+    return lines
+
+
+def _state(state: Mapping[str, object]) -> str:
+    """Return what a broker would remember of this producer after the last entry."""
+    epoch, sequence, offset = (state.get(name) for name in ("producer_epoch", "last_sequence", "last_offset"))
+    parts = [f"epoch {epoch}"]
+    parts.append("no sequence remembered" if sequence in (None, -1) else f"last sequence {sequence} at offset {offset}")
+    open_since = state.get("current_txn_start_offset")
+    parts.append("no open transaction" if open_since in (None, -1) else f"transaction open since offset {open_since}")
+    return ", ".join(parts)

@@ -1,0 +1,64 @@
+"""Running commands in this process, with an engine under the test's control."""
+
+from dataclasses import dataclass
+
+import pytest
+import scan_results as results
+
+from kaudit.cli.app import run
+from kaudit.engines import local
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch):
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "COLUMNS", "KAUDIT_DEBUG", "GITHUB_ACTIONS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@dataclass
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+@dataclass
+class Engine:
+    """What the engine will answer, and what it was asked."""
+
+    scan_result: object = None
+    timeline_result: object = None
+    error: Exception | None = None
+    options: object = None
+
+    def scan(self, options, progress):
+        self.options = options
+        progress.start(10)
+        progress.advance(10)
+        if self.error is not None:
+            raise self.error
+        return self.scan_result
+
+    def timeline(self, options, progress):
+        self.options = options
+        if self.error is not None:
+            raise self.error
+        return self.timeline_result
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    fake = Engine(results.many(), results.timeline_result())
+    monkeypatch.setattr(local, "scan", fake.scan)
+    monkeypatch.setattr(local, "timeline", fake.timeline)
+    return fake
+
+
+@pytest.fixture
+def kaudit(capsys):
+    def call(*arguments):
+        code = run([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return call

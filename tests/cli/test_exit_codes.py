@@ -1,0 +1,128 @@
+"""Exit codes: the table of the contract, the same for every format and both commands."""
+
+import pytest
+import scan_results as results
+
+from kaudit.model.finding import Status
+from kaudit.pipeline.options import NothingToAuditError, UsageError
+from kaudit.report.formats import FORMATS
+
+ERROR = results.old_duplicate()
+WARNING = results.unknown_start()
+NOTE = results.fencing()
+
+TABLE = [
+    # findings, unreadable file, options, code
+    ([], False, [], 0),
+    ([NOTE], False, [], 0),
+    ([WARNING], False, [], 0),
+    ([ERROR], False, [], 1),
+    ([ERROR, WARNING, NOTE], False, [], 1),
+    ([WARNING], False, ["--fail-on", "warning"], 1),
+    ([NOTE], False, ["--fail-on", "warning"], 0),
+    ([NOTE], False, ["--fail-on", "note"], 1),
+    ([ERROR], False, ["--fail-on", "never"], 0),
+    ([ERROR], False, ["--exit-zero"], 0),
+    ([], True, [], 4),
+    ([WARNING], True, [], 4),
+    ([ERROR], True, [], 1),
+    ([ERROR], True, ["--fail-on", "never"], 4),
+    ([ERROR], True, ["--exit-zero"], 0),
+    ([], True, ["--exit-zero"], 4),
+    ([ERROR], False, ["--ignore", "KA102"], 0),
+    ([ERROR], False, ["--select", "KA0"], 0),
+    ([ERROR], True, ["--ignore", "KA1"], 4),
+]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(("findings", "unreadable", "options", "code"), TABLE)
+def test_scan(engine, kaudit, findings, unreadable, options, code, form):
+    engine.scan_result = (results.incomplete if unreadable else results.scan_result)(*findings)
+    assert kaudit("scan", "/data", "--output-format", form, *options).code == code
+
+
+def test_timeline_has_the_codes_of_its_scan(engine, kaudit):
+    assert kaudit("timeline", "/data").code == 1
+    assert kaudit("timeline", "/data", "--fail-on", "never").code == 0
+    assert kaudit("timeline", "/data", "--ignore", "KA102,KA001").code == 0
+
+
+def test_known_findings_do_not_fail(engine, kaudit):
+    engine.scan_result = results.scan_result(results.old_duplicate(status=Status.KNOWN))
+    assert kaudit("scan", "/data").code == 0
+
+
+@pytest.mark.parametrize("command", ["scan", "timeline"])
+def test_errors_of_the_engine(engine, kaudit, command):
+    engine.error = NothingToAuditError("no segment under /data")
+    outcome = kaudit(command, "/data")
+    assert (outcome.code, outcome.out) == (3, "")
+    assert outcome.err == "kaudit: no segment under /data\n"
+    engine.error = UsageError("/date: no such path; did you mean /data?")
+    outcome = kaudit(command, "/date")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == "kaudit: /date: no such path; did you mean /data?\n"
+
+
+def test_an_internal_error_is_one_paragraph_and_its_own_code(engine, kaudit, monkeypatch):
+    engine.error = ZeroDivisionError("one over \x1b[31mnone")
+    outcome = kaudit("scan", "/data")
+    assert (outcome.code, outcome.out) == (70, "")
+    assert r"internal error: ZeroDivisionError: one over \x1b[31mnone" in outcome.err
+    assert "Traceback" not in outcome.err
+    assert outcome.err.count("\n") == 1
+    monkeypatch.setenv("KAUDIT_DEBUG", "1")
+    assert "Traceback" in kaudit("scan", "/data").err
+
+
+def test_nothing_to_audit_is_still_a_document_for_programs(engine, kaudit):
+    import json
+
+    engine.error = NothingToAuditError("no segment under /data")
+    outcome = kaudit("scan", "/data", "--output-format", "json")
+    document = json.loads(outcome.out)
+    assert outcome.code == 3
+    assert document["incomplete"] is True
+    assert document["not_audited"] == [{"path": "/data", "reason": "no segment under /data"}]
+    lines = kaudit("timeline", "/data", "--output-format", "jsonl").out.splitlines()
+    assert [json.loads(line)["type"] for line in lines] == ["summary"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["scn"], "Did you mean 'scan'?"),
+        (["scan"], "Missing argument 'PATH'"),
+        (["scan", "--selct", "KA1", "/data"], "--select"),
+        (["scan", "/data", "--select", "KA9"], "--select KA9: no check has this code or prefix"),
+        (["scan", "/data", "--select", "duplicate-batch"], "did you mean KA101?"),
+        (["scan", "/data", "--ignore", "KA1O1"], "did you mean KA101"),
+        (["scan", "/data", "--output-format", "jsno"], "did you mean json"),
+        (["scan", "/data", "--output-format", "xyz"], "there are table, concise, json, jsonl"),
+        (["scan", "/data", "--output-format", "json:"], "no file after the colon"),
+        (["scan", "/data", "--fail-on", "errors"], "'error', 'warning', 'note', 'never'"),
+        (["scan", "/data", "--since", "yesterday"], "--since yesterday: not a time"),
+        (["scan", "/data", "--since", "2026-11-21", "--until", "2026-11-20"], "later than --until"),
+        (["scan", "/data", "--broker-version", "2.0.9"], "--broker-version 2.0.9: unknown"),
+        (["scan", "/data", "--broker-version", "new"], "nearest known: "),
+        (["scan", "/data", "--jobs", "0"], "--jobs"),
+        (["scan", "/data", "--partition", "-1"], "--partition"),
+        (["explain", "duplicate-bach"], "did you mean duplicate-batch"),
+        (["explain", "KA1O1"], "did you mean KA101"),
+        (["explain", "KA101", "--output-format", "yaml"], "'text', 'json'"),
+        (["checks", "now"], "unexpected extra argument"),
+    ],
+)
+def test_usage_errors_say_what_to_type(engine, kaudit, arguments, message):
+    outcome = kaudit(*arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert message in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_without_arguments_two_examples(kaudit):
+    outcome = kaudit()
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.count("\n  kaudit ") == 2
+    assert len(outcome.err.splitlines()) < 10

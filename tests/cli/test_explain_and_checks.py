@@ -1,0 +1,58 @@
+"""explain and checks: from the registry, for people and programs."""
+
+import json
+
+import pytest
+
+from kaudit import __version__
+from kaudit.checks.registry import CHECKS, HEADINGS
+
+
+@pytest.mark.parametrize("code", CHECKS)
+def test_every_check_can_be_explained_by_code_and_by_name(kaudit, code):
+    outcome = kaudit("explain", code)
+    assert outcome.code == 0
+    assert outcome.out.startswith(f"{code} {CHECKS[code].name}")
+    lines = outcome.out.splitlines()
+    assert [line for line in lines if line in HEADINGS] == list(HEADINGS)
+    assert max(map(len, lines)) <= 110
+    assert kaudit("explain", CHECKS[code].name).out == outcome.out
+    assert kaudit("explain", code.lower(), "--no-color").out == outcome.out
+
+
+def test_explain_wraps_to_the_terminal(kaudit, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    prose = [line for line in kaudit("explain", "KA301").out.splitlines()[1:] if "--" not in line]
+    assert max(map(len, prose)) <= 60
+
+
+def test_explain_as_json(kaudit):
+    page = json.loads(kaudit("explain", "KA101", "--output-format", "json").out)
+    assert page["schema"] == "kaudit.check/1"
+    assert page["severity"] == "error"
+    assert set(page["documentation"]) == set(HEADINGS)
+    assert page["documentation"]["What it checks"] == CHECKS["KA101"].documentation()["What it checks"]
+
+
+def test_checks_lists_every_check_once(kaudit):
+    lines = kaudit("checks").out.splitlines()
+    assert [line[:5] for line in lines if line.startswith("KA")] == list(CHECKS)
+
+
+def test_checks_as_json(kaudit):
+    listed = json.loads(kaudit("checks", "--output-format", "json").out)
+    assert [check["code"] for check in listed["checks"]] == list(CHECKS)
+    assert listed["checks"][0]["name"] == "crc-mismatch"
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["-V"], ["scan", "--version"], ["explain", "--version"]])
+def test_version(kaudit, arguments):
+    assert (kaudit(*arguments).code, kaudit(*arguments).out) == (0, f"kaudit {__version__}\n")
+
+
+@pytest.mark.parametrize("command", ["scan", "timeline", "explain", "checks"])
+def test_every_command_has_help(kaudit, command):
+    outcome = kaudit(command, "--help")
+    assert outcome.code == 0
+    assert outcome.out.startswith(f"Usage: kaudit {command}")
+    assert command in kaudit("--help").out

@@ -1,0 +1,123 @@
+"""kaudit as a process: what it imports, closed pipes, Ctrl-C, terminals."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FAKE = [sys.executable, str(Path(__file__).with_name("fake_engine.py"))]
+KAUDIT = [sys.executable, "-m", "kaudit"]
+HEAVY = ("numpy", "pyarrow", "pyspark", "jinja2", "pandas")
+MODULES = """
+import json, sys
+sys.argv = ["kaudit", *sys.argv[1:]]
+from kaudit.__main__ import main
+try:
+    main()
+finally:
+    json.dump(sorted(sys.modules), sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "also"),
+    [
+        (["--version"], ("typer", "rich")),
+        (["--help"], ("rich", "pydantic")),
+        (["explain", "KA101"], ("rich", "pydantic")),
+        (["checks"], ("rich", "pydantic")),
+        (["explain", "KA101", "--output-format", "json"], ("rich",)),
+        (["scan", "--help"], ("rich",)),
+    ],
+)
+def test_light_commands_import_nothing_heavy(arguments, also):
+    done = subprocess.run([sys.executable, "-c", MODULES, *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout
+    assert not {*HEAVY, *also} & set(json.loads(done.stderr))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [*KAUDIT, "checks"],
+        [*KAUDIT, "explain", "KA101"],
+        [*KAUDIT, "--help"],
+        [*FAKE, "many", "scan", "/data"],
+        [*FAKE, "huge", "scan", "/data", "-q"],
+        [*FAKE, "huge", "scan", "/data", "-q", "--output-format", "json"],
+    ],
+    ids=lambda command: " ".join(command[2:]),
+)
+def test_a_closed_pipe_ends_silently(command):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_head_0_is_a_closed_pipe():
+    command = " ".join([*FAKE, "huge", "scan", "/data", "-q"])
+    script = f"{command} | head -0; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (141, "", "")
+
+
+def test_a_full_disk_is_told():
+    command = [*FAKE, "many", "scan", "/data", "-q"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 2
+    assert done.stderr == b"kaudit: stdout cannot be written: No space left on device\n"
+
+
+def test_ctrl_c_leaves_no_traceback():
+    process = subprocess.Popen(
+        [*FAKE, "slow", "scan", "/data"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err
+
+
+def test_an_internal_error_in_a_process():
+    done = subprocess.run([*FAKE, "broken", "scan", "/data"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (70, "")
+    assert "Traceback" not in done.stderr
+
+
+def test_progress_is_shown_on_a_terminal_and_only_there():
+    shown = _on_terminal([*FAKE, "moving", "scan", "/data"])
+    assert "reading" in shown
+    assert "/4.0 MB" in shown
+    assert "MB/s" in shown
+    assert "reading" not in _on_terminal([*FAKE, "moving", "scan", "/data", "-q"])
+    piped = subprocess.run([*FAKE, "moving", "scan", "/data"], capture_output=True, text=True, check=False)
+    assert len(piped.stderr.splitlines()) == 1
+
+
+def _on_terminal(command):
+    """What the command writes to stderr when that is a terminal."""
+    master, slave = pty.openpty()
+    environ = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=slave, env=environ)
+    os.close(slave)
+    chunks = []
+    while True:
+        try:
+            chunk = os.read(master, 65536)
+        except OSError:  # the other side is closed
+            break
+        if not chunk:
+            break
+        chunks.append(chunk)
+    process.wait(timeout=20)
+    os.close(master)
+    return b"".join(chunks).decode()

@@ -1,0 +1,75 @@
+"""What operators see, byte for byte. Changed on purpose: `uv run pytest -n 0 tests/report --snapshot-update`."""
+
+import pytest
+import scan_results as results
+
+from kaudit.report.console import Console
+from kaudit.report.formats import FORMATS
+from kaudit.report.view import View
+
+PIPE, NARROW, WIDE = Console(), Console(width=80), Console(width=140)
+COLORED = Console(color=True, width=80)
+SCANS = {
+    "empty": results.scan_result,
+    "one": lambda: results.scan_result(results.old_duplicate()),
+    "many": results.many,
+    "only-notes": lambda: results.scan_result(results.fencing()),
+    "incomplete": results.incomplete,
+}
+
+
+@pytest.mark.parametrize("case", SCANS)
+@pytest.mark.parametrize("width", [80, 140])
+def test_table(case, width, golden):
+    assert FORMATS["table"].scan(SCANS[case](), View(Console(width=width))) == golden
+
+
+@pytest.mark.parametrize("form", ["table", "concise"])
+def test_colors_only_add_to_the_text(form, golden):
+    colored = FORMATS[form].scan(results.many(), View(COLORED, show_notes=True))
+    plain = FORMATS[form].scan(results.many(), View(NARROW, show_notes=True))
+    assert colored == golden
+    assert colored != plain
+    assert _without_color(colored) == plain
+
+
+@pytest.mark.parametrize("case", SCANS)
+def test_concise(case, golden):
+    assert FORMATS["concise"].scan(SCANS[case](), View(PIPE)) == golden
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+@pytest.mark.parametrize("case", ["empty", "many", "incomplete"])
+def test_documents(form, case, golden):
+    assert (
+        FORMATS[form].scan(SCANS[case](), View(run={"host": "h", "started_at": "2026-11-21T03:00:00.000Z"})) == golden
+    )
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_timeline(width, golden):
+    assert FORMATS["table"].timeline(results.timeline_result(), View(Console(width=width))) == golden
+
+
+@pytest.mark.parametrize("form", ["concise", "json", "jsonl"])
+def test_timeline_for_programs(form, golden):
+    assert FORMATS[form].timeline(results.timeline_result(), View(PIPE)) == golden
+
+
+def test_timeline_in_color(golden):
+    colored = FORMATS["table"].timeline(results.timeline_result(), View(COLORED, show_notes=True))
+    assert colored == golden
+    assert _without_color(colored) == FORMATS["table"].timeline(
+        results.timeline_result(), View(NARROW, show_notes=True)
+    )
+
+
+def test_timeline_without_producers(golden):
+    nothing = results.TimelineResult(results.scan_result(), [])
+    assert FORMATS["table"].timeline(nothing, View(NARROW)) == golden
+
+
+def _without_color(text):
+    import re
+
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)

@@ -1,0 +1,284 @@
+"""Results as an engine would return them, built by hand: what renderers and commands are tested with."""
+
+from dataclasses import replace
+
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.result import (
+    BrokerVersions,
+    NotAudited,
+    PartitionSummary,
+    ScanResult,
+    Summary,
+    Timeline,
+    TimelineResult,
+)
+from kaudit.report.selection import count
+
+MORNING = 1_700_000_000_000  # 2023-11-14T22:13:20Z
+HOSTILE = "pay\x1b[31m[red]boom[/red]\r\n\u202egnp.exe</script>\x00\x9b2J"
+
+
+def batch(offset, last_offset, seconds, base_sequence, last_sequence, **more):
+    return {
+        "offset": offset,
+        "last_offset": last_offset,
+        "timestamp": MORNING + round(seconds * 1000),
+        "producer_id": 1000,
+        "producer_epoch": 0,
+        "base_sequence": base_sequence,
+        "last_sequence": last_sequence,
+        "is_transactional": False,
+        "crc": 0xC0FFEE00 + base_sequence,
+        "position": offset * 83,
+        **more,
+    }
+
+
+def old_duplicate(**changes):
+    finding = Finding(
+        code="KA102",
+        name="old-duplicate",
+        severity=Severity.ERROR,
+        confidence=Confidence.CERTAIN,
+        message="sequences 57..61 of producer 1000 epoch 0 are in the log again, 9 batches after their first time",
+        topic="orders",
+        partition=3,
+        replica="1",
+        log_dir="/data",
+        file="orders-3/00000000000000000000.log",
+        segment="orders-3/00000000000000000000.log",
+        position=42496,
+        offset=512,
+        last_offset=516,
+        producer_id=1000,
+        producer_epoch=0,
+        evidence={
+            "rule": "the next sequence after 106 is 107; a leader answers a re-send older than its window of 5 batches "
+            "with OUT_OF_ORDER_SEQUENCE_NUMBER and appends nothing",
+            "previous": batch(507, 511, 0.123, 102, 106),
+            "offending": batch(512, 516, 0.2, 57, 61),
+            "next": batch(517, 517, 61.5, 107, 107),
+            "first_offset_of_original": 462,
+        },
+        explanations=(
+            Explanation(
+                "the leader had lost its producer state when the client re-sent",
+                ("the leader epoch rises from 4 to 5 at offset 512", "both copies have the CRC c0ffee39"),
+                ("there is no snapshot of that time to compare with",),
+            ),
+            Explanation("someone copied segments into the directory"),
+            Explanation("the application meant to send it twice", (), ("sequences repeat too",), innocent=True),
+        ),
+        next=("kaudit timeline --producer-id 1000 --topic orders --partition 3 /data",),
+        absent={"suppression": "not suppressed"},
+    )
+    return replace(finding, **changes)
+
+
+def unknown_start():
+    return Finding(
+        code="KA106",
+        name="unknown-start",
+        severity=Severity.WARNING,
+        confidence=Confidence.POSSIBLE,
+        message="producer 2001 epoch 4 starts at sequence 17",
+        topic="orders",
+        partition=3,
+        replica="1",
+        file="orders-3/00000000000000000000.log",
+        segment="orders-3/00000000000000000000.log",
+        position=0,
+        offset=0,
+        last_offset=0,
+        producer_id=2001,
+        producer_epoch=4,
+        evidence={
+            "rule": "a producer the broker does not know must begin at sequence 0",
+            "offending": batch(0, 0, -90000, 17, 17, producer_id=2001, producer_epoch=4, is_transactional=True),
+            "next": batch(2, 2, 0, 18, 18, producer_id=2001, producer_epoch=4, is_transactional=True),
+        },
+        explanations=(Explanation("retention removed the batches before offset 0", innocent=True),),
+        next=("kaudit scan --log-start-offset N PATH",),
+    )
+
+
+def crc_mismatch():
+    return Finding(
+        code="KA001",
+        name="crc-mismatch",
+        severity=Severity.ERROR,
+        confidence=Confidence.CERTAIN,
+        message="the batch at offset 900 has CRC 00000001, its bytes give 2a2a2a2a",
+        topic="orders",
+        partition=3,
+        replica="1",
+        file="orders-3/00000000000000000000.log",
+        segment="orders-3/00000000000000000000.log",
+        position=99999,
+        offset=900,
+        evidence={"rule": "a broker refuses a batch whose CRC-32C does not match"},
+        next=("kaudit inspect orders-3/00000000000000000000.log",),
+        absent={"producer_id": "unreadable: the CRC fails", "producer_epoch": "unreadable: the CRC fails"},
+    )
+
+
+def fencing():
+    return Finding(
+        code="KA203",
+        name="fencing",
+        severity=Severity.NOTE,
+        confidence=Confidence.CERTAIN,
+        message="producer 1000 went from epoch 0 to 1 once (restart)",
+        topic="orders",
+        partition=3,
+        replica="1",
+        offset=1000,
+        producer_id=1000,
+        producer_epoch=1,
+        evidence={"count": 1},
+    )
+
+
+def scan_result(*findings, **changes):
+    kept = sorted(findings, key=Finding.sort_key)
+    totals = {"segments": 2, "bytes": 1_234_567, "batches": 345, "records": 1017, "producers": 2, "runs": 5}
+    result = ScanResult(
+        inputs=["/data"],
+        broker_version=BrokerVersions("auto", None, "2.5", "4.2.0", ["meta.properties has version 1"]),
+        partitions=[PartitionSummary("orders", 3, "1", 0, 1017, 1017, False, **totals)],
+        findings=kept,
+        not_audited=[NotAudited("orders-3", "no log start offset is known: offsets before the first are not missed")],
+        summary=Summary(partitions=1, **totals, findings=count(kept)),
+    )
+    return replace(result, **changes)
+
+
+def many():
+    return scan_result(old_duplicate(), unknown_start(), crc_mismatch(), fencing())
+
+
+def incomplete(*findings):
+    return scan_result(
+        *findings,
+        incomplete=True,
+        not_audited=[
+            NotAudited("/data/orders-4/00000000000000000000.log", "Permission denied", unreadable=True),
+            *(NotAudited(f"/data/old-{number}", "magic 1: no producer fields") for number in range(5)),
+        ],
+    )
+
+
+def hostile():
+    finding = old_duplicate(
+        topic=HOSTILE,
+        message=f"producer of {HOSTILE}",
+        file=f"{HOSTILE}-3/0.log",
+        log_dir=HOSTILE,
+        evidence={"rule": HOSTILE, "offending": {**batch(1, 1, 0, 1, 1), "type": HOSTILE}, HOSTILE: HOSTILE},
+        explanations=(
+            Explanation(HOSTILE, (HOSTILE,), (HOSTILE,)),
+            Explanation(HOSTILE, (HOSTILE,), (HOSTILE,), innocent=True),
+        ),
+        next=(f"kaudit timeline {HOSTILE}",),
+    )
+    long = old_duplicate(topic="t" * 249, file=f"{'t' * 249}-3/0.log")
+    return scan_result(
+        finding,
+        long,
+        inputs=[HOSTILE],
+        not_audited=[NotAudited(HOSTILE, HOSTILE), NotAudited(HOSTILE, HOSTILE, unreadable=True)],
+        broker_version=BrokerVersions("auto", None, None, None, [HOSTILE]),
+    )
+
+
+def run(first, last, first_sequence, last_sequence, seconds, **more):
+    return {
+        "kind": "run",
+        "first_offset": first,
+        "last_offset": last,
+        "first_sequence": first_sequence,
+        "last_sequence": last_sequence,
+        "producer_epoch": 0,
+        "batches": last - first + 1,
+        "records": last - first + 1,
+        "bytes": 100 * (last - first + 1),
+        "min_timestamp": MORNING + seconds * 1000,
+        "max_timestamp": MORNING + seconds * 1000 + 900,
+        "is_transactional": False,
+        "first_leader_epoch": 4,
+        "last_leader_epoch": 4,
+        "transaction": None,
+        **more,
+    }
+
+
+def marker(offset, kind, seconds, **more):
+    return {
+        "kind": "marker",
+        "offset": offset,
+        "producer_epoch": 0,
+        "coordinator_epoch": 3,
+        "type": kind,
+        "timestamp": MORNING + seconds * 1000,
+        **more,
+    }
+
+
+def timeline_result(findings=None):
+    findings = [old_duplicate(), crc_mismatch(), fencing()] if findings is None else findings
+    scan = scan_result(*findings)
+    told = [finding for finding in scan.findings if finding.producer_id == 1000]
+    plain = Timeline(
+        "orders",
+        3,
+        "1",
+        1000,
+        None,
+        [
+            run(405, 511, 0, 106, 0),
+            *({"kind": "finding", "fingerprint": finding.fingerprint, "code": finding.code} for finding in told),
+            run(512, 516, 57, 61, 1, first_leader_epoch=4, last_leader_epoch=5),
+            {"kind": "missing", "first_offset": 517, "last_offset": 520, "offsets": 4, "cause": "compaction"},
+            run(521, 1016, 107, 602, 90_000),
+        ],
+        {
+            "producer_epoch": 0,
+            "last_sequence": 602,
+            "last_offset": 1016,
+            "last_timestamp": MORNING + 90_000_900,
+            "coordinator_epoch": -1,
+            "current_txn_start_offset": None,
+        },
+    )
+    transactional = Timeline(
+        "orders",
+        3,
+        "1",
+        2000,
+        "payments-1",
+        [
+            run(10, 19, 0, 9, 0, is_transactional=True, transaction={"first_offset": 10, "outcome": "committed"}),
+            marker(20, "commit", 1),
+            run(21, 22, 10, 11, 2, is_transactional=True, transaction={"first_offset": 21, "outcome": "aborted"}),
+            marker(23, "abort", 3, producer_epoch=1),
+            run(
+                30,
+                31,
+                0,
+                1,
+                4,
+                producer_epoch=1,
+                is_transactional=True,
+                transaction={"first_offset": 30, "outcome": "open"},
+            ),
+        ],
+        {
+            "producer_epoch": 1,
+            "last_sequence": 1,
+            "last_offset": 31,
+            "last_timestamp": MORNING + 4000,
+            "coordinator_epoch": 3,
+            "current_txn_start_offset": 30,
+        },
+    )
+    return TimelineResult(scan, [plain, transactional])
