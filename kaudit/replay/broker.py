@@ -24,6 +24,7 @@ from kaudit.replay.record_set import TopicLimits, config_number
 from kaudit.replay.restarts import CoordinatorEpochs
 from kaudit.replay.state import DataBatch, MarkerBatch
 from kaudit.replay.verdict import Outcome
+from kaudit.replay.whatif import RecordedLog
 
 _DEFAULT_SWEEP_MS = 600_000
 _DEFAULT_TIMEOUT_MS = 60_000
@@ -35,10 +36,14 @@ class MissingBrokerError(ValueError):
 
 
 class Broker:
-    """Answers attempts in order. A `broker` line begins a new, empty broker; `profile` overrides its version."""
+    """Answers attempts in order. A `broker` line begins a new broker; `profile` overrides its version.
 
-    def __init__(self, profile: Profile | None = None) -> None:
+    It begins empty, or with the partition in `recorded`.
+    """
+
+    def __init__(self, profile: Profile | None = None, recorded: RecordedLog | None = None) -> None:
         self._override = profile
+        self._recorded = recorded
         self._profile: Profile | None = None
         self._ops: dict[str, Callable[[Attempt, TopicPartition, Partition, int], Answer]] = {
             "init_producer_id": self._init_producer_id,
@@ -116,6 +121,18 @@ class Broker:
             self._coordinator,
             verifies=self._config.get("transaction.partition.verification.enable", "true") == "true",
         )
+
+        if self._recorded is not None:
+            self._take_over(self._recorded)
+
+    def _take_over(self, recorded: RecordedLog) -> None:
+        partition = self._create(recorded.key)
+        partition.take_over(recorded.batches, recorded.log_start, recorded.log_end)
+        self._clocks[recorded.key] = self._first_seen = recorded.now
+        if recorded.restarts:
+            partition.restart(recorded.now, [], Tampering(), clean=True)
+        else:
+            partition.forget_idle(recorded.now)
 
     def _number(self, name: str, default: int) -> int:
         return config_number(self._config, name, default)
