@@ -85,7 +85,11 @@ class Broker:
             return self._configure(attempt, key)
         partition = self._partitions.get(key) or self._create(key)
         at = attempt.get("at")
-        now = self._guess(key) if at is None else self._set_clock(key, at)
+        if at is None:
+            now = self._guess(key)
+        else:
+            now = at
+            self._set_clock(key, at)
         if partition.next_sweep is None or now >= partition.next_sweep:
             partition.pass_time(now)
         if self._coordinator.has_open(key):
@@ -156,12 +160,12 @@ class Broker:
         """Return the clock at an attempt without time: that of the partition's attempt before, or of the very first."""
         return self._clocks.get(key, self._first_seen or 0)
 
-    def _set_clock(self, key: TopicPartition, at: int) -> int:
-        self._epochs.answered(key, at)
+    def _set_clock(self, key: TopicPartition, at: int) -> None:
+        if self._epochs.unfinished:
+            self._epochs.answered(key, at)
         self._clocks[key] = at
         if self._first_seen is None:
             self._first_seen = at
-        return at
 
     def _allocate(self, granted: int | None) -> int:
         producer_id = self._next_producer_id if granted is None else granted
