@@ -52,23 +52,38 @@ def formatted(session: Session, formats: Sequence[str], *, with_state: bool = Fa
     Only text is gathered: attempts and answers held back by the hundred would cost a third of the speed.
     """
     writers = [_WRITERS[name] for name in formats]
-    texts: list[list[str]] = [[writer.begin] for writer in writers]
-    first = True
+    if len(writers) == 1:
+        for piece in _single(session, writers[0], with_state=with_state):
+            yield (piece,)
+        return
+    yield tuple(writer.begin for writer in writers)
+    between = [""] * len(writers)
     for attempt, answer in session.answered():
         profile = session.broker.profile if with_state else None
-        for writer, text in zip(writers, texts, strict=True):
-            if not first:
-                text.append(writer.between)
-            text.append(writer.line(attempt, answer, profile))
-        first = False
-        if len(texts[0]) > _PIECES:
-            yield tuple(map("".join, texts))
-            for text in texts:
-                text.clear()
-    for writer, text in zip(writers, texts, strict=True):
-        text.append(writer.last if not first else "")
-        text.append(writer.end)
-    yield tuple(map("".join, texts))
+        yield tuple(
+            separator + writer.line(attempt, answer, profile)
+            for separator, writer in zip(between, writers, strict=True)
+        )
+        between = [writer.between for writer in writers]
+    yield tuple((writer.last if between[0] else "") + writer.end for writer in writers)
+
+
+def _single(session: Session, writer: "_Writer", *, with_state: bool) -> Iterator[str]:
+    """Yield one format, the usual case, without a loop over formats around every answer."""
+    line, between = writer.line, writer.between
+    pieces = [writer.begin]
+    separator = ""
+    for attempt, answer in session.answered():
+        pieces.append(separator)
+        pieces.append(line(attempt, answer, session.broker.profile if with_state else None))
+        separator = between
+        if len(pieces) > _PIECES:
+            yield "".join(pieces)
+            pieces.clear()
+    if separator:
+        pieces.append(writer.last)
+    pieces.append(writer.end)
+    yield "".join(pieces)
 
 
 class _Writer(NamedTuple):
