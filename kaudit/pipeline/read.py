@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from kaudit.model.batch import Batches, empty_batches
+from kaudit.model.batch import Batches, concatenate
 from kaudit.model.damage import LogDamage
 from kaudit.pipeline.compress import compress
 from kaudit.pipeline.order import OrderFilter
@@ -48,7 +46,7 @@ def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
         read_to = piece.read_to
         growing = growing or piece.still_growing
     rows = compress(
-        np.concatenate(batches) if batches else empty_batches(),
+        concatenate(batches),
         segment=spec.segment,
         start=spec.start,
         read_to=read_to,
@@ -107,7 +105,7 @@ def _read_segment(
 
 def _rows(spec: ChunkSpec, held: list[Batches], damages: list[LogDamage], start: int, read_to: int) -> ChunkRows:
     rows = compress(
-        np.concatenate(held) if held else empty_batches(),
+        concatenate(held),
         segment=spec.segment,
         start=start,
         read_to=read_to,
