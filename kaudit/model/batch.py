@@ -59,6 +59,8 @@ Selection = slice | NDArray[Any] | Sequence[int]
 class Batches:
     """Batches in file order, a contiguous array for each field of BATCH: what reads one field of all touches only it.
 
+    Control batches are rare: `control_type` and `coordinator_epoch` may be left out, then none of these is one.
+
     Indexed like a structured array: by name for a column (shared, not copied), by position for one batch, by slice,
     mask or index array for some of them.
     """
@@ -72,6 +74,10 @@ class Batches:
     def __len__(self) -> int:
         return self._length
 
+    def has(self, name: str) -> bool:
+        """Tell whether a column is there and not left out."""
+        return name in self._columns
+
     @overload
     def __getitem__(self, key: str) -> NDArray[Any]: ...
     @overload
@@ -80,9 +86,9 @@ class Batches:
     def __getitem__(self, key: Selection) -> "Batches": ...
     def __getitem__(self, key: str | int | Selection) -> "NDArray[Any] | dict[str, int] | Batches":
         if isinstance(key, str):
-            return self._columns[key]
+            return self._columns[key] if key in self._columns else np.full(self._length, -1, dtype=BATCH[key])
         if isinstance(key, int):
-            return {name: int(column[key]) for name, column in self._columns.items()}
+            return {name: int(self[name][key]) for name in _NAMES}
         chosen = key if isinstance(key, slice) else np.asarray(key, dtype=None if len(key) else np.intp)
         if isinstance(chosen, np.ndarray) and chosen.dtype == np.bool_:
             chosen = np.flatnonzero(chosen)  # once, not once a column
@@ -103,7 +109,8 @@ def concatenate(parts: Sequence[Batches]) -> Batches:
         return empty_batches()
     if len(parts) == 1:
         return parts[0]
-    return Batches({name: np.concatenate([part[name] for part in parts]) for name in _NAMES})
+    names = [name for name in _NAMES if any(part.has(name) for part in parts)]
+    return Batches({name: np.concatenate([part[name] for part in parts]) for name in names})
 
 
 def last_offsets(batches: Batches) -> NDArray[np.int64]:

@@ -36,8 +36,9 @@ def compress(
         batches = batches[lasts >= log_start_offset]
         lasts = last_offsets(batches)
     bases = _first_offsets(batches, lasts)
-    ordered = bool((bases[1:] > lasts[:-1]).all()) if len(batches) > 1 else True
-    present = np.cumsum(lasts - bases + 1) if len(batches) else np.empty(0, dtype=np.int64)
+    steps = bases[1:] - lasts[:-1]
+    contiguous = bool((steps == 1).all())
+    ordered = contiguous or bool((steps > 0).all())
     rows = ChunkRows(
         segment=segment,
         start=start,
@@ -59,9 +60,14 @@ def compress(
     rows.last_end = int((batches["position"] + batches["size"]).max())
     if not ordered:
         return rows
-    rows.offsets_present = int(present[-1])
-    before = present - (lasts - bases + 1)
-    rows.gaps = _gaps(batches, bases, lasts, segment)
+    if contiguous:
+        before = bases - bases[0]
+        rows.offsets_present = rows.last_offset - rows.first_offset + 1
+    else:
+        present = np.cumsum(lasts - bases + 1)
+        before = present - (lasts - bases + 1)
+        rows.offsets_present = int(present[-1])
+        rows.gaps = _gaps(batches, bases, lasts, segment)
     rows.leader_epochs = _leader_epoch_steps(batches, bases, lasts, segment)
     rows.runs, rows.edges, rows.markers = producer_rows(batches, lasts, before, segment)
     return rows
@@ -70,9 +76,9 @@ def compress(
 def _first_offsets(batches: Batches, lasts: NDArray[np.int64]) -> NDArray[np.int64]:
     """First offset of each batch; a compressed wrapper of magic 0 or 1 names its last only: it follows its neighbour."""
     bases: NDArray[np.int64] = batches["base_offset"]
-    wrapper = batches["record_count"] < 0
-    if not wrapper.any():
+    if not len(bases) or int(batches["record_count"].min()) >= 0:
         return bases
+    wrapper = batches["record_count"] < 0
     bases = bases.copy()
     index = np.flatnonzero(wrapper)
     previous = np.where(index > 0, lasts[index - 1] + 1, bases[index])
@@ -83,32 +89,35 @@ def _first_offsets(batches: Batches, lasts: NDArray[np.int64]) -> NDArray[np.int
 def _count(batches: Batches, latest_timestamp: int) -> Counts:
     if not len(batches):
         return Counts()
-    attributes = batches["attributes"]
-    count, delta = batches["record_count"], batches["last_offset_delta"]
-    current = batches["magic"] == _CURRENT_MAGIC
+    count = batches["record_count"]
     known = batches["max_timestamp"]
     if int(known.min()) < 0 or int(known.max()) > latest_timestamp:
         known = known[(known >= 0) & (known <= latest_timestamp)]
-    present = int(np.bitwise_or.reduce(attributes))
-
-    def flagged(flag: int) -> int:
-        return int(np.count_nonzero(attributes & flag)) if present & flag else 0
-
-    return Counts(
+    counts = Counts(
         batches=len(batches),
-        records=int(np.maximum(count, 0).sum(dtype=np.int64)),
+        records=int((count if int(count.min()) >= 0 else np.maximum(count, 0)).sum(dtype=np.int64)),
         bytes=int(batches["size"].sum()),
-        legacy_batches=len(batches) - int(np.count_nonzero(current)),
-        compressed_legacy=int(np.count_nonzero(count < 0)),
-        without_producer=int(np.count_nonzero(current & (batches["producer_id"] < 0))),
-        partial_batches=int(np.count_nonzero(current & (count != delta + 1))),
-        empty_batches=int(np.count_nonzero(current & (count == 0))),
-        delete_horizons=int(np.count_nonzero(current & (attributes & DELETE_HORIZON_FLAG != 0))),
-        markers=flagged(CONTROL_FLAG),
-        log_append_time=flagged(LOG_APPEND_TIME_FLAG),
         max_timestamp=int(known.max()) if len(known) else -1,
         min_timestamp=int(known.min()) if len(known) else -1,
     )
+    magic = batches["magic"]
+    current = batches
+    if int(magic.min()) != _CURRENT_MAGIC:
+        current = batches[magic == _CURRENT_MAGIC]
+        counts.legacy_batches = len(batches) - len(current)
+        counts.compressed_legacy = int(np.count_nonzero(count < 0))
+        count = current["record_count"]
+    counts.without_producer = int(np.count_nonzero(current["producer_id"] < 0))
+    counts.partial_batches = int(np.count_nonzero(count - current["last_offset_delta"] != 1))
+    counts.empty_batches = int(np.count_nonzero(count == 0))
+    counts.delete_horizons = _flagged(current["attributes"], DELETE_HORIZON_FLAG)
+    counts.markers = _flagged(batches["attributes"], CONTROL_FLAG)
+    counts.log_append_time = _flagged(batches["attributes"], LOG_APPEND_TIME_FLAG)
+    return counts
+
+
+def _flagged(attributes: NDArray[np.int16], flag: int) -> int:
+    return int(np.count_nonzero(attributes & flag))
 
 
 def _gaps(batches: Batches, bases: NDArray[np.int64], lasts: NDArray[np.int64], segment: int) -> Rows:
@@ -123,10 +132,10 @@ def _gaps(batches: Batches, bases: NDArray[np.int64], lasts: NDArray[np.int64], 
 
 def _leader_epoch_steps(batches: Batches, bases: NDArray[np.int64], lasts: NDArray[np.int64], segment: int) -> Rows:
     epochs = batches["leader_epoch"]
-    known = np.flatnonzero((batches["magic"] == _CURRENT_MAGIC) & (epochs >= 0))
-    changed = np.ones(len(known), dtype=bool)
-    changed[1:] = epochs[known[1:]] != epochs[known[:-1]]
-    index = known[changed]
+    if int(epochs.min()) == int(epochs.max()) >= 0 and int(batches["magic"].min()) == _CURRENT_MAGIC:
+        index = np.zeros(1, dtype=np.intp)
+    else:
+        index = _epoch_changes(batches)
     steps = np.empty(len(index), dtype=EPOCH_STEP)
     steps["leader_epoch"] = epochs[index]
     steps["base_offset"] = bases[index]
@@ -134,3 +143,11 @@ def _leader_epoch_steps(batches: Batches, bases: NDArray[np.int64], lasts: NDArr
     steps["position"] = batches["position"][index]
     steps["segment"] = segment
     return steps
+
+
+def _epoch_changes(batches: Batches) -> NDArray[np.intp]:
+    epochs = batches["leader_epoch"]
+    known = np.flatnonzero((batches["magic"] == _CURRENT_MAGIC) & (epochs >= 0))
+    changed = np.ones(len(known), dtype=bool)
+    changed[1:] = epochs[known[1:]] != epochs[known[:-1]]
+    return known[changed]

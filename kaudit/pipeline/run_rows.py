@@ -16,10 +16,10 @@ from kaudit.pipeline.grouping import group
 from kaudit.pipeline.rows import EDGE, MARKER, RUN, SILENCE_MS, WINDOW, Rows
 
 _CURRENT_MAGIC = 2
-_NEVER = -(2**62)
-"""No batch's own key (see `_run_starts`): it is followed by nothing."""
-_NOBODY = -(2**62) + 1
-"""No batch's next key: it follows nothing."""
+_KEY = np.dtype([("sequence", np.int32), ("epoch", np.int16), ("flags", np.int16)])
+"""A batch among those of its producer id; eight bytes, compared as one number."""
+_NOTHING_FOLLOWS = -1
+"""Flags no batch has."""
 
 Indexes = NDArray[np.intp]
 
@@ -61,16 +61,17 @@ def _run_starts(
 ) -> NDArray[np.bool_]:
     """Tell for each batch in `order` whether it starts a run.
 
-    A batch goes on with the one before it if its own key - epoch, transactional flag, first sequence - is the next key
-    of that one: two columns to gather and compare instead of four.
+    A batch goes on with the one before it if its own key - first sequence, epoch, flags - is the next key of that one:
+    two columns to gather and compare instead of four. Nothing follows a control batch or a batch without a sequence.
     """
-    stream = batches["producer_epoch"].astype(np.int64) << 33
-    stream |= (batches["attributes"] & TRANSACTIONAL_FLAG != 0).astype(np.int64) << 32
-    own = stream | (batches["base_sequence"].astype(np.int64) & 0xFFFFFFFF)
-    following = stream | ((sequences + 1) & 0x7FFFFFFF)
-    following[sequences < 0] = _NEVER
-    if control.any():
-        own[control], following[control] = _NOBODY, _NEVER
+    own = np.empty(len(sequences), dtype=_KEY)
+    own["sequence"] = batches["base_sequence"]
+    own["epoch"] = batches["producer_epoch"]
+    own["flags"] = batches["attributes"] & (TRANSACTIONAL_FLAG | CONTROL_FLAG)
+    following = own.copy()
+    following["sequence"] = (sequences + 1) & 0x7FFFFFFF
+    following["flags"][(sequences < 0) | control] = _NOTHING_FOLLOWS
+    own, following = own.view(np.int64), following.view(np.int64)
     starts = np.ones(len(order), dtype=bool)
     np.not_equal(own[order[1:]], following[order[:-1]], out=starts[1:])
     starts[1:] |= ids[1:] != ids[:-1]

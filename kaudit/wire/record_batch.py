@@ -33,6 +33,7 @@ from kaudit.wire.errors import WireError
 
 LOG_OVERHEAD = 12
 """Bytes of offset and length in front of every batch; the length field counts what follows them."""
+LENGTH_OFFSET = 8
 MAGIC_OFFSET = 16
 CRC_OFFSET = 17
 ATTRIBUTES_OFFSET = 21
@@ -69,6 +70,7 @@ _LENGTH = struct.Struct(">i")
 _LEGACY = struct.Struct(">qiIbb")  # offset, size, crc, magic, attributes
 _TIMESTAMP = struct.Struct(">q")
 _COPIED = tuple(name for name in WIRE_HEADER.names or () if name != "batch_length")
+_LEGACY_ROW = tuple(name for name in BATCH.names or () if name not in ("control_type", "coordinator_epoch"))
 
 # A marker as brokers write it: one uncompressed record, 4-byte key, 6-byte value, no headers.
 _MARKER_SIZE = 78
@@ -149,7 +151,7 @@ def decode_headers(buffer: memoryview, positions: NDArray[np.int64], file_positi
     legacy = np.flatnonzero(headers["magic"] != CURRENT_MAGIC)
     for index in legacy.tolist():
         row = _legacy_row(buffer, int(positions[index]), file_position)
-        for name, value in zip(BATCH.names or (), row, strict=True):
+        for name, value in zip(_LEGACY_ROW, row, strict=True):
             batches[name][index] = value
     return batches
 
@@ -168,10 +170,11 @@ def header_columns(headers: Headers, file_positions: NDArray[np.int64], controls
     columns = {name: headers[name].astype(BATCH[name]) for name in _COPIED}
     columns["position"] = file_positions
     columns["size"] = headers["batch_length"].astype(np.int64) + LOG_OVERHEAD
-    columns["control_type"] = np.full(len(headers), NO_CONTROL_TYPE, dtype=BATCH["control_type"])
-    columns["coordinator_epoch"] = np.full(len(headers), NO_COORDINATOR_EPOCH, dtype=BATCH["coordinator_epoch"])
-    columns["control_type"][controls.indexes] = controls.types
-    columns["coordinator_epoch"][controls.indexes] = controls.coordinator_epochs
+    if len(controls.indexes):
+        columns["control_type"] = np.full(len(headers), NO_CONTROL_TYPE, dtype=BATCH["control_type"])
+        columns["coordinator_epoch"] = np.full(len(headers), NO_COORDINATOR_EPOCH, dtype=BATCH["coordinator_epoch"])
+        columns["control_type"][controls.indexes] = controls.types
+        columns["coordinator_epoch"][controls.indexes] = controls.coordinator_epochs
     return Batches(columns)
 
 
@@ -211,14 +214,15 @@ def _legacy_row(buffer: memoryview, at: int, file_position: int) -> tuple[int, .
         NO_PRODUCER_EPOCH,
         NO_SEQUENCE,
         count,
-        NO_CONTROL_TYPE,
-        NO_COORDINATOR_EPOCH,
     )
 
 
 def decode_controls(buffer: memoryview, positions: NDArray[np.int64], headers: Headers) -> Controls:
     """Decode the records of the control batches among the batches with these headers."""
-    indexes = np.flatnonzero((headers["attributes"] & CONTROL_FLAG != 0) & (headers["magic"] == CURRENT_MAGIC))
+    flags = headers.view(np.uint8).reshape(-1, HEADER_SIZE)[:, ATTRIBUTES_OFFSET + 1]
+    indexes = np.flatnonzero(flags & CONTROL_FLAG)
+    if len(indexes):
+        indexes = indexes[headers["magic"][indexes] == CURRENT_MAGIC]
     types = np.full(len(indexes), NO_CONTROL_TYPE, dtype=BATCH["control_type"])
     epochs = np.full(len(indexes), NO_COORDINATOR_EPOCH, dtype=BATCH["coordinator_epoch"])
     controls = Controls(indexes, types, epochs)
