@@ -14,6 +14,7 @@ import numpy as np
 from kaudit.model.batch import CONTROL_FLAG, last_offsets, last_sequences
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.pipeline.audit import DAY_MS, Audit, PartitionAudit, close_partition, latest_modification
+from kaudit.pipeline.blocks import read_blocks
 from kaudit.pipeline.options import Depth, NothingToAuditError, Progress, ScanOptions, UsageError
 from kaudit.pipeline.partition import KeptRows, PartitionReplay
 from kaudit.pipeline.plan import cut, whole_segments
@@ -75,7 +76,7 @@ def open_segment(segment: SegmentFile) -> ByteSource:
 
 def _run(options: ScanOptions, progress: Progress, *, keep: KeptRows | None) -> tuple[Audit, list[KeptRows]]:
     layout = _discover(options)
-    audit = Audit(options, layout, open_segment)
+    audit = Audit(options, layout, open_segment, read_blocks(options, layout, open_segment))
     latest = latest_modification(layout) + DAY_MS
     plans = [
         whole_segments(
@@ -111,11 +112,12 @@ def _discover(options: ScanOptions) -> Layout:
         if (not options.topics or directory.topic in options.topics)
         and (not options.partitions or directory.partition in options.partitions)
     ]
+    unchosen = [directory for directory in layout.partitions if directory not in chosen]
     if options.log_start_offset is not None:
         chosen = [replace(directory, log_start_offset=options.log_start_offset) for directory in chosen]
     if not any(directory.segments for directory in chosen):
         raise NothingToAuditError(_nothing(options, layout))
-    return replace(layout, partitions=chosen)
+    return replace(layout, partitions=chosen, unchosen=unchosen)
 
 
 def _nothing(options: ScanOptions, layout: Layout) -> str:
