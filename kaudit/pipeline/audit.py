@@ -127,7 +127,7 @@ class Audit:
         reader = CoordinatorReader(self.open_source)
         coordinator = self._coordinator(reader)
         versions, told = self._versions(reader)
-        now = self._now()
+        now = self.now()
         contexts = [self._context(partition, versions, coordinator, now) for partition in self.partitions]
         allocation = AllocationAudit(self.book, self.open_source)
         inhabitants = [_inhabitants(partition) for partition in self.partitions]
@@ -223,7 +223,7 @@ class Audit:
         )
         return found, BrokerVersions(AUTO, None, str(found.at_least), str(found.at_most), because)
 
-    def _now(self) -> int:
+    def now(self) -> int:
         """The directory's own clock: never the wall clock, so that recorded logs give the same answer for ever."""
         if self.options.now_ms is not None:
             return self.options.now_ms

@@ -62,6 +62,9 @@ for _name in ("txn_first_timestamp", "txn_position", "txn_segment", "marker_offs
     _UNKNOWN[_name] = -1
 
 
+_SPARE_ROWS = 1 << 13
+
+
 class ProducerTable:
     """Rows of State by producer id, in order of first appearance."""
 
@@ -92,8 +95,8 @@ class ProducerTable:
     def _add(self, producer_ids: NDArray[np.int64], at: NDArray[np.int64]) -> None:
         first, count = self._count, self._count + len(producer_ids)
         if count > len(self._rows):
-            # realloc moves large blocks by remapping pages: no second copy of a million rows
-            self._rows.resize(max(count, len(self._rows) * 5 // 4), refcheck=False)
+            # realloc moves large blocks by remapping pages: no second copy of a million rows, and no need to grow by much
+            self._rows.resize(count + _SPARE_ROWS, refcheck=False)
         self._rows[first:count] = _UNKNOWN
         self._rows["producer_id"][first:count] = producer_ids
         self._count = count
