@@ -69,9 +69,7 @@ def fact_evidence(fact: Fact, rule: str) -> dict[str, object]:
     elif fact.marker is not None:
         evidence["offending"] = marker_evidence(fact.marker)
     if fact.following is not None:
-        evidence["next"] = {
-            key: value
-            for key, value in batch_evidence(fact.following, fact.producer_id, -1, is_transactional=False).items()
-            if key not in ("producer_epoch", "is_transactional")
-        }
+        following = batch_evidence(fact.following, fact.producer_id, fact.following_epoch, is_transactional=False)
+        del following["is_transactional"]
+        evidence["next"] = following
     return evidence

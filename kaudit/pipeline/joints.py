@@ -117,7 +117,7 @@ class JointReplay:
     ) -> State:
         for batch in batches:
             for index in self._awaiting.pop(producer.producer_id, ()):
-                self.facts[index] = self.facts[index]._replace(following=batch)
+                self.facts[index] = self.facts[index]._replace(following=batch, following_epoch=epoch)
             state, facts = judge_batch(state, batch, epoch, transactional, producer)
             self._keep(facts)
         assert state is not None
@@ -297,7 +297,7 @@ class _Joints:
         last = np.where(same_epoch & ~has_run, state["last_sequence"], NO_SEQUENCE)
         new["last_sequence"] = np.where(has_run & (self.epoch[run_end] == final), self.last[run_end], last)
         new["coordinator_epoch"] = np.where(has_marker, self.coordinator[marker_end], state["coordinator_epoch"])
-        run_rows = self.source[np.maximum(run_end, 0)] if has_run.any() else np.zeros(len(ends), dtype=np.int64)
+        run_rows = np.where(has_run, self.source[np.maximum(run_end, 0)], 0)
         count = len(self.runs)
         marker_rows = np.where(has_marker, self.source[np.maximum(marker_end, 0)] - count, 0)
         marker_times = self.markers["timestamp"][marker_rows] if len(self.markers) else np.zeros(len(ends), np.int64)
@@ -388,7 +388,7 @@ class _Joints:
         state["start_crc"][cleared] = -1
         if not len(self.runs):
             return
-        runs = self.source[np.maximum(run_end, 0)]
+        runs = np.where(has_run, self.source[np.maximum(run_end, 0)], 0)
         newest = self.runs["edges_start"][runs] + self.runs["edges"][runs] - 1
         written = chosen & has_run
         state["last"][written] = self.edges[newest[written]]
@@ -399,9 +399,10 @@ class _Joints:
         first = upcoming[self.starts]
         has_final = first <= self.ends
         at = np.where(has_final, first, 0)
-        first_run = np.where(has_final, self.source[at], 0)
+        first_run = np.where(has_final & has_run, self.source[at], 0)
         first_edge = self.runs["edges_start"][first_run]
-        opens_epoch = written & has_final & (self.remembered[at] == NO_SEQUENCE) & (self.first[at] == 0)
+        fresh_epoch = (self.remembered[at] == NO_SEQUENCE) | (self.epoch[at] != self.previous_epoch[at])
+        opens_epoch = written & has_final & fresh_epoch & (self.first[at] == 0)
         state["start_crc"][opens_epoch] = self.edges["crc"][first_edge[opens_epoch]]
         fresh = np.where(has_final, np.minimum(newest - first_edge + 1, WINDOW), 0)
         old = state["remembered"].astype(np.int64)

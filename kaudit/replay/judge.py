@@ -104,7 +104,7 @@ class Fact(NamedTuple):
     """Something a check may report: which rule, about what, against which memory.
 
     `batch` or `marker` is what spoke; `previous` the newest adopted batch before it; `following` the producer's next
-    batch, filled in when it comes.
+    batch and `following_epoch` its epoch, filled in when it comes.
     """
 
     code: str
@@ -119,6 +119,7 @@ class Fact(NamedTuple):
     missing_sequences: int = 0
     missing_offsets: int = 0
     following: Edge | None = None
+    following_epoch: int = -1
 
     @property
     def offset(self) -> int:

@@ -1,0 +1,173 @@
+"""The law: replaying runs equals replaying batches, and cutting the log anywhere changes nothing (DESIGN.md section 1)."""
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kaudit.model.batch import Batches
+from kaudit.pipeline.compress import compress
+from kaudit.pipeline.joints import JointReplay
+from kaudit.pipeline.rows import Rows
+from kaudit.replay.judge import EXPLAINED, Edge, Fact, Marker, Producer, State, judge_batch, judge_end, judge_marker
+from kaudit.wire.record_batch import decode_headers
+from tests.logs import CONTROL, TRANSACTIONAL, Log
+from tests.properties.histories import build, starts, steps
+
+NO_CHANGE = settings(max_examples=400, deadline=None)
+
+
+def decode(log: Log) -> Batches:
+    positions, content = [], bytearray()
+    for batch in log.batches:
+        positions.append(len(content))
+        content += batch.encode()
+    return decode_headers(memoryview(bytes(content)), np.asarray(positions, dtype=np.int64), 0)
+
+
+def edges_of(batches: Batches) -> list[Edge]:
+    """Every batch as the judge sees it, counted one by one."""
+    edges, present = [], 0
+    for row in batches:
+        base, delta, sequence = int(row["base_offset"]), int(row["last_offset_delta"]), int(row["base_sequence"])
+        last_sequence = sequence if sequence < 0 else (sequence + delta) % 2**31
+        edges.append(
+            Edge(
+                base,
+                base + delta,
+                sequence,
+                last_sequence,
+                int(row["record_count"]),
+                int(row["crc"]),
+                int(row["max_timestamp"]),
+                present,
+                int(row["position"]),
+                int(row["size"]),
+                int(row["leader_epoch"]),
+                0,
+            )
+        )
+        present += delta + 1
+    return edges
+
+
+def replay_batches(batches: Batches) -> tuple[dict[int, State], list[Fact]]:
+    """The reference: one batch after the other, nothing compressed, nothing skipped."""
+    states: dict[int, State] = {}
+    facts: list[Fact] = []
+    waiting: dict[int, list[int]] = {}
+    for row, edge in zip(batches, edges_of(batches), strict=True):
+        producer_id, epoch = int(row["producer_id"]), int(row["producer_epoch"])
+        if producer_id < 0:
+            continue
+        if int(row["attributes"]) & CONTROL:
+            found = Marker(
+                edge.base_offset,
+                producer_id,
+                epoch,
+                int(row["coordinator_epoch"]),
+                int(row["control_type"]),
+                edge.max_timestamp,
+                edge.leader_epoch,
+                edge.present_before,
+                edge.position,
+                edge.size,
+                edge.record_count,
+                0,
+            )
+            state, new = judge_marker(states.get(producer_id), found)
+        else:
+            for index in waiting.pop(producer_id, []):
+                facts[index] = facts[index]._replace(following=edge, following_epoch=epoch)
+            transactional = bool(int(row["attributes"]) & TRANSACTIONAL)
+            state, new = judge_batch(states.get(producer_id), edge, epoch, transactional, Producer(producer_id))
+        for fact in new:
+            if fact.batch is not None:
+                waiting.setdefault(producer_id, []).append(len(facts))
+            facts.append(fact)
+        if state is not None:
+            states[producer_id] = state
+    for producer_id, state in states.items():
+        facts.extend(judge_end(state, producer_id))
+    return states, facts
+
+
+def replay_rows(batches: Batches, cuts: list[int], *, holes_are_normal: bool) -> JointReplay:
+    """What the pipeline does: chunks to rows, rows to the joint replay."""
+
+    def fetch(run: Rows) -> list[Edge]:
+        mine = (batches["producer_id"] == run["producer_id"]) & (batches["attributes"] & CONTROL == 0)
+        inside = (batches["base_offset"] >= run["first_offset"]) & (batches["base_offset"] <= run["last_offset"])
+        edges = edges_of(batches)
+        return [edges[index] for index in np.flatnonzero(mine & inside)]
+
+    replay = JointReplay(fetch)
+    replay.holes_are_normal = holes_are_normal
+    present = 0
+    bounds = [0, *sorted(cuts), len(batches)]
+    for first, last in pairwise(bounds):
+        part = batches[first:last]
+        rows = compress(part, segment=0, start=0, read_to=0, stop=0, log_start_offset=None, latest_timestamp=2**62)
+        rows.runs["present_before_first"] += present
+        rows.runs["present_before_last"] += present
+        rows.edges["present_before"] += present
+        rows.markers["present_before"] += present
+        present += rows.offsets_present
+        replay.feed(rows.runs, rows.edges, rows.markers)
+    replay.finish()
+    return replay
+
+
+def in_order(facts: list[Fact]) -> list[Fact]:
+    return sorted(facts, key=lambda fact: (fact.producer_id, fact.offset, fact.code, fact.kind))
+
+
+def states_of(replay: JointReplay) -> dict[int, State]:
+    found = {}
+    for slot, row in enumerate(replay.table.rows):
+        state = replay.table.load(slot)
+        assert state is not None
+        found[int(row["producer_id"])] = state
+    return found
+
+
+@NO_CHANGE
+@given(steps, starts, st.data())
+def test_replaying_runs_equals_replaying_batches_wherever_the_log_is_cut(actions, first, draw):
+    batches = decode(build(actions, first))
+    expected_states, expected_facts = replay_batches(batches)
+    cuts = draw.draw(st.lists(st.integers(0, len(batches)), max_size=6))
+    replay = replay_rows(batches, cuts, holes_are_normal=False)
+    assert in_order(replay.facts) == in_order(expected_facts)
+    assert states_of(replay) == expected_states
+
+
+@NO_CHANGE
+@given(steps, starts, st.data())
+def test_holes_taken_for_normal_silence_what_they_explain_and_nothing_else(actions, first, draw):
+    batches = decode(build(actions, first))
+    expected_states, expected_facts = replay_batches(batches)
+    cuts = draw.draw(st.lists(st.integers(0, len(batches)), max_size=6))
+    replay = replay_rows(batches, cuts, holes_are_normal=True)
+    assert in_order(replay.facts) == in_order([fact for fact in expected_facts if fact.code != EXPLAINED])
+    assert states_of(replay) == expected_states
+
+
+@NO_CHANGE
+@given(steps, starts, st.data())
+def test_the_number_of_runs_does_not_depend_on_the_cuts(actions, first, draw):
+    batches = decode(build(actions, first))
+    whole = replay_rows(batches, [], holes_are_normal=True)
+    cuts = draw.draw(st.lists(st.integers(0, len(batches)), max_size=10))
+    assert replay_rows(batches, cuts, holes_are_normal=True).runs == whole.runs
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps, starts)
+def test_one_batch_a_chunk_changes_nothing(actions, first):
+    batches = decode(build(actions, first))
+    expected_states, expected_facts = replay_batches(batches)
+    replay = replay_rows(batches, list(range(len(batches))), holes_are_normal=False)
+    assert in_order(replay.facts) == in_order(expected_facts)
+    assert states_of(replay) == expected_states
