@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from kaudit.model.batch import NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.pipeline.partition import by_producers
+from kaudit.pipeline.producer_table import ProducerTable
 from kaudit.pipeline.rows import Rows
 
 ACTIVITY = np.dtype(
     [
-        ("producer_id", np.int64),
         ("first_offset", np.int64),
         ("last_offset", np.int64),
         ("first_timestamp", np.int64),
@@ -64,58 +64,46 @@ _SPARE_ROWS = 1 << 13
 
 
 class ActivityRows:
-    """Columns of ACTIVITY by producer id. Takes the rows of chunks in offset order; `clear` begins again."""
+    """Rows of ACTIVITY in the order of a ProducerTable's rows: the ids and how to find them are kept there once.
+
+    Takes the rows of chunks in offset order; `clear` begins again.
+    """
 
     def __init__(self) -> None:
         self._rows: Rows = np.empty(0, dtype=ACTIVITY)
         self._count = 0
-        self._sorted_ids: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._slots: NDArray[np.int32] = np.empty(0, dtype=np.int32)
 
     @property
     def rows(self) -> Rows:
-        """All rows, in order of first appearance; a view."""
+        """One row for each of the table's; a view."""
         return self._rows[: self._count]
 
     def clear(self) -> None:
         """Forget everything: the partition is read again."""
         self._rows = np.empty(0, dtype=ACTIVITY)
         self._count = 0
-        self._sorted_ids = np.empty(0, dtype=np.int64)
-        self._slots = np.empty(0, dtype=np.int32)
 
-    def add(self, runs: Rows, markers: Rows) -> None:
-        """Take one chunk's runs and markers, each sorted by producer id and offset."""
+    def add(self, runs: Rows, markers: Rows, table: ProducerTable) -> None:
+        """Take one chunk's runs and markers, each sorted by producer id and offset; `table` knows their ids."""
         markers = markers[markers["record_count"] > 0]
         for some_runs, some_markers in by_producers(runs, markers):
-            self._add(some_runs, some_markers)
+            if len(some_runs) or len(some_markers):
+                self._add(_Chunk(some_runs, some_markers), table)
 
-    def _add(self, runs: Rows, markers: Rows) -> None:
-        if not len(runs) and not len(markers):
-            return
-        chunk = _Chunk(runs, markers)
-        slots = self._slots_of(chunk.producer_ids)
+    def _add(self, chunk: "_Chunk", table: ProducerTable) -> None:
+        slots = table.slots(chunk.producer_ids)
+        self._grow(len(table))
         own = self._rows[slots]
         chunk.count(own)
         chunk.rebuild(own)
         self._rows[slots] = own
 
-    def _slots_of(self, producer_ids: NDArray[np.int64]) -> NDArray[np.int32]:
-        at = np.searchsorted(self._sorted_ids, producer_ids)
-        inside = np.minimum(at, max(len(self._sorted_ids) - 1, 0))
-        new = self._sorted_ids[inside] != producer_ids if len(self._sorted_ids) else np.ones(len(producer_ids), bool)
-        if new.any():
-            first, count = self._count, self._count + int(new.sum())
-            if count > len(self._rows):
-                # realloc moves large blocks by remapping pages: no second copy of a million rows
-                self._rows.resize(count + _SPARE_ROWS, refcheck=False)
-            self._rows[first:count] = _UNKNOWN
-            self._rows["producer_id"][first:count] = producer_ids[new]
-            self._count = count
-            self._slots = np.insert(self._slots, at[new], np.arange(first, count, dtype=np.int32))
-            self._sorted_ids = np.insert(self._sorted_ids, at[new], producer_ids[new])
-            at = np.searchsorted(self._sorted_ids, producer_ids)
-        return self._slots[at]
+    def _grow(self, count: int) -> None:
+        if count > len(self._rows):
+            # realloc moves large blocks by remapping pages: no second copy of a million rows
+            self._rows.resize(count + _SPARE_ROWS, refcheck=False)
+        self._rows[self._count : count] = _UNKNOWN
+        self._count = count
 
 
 class _Chunk:

@@ -58,7 +58,7 @@ class Joined:
 
 def join(partitions: Sequence[PartitionAudit], kept: Sequence[ActivityRows]) -> Joined:
     """Join the partitions' rows by producer id."""
-    ids = np.concatenate([np.empty(0, dtype=np.int64), *(part.rows["producer_id"] for part in kept)])
+    ids = np.concatenate([np.empty(0, dtype=np.int64), *(part.producer_ids for part in partitions)])
     order = np.argsort(ids, kind="stable")
     lengths = [len(part.rows) for part in kept]
     places = np.repeat(np.arange(len(kept), dtype=np.int32), lengths)[order]

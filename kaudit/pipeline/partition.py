@@ -9,6 +9,7 @@ import numpy as np
 from kaudit.model.batch import NO_OFFSET
 from kaudit.pipeline.continuity import Continuity
 from kaudit.pipeline.joints import FetchRun, JointReplay
+from kaudit.pipeline.producer_table import ProducerTable
 from kaudit.pipeline.rows import ChunkRows, Counts, Rows
 from kaudit.source.layout import PartitionDirectory
 
@@ -16,7 +17,7 @@ COORDINATOR_WRITES = frozenset({"__consumer_offsets"})
 """Topics the coordinator appends to with the producers' ids: sequences mean nothing there."""
 
 
-_ROWS_AT_ONCE = 1 << 16
+_ROWS_AT_ONCE = 1 << 14
 """Rows whose joints are looked at together: enough for numpy, and the columns made on the way stay small."""
 
 
@@ -40,8 +41,8 @@ def by_producers(runs: Rows, markers: Rows) -> Iterator[tuple[Rows, Rows]]:
 class RowKeeper(Protocol):
     """Takes a partition's rows as they are read, for more than the audit itself needs."""
 
-    def add(self, runs: Rows, markers: Rows) -> None:
-        """Take a chunk's rows, chunks in offset order."""
+    def add(self, runs: Rows, markers: Rows, table: ProducerTable) -> None:
+        """Take a chunk's rows, chunks in offset order; `table` has the producers seen so far."""
 
     def clear(self) -> None:
         """Forget all: the partition is read again from its beginning."""
@@ -55,7 +56,7 @@ class KeptRows:
     runs: list[Rows] = field(default_factory=list)
     markers: list[Rows] = field(default_factory=list)
 
-    def add(self, runs: Rows, markers: Rows) -> None:
+    def add(self, runs: Rows, markers: Rows, table: ProducerTable) -> None:  # noqa: ARG002 - rows name their ids
         """Keep the chosen producers' rows (all of them if none are chosen)."""
         if self.producer_ids is not None:
             chosen = np.fromiter(self.producer_ids, dtype=np.int64, count=len(self.producer_ids))
@@ -98,7 +99,7 @@ class PartitionReplay:
             self.joints.feed(runs, chunk.edges, markers)
         self.still_growing = self.still_growing or chunk.still_growing
         if self.kept is not None:
-            self.kept.add(chunk.runs, chunk.markers)
+            self.kept.add(chunk.runs, chunk.markers, self.joints.table)
         return True
 
     def finish(self) -> None:

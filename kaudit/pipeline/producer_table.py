@@ -72,7 +72,7 @@ class ProducerTable:
         self._rows: Rows = np.empty(0, dtype=ROW)
         self._count = 0
         self._sorted_ids: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._slots: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._slots: NDArray[np.int32] = np.empty(0, dtype=np.int32)
 
     def __len__(self) -> int:
         return self._count
@@ -82,7 +82,7 @@ class ProducerTable:
         """All rows; a view, writable."""
         return self._rows[: self._count]
 
-    def slots(self, producer_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    def slots(self, producer_ids: NDArray[np.int64]) -> NDArray[np.int32]:
         """Row numbers of these ids (ascending, unique), rows being made for those not seen before."""
         at = np.searchsorted(self._sorted_ids, producer_ids)
         inside = np.minimum(at, max(len(self._sorted_ids) - 1, 0))
@@ -100,7 +100,7 @@ class ProducerTable:
         self._rows[first:count] = _UNKNOWN
         self._rows["producer_id"][first:count] = producer_ids
         self._count = count
-        self._slots = np.insert(self._slots, at, np.arange(first, count))
+        self._slots = np.insert(self._slots, at, np.arange(first, count, dtype=np.int32))
         self._sorted_ids = np.insert(self._sorted_ids, at, producer_ids)
 
     def load(self, slot: int) -> State | None:
