@@ -90,9 +90,17 @@ def pages() -> Iterator[tuple[Path, str]]:
         head, rest = text.split("## Example\n", 1)
         _, tail = rest.split("\n## ", 1)
         yield path, f"{head}## Example\n\n{check_example(code)}\n\n## {tail}"
+    yield ROOT / "README.md", _readme((ROOT / "README.md").read_text(encoding="utf-8"))
     for name in SAMPLE_NAMES:
         path = SAMPLES / name / "README.md"
         yield path, _FENCE.sub(_renew, path.read_text(encoding="utf-8"))
+
+
+def _readme(text: str) -> str:
+    """README.md with the finding it opens with."""
+    head, rest = text.split("<!-- finding -->\n", 1)
+    _, tail = rest.split("<!-- /finding -->", 1)
+    return f"{head}<!-- finding -->\n{check_example('KA201')}\n<!-- /finding -->{tail}"
 
 
 def _renew(match: re.Match[str]) -> str:
