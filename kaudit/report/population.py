@@ -16,7 +16,7 @@ def population_lines(result: ProducersResult, console: Console) -> list[str]:
     ids = result.summary.get("ids")
     if not isinstance(ids, Mapping) or not result.found:
         return []
-    lines = [console.paint(_headline(ids), Style.STRONG)]
+    lines = [console.paint(line, Style.STRONG) for line in console.wrap(_headline(ids), indent="    ")]
     for text in (_rate(ids), _batches(ids), _alive(ids)):
         if text:
             lines += console.wrap(text, lead="  ", indent="    ")
