@@ -45,12 +45,16 @@ def _candidates(path: Path) -> Iterator[Path]:
 
 
 def _inside(directory: Path, depth: int) -> Iterator[Path]:
+    for folder in _folders(directory):
+        if folder.name == _DATA_DIRECTORY:
+            yield folder
+        elif depth > 0 and parse_partition_name(folder.name) is None:
+            yield from _inside(folder, depth - 1)
+
+
+def _folders(directory: Path) -> list[Path]:
     try:
-        entries = [entry for entry in os.scandir(directory) if entry.is_dir()]
+        with os.scandir(directory) as entries:
+            return [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError:
-        return
-    for entry in entries:
-        if entry.name == _DATA_DIRECTORY:
-            yield Path(entry.path)
-        elif depth > 0 and parse_partition_name(entry.name) is None:
-            yield from _inside(Path(entry.path), depth - 1)
+        return []
