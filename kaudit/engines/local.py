@@ -35,7 +35,7 @@ from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile, Unread
 _Keeper = TypeVar("_Keeper", bound=RowKeeper)
 _TASK_BYTES = 8 << 20
 """Small segments share a task until they have this many bytes."""
-_SMALL_PIECE_BYTES = 2 << 20
+_SMALL_PIECE_BYTES = 1 << 20
 """For a million producer ids in memory: what is made while a piece is read must stay small beside them."""
 _POOL_THRESHOLD_BYTES = 64 << 20
 """Below this, starting processes costs more than it saves."""
