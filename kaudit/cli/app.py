@@ -10,6 +10,7 @@ from typer.main import get_command
 
 from kaudit.cli.commands.checks import checks
 from kaudit.cli.commands.explain import explain
+from kaudit.cli.commands.producers import producers
 from kaudit.cli.commands.scan import scan
 from kaudit.cli.commands.timeline import timeline
 from kaudit.cli.exits import ExitCode
@@ -38,10 +39,18 @@ Examples:
   kaudit timeline --topic orders --partition 3 --output-format jsonl /var/lib/kafka/data
 """
 
+_PRODUCERS_EXAMPLES = """\b
+Examples:
+  kaudit producers --summary /var/lib/kafka/data
+  kaudit producers --sort batches --limit 20 --topic orders /var/lib/kafka/data
+  kaudit producers --zookeeper /var/lib/zookeeper --with-findings /var/lib/kafka/data
+"""
+
 # Plain help: rich's boxes cost a quarter of a second.
 app = typer.Typer(name="kaudit", rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command(short_help="Audit broker logs.", epilog=_SCAN_EXAMPLES)(scan)
 app.command(short_help="Show what each producer id did.", epilog=_TIMELINE_EXAMPLES)(timeline)
+app.command(short_help="List the producer ids.", epilog=_PRODUCERS_EXAMPLES)(producers)
 app.command(short_help="Explain a check.")(explain)
 app.command(short_help="List the checks.")(checks)
 
