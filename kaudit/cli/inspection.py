@@ -1,7 +1,9 @@
 """Running `kaudit inspect`: formats of rows, where they go, and the exit code."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +12,9 @@ from kaudit.cli.parsing import suggestion
 from kaudit.cli.stdout import stdout_console
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_file, split_format
-from kaudit.pipeline.options import UsageError
+from kaudit.pipeline.options import NothingToAuditError, UsageError
 from kaudit.report import rows as row_formats
-from kaudit.report.console import ColorChoice, Console
+from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.rows_table import table
 
 if TYPE_CHECKING:
@@ -65,25 +67,43 @@ def run_inspect(
     """Show the rows in every format asked for; return the exit code."""
     from kaudit.pipeline.inspect.walk import UNREADABLE, inspect_rows
 
-    unreadable = False
-
-    def watched(rows: Iterable[_Row]) -> Iterator[_Row]:
-        nonlocal unreadable
-        for row in rows:
-            unreadable = unreadable or UNREADABLE in (row.get("status"), row.get("kind"))
-            yield row
-
+    reading = _Reading()
     for target in targets:
         shown = options
         if target.form == "table" and options.texts.limit is None:
             shown = replace(options, texts=replace(options.texts, limit=table_bytes))
-        rows = watched(inspect_rows(shown, batches=target.form == "jsonl"))
+        rows = reading.watched(inspect_rows(shown, batches=target.form == "jsonl"), UNREADABLE)
+        first = list(islice(rows, 1))  # wrong options show before anything is written
         console = stdout_console(color) if target.file is None else Console(color=color is ColorChoice.ALWAYS)
-        if target.form == "jsonl":
-            pieces = row_formats.jsonl(rows)
-        elif target.form == "json":
-            pieces = row_formats.document(rows, options.paths)
-        else:
-            pieces = table(rows, console)
-        write_pieces(target.file, pieces)
-    return ExitCode.UNREADABLE if unreadable else ExitCode.OK
+        write_pieces(target.file, _pieces(target.form, chain(first, rows), options.paths, console))
+    if reading.nothing is not None:
+        raise reading.nothing
+    return ExitCode.UNREADABLE if reading.unreadable else ExitCode.OK
+
+
+class _Reading:
+    """Notes what went wrong while rows were read: what was shown before stays valid in its format."""
+
+    def __init__(self) -> None:
+        self.unreadable = False
+        self.nothing: NothingToAuditError | None = None
+
+    def watched(self, rows: Iterable[_Row], unreadable: str) -> Iterator[_Row]:
+        """Yield the rows, up to a file that cannot be read."""
+        try:
+            for row in rows:
+                self.unreadable = self.unreadable or unreadable in (row.get("status"), row.get("kind"))
+                yield row
+        except NothingToAuditError as error:
+            self.nothing = error
+        except OSError as error:
+            self.unreadable = True
+            sys.stderr.write(f"kaudit: {visible(str(error.filename))}: {error.strerror}\n")
+
+
+def _pieces(form: str, rows: Iterable[_Row], inputs: Sequence[str], console: Console) -> Iterator[str]:
+    if form == "jsonl":
+        return row_formats.jsonl(rows)
+    if form == "json":
+        return row_formats.document(rows, inputs)
+    return table(rows, console)

@@ -44,7 +44,8 @@ Partition = Annotated[
 
 def inspect(
     paths: Annotated[
-        list[str], typer.Argument(metavar="FILE_OR_DIR", help="A file of a log directory, a dump's text, or a directory.")
+        list[str],
+        typer.Argument(metavar="FILE_OR_DIR", help="A file of a log directory, a dump's text, or a directory."),
     ],
     *,
     output_format: Annotated[

@@ -113,3 +113,6 @@ _DECODERS: dict[str, Callable[[bytes | None, bytes | None], _Meaning | None]] = 
     "__consumer_offsets": _group,
     "__cluster_metadata": _metadata,
 }
+
+CONTENT_TOPICS = frozenset(_DECODERS)
+"""Topics whose records are shown by what they mean."""

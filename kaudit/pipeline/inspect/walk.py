@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
+from kaudit.pipeline.inspect.content import CONTENT_TOPICS
 from kaudit.pipeline.inspect.dump import dump_rows
 from kaudit.pipeline.inspect.fields import field_rows
 from kaudit.pipeline.inspect.files import display_name, file_row
@@ -53,12 +54,13 @@ def inspect_rows(options: InspectOptions, *, batches: bool) -> Iterator[Row]:
 
     """
     for text in options.paths:
-        path = Path(text)
-        if not os.path.lexists(path):
+        if not os.path.lexists(text):
             raise UsageError(f"no such file or directory: {text}")
+        if options.at is not None and Path(text).is_dir():
+            raise UsageError(f"--at needs one file, {text} is a directory")
+    for text in options.paths:
+        path = Path(text)
         if path.is_dir():
-            if options.at is not None:
-                raise UsageError(f"--at needs one file, {text} is a directory")
             yield from _batches_under(path, options) if batches or options.selective else _files_under(path)
         else:
             yield from _file(place_of(path).named(options.topic, options.partition), options)
@@ -136,7 +138,7 @@ def _batches(places: Sequence[Place], options: InspectOptions) -> Iterator[Row]:
         for place in places:
             try:
                 with SegmentReader(place) as segment:
-                    for row in segment.rows(options.wanted):
+                    for row in segment.rows(_batch_filter(place, options)):
                         yield from _expanded(row, segment, options)
             except OSError as error:
                 if len(places) == 1:
@@ -147,6 +149,11 @@ def _batches(places: Sequence[Place], options: InspectOptions) -> Iterator[Row]:
     for row in around(_rows_of(places, options.wanted), options.around):
         with SegmentReader(by_name[str(row["segment"])]) as segment:
             yield from _expanded(row, segment, options)
+
+
+def _batch_filter(place: Place, options: InspectOptions) -> RowFilter:
+    records_tell = options.records and place.topic in CONTENT_TOPICS
+    return options.wanted.of_batches_only() if records_tell else options.wanted
 
 
 def _rows_of(places: Sequence[Place], wanted: RowFilter) -> Iterator[Row]:
@@ -170,7 +177,9 @@ def _unreadable(place: Place, error: OSError) -> Row:
 
 def _expanded(row: Row, segment: SegmentReader, options: InspectOptions) -> Iterator[Row]:
     """The batch itself, and its records if those are asked for."""
-    yield row
+    told_by_records = options.records and segment.place.topic in CONTENT_TOPICS
+    if row["row"] != "batch" or not told_by_records or options.wanted.accepts(row):
+        yield row
     if not options.records or row["row"] != "batch":
         return
     position, size = row["position"], row["size"]

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,10 @@ class RowFilter:
     def active(self) -> bool:
         """Tell whether anything was asked for."""
         return self != RowFilter()
+
+    def of_batches_only(self) -> "RowFilter":
+        """The conditions a batch can tell of where its records name producers of their own (internal topics)."""
+        return replace(self, producer_ids=frozenset(), producer_epochs=frozenset(), since_ms=None, until_ms=None)
 
     def mask(self, batches: Batches) -> NDArray[np.bool_]:
         """Tell for each batch whether it may hold what was asked for: times and offsets are ranges here."""
