@@ -23,9 +23,20 @@ def test_the_readme_shows_every_command(name):
 @pytest.mark.parametrize("name", ["scan", "timeline"])
 def test_the_guide_lists_every_option_and_no_other(name):
     options = {option for param in COMMANDS[name].params for option in param.opts if option.startswith("-")}
-    rows = [line for line in GUIDE.splitlines() if line.startswith("| `-")]
+    section = GUIDE.partition("\n## Options of scan and timeline\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `-")]
     listed = {option for row in rows for option in re.findall(r"`(--?[a-zA-Z-]+)", row.split("|")[1])}
     assert listed == options
+
+
+def test_the_guide_lists_what_inspect_has_of_its_own():
+    section = GUIDE.partition("\n## Inspecting files\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `-")]
+    listed = {option for row in rows for option in re.findall(r"`(--?[a-zA-Z-]+)", row.split("|")[1])}
+    own = {option for param in COMMANDS["inspect"].params for option in param.opts if option.startswith("-")}
+    named_above = {"--topic", "--partition"}
+    general = {"--output", "--color", "--no-color", "--version", "-V", "--help"}
+    assert listed | named_above == own - general
 
 
 @pytest.mark.parametrize("text", [README, GUIDE], ids=["README", "guide"])
