@@ -54,11 +54,11 @@ SAMPLE_NAMES = (
     "zombie",
 )
 _FENCE = re.compile(r"```text\n\$ (?P<command>kaudit [^\n]*)\n(?P<output>.*?)```", re.DOTALL)
-WIDTH = "100"
+WIDTH = "76"
 
 
 def run(command: str) -> str:
-    """What a command given as in the docs prints on both streams, at 100 columns and without colour."""
+    """What a command given as in the docs prints on both streams, at 76 columns and without colour."""
     environment = {**os.environ, "COLUMNS": WIDTH, "NO_COLOR": "1", "PYTHONWARNINGS": "ignore"}
     arguments = command.split()[1:]
     done = subprocess.run(
