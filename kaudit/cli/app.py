@@ -10,6 +10,7 @@ from typer.main import get_command
 
 from kaudit.cli.commands.checks import checks
 from kaudit.cli.commands.explain import explain
+from kaudit.cli.commands.inspect import inspect
 from kaudit.cli.commands.producers import producers
 from kaudit.cli.commands.scan import scan
 from kaudit.cli.commands.timeline import timeline
@@ -38,6 +39,13 @@ Examples:
   kaudit timeline --producer-id 42 /var/lib/kafka/data
   kaudit timeline --topic orders --partition 3 --output-format jsonl /var/lib/kafka/data
 """
+_INSPECT_EXAMPLES = """\b
+Examples:
+  kaudit inspect /var/lib/kafka/data/orders-3
+  kaudit inspect --records --around 1200 orders-3/00000000000000001000.log
+  kaudit inspect --at 16297 orders-3/00000000000000001000.log
+  kaudit inspect --producer-id 42 --output-format jsonl /var/lib/kafka/data
+"""
 
 _PRODUCERS_EXAMPLES = """\b
 Examples:
@@ -51,6 +59,7 @@ app = typer.Typer(name="kaudit", rich_markup_mode=None, pretty_exceptions_enable
 app.command(short_help="Audit broker logs.", epilog=_SCAN_EXAMPLES)(scan)
 app.command(short_help="Show what each producer id did.", epilog=_TIMELINE_EXAMPLES)(timeline)
 app.command(short_help="List the producer ids.", epilog=_PRODUCERS_EXAMPLES)(producers)
+app.command(short_help="Decode batches, records and side files.", epilog=_INSPECT_EXAMPLES)(inspect)
 app.command(short_help="Explain a check.")(explain)
 app.command(short_help="List the checks.")(checks)
 

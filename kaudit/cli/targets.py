@@ -27,7 +27,7 @@ class Target:
 
 def parse_targets(formats: Sequence[str], output: str | None, inputs: Sequence[str]) -> list[Target]:
     """Parse the options, and refuse now what would only fail after a long scan."""
-    typed = [_split(value) for value in formats or ["table"]]
+    typed = [split_format(value) for value in formats or ["table"]]
     loose = [name for name, file in typed if file is None]
     if len(loose) > 1:
         raise UsageError(f"only one format can go to one place, not {' and '.join(loose)}; write FORMAT:FILE")
@@ -43,7 +43,8 @@ def parse_targets(formats: Sequence[str], output: str | None, inputs: Sequence[s
     return targets
 
 
-def _split(value: str) -> tuple[str, str | None]:
+def split_format(value: str) -> tuple[str, str | None]:
+    """Split FMT[:FILE]; the file is None without one."""
     name, colon, file = value.partition(":")
     if colon and not file:
         raise UsageError(f"--output-format {value}: no file after the colon")
@@ -59,6 +60,14 @@ def _format(name: str) -> Format:
 
 def _file(name: str | None) -> Path | None:
     return None if name in (None, _STDOUT) else Path(os.path.realpath(name))
+
+
+def output_file(name: str | None, inputs: Sequence[str]) -> Path | None:
+    """Return the file of this name, None for stdout, refusing one that cannot be written or lies in an input."""
+    file = _file(name)
+    if file is not None:
+        _check_place(file, inputs)
+    return file
 
 
 def _check_place(file: Path, inputs: Sequence[str]) -> None:

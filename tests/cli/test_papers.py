@@ -42,6 +42,16 @@ def test_the_guide_lists_the_options_of_producers():
     assert not shared & own
 
 
+def test_the_guide_lists_what_inspect_has_of_its_own():
+    section = GUIDE.partition("\n## Inspecting files\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `-")]
+    listed = {option for row in rows for option in re.findall(r"`(--?[a-zA-Z0-9-]+)", row.split("|")[1])}
+    own = {option for param in COMMANDS["inspect"].params for option in param.opts if option.startswith("-")}
+    named_above = {"--topic", "--partition"}
+    general = {"--output", "--color", "--no-color", "--version", "-V", "--help"}
+    assert listed | named_above == own - general
+
+
 @pytest.mark.parametrize("text", [README, GUIDE], ids=["README", "guide"])
 def test_commands_shown_can_be_typed(text):
     for command in re.findall(r"^    kaudit (.*?)(?: +#.*)?$", text, re.MULTILINE):
