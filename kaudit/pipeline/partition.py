@@ -8,6 +8,7 @@ from kaudit.model.batch import NO_OFFSET
 from kaudit.pipeline.continuity import Continuity
 from kaudit.pipeline.joints import FetchRun, JointReplay
 from kaudit.pipeline.rows import ChunkRows, Counts, Rows
+from kaudit.pipeline.transactions import TransactionSpans
 from kaudit.source.layout import PartitionDirectory
 
 COORDINATOR_WRITES = frozenset({"__consumer_offsets"})
@@ -39,6 +40,7 @@ class PartitionReplay:
         self.directory = directory
         self.continuity = Continuity(directory.segments, directory.log_start_offset)
         self.joints = JointReplay(fetch_run, sequences_count=directory.topic not in COORDINATOR_WRITES)
+        self.spans = TransactionSpans()
         self.counts = Counts()
         self.kept = kept
         self.still_growing = False
@@ -57,6 +59,7 @@ class PartitionReplay:
         if self.continuity.damages or (self.continuity.missing and not self.compacted):
             self.joints.holes_are_normal = False
         self.joints.feed(chunk.runs, chunk.edges, chunk.markers)
+        self.spans.feed(chunk.runs, chunk.markers)
         self.still_growing = self.still_growing or chunk.still_growing
         if self.kept is not None:
             self.kept.add(chunk.runs, chunk.markers)
