@@ -3,14 +3,7 @@
 # code, name, gravest severity, when it is less, one line, since
 CATALOGUE: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("KA001", "crc-mismatch", "error", "", "a batch's CRC does not match its bytes", "0.1.0"),
-    (
-        "KA002",
-        "truncated-tail",
-        "error",
-        "warning in the last segment",
-        "a segment ends inside a batch",
-        "0.1.0",
-    ),
+    ("KA002", "truncated-tail", "error", "warning in the last segment", "a segment ends inside a batch", "0.1.0"),
     (
         "KA003",
         "unparsable-bytes",
@@ -133,6 +126,14 @@ CATALOGUE: tuple[tuple[str, str, str, str, str, str], ...] = (
         "0.1.0",
     ),
     (
+        "KA305",
+        "txnindex-mismatch",
+        "error",
+        "",
+        "the transaction index does not list the aborted transactions of its segment",
+        "0.1.0",
+    ),
+    (
         "KA401",
         "unallocated-producer-id",
         "error",
@@ -142,14 +143,33 @@ CATALOGUE: tuple[tuple[str, str, str, str, str, str], ...] = (
     ),
     ("KA402", "block-overlap", "error", "", "producer ids that were granted twice", "0.1.0"),
     ("KA403", "block-malformed", "warning", "", "a block of producer ids that no broker writes", "0.1.0"),
-    (
-        "KA404",
-        "producer-id-shared",
-        "error",
-        "",
-        "two writers woven into one under one producer id",
-        "0.1.0",
-    ),
+    ("KA404", "producer-id-shared", "error", "", "two writers woven into one under one producer id", "0.1.0"),
     ("KA405", "producer-id-flood", "note", "", "producer ids by the hundreds an hour, a few batches each", "0.1.0"),
     ("KA406", "block-range-near-end", "warning", "", "the range of producer ids is nearly used up", "0.1.0"),
+    ("KA501", "snapshot-corrupt", "warning", "", "a producer snapshot cannot be read", "0.1.0"),
+    (
+        "KA503",
+        "index-broken",
+        "warning",
+        "note where it is missing",
+        "an offset index does not lead to its batches",
+        "0.1.0",
+    ),
+    ("KA504", "timeindex-broken", "warning", "note where it is missing", "a time index is out of order", "0.1.0"),
+    (
+        "KA505",
+        "checkpoint-disagrees",
+        "warning",
+        "",
+        "an offset checkpoint cannot be parsed or lies beyond the end of a log",
+        "0.1.0",
+    ),
+    (
+        "KA506",
+        "leader-epoch-checkpoint-disagrees",
+        "error",
+        "warning when it can be parsed",
+        "leader-epoch-checkpoint cannot be parsed or disagrees with the batches",
+        "0.1.0",
+    ),
 )

@@ -89,6 +89,10 @@ class Context:
         """The command that shows this producer's history."""
         return f"kaudit timeline {quote(self.directory)} --producer-id {producer_id}"
 
+    def inspect_command(self, file: str) -> str:
+        """The command that shows a file of the partition's directory, or a checkpoint beside that directory."""
+        return f"kaudit inspect {quote(f'{self.directory}/{file}')}"
+
 
 def quote(path: str) -> str:
     """Quote a path for a shell where it needs it."""

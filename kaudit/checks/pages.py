@@ -13,6 +13,7 @@ _FAMILIES = {
     "KA2": "Epochs and fencing",
     "KA3": "Transactions",
     "KA4": "Producer ids and their blocks",
+    "KA5": "Side files",
 }
 
 

@@ -13,6 +13,7 @@ from kaudit.checks.epoch import report_epochs
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.offsets import report_leader_epochs, report_missing
 from kaudit.checks.sequence import report_sequences
+from kaudit.checks.sidefiles import SideFileFact, report_side_files
 from kaudit.checks.strays import report_strays
 from kaudit.checks.transaction import OpenTransaction, report_transactions
 from kaudit.model.batch import NO_OFFSET
@@ -26,6 +27,7 @@ from kaudit.pipeline.options import ScanOptions, UsageError
 from kaudit.pipeline.partition import PartitionReplay
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.rows import Counts
+from kaudit.pipeline.sidefiles import LogFacts, SideFileAudit
 from kaudit.replay.evidence import VersionEvidence, infer_range
 from kaudit.replay.judge import AFTER_MARKER, EXPLAINED, TV2, Fact
 from kaudit.replay.profile import UnknownVersionError, VersionRange, profile_for
@@ -57,6 +59,9 @@ class PartitionAudit:
     still_growing: bool
     unreadable: Sequence[Unreadable] = ()
     producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    log: LogFacts | None = None
+    """What its side files are held against; dropped once they are."""
+    side_facts: Sequence[SideFileFact] = ()
 
 
 def close_partition(
@@ -83,6 +88,24 @@ def close_partition(
         still_growing=replay.still_growing,
         unreadable=unreadable,
         producer_ids=rows["producer_id"].copy(),
+        log=_log_facts(replay, compacted=compacted or replay.compacted, unread=bool(unreadable)),
+    )
+
+
+def _log_facts(replay: PartitionReplay, *, compacted: bool, unread: bool) -> LogFacts:
+    continuity = replay.continuity
+    return LogFacts(
+        directory=replay.directory,
+        damages=continuity.damages,
+        missing=continuity.missing,
+        compacted=compacted,
+        first_offset=continuity.first_offset,
+        log_end_offset=replay.log_end_offset,
+        has_legacy=bool(replay.counts.legacy_batches),
+        epoch_regressions=bool(continuity.epoch_regressions()),
+        epoch_steps=continuity.epoch_steps(),
+        ended=replay.spans.ended() if replay.spans.complete else None,
+        unread=unread,
     )
 
 
@@ -117,9 +140,17 @@ class Audit:
     open_source: OpenSource
     book: BlockBook = field(default_factory=BlockBook)
     partitions: list[PartitionAudit] = field(default_factory=list)
+    side_files: SideFileAudit = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare what reads side files."""
+        self.side_files = SideFileAudit(self.open_source)
 
     def add(self, partition: PartitionAudit) -> None:
-        """Add a partition that was read."""
+        """Add a partition that was read, and look at its side files."""
+        if partition.log is not None:
+            partition.side_facts = self.side_files.facts(partition.log)
+            partition.log = None
         self.partitions.append(partition)
 
     def result(self) -> ScanResult:
@@ -136,10 +167,12 @@ class Audit:
             findings += self._partition_findings(partition, context, *allocation.partition_findings(own, context))
         findings += allocation.cluster_findings(inhabitants, contexts.__getitem__)
         findings += report_strays(self.layout.strays)
+        findings += self.side_files.directory_findings()
         findings = sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key)
         unreadable = [
             *self.layout.unreadable,
             *(entry for partition in self.partitions for entry in partition.unreadable),
+            *self.side_files.unreadable,
         ]
         return ScanResult(
             inputs=tuple(self.options.paths),
@@ -190,6 +223,7 @@ class Audit:
                 *report_epochs(context, partition.facts),
                 *report_transactions(context, partition.opened, partition.facts),
                 *allocation,
+                *report_side_files(context, partition.side_facts),
             ]
         )
 

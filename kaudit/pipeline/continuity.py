@@ -7,7 +7,7 @@ import numpy as np
 
 from kaudit.model.continuity import EpochRegression, Missing, MissingCause, PlacedDamage
 from kaudit.model.damage import DamageKind, LogDamage
-from kaudit.pipeline.rows import ChunkRows, Rows
+from kaudit.pipeline.rows import EPOCH_STEP, ChunkRows, Rows
 from kaudit.source.layout import SegmentFile
 
 MAX_LISTED = 10_000
@@ -169,14 +169,18 @@ class Continuity:
         else:
             self.unlisted += 1
 
-    def epoch_regressions(self) -> list[EpochRegression]:
-        """Batches whose leader epoch lies below one before them, or is an odd one out above its neighbours."""
+    def epoch_steps(self) -> Rows:
+        """The first batch of every stretch of one leader epoch, in offset order."""
         if not self._steps:
-            return []
+            return np.empty(0, dtype=EPOCH_STEP)
         steps = np.concatenate(self._steps)
         changed = np.ones(len(steps), dtype=bool)
         changed[1:] = steps["leader_epoch"][1:] != steps["leader_epoch"][:-1]
-        steps = steps[changed]
+        return steps[changed]
+
+    def epoch_regressions(self) -> list[EpochRegression]:
+        """Batches whose leader epoch lies below one before them, or is an odd one out above its neighbours."""
+        steps = self.epoch_steps()
         if (np.diff(steps["leader_epoch"].astype(np.int64)) >= 0).all():
             return []
         return _odd_epochs(steps)

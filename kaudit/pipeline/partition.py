@@ -11,6 +11,7 @@ from kaudit.pipeline.continuity import Continuity
 from kaudit.pipeline.joints import FetchRun, JointReplay
 from kaudit.pipeline.producer_table import ProducerTable
 from kaudit.pipeline.rows import ChunkRows, Counts, Rows
+from kaudit.pipeline.transactions import TransactionSpans
 from kaudit.source.layout import PartitionDirectory
 
 COORDINATOR_WRITES = frozenset({"__consumer_offsets"})
@@ -78,6 +79,7 @@ class PartitionReplay:
         self.directory = directory
         self.continuity = Continuity(directory.segments, directory.log_start_offset)
         self.joints = JointReplay(fetch_run, sequences_count=directory.topic not in COORDINATOR_WRITES)
+        self.spans = TransactionSpans()
         self.counts = Counts()
         self.kept = kept
         self.still_growing = False
@@ -97,6 +99,7 @@ class PartitionReplay:
             self.joints.holes_are_normal = False
         for runs, markers in by_producers(chunk.runs, chunk.markers):
             self.joints.feed(runs, chunk.edges, markers)
+        self.spans.feed(chunk.runs, chunk.markers)
         self.still_growing = self.still_growing or chunk.still_growing
         if self.kept is not None:
             self.kept.add(chunk.runs, chunk.markers, self.joints.table)

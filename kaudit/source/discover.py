@@ -20,7 +20,12 @@ from kaudit.source.names import (
     parse_partition_name,
     segment_base_offset,
 )
-from kaudit.wire.checkpoints import parse_meta_properties, parse_offset_checkpoint, parse_partition_metadata
+from kaudit.wire.checkpoints import (
+    OFFSET_CHECKPOINT_NAMES,
+    parse_meta_properties,
+    parse_offset_checkpoint,
+    parse_partition_metadata,
+)
 from kaudit.wire.errors import WireError
 
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
@@ -45,6 +50,7 @@ class _LogDirectory:
     log_start: dict[tuple[str, int], int] = field(default_factory=dict)
     first_dirty: dict[tuple[str, int], int] = field(default_factory=dict)
     has_checkpoints: bool = False
+    checkpoints: tuple[SegmentFile, ...] = ()
 
 
 @dataclass(slots=True)
@@ -143,6 +149,7 @@ def _stray_directory(found: _Discovery, root: Path, directory: Path, name: Parti
 def _take_partition(found: _Discovery, root: Path, directory: Path, name: PartitionName, files: Iterable[str]) -> None:
     segments: list[SegmentFile] = []
     strays: list[StrayFile] = []
+    side_files: list[SegmentFile] = []
     names = set(files)
     for file in sorted(names):
         base = segment_base_offset(file)
@@ -153,6 +160,7 @@ def _take_partition(found: _Discovery, root: Path, directory: Path, name: Partit
             continue
         kind = leftover_kind(file)
         if kind is None and is_known_file(file):
+            side_files += _side_files(found, [directory / file])
             continue
         leftover = segment_base_offset(file.removesuffix(f".{kind}")) if kind else None
         strays.append(
@@ -182,6 +190,8 @@ def _take_partition(found: _Discovery, root: Path, directory: Path, name: Partit
             topic_id=_topic_id(directory) if PARTITION_METADATA in names else None,
             has_checkpoints=known.has_checkpoints,
             strays=tuple(strays),
+            side_files=tuple(side_files),
+            checkpoints=known.checkpoints,
         )
     )
 
@@ -245,6 +255,11 @@ def _segment(found: _Discovery, path: Path, base_offset: int) -> SegmentFile | N
     return SegmentFile(str(path), path.name, base_offset, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
+def _side_files(found: _Discovery, paths: Iterable[Path]) -> list[SegmentFile]:
+    """Those of the files that are there."""
+    return [file for path in paths if (file := _segment(found, path, 0)) is not None]
+
+
 def _log_directory(found: _Discovery, directory: Path) -> _LogDirectory:
     known = found.log_directories.get(directory)
     if known is None:
@@ -255,6 +270,7 @@ def _log_directory(found: _Discovery, directory: Path) -> _LogDirectory:
                 continue
             known.has_checkpoints = True
             offsets.update({(row.topic, row.partition): row.offset for row in parse_offset_checkpoint(data).rows})
+        known.checkpoints = tuple(_side_files(found, [directory / name for name in sorted(OFFSET_CHECKPOINT_NAMES)]))
         if (directory / META_PROPERTIES).is_file():
             _take_meta(found, directory)
         found.bootstrap = found.bootstrap or (directory / BOOTSTRAP_CHECKPOINT).is_file()

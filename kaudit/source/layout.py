@@ -53,6 +53,10 @@ class PartitionDirectory:
     has_checkpoints: bool = False
     strays: Sequence[StrayFile] = ()
     whole_directory: bool = True
+    side_files: Sequence[SegmentFile] = ()
+    """Files of known names that are no segments, by name."""
+    checkpoints: Sequence[SegmentFile] = ()
+    """The offset checkpoints of its log directory: the same objects for all its partitions."""
 
 
 @dataclass(frozen=True, slots=True)
