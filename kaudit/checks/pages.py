@@ -12,6 +12,8 @@ _FAMILIES = {
     "KA1": "Sequences",
     "KA2": "Epochs and fencing",
     "KA3": "Transactions",
+    "KA5": "Side files",
+    "KA8": "What a broker remembers",
 }
 
 

@@ -12,6 +12,8 @@ from kaudit.checks.epoch import report_epochs
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.offsets import report_leader_epochs, report_missing
 from kaudit.checks.sequence import report_sequences
+from kaudit.checks.snapshot_state import report_snapshots
+from kaudit.checks.state import EmptyMarker, EvictedProducer, IdleProducer, report_state
 from kaudit.checks.strays import report_strays
 from kaudit.checks.transaction import OpenTransaction, report_transactions
 from kaudit.model.batch import NO_OFFSET
@@ -19,10 +21,13 @@ from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
 from kaudit.pipeline.coordinator import TRANSACTION_STATE, CoordinatorReader
+from kaudit.pipeline.forgotten import evicted_producers, idle_longest
 from kaudit.pipeline.options import ScanOptions, UsageError
 from kaudit.pipeline.partition import PartitionReplay
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.rows import Counts
+from kaudit.pipeline.snapshot_check import compare_snapshots
+from kaudit.pipeline.snapshots import Suspects
 from kaudit.replay.evidence import VersionEvidence, infer_range
 from kaudit.replay.judge import AFTER_MARKER, EXPLAINED, TV2, Fact
 from kaudit.replay.profile import UnknownVersionError, VersionRange, profile_for
@@ -52,6 +57,9 @@ class PartitionAudit:
     runs: int
     has_tv2: bool
     still_growing: bool
+    suspects: Sequence[Suspects] = ()
+    idle: Sequence[IdleProducer] = ()
+    empty_marker: EmptyMarker | None = None
     unreadable: Sequence[Unreadable] = ()
 
 
@@ -77,6 +85,9 @@ def close_partition(
         runs=replay.joints.runs,
         has_tv2=bool((rows["flags"] & TV2 != 0).any()),
         still_growing=replay.still_growing,
+        suspects=replay.snapshots.suspects,
+        idle=idle_longest(rows),
+        empty_marker=replay.empty_marker,
         unreadable=unreadable,
     )
 
@@ -160,6 +171,9 @@ class Audit:
             log_end_offset=partition.log_end_offset,
         )
         explained = [fact for fact in partition.facts if fact.code == EXPLAINED]
+        holes = partition.compacted or bool(partition.missing or partition.damages)
+        snapshots = compare_snapshots(directory, partition.suspects, self.open_source, versions, holes=holes)
+        evicted = self._evicted(directory, versions)
         leftovers = [stray.relative.rsplit("/", 1)[-1] for stray in directory.strays]
         return fold_notes(
             [
@@ -170,8 +184,19 @@ class Audit:
                 *report_sequences(context, partition.facts, partition.missing),
                 *report_epochs(context, partition.facts),
                 *report_transactions(context, partition.opened, partition.facts),
+                *report_snapshots(context, snapshots),
+                *report_state(context, partition.facts, partition.idle, evicted, partition.empty_marker),
             ]
         )
+
+    def _evicted(self, directory: PartitionDirectory, versions: VersionRange) -> list[EvictedProducer]:
+        """Look for producers that were forgotten, where every version in question forgets them."""
+        if not versions.all(lambda profile: profile.forgets_on_log_start_advance):
+            return []
+        try:
+            return evicted_producers(directory, self.open_source)
+        except OSError:
+            return []  # reading the segment for the audit has told of it
 
     def _coordinator(self, reader: CoordinatorReader) -> CoordinatorView:
         directories = [entry for entry in self.layout.partitions if entry.topic == TRANSACTION_STATE]

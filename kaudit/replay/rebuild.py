@@ -52,7 +52,7 @@ class LogReader:
                 sound = sound[: next(i for i, at in enumerate(found.positions) if i >= len(sound) or sound[i] != at)]
             rows = decode_headers(buffer, np.array(sound, dtype=np.int64), 0)
             for row in rows.tolist():
-                batch = _batch(row)
+                batch = producer_batch(row)
                 self.end = LogEnd(row[_BASE_OFFSET] + row[_LAST_OFFSET_DELTA] + 1, damaged=False)
                 if batch is not None:
                     yield batch
@@ -68,7 +68,8 @@ def _size(buffer: memoryview, at: int) -> int:
 _BASE_OFFSET, _LAST_OFFSET_DELTA = 2, 3
 
 
-def _batch(row: tuple[int, ...]) -> DataBatch | MarkerBatch | None:
+def producer_batch(row: tuple[int, ...]) -> DataBatch | MarkerBatch | None:
+    """Return a row of model.batch.BATCH as what a producer state is made of; None for all else in a log."""
     (
         _,
         _,

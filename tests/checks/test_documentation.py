@@ -42,6 +42,10 @@ CONTRACT = {
     "KA302": ("open-transaction", {"warning", "note"}),
     "KA303": ("nontransactional-in-transaction", {"error"}),
     "KA304": ("late-transactional-write", {"error", "warning"}),
+    "KA502": ("snapshot-disagrees", {"error"}),
+    "KA801": ("state-expired", {"warning", "note"}),
+    "KA802": ("state-evicted", {"warning", "note"}),
+    "KA803": ("recovery-fatal", {"error", "note"}),
 }
 # What this issue must deliver; CONTRACT above may run ahead of it.
 DELIVERED = set(CONTRACT) - {"KA005", "KA010"}
