@@ -1,10 +1,14 @@
 """Writes samples/crafted: anomalies no broker of ours left on disk, made by hand. Run: python -m tests.crafted_sample."""
 
 import shutil
+import struct
 from pathlib import Path
 
-from tests.logs import Log, data, marker
+import crc32c
 
+from tests.logs import BASE_TIMESTAMP, Log, data, marker
+
+DAY_MS = 86_400_000
 TARGET = Path(__file__).parents[1] / "samples" / "crafted"
 
 
@@ -53,12 +57,56 @@ def outside_transaction() -> Log:
     return log
 
 
+def expired() -> Log:
+    """A producer comes back after ten days, forgotten by then, and starts again at 0."""
+    log = Log(clock=BASE_TIMESTAMP - 10 * DAY_MS)
+    for sequence in range(3):
+        log.append(data(6, 0, sequence, payload=b"before %d" % sequence))
+    log.clock = BASE_TIMESTAMP
+    log.append(data(6, 0, 0, payload=b"after 0"))
+    log.append(data(6, 0, 1, payload=b"after 1"))
+    return log
+
+
+def evicted() -> Log:
+    """With the log start at 3, producer 7 is forgotten on brokers before 2.4; its retry is then appended again."""
+    log = Log()
+    sent = log.append(data(7, 0, 0, payload=b"retried"))
+    log.append(data(8, 0, 0, 2, payload=b"other"))
+    log.append(data(8, 0, 2, 1, payload=b"other"))
+    log.append(sent, keep_time=True)
+    return log
+
+
+def snapshot_disagrees() -> Log:
+    """The snapshot at the log's end says sequence 7 where the log says 2; SNAPSHOT is its bytes."""
+    log = Log()
+    for sequence in range(3):
+        log.append(data(9, 0, sequence, payload=b"entry %d" % sequence))
+    return log
+
+
+def snapshot(rows: list[tuple[int, ...]]) -> bytes:
+    """Encode a producer snapshot: entries in file order."""
+    entries = b"".join(struct.pack(">qhiqiqiq", *row) for row in rows)
+    covered = struct.pack(">i", len(rows)) + entries
+    return struct.pack(">hI", 1, crc32c.crc32c(covered)) + covered
+
+
+SNAPSHOT = (
+    "snapshot-disagrees-0/00000000000000000003.snapshot",
+    snapshot([(9, 0, 7, 2, 0, BASE_TIMESTAMP + 3, -1, -1)]),
+)
+
 PARTITIONS = {
     "old-duplicate-0": old_duplicate,
     "overlap-0": overlap,
     "step-mismatch-0": step_mismatch,
     "coordinator-regression-0": coordinator_regression,
     "outside-transaction-0": outside_transaction,
+    "expired-0": expired,
+    "evicted-0": evicted,
+    "snapshot-disagrees-0": snapshot_disagrees,
 }
 
 
@@ -67,6 +115,8 @@ def write(target: Path) -> None:
     for name, build in PARTITIONS.items():
         shutil.rmtree(target / name, ignore_errors=True)
         build().write(target / name)
+    name, content = SNAPSHOT
+    (target / name).write_bytes(content)
 
 
 if __name__ == "__main__":

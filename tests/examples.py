@@ -41,6 +41,10 @@ EXAMPLES = {
     "KA302": ("open-transaction", "--topic", "tx-open", "--topic", "__transaction_state"),
     "KA303": ("crafted",),
     "KA304": ("hanging-transaction",),
+    "KA502": ("crafted",),
+    "KA801": ("crafted",),
+    "KA802": ("crafted/evicted-0", "--log-start-offset", "3", "--broker-version", "2.0.1"),
+    "KA803": ("crafted/outside-transaction-0",),
 }
 SAMPLE_NAMES = (
     "clean",

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kaudit.checks.coordinator import CoordinatorView
 from kaudit.checks.registry import CHECKS
@@ -84,6 +84,38 @@ class Context:
             next=following,
             absent=absent or {},
         )
+
+    def side_finding(
+        self,
+        code: str,
+        message: str,
+        *,
+        name: str,
+        segment: str | None,
+        offset: int,
+        producer_id: int,
+        producer_epoch: int,
+        confidence: Confidence,
+        anchor: str,
+        evidence: Mapping[str, object],
+        explanations: Sequence[Explanation],
+        following: Sequence[str],
+    ) -> Finding:
+        """Build a finding about a file beside the segments, `name`, and one producer in it."""
+        found = self.finding(
+            code,
+            message,
+            confidence=confidence,
+            offset=offset,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            anchor=anchor,
+            evidence=evidence,
+            explanations=explanations,
+            following=following,
+            absent={"position": "an entry, not a byte, is wrong", "last_offset": "a snapshot stands for one offset"},
+        )
+        return replace(found, file=f"{self.relative}/{name}" if self.relative else name, segment=segment)
 
     def timeline_command(self, producer_id: int) -> str:
         """The command that shows this producer's history."""

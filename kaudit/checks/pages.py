@@ -14,6 +14,7 @@ _FAMILIES = {
     "KA3": "Transactions",
     "KA4": "Producer ids and their blocks",
     "KA5": "Side files",
+    "KA8": "What a broker remembers",
 }
 
 

@@ -12,6 +12,7 @@ from kaudit.cli.commands.checks import checks
 from kaudit.cli.commands.explain import explain
 from kaudit.cli.commands.inspect import inspect
 from kaudit.cli.commands.producers import producers
+from kaudit.cli.commands.replay import replay
 from kaudit.cli.commands.scan import scan
 from kaudit.cli.commands.timeline import timeline
 from kaudit.cli.exits import ExitCode
@@ -53,6 +54,12 @@ Examples:
   kaudit producers --sort batches --limit 20 --topic orders /var/lib/kafka/data
   kaudit producers --zookeeper /var/lib/zookeeper --with-findings /var/lib/kafka/data
 """
+_REPLAY_EXAMPLES = """\b
+Examples:
+  kaudit replay attempts.jsonl
+  kaudit replay --broker-version 2.0.1 --explain 17 attempts.jsonl
+  kaudit replay --on /var/lib/kafka/data --topic orders --partition 3 attempts.jsonl
+"""
 
 # Plain help: rich's boxes cost a quarter of a second.
 app = typer.Typer(name="kaudit", rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -60,7 +67,8 @@ app.command(short_help="Audit broker logs.", epilog=_SCAN_EXAMPLES)(scan)
 app.command(short_help="Show what each producer id did.", epilog=_TIMELINE_EXAMPLES)(timeline)
 app.command(short_help="List the producer ids.", epilog=_PRODUCERS_EXAMPLES)(producers)
 app.command(short_help="Decode batches, records and side files.", epilog=_INSPECT_EXAMPLES)(inspect)
-app.command(short_help="Explain a check.")(explain)
+app.command(short_help="Say what a broker would have answered.", epilog=_REPLAY_EXAMPLES)(replay)
+app.command(short_help="Explain a check, or a broker version's rules.")(explain)
 app.command(short_help="List the checks.")(checks)
 
 

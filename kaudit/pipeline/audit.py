@@ -14,6 +14,8 @@ from kaudit.checks.notes import fold_notes
 from kaudit.checks.offsets import report_leader_epochs, report_missing
 from kaudit.checks.sequence import report_sequences
 from kaudit.checks.sidefiles import SideFileFact, report_side_files
+from kaudit.checks.snapshot_state import report_snapshots
+from kaudit.checks.state import EmptyMarker, EvictedProducer, IdleProducer, report_state
 from kaudit.checks.strays import report_strays
 from kaudit.checks.transaction import OpenTransaction, report_transactions
 from kaudit.model.batch import NO_OFFSET
@@ -23,11 +25,14 @@ from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, Sc
 from kaudit.pipeline.allocation import AllocationAudit, Inhabitants
 from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.coordinator import TRANSACTION_STATE, CoordinatorReader
+from kaudit.pipeline.forgotten import evicted_producers, idle_longest
 from kaudit.pipeline.options import ScanOptions, UsageError
 from kaudit.pipeline.partition import PartitionReplay
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.rows import Counts
 from kaudit.pipeline.sidefiles import LogFacts, SideFileAudit
+from kaudit.pipeline.snapshot_check import compare_snapshots
+from kaudit.pipeline.snapshots import Suspects
 from kaudit.replay.evidence import VersionEvidence, infer_range
 from kaudit.replay.judge import AFTER_MARKER, EXPLAINED, TV2, Fact
 from kaudit.replay.profile import UnknownVersionError, VersionRange, profile_for
@@ -57,6 +62,9 @@ class PartitionAudit:
     runs: int
     has_tv2: bool
     still_growing: bool
+    suspects: Sequence[Suspects] = ()
+    idle: Sequence[IdleProducer] = ()
+    empty_marker: EmptyMarker | None = None
     unreadable: Sequence[Unreadable] = ()
     producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     log: LogFacts | None = None
@@ -86,6 +94,9 @@ def close_partition(
         runs=replay.joints.runs,
         has_tv2=bool((rows["flags"] & TV2 != 0).any()),
         still_growing=replay.still_growing,
+        suspects=replay.snapshots.suspects,
+        idle=idle_longest(rows),
+        empty_marker=replay.empty_marker,
         unreadable=unreadable,
         producer_ids=rows["producer_id"].copy(),
         log=_log_facts(replay, compacted=compacted or replay.compacted, unread=bool(unreadable)),
@@ -206,12 +217,14 @@ class Audit:
             log_end_offset=partition.log_end_offset,
         )
 
-    @staticmethod
     def _partition_findings(
-        partition: PartitionAudit, context: Context, allocation: Sequence[Finding], facts: Sequence[Fact]
+        self, partition: PartitionAudit, context: Context, allocation: Sequence[Finding], facts: Sequence[Fact]
     ) -> list[Finding]:
         directory = partition.directory
         explained = [fact for fact in partition.facts if fact.code == EXPLAINED]
+        holes = partition.compacted or bool(partition.missing or partition.damages)
+        snapshots = compare_snapshots(directory, partition.suspects, self.open_source, context.versions, holes=holes)
+        evicted = self._evicted(directory, context.versions)
         leftovers = [stray.relative.rsplit("/", 1)[-1] for stray in directory.strays]
         return fold_notes(
             [
@@ -224,8 +237,19 @@ class Audit:
                 *report_transactions(context, partition.opened, partition.facts),
                 *allocation,
                 *report_side_files(context, partition.side_facts),
+                *report_snapshots(context, snapshots),
+                *report_state(context, partition.facts, partition.idle, evicted, partition.empty_marker),
             ]
         )
+
+    def _evicted(self, directory: PartitionDirectory, versions: VersionRange) -> list[EvictedProducer]:
+        """Look for producers that were forgotten, where every version in question forgets them."""
+        if not versions.all(lambda profile: profile.forgets_on_log_start_advance):
+            return []
+        try:
+            return evicted_producers(directory, self.open_source)
+        except OSError:
+            return []  # reading the segment for the audit has told of it
 
     def _coordinator(self, reader: CoordinatorReader) -> CoordinatorView:
         directories = [entry for entry in self.layout.partitions if entry.topic == TRANSACTION_STATE]

@@ -1,18 +1,21 @@
 """One partition replica, from its chunks in offset order to everything the checks need to know."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
+from kaudit.checks.state import EmptyMarker
 from kaudit.model.batch import NO_OFFSET
 from kaudit.pipeline.continuity import Continuity
 from kaudit.pipeline.joints import FetchRun, JointReplay
 from kaudit.pipeline.producer_table import ProducerTable
 from kaudit.pipeline.rows import ChunkRows, Counts, Rows
+from kaudit.pipeline.snapshots import SnapshotWatch
 from kaudit.pipeline.transactions import TransactionSpans
 from kaudit.source.layout import PartitionDirectory
+from kaudit.source.snapshots import list_snapshots
 
 COORDINATOR_WRITES = frozenset({"__consumer_offsets"})
 """Topics the coordinator appends to with the producers' ids: sequences mean nothing there."""
@@ -80,6 +83,8 @@ class PartitionReplay:
         self.continuity = Continuity(directory.segments, directory.log_start_offset)
         self.joints = JointReplay(fetch_run, sequences_count=directory.topic not in COORDINATOR_WRITES)
         self.spans = TransactionSpans()
+        self.empty_marker: EmptyMarker | None = None
+        self.snapshots = SnapshotWatch(list_snapshots(directory))
         self.counts = Counts()
         self.kept = kept
         self.still_growing = False
@@ -88,6 +93,7 @@ class PartitionReplay:
         """Take the next chunk; False if it does not fit what came before and nothing of it was taken."""
         if not self.continuity.accepts(chunk):
             return False
+        self.snapshots.before(chunk, self.joints)
         present = self.continuity.present_before(chunk)
         chunk.runs["present_before_first"] += present
         chunk.runs["present_before_last"] += present
@@ -100,15 +106,32 @@ class PartitionReplay:
         for runs, markers in by_producers(chunk.runs, chunk.markers):
             self.joints.feed(runs, chunk.edges, markers)
         self.spans.feed(chunk.runs, chunk.markers)
+        self._count_empty(chunk.markers)
         self.still_growing = self.still_growing or chunk.still_growing
         if self.kept is not None:
             self.kept.add(chunk.runs, chunk.markers, self.joints.table)
         return True
 
+    def _count_empty(self, markers: Rows) -> None:
+        empty = markers[markers["record_count"] == 0]
+        if not len(empty):
+            return
+        first = empty[int(np.argmin(empty["offset"]))]
+        known = self.empty_marker or EmptyMarker(
+            int(first["offset"]),
+            int(first["producer_id"]),
+            int(first["producer_epoch"]),
+            int(first["segment"]),
+            int(first["position"]),
+            0,
+        )
+        self.empty_marker = replace(known, count=known.count + len(empty))
+
     def finish(self) -> None:
         """The log has ended."""
         self.continuity.finish()
         self.joints.finish()
+        self.snapshots.finish(self.log_end_offset, self.joints)
 
     @property
     def log_end_offset(self) -> int | None:

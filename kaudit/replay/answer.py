@@ -16,6 +16,12 @@ class Ruling(NamedTuple):
     offset: int
     partition: TopicPartition
 
+    @property
+    def words(self) -> str:
+        """The verdict in one sentence."""
+        topic, number = self.partition
+        return self.verdict.why(self.offset, f"{topic}-{number}")
+
 
 class Answer(NamedTuple):
     """What a broker says to the attempt of index `attempt`.
@@ -34,8 +40,7 @@ class Answer(NamedTuple):
         """One sentence with the remembered and the incoming values and the rule."""
         if isinstance(self.reason, str):
             return self.reason
-        verdict, offset, (topic, partition) = self.reason
-        return verdict.why(offset, f"{topic}-{partition}")
+        return self.reason.words
 
 
 def ok_fields() -> dict[str, Any]:

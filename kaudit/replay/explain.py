@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
+from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.answer import Answer
 from kaudit.replay.attempts import Attempt
 from kaudit.replay.broker import Broker
+from kaudit.replay.meanings import MEANINGS
 from kaudit.replay.profile import Profile, profile_for, profile_groups
 from kaudit.replay.releases import CHANGES, RELEASES
 from kaudit.replay.render import plain
@@ -44,10 +46,13 @@ def _story(attempt: Attempt, answer: Answer, broker: Broker) -> Iterator[str]:
         producer_id, before, after = answer.producer
         yield f"Remembered before, of producer id {producer_id}:"
         yield from _state(before, broker.profile)
+        yield ""
         yield "What came:"
         yield f"  {_what_came(attempt)}"
+        yield ""
         yield f"Answer: {said(answer)}"
         yield f"Why: {plain(answer.why)}"
+        yield ""
         if after == before:
             yield "Remembered afterwards: the same."
         else:
@@ -59,11 +64,36 @@ def _story(attempt: Attempt, answer: Answer, broker: Broker) -> Iterator[str]:
         yield f"Why: {plain(answer.why)}"
 
 
-_TOLD = ("topic", "partition", "op", "index", "records_hex", "at")
+def _from_to(name: str, first: int, last: int) -> str:
+    return f"{name} {first}" if first == last else f"{name}s {first} to {last}"
+
+
+_TOLD = ("topic", "partition", "op", "index", "records_hex", "at", "transaction_version", "granted_producer_id")
+
+_BATCH = ("producer_id", "producer_epoch", "base_sequence", "record_count")
 
 
 def _what_came(attempt: Attempt) -> str:
-    return ", ".join(f"{name} {plain(str(value))}" for name, value in attempt.items() if name not in _TOLD)
+    described = all(attempt.get(name) is not None for name in _BATCH)
+    if attempt["op"] != "produce" or not described or "batches" in attempt:
+        told = [
+            f"{name} {plain(str(value))}" for name, value in attempt.items() if name not in _TOLD and value is not None
+        ]
+        return ", ".join(told) or plain(attempt["op"])
+    producer_id, epoch, first, count = (attempt[name] for name in _BATCH)
+    sequences = _from_to("sequence", first, add_sequence(first, count - 1) if count > 1 else first)
+    records = f"{count} {'record' if count == 1 else 'records'}"
+    parts = [f"{records} of producer id {producer_id} epoch {epoch}, {sequences}"]
+    if attempt.get("is_transactional"):
+        owner = attempt.get("transactional_id")
+        parts.append(
+            "transactional, in a request without a transactional id"
+            if owner is None
+            else f"transactional as {plain(owner)}"
+        )
+    if attempt.get("acks") == 0:
+        parts.append("acks 0, so no answer is expected")
+    return ", ".join(parts)
 
 
 def _state(state: ProducerState, profile: Profile) -> Iterator[str]:
@@ -71,14 +101,13 @@ def _state(state: ProducerState, profile: Profile) -> Iterator[str]:
         yield "  nothing"
         return
     transaction = f", transaction open since offset {state.current_txn_first_offset}" if state.in_transaction else ""
-    yield f"  epoch {state.epoch}, coordinator epoch {state.coordinator_epoch}{transaction}"
+    coordinator = f", coordinator epoch {state.coordinator_epoch}" if state.coordinator_epoch >= 0 else ""
+    yield f"  epoch {state.epoch}{coordinator}{transaction}"
     for batch in state.batches:
-        yield (
-            f"  sequences {batch.first_sequence(profile)} to {batch.last_sequence} "
-            f"at offsets {batch.first_offset} to {batch.last_offset}"
-        )
+        sequences = _from_to("sequence", batch.first_sequence(profile), batch.last_sequence)
+        yield f"  {sequences} at {_from_to('offset', batch.first_offset, batch.last_offset)}"
     if not state.batches:
-        yield "  no batch"
+        yield "  no batch of this epoch"
 
 
 def said(answer: Answer) -> str:
@@ -124,24 +153,46 @@ def _span(first: Version, last: Version) -> str:
 def list_profiles() -> Iterator[str]:
     """Yield the lines that say which releases share their rules, and what each group changed."""
     for number, (_, versions) in enumerate(profile_groups()):
-        yield f"{_span(versions[0], versions[-1])}"
         if number == 0:
-            yield "  the rules all others are described against"
-        yield from what_changed(versions[0])
+            yield f"{_span(versions[0], versions[-1])}: the first with producer ids; every line below is a change to it"
+            continue
+        yield ""
+        yield _span(versions[0], versions[-1])
+        yield from _changes(RELEASES[RELEASES.index(versions[0]) - 1], versions[0])
 
 
-def what_changed(version: Version) -> Iterator[str]:
-    """Yield what a release does differently from the one before it, with the source of each change."""
-    position = RELEASES.index(version)
-    if position == 0:
-        return
-    before, after = profile_for(RELEASES[position - 1]), profile_for(version)
+def what_changed(version: str) -> Iterator[str]:
+    """Yield what the rules of a release are told apart by: from those before it, and what the next ones change.
+
+    Raises UnknownVersionError.
+    """
+    profile = profile_for(version)
+    groups = profile_groups()
+    here = next(index for index, (rules, _) in enumerate(groups) if not rules.differences(profile))
+    versions = groups[here][1]
+    yield f"Broker {profile.version}: the rules of {_span(versions[0], versions[-1])}"
+    if here:
+        before = groups[here - 1][1]
+        yield ""
+        yield f"Different from {_span(before[0], before[-1])} before:"
+        yield from _changes(before[-1], versions[0])
+    if here + 1 < len(groups):
+        after = groups[here + 1][1]
+        yield ""
+        yield f"Changed again in {_span(after[0], after[-1])}:"
+        yield from _changes(versions[-1], after[0])
+    yield ""
+    yield "kaudit replay --list-profiles lists every release."
+
+
+def _changes(old: Version, new: Version) -> Iterator[str]:
+    """Yield how two releases differ: each switch with its values and the source of the change, and what it says."""
+    before, after = profile_for(old), profile_for(new)
     for switch in before.differences(after):
-        sources = [
-            change.source for change in CHANGES if change.switch == switch and version.includes_fix(*change.since)
-        ]
+        sources = [change.source for change in CHANGES if change.switch == switch and new.includes_fix(*change.since)]
         source = sources[-1] if sources else "not in this line"
-        yield f"  {switch}: {_shown(getattr(before, switch))} -> {_shown(getattr(after, switch))}   ({source})"
+        yield f"  {switch}: {_shown(getattr(before, switch))} -> {_shown(getattr(after, switch))} ({source})"
+        yield f"    {MEANINGS[switch]}"
 
 
 def _shown(value: object) -> str:

@@ -24,7 +24,7 @@ from kaudit.replay.record_set import (
     check_request,
     split,
 )
-from kaudit.replay.state import DataBatch
+from kaudit.replay.state import DataBatch, ProducerState
 from kaudit.replay.verdict import Outcome
 
 _DEFAULT_API_VERSION = 8
@@ -67,6 +67,8 @@ class ProducePath:
         else:
             answer = self._append_all(index, records.batches, key, partition, stamp)
         if acks == 0 and answer.fields["outcome"] != "connection-closed":
+            if answer.fields["outcome"] == "appended":
+                partition.unanswered.add(answer.fields["base_offset"])
             why = f"acks=0, nothing is sent back: {answer.why}"
             return Answer(index, {"outcome": "no-response"}, why, answer.producer)
         return answer
@@ -193,7 +195,18 @@ def _answer(index: int, batch: DataBatch, key: TopicPartition, partition: Partit
         fields = {"outcome": "duplicate", "error": "NONE", "error_code": 0, "base_offset": verdict.base_offset}
     else:
         fields = rejected_fields(verdict.error)
+    if outcome is Outcome.DUPLICATE and verdict.base_offset in partition.unanswered:
+        return _answered_late(index, Ruling(verdict, offset, key), after, partition)
     return Answer(index, fields, Ruling(verdict, offset, key), (batch.producer_id, verdict.state, after))
+
+
+def _answered_late(index: int, ruling: Ruling, after: ProducerState, partition: Partition) -> Answer:
+    """Answer the retry of a batch sent with acks=0: to whoever asks this is the first word of it, so `appended`."""
+    verdict = ruling.verdict
+    partition.unanswered.discard(verdict.base_offset)
+    why = f"{ruling.words}; it was written when it came with acks=0, and this is the first answer to it"
+    producer = (verdict.batch.producer_id, verdict.state, after)
+    return Answer(index, _appended(verdict.base_offset), why, producer)
 
 
 def _records(attempt: Attempt) -> RecordSet:

@@ -15,6 +15,7 @@ from kaudit.model.batch import (
     NO_OFFSET,
     NO_SEQUENCE,
     TRANSACTIONAL_FLAG,
+    Batches,
 )
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.producers import Producers
@@ -51,8 +52,8 @@ class LogReader:
             if len(sound) < len(found.positions):
                 sound = sound[: next(i for i, at in enumerate(found.positions) if i >= len(sound) or sound[i] != at)]
             rows = decode_headers(buffer, np.array(sound, dtype=np.int64), 0)
-            for row in zip(*(rows[name].tolist() for name in _FIELDS), strict=True):
-                batch = _batch(row)
+            for row in producer_rows(rows):
+                batch = producer_batch(row)
                 self.end = LogEnd(row[0] + row[1] + 1, damaged=False)
                 if batch is not None:
                     yield batch
@@ -65,7 +66,7 @@ def _size(buffer: memoryview, at: int) -> int:
     return int.from_bytes(buffer[at + 8 : at + 12], "big") + 12
 
 
-_FIELDS = (
+FIELDS = (
     "base_offset",
     "last_offset_delta",
     "attributes",
@@ -79,7 +80,13 @@ _FIELDS = (
 )
 
 
-def _batch(row: tuple[int, ...]) -> DataBatch | MarkerBatch | None:
+def producer_rows(batches: Batches) -> Iterator[tuple[int, ...]]:
+    """Yield the fields FIELDS of each batch."""
+    return zip(*(batches[name].tolist() for name in FIELDS), strict=True)
+
+
+def producer_batch(row: tuple[int, ...]) -> DataBatch | MarkerBatch | None:
+    """Return the fields FIELDS of a batch as what a producer state is made of; None for all else in a log."""
     base, delta, attributes, timestamp, producer_id, epoch, sequence, count, control, coordinator = row
     if producer_id < 0:
         return None

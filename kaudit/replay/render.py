@@ -1,6 +1,7 @@
 """Answers as text: JSON lines, one JSON document, a table. Values from a log are data: control characters are dropped."""
 
 import json
+import textwrap
 import unicodedata
 from json.encoder import encode_basestring
 from typing import Any
@@ -19,6 +20,16 @@ def plain(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(character for character in text if not unicodedata.category(character).startswith("C"))
+
+
+def fold(line: str, width: int | None, hanging: int) -> str:
+    """Break a line of text that is longer than `width`; what follows is indented by `hanging` or as the line was."""
+    if width is None or len(line) <= width:
+        return line
+    indent = " " * max(hanging, len(line) - len(line.lstrip()))
+    return "\n".join(
+        textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    )
 
 
 def state_fields(state: ProducerState, profile: Profile) -> dict[str, Any]:
@@ -69,15 +80,17 @@ DOCUMENT_BEGIN = '{"answers": ['
 DOCUMENT_END = f'\n], "schema": "{SCHEMA}"}}\n'
 """What stands around the answers, separated by commas, to make one JSON document of them."""
 
-TABLE_HEADER = f"{'INDEX':>7}  {'PARTITION':<28}  {'ATTEMPT':<46}  ANSWER"
+ROW_INDENT = 9
+"""Columns in front of what explains a row."""
+TABLE_HEADER = f"{'INDEX':>7}  {'PARTITION':<22}  {'ATTEMPT':<32}  ANSWER"
 
 
 def as_row(attempt: Attempt, answer: Answer) -> str:
     """Return one line of the table; a refusal gets its reason below."""
     partition = f"{attempt['topic']}-{attempt['partition']}" if "topic" in attempt else ""
-    row = f"{answer.attempt:>7}  {plain(partition):<28}  {_asked(attempt):<46}  {_said(answer)}"
+    row = f"{answer.attempt:>7}  {plain(partition):<22}  {_asked(attempt):<32}  {_said(answer)}".rstrip()
     if answer.fields.get("outcome") in ("rejected", "connection-closed"):
-        row += f"\n{'':9}{plain(answer.why)}"
+        row += f"\n{'':{ROW_INDENT}}{plain(answer.why)}"
     return row
 
 
@@ -88,9 +101,9 @@ def _asked(attempt: Attempt) -> str:
     if op == "produce":
         if attempt.get("producer_id") is None:
             return "produce"
-        kind = " transactional" if attempt.get("is_transactional") else ""
+        kind = " txn" if attempt.get("is_transactional") else ""
         return (
-            f"produce id {attempt['producer_id']} epoch {attempt['producer_epoch']} seq {attempt['base_sequence']}"
+            f"id {attempt['producer_id']} epoch {attempt['producer_epoch']} seq {attempt['base_sequence']}"
             f" x{attempt['record_count']}{kind}"
         )
     if op in ("end_txn", "write_marker"):
@@ -108,7 +121,7 @@ def _said(answer: Answer) -> str:
     if fields.get("error", "NONE") != "NONE":
         said.append(f"{fields['error_code']} {fields['error']}")
     if "base_offset" in fields:
-        said.append(f"at {fields['base_offset']}")
+        said[-1] += f" at {fields['base_offset']}"
     if fields.get("producer_epoch", -1) >= 0:
         said.append(f"id {fields['producer_id']} epoch {fields['producer_epoch']}")
     if "high_watermark" in fields:

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
 from kaudit.replay.broker import Broker
+from kaudit.replay.render import ROW_INDENT, fold
 from kaudit.replay.session import FORMATS, Session, formatted
 
 STDIN = "-"
 _IN_MEMORY = 16 << 20
 """Bytes of answers kept in memory before they wait in a temporary file."""
+_TEXT_INDENT = 2
 
 
 class OutputError(ValueError):
@@ -36,8 +38,8 @@ class Targets:
 
     targets: tuple[Target, ...]
 
-    def write(self, lines: Iterable[bytes], broker: Broker, *, with_state: bool) -> None:
-        """Let `broker` answer `lines` once and write every format.
+    def write(self, lines: Iterable[bytes], broker: Broker, *, with_state: bool, width: int | None = None) -> None:
+        """Let `broker` answer `lines` once and write every format; `width` is the terminal's, where stdout is one.
 
         Answers wait until the last line has been read: raises AttemptError for a bad line with nothing written.
         """
@@ -50,7 +52,10 @@ class Targets:
                     spool.write(piece)
             for target, spool in zip(self.targets, spools, strict=True):
                 spool.seek(0)
-                _release(spool, target.file)
+                if target.output_format == "table" and target.file is None and width is not None:
+                    _show(spool, width, ROW_INDENT)
+                else:
+                    _release(spool, target.file)
 
 
 def parse_outputs(formats: list[str], output: Path | None) -> Targets:
@@ -69,12 +74,15 @@ def parse_outputs(formats: list[str], output: Path | None) -> Targets:
     return Targets(tuple(Target(target.output_format, output) if target.file is None else target for target in targets))
 
 
-def deliver(pieces: Iterable[str], output: Path | None) -> None:
-    """Write text to `output`, None for stdout, when all of it is there."""
+def deliver(lines: Iterable[str], output: Path | None, width: int | None = None) -> None:
+    """Write lines of text to `output`, None for stdout, when all of them are there; `width` is the terminal's."""
     with _spool() as spool:
-        spool.writelines(pieces)
+        spool.writelines(f"{line}\n" for line in lines)
         spool.seek(0)
-        _release(spool, output)
+        if output is None and width is not None:
+            _show(spool, width, _TEXT_INDENT)
+        else:
+            _release(spool, output)
 
 
 @contextmanager
@@ -91,6 +99,11 @@ def opened(name: str) -> Iterator[BinaryIO]:
 def _spool() -> Iterator[TextIO]:
     with tempfile.SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline="") as spool:
         yield cast("TextIO", spool)
+
+
+def _show(spool: TextIO, width: int, hanging: int) -> None:
+    sys.stdout.writelines(fold(line.rstrip("\n"), width, hanging) + "\n" for line in spool)
+    sys.stdout.flush()
 
 
 def _release(spool: TextIO, file: Path | None) -> None:

@@ -57,6 +57,10 @@ CONTRACT = {
     "KA504": ("timeindex-broken", {"warning", "note"}),
     "KA505": ("checkpoint-disagrees", {"warning"}),
     "KA506": ("leader-epoch-checkpoint-disagrees", {"warning", "error"}),
+    "KA502": ("snapshot-disagrees", {"error"}),
+    "KA801": ("state-expired", {"warning", "note"}),
+    "KA802": ("state-evicted", {"warning", "note"}),
+    "KA803": ("recovery-fatal", {"error", "note"}),
 }
 # What this issue must deliver; CONTRACT above may run ahead of it.
 DELIVERED = set(CONTRACT) - {"KA005", "KA010", "KA306", "KA307", "KA308"}

@@ -88,7 +88,7 @@ def test_there_are_at_most_ten_exclusions_each_with_a_reason():
 
 @pytest.mark.parametrize("version", ["1.1.1", "3.9.1", "4.2.0"])
 def test_the_acks_0_batch_lies_in_the_log_and_its_retry_does_not(evidence, version):
-    """Why s55 is excluded: the bytes on the broker's disk are those of the acks=0 attempt, so the retry appended nothing."""
+    """What `appended` means after acks=0: the first answer, though the bytes on disk are those sent before."""
     attempts = [json.loads(line) for line in evidence.oracle_lines(version, "main.attempts.jsonl")]
     second = [a for a in attempts if a.get("topic") == "s55-acks-0" and a.get("base_sequence") == 1]
     crcs = {attempt["acks"]: split(bytes.fromhex(attempt["records_hex"])).batches[0].crc for attempt in second}

@@ -1,12 +1,14 @@
 """`kaudit replay` as people and scripts call it."""
 
+import io
 import json
+from typing import NamedTuple
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from kaudit.cli.commands.replay import replay
+from kaudit.cli.app import run as kaudit
+from kaudit.replay.meanings import MEANINGS
+from kaudit.replay.profile import Profile
 
 BROKER = {"index": 0, "op": "broker", "broker_version": "2.0.1", "config": {}}
 
@@ -20,16 +22,25 @@ def produce(index, sequence, **fields):
     return attempt | fields
 
 
+class Result(NamedTuple):
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
 @pytest.fixture
-def run(tmp_path):
-    app = typer.Typer()
-    app.command()(replay)
+def run(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def run(attempts, *options, stdin=None):
         file = tmp_path / "attempts.jsonl"
         lines = attempts if isinstance(attempts, str) else "".join(json.dumps(attempt) + "\n" for attempt in attempts)
         file.write_text(lines)
-        return CliRunner().invoke(app, [str(file) if stdin is None else "-", *options], input=stdin)
+        if stdin is not None:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        code = kaudit(["replay", str(file) if stdin is None else "-", *options])
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
 
     return run
 
@@ -116,8 +127,8 @@ def test_explain_without_such_an_attempt(run):
 
 def test_profiles_are_listed_with_the_source_of_each_difference(run):
     listed = run("", "--list-profiles").stdout
-    assert "window: 1 -> 5   (KAFKA-5494)" in listed
-    assert "forgets_on_log_start_advance: yes -> no   (KAFKA-7190)" in listed
+    assert "window: 1 -> 5 (KAFKA-5494)" in listed
+    assert "forgets_on_log_start_advance: yes -> no (KAFKA-7190)" in listed
 
 
 def test_the_same_answers_in_two_formats_and_a_file(run, tmp_path):
@@ -202,12 +213,47 @@ def test_options_that_make_no_sense(run, options, expected):
     assert expected in result.stderr
 
 
-def test_a_file_that_does_not_exist():
-    app = typer.Typer()
-    app.command()(replay)
-    result = CliRunner().invoke(app, ["/nowhere/attempts.jsonl"])
-    assert result.exit_code == 2
-    assert "/nowhere/attempts.jsonl" in result.stderr
+def test_a_file_that_does_not_exist(capsys):
+    assert kaudit(["replay", "/nowhere/attempts.jsonl"]) == 2
+    assert "/nowhere/attempts.jsonl" in capsys.readouterr().err
+
+
+def test_every_switch_has_a_meaning_in_words():
+    assert list(MEANINGS) == [name for name in Profile.__dataclass_fields__ if name != "version"]
+
+
+def test_a_version_is_told_from_its_neighbours(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert kaudit(["explain", "--broker-version", "2.0.1"]) == 0
+    told = capsys.readouterr().out
+    before, after = told.split("Changed again in 2.1.0:")
+    assert "Different from 1.1.0 to 2.0.0 before:" in before
+    assert (
+        "  marker_only_nonzero_error: OUT_OF_ORDER_SEQUENCE_NUMBER -> UNKNOWN_PRODUCER_ID (KAFKA-7298)\n"
+        "    the answer to a sequence other than 0 when only a marker of this epoch is remembered\n"
+    ) in before
+    assert "empty_control_batch_is_fatal: yes -> no (KAFKA-7467)" in before
+    assert "needs_transactional_id: no -> yes" in after
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--broker-version", "9.0"], "nearest known: 4.3.0, 4.3.1"),
+        ([], "a check's CODE, or --broker-version"),
+        (["KA101", "--broker-version", "2.0.1"], "a check's CODE, or --broker-version"),
+    ],
+)
+def test_what_cannot_be_explained(capsys, arguments, expected):
+    assert kaudit(["explain", *arguments]) == 2
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("columns", [80, 140])
+def test_a_terminal_is_not_overrun(run, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for options in ([], ["--explain", "2"]):
+        assert max(map(len, run(STORY, *options).stdout.splitlines())) <= columns
 
 
 def test_names_from_attempts_are_neither_markup_nor_control_characters(run):

@@ -3,28 +3,23 @@
 import json
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from kaudit.cli.commands.replay import replay
+from kaudit.cli.app import run as kaudit
 from kaudit.replay.attempts import read_attempts
 
 
 @pytest.fixture
-def ask(evidence, tmp_path):
+def ask(evidence, tmp_path, capsys):
     """Ask a broker of 3.9.1 that has the recorded log of one scenario."""
-    app = typer.Typer()
-    app.command()(replay)
 
     def ask(topic, attempts, *options, version="3.9.1"):
         file = tmp_path / "attempts.jsonl"
         file.write_text("".join(json.dumps(attempt) + "\n" for attempt in attempts))
         on = ["--on", str(evidence.oracle(version, "logdir") / "main"), "--topic", topic, "--partition", "0"]
-        result = CliRunner().invoke(
-            app, [str(file), "--output-format", "jsonl", "--broker-version", version, *on, *options]
-        )
-        assert result.exit_code == 0, result.stderr
-        return [json.loads(line) for line in result.stdout.splitlines()]
+        code = kaudit(["replay", str(file), "--output-format", "jsonl", "--broker-version", version, *on, *options])
+        captured = capsys.readouterr()
+        assert code == 0, captured.err
+        return [json.loads(line) for line in captured.out.splitlines()]
 
     return ask
 
@@ -80,9 +75,6 @@ def test_what_a_log_says_of_itself_is_what_its_broker_said_last(ask, evidence, v
 
 
 def test_options_of_a_log_need_a_log(tmp_path):
-    app = typer.Typer()
-    app.command()(replay)
     for options in (["--topic", "t"], ["--memory", "full"], ["--on", str(tmp_path)]):
-        assert CliRunner().invoke(app, ["-", *options], input="").exit_code == 2
-    nowhere = ["-", "--on", str(tmp_path), "--topic", "t", "--partition", "0"]
-    assert CliRunner().invoke(app, nowhere, input="").exit_code == 2
+        assert kaudit(["replay", "-", *options]) == 2
+    assert kaudit(["replay", "-", "--on", str(tmp_path), "--topic", "t", "--partition", "0"]) == 2

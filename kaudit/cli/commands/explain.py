@@ -1,27 +1,54 @@
-"""`kaudit explain`: one check's page."""
+"""`kaudit explain`: one check's page, or the rules of one broker version."""
 
 from typing import Annotated
 
 import typer
 
 from kaudit.cli import options
+from kaudit.pipeline.options import UsageError
 from kaudit.report.console import ColorChoice
 
 
 def explain(
-    code: Annotated[str, typer.Argument(metavar="CODE", help="A code or a name: KA101, duplicate-batch.")],
+    code: Annotated[
+        str | None, typer.Argument(metavar="[CODE]", help="A code or a name: KA101, duplicate-batch.")
+    ] = None,
+    *,
+    broker_version: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="What a broker version does differently from its neighbours.")
+    ] = None,
     output_format: options.TextOrJson = options.TextFormat.TEXT,
     color: options.Color = ColorChoice.AUTO,
     no_color: options.NoColor = False,
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> None:
-    """Explain a check: what it means, what explains it innocently, what to do."""
+    """Explain a check: what it means, what explains it innocently, what to do. Or a broker version's rules."""
     from kaudit.cli.parsing import parse_check
     from kaudit.cli.stdout import stdout_console, write_stdout
     from kaudit.report.checks import page_document, page_text
 
+    if (code is None) == (broker_version is None):
+        raise UsageError("say what to explain: a check's CODE, or --broker-version VERSION")
+    if code is None:
+        assert broker_version is not None
+        _explain_version(broker_version)
+        return
     check = parse_check(code)
     if output_format is options.TextFormat.JSON:
         write_stdout(page_document(check))
     else:
         write_stdout(page_text(check, stdout_console(ColorChoice.NEVER if no_color else color)))
+
+
+def _explain_version(text: str) -> None:
+    from kaudit.cli.stdout import stdout_console, write_stdout
+    from kaudit.replay.explain import what_changed
+    from kaudit.replay.profile import UnknownVersionError
+    from kaudit.replay.render import fold
+
+    width = stdout_console(ColorChoice.NEVER).width
+    try:
+        lines = list(what_changed(text))
+    except UnknownVersionError as error:
+        raise UsageError(f"--broker-version {text}: {error}") from None
+    write_stdout("".join(f"{fold(line, width, 0)}\n" for line in lines))

@@ -2,14 +2,16 @@
 
 import enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaudit.cli import options
+from kaudit.pipeline.options import UsageError
+from kaudit.report.console import ColorChoice
+
 if TYPE_CHECKING:
     from kaudit.replay.whatif import RecordedLog
-
-USAGE = 2
 
 
 class Memory(enum.Enum):
@@ -48,8 +50,10 @@ def replay(
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="JSON: the producer's state before and after.")
     ] = False,
+    version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """Say what a broker would have answered to each attempt, and why."""
+    from kaudit.cli.stdout import stdout_console
     from kaudit.replay.attempts import AttemptError
     from kaudit.replay.broker import Broker
     from kaudit.replay.explain import NoSuchAttemptError
@@ -58,27 +62,30 @@ def replay(
     from kaudit.replay.profile import UnknownVersionError, profile_for
     from kaudit.replay.sinks import OutputError, deliver, opened, parse_outputs
 
+    width = stdout_console(ColorChoice.NEVER).width
     try:
         if list_profiles:
-            deliver((f"{line}\n" for line in profiles()), output)
+            deliver(profiles(), output, width)
             return
         if attempts is None:
-            _fail("ATTEMPTS.jsonl is missing; - reads stdin")
+            raise UsageError("ATTEMPTS.jsonl is missing; - reads stdin")
         profile = None if broker_version == "auto" else profile_for(broker_version)
         recorded = _recorded_log(on, topic, partition, memory)
         if explain is not None:
             with opened(attempts) as lines:
-                deliver((f"{line}\n" for line in explain_attempt(lines, explain, profile, recorded)), output)
+                deliver(explain_attempt(lines, explain, profile, recorded), output, width)
             return
         targets = parse_outputs(output_format or ["table"], output)
         with opened(attempts) as lines:
-            targets.write(lines, Broker(profile, recorded), with_state=verbose)
+            targets.write(lines, Broker(profile, recorded), with_state=verbose, width=width)
     except AttemptError as error:
-        _fail(f"{attempts}: {error}")
+        raise UsageError(f"{attempts}: {error}") from None
     except (UnknownVersionError, NoSuchAttemptError, OutputError) as error:
-        _fail(str(error))
+        raise UsageError(str(error)) from None
+    except BrokenPipeError:
+        raise
     except (OSError, UnicodeDecodeError) as error:
-        _fail(str(error))
+        raise UsageError(str(error)) from error
 
 
 def _recorded_log(
@@ -86,10 +93,10 @@ def _recorded_log(
 ) -> "RecordedLog | None":
     if directory is None:
         if topic is not None or partition is not None or memory is Memory.FULL:
-            _fail("--topic, --partition and --memory belong to --on LOGDIR")
+            raise UsageError("--topic, --partition and --memory belong to --on LOGDIR")
         return None
     if topic is None or partition is None:
-        _fail("--on needs --topic and --partition")
+        raise UsageError("--on needs --topic and --partition")
     from kaudit.replay.whatif import RecordedLog
     from kaudit.source.names import segment_base_offset
 
@@ -97,7 +104,7 @@ def _recorded_log(
     home = directory if directory.name == name else directory / name
     segments = sorted(path for path in home.iterdir() if segment_base_offset(path.name) is not None)
     if not segments:
-        _fail(f"{home}: no segments")
+        raise UsageError(f"{home}: no segments")
     first = segment_base_offset(segments[0].name)
     log_start = max(first or 0, _checkpointed_log_start(home.parent, topic, partition))
     buffers = (memoryview(path.read_bytes()) for path in segments)
@@ -115,10 +122,3 @@ def _checkpointed_log_start(directory: Path, topic: str, partition: int) -> int:
         return 0
     offsets = [entry.offset for entry in checkpoint.rows if (entry.topic, entry.partition) == (topic, partition)]
     return max(offsets, default=0)
-
-
-def _fail(message: str) -> NoReturn:
-    from kaudit.replay.render import plain
-
-    typer.echo(f"kaudit replay: {plain(message)}", err=True)
-    raise typer.Exit(USAGE)

@@ -1,0 +1,95 @@
+"""The second look at producers whose snapshot entry did not fit: the log read again for them, as a replica reads it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kaudit.model.batch import Batches
+from kaudit.pipeline.stream import stream_batches
+from kaudit.replay.producers import Producers
+from kaudit.replay.profile import Profile, VersionRange
+from kaudit.replay.rebuild import FIELDS, producer_batch, producer_rows
+from kaudit.source.bytes import ByteSource
+from kaudit.source.layout import PartitionDirectory, SegmentFile
+
+MAX_BYTES = 8 << 20
+"""Log read for a snapshot in the middle of a chunk, whose every entry has to be looked at."""
+_MAGIC_2 = 2
+
+
+@dataclass(slots=True)
+class ReplicaState:
+    """What replicas of the versions in question hold at an offset, and which of `asked` batch ends are in the log."""
+
+    versions: tuple[Producers, ...]
+    asked: frozenset[tuple[int, int]]
+    """(producer id, last offset) of the batches a snapshot names."""
+    present: set[tuple[int, int]] = field(default_factory=set)
+    first_offset: int | None = None
+
+    def take(self, batches: Batches) -> None:
+        """Replicate these batches."""
+        for row in producer_rows(batches):
+            batch = producer_batch(row)
+            if batch is None:
+                continue
+            key = (row[_PRODUCER_ID], row[_BASE_OFFSET] + row[_LAST_OFFSET_DELTA])
+            if key in self.asked:
+                self.present.add(key)
+            for producers in self.versions:
+                producers.replicate((batch,))
+
+
+_BASE_OFFSET, _LAST_OFFSET_DELTA, _PRODUCER_ID = (
+    FIELDS.index(name) for name in ("base_offset", "last_offset_delta", "producer_id")
+)
+
+
+def replica_state(
+    directory: PartitionDirectory,
+    open_source: Callable[[SegmentFile], ByteSource],
+    until: int,
+    producer_ids: Iterable[int] | None,
+    versions: VersionRange,
+    asked: frozenset[tuple[int, int]],
+) -> ReplicaState | None:
+    """Read the log up to offset `until` for these producers (None: all of them, unless that is too much to read).
+
+    Returns None where it is too much. Raises OSError.
+    """
+    segments = [segment for segment in directory.segments if segment.base_offset < until]
+    if producer_ids is None and sum(segment.size for segment in segments) > MAX_BYTES:
+        return None
+    state = ReplicaState(tuple(Producers(profile) for profile in _distinct(versions)), asked)
+    wanted = None if producer_ids is None else np.fromiter(producer_ids, dtype=np.int64)
+    for segment in segments:
+        source = open_source(segment)
+        try:
+            for batches in _batches(source, segment):
+                if state.first_offset is None and len(batches):
+                    state.first_offset = int(batches["base_offset"][0])
+                chosen = (batches["base_offset"] < until) & (batches["magic"] == _MAGIC_2)
+                chosen &= batches["producer_id"] >= 0 if wanted is None else np.isin(batches["producer_id"], wanted)
+                state.take(batches[chosen])
+        finally:
+            source.close()
+    return state
+
+
+def _batches(source: ByteSource, segment: SegmentFile) -> Iterator[Batches]:
+    for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=None):
+        yield piece.batches
+
+
+def _distinct(versions: VersionRange) -> list[Profile]:
+    """One profile of each kind that writes other snapshots than the rest."""
+    found: dict[tuple[object, ...], Profile] = {}
+    for profile in versions.profiles():
+        key = (
+            profile.marker_replaces_last_batch,
+            profile.marker_sets_timestamp,
+            profile.offset_delta_from_sequences,
+        )
+        found.setdefault(key, profile)
+    return list(found.values())

@@ -1,0 +1,152 @@
+"""KA502: snapshots against the state of the log before them. Files are encoded here, states written down by hand."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kaudit.engines.local import scan
+from kaudit.pipeline import read
+from kaudit.pipeline.options import ScanOptions, SilentProgress
+from tests.crafted_sample import DAY_MS, snapshot
+from tests.logs import BASE_TIMESTAMP, Log, data, marker
+
+# id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first offset of its transaction
+ONE = (1, 0, 4, 4, 2, BASE_TIMESTAMP + 2, -1, -1)
+TWO = (2, 3, 1, 6, 1, BASE_TIMESTAMP + 4, 5, -1)
+OPEN = (3, 0, 0, 8, 0, BASE_TIMESTAMP + 5, -1, 8)
+
+
+def log() -> Log:
+    written = Log()
+    written.append(data(1, 0, 0, 2))
+    written.append(data(1, 0, 2, 3))
+    written.append(data(2, 3, 0, 2, transactional=True))
+    written.append(marker(2, 3, coordinator_epoch=5))
+    written.append(data(3, 0, 0, transactional=True))
+    return written
+
+
+def disagreements(tmp_path: Path, rows, *, offset=9, written=None, starts=(), **options):
+    directory = (written or log()).write(tmp_path / "orders-0", segment_starts=starts)
+    path = directory / f"{offset:020d}.snapshot"
+    path.write_bytes(snapshot(rows))
+    modified = options.pop("modified_ms", BASE_TIMESTAMP + 3_600_000) / 1000
+    os.utime(path, (modified, modified))
+    result = scan(ScanOptions([str(directory)], **options), SilentProgress())
+    return [found for found in result.findings if found.code == "KA502"]
+
+
+def test_the_state_of_the_log_is_no_finding(tmp_path):
+    assert disagreements(tmp_path, [ONE, TWO, OPEN]) == []
+
+
+def changed(row, **fields):
+    names = ("producer_id", "epoch", "sequence", "offset", "delta", "timestamp", "coordinator", "txn")
+    return tuple(fields.get(name, value) for name, value in zip(names, row, strict=True))
+
+
+WRONG = {
+    "sequence": ([changed(ONE, sequence=9), TWO, OPEN], 1, "says last sequence 9, the log 4"),
+    "epoch": ([changed(ONE, epoch=1), TWO, OPEN], 1, "says epoch 1, the log 0"),
+    "length": ([changed(ONE, delta=1), TWO, OPEN], 1, "says offset delta 1, the log 2"),
+    "behind": ([changed(ONE, sequence=1, offset=1, delta=1), TWO, OPEN], 1, "ends at offset 1, the producer's last batch at 4"),
+    "ahead": ([changed(ONE, sequence=5, offset=5, delta=0), TWO, OPEN], 1, "names a batch that ends at offset 5"),
+    "coordinator": ([ONE, changed(TWO, coordinator=6), OPEN], 2, "says coordinator epoch 6, the log 5"),
+    "transaction": ([ONE, TWO, changed(OPEN, txn=-1)], 3, "says transaction open since offset -1, the log 8"),
+    "never ended": ([ONE, changed(TWO, txn=5), OPEN], 2, "says transaction open since offset 5, the log -1"),
+    "time": ([changed(ONE, timestamp=5), TWO, OPEN], 1, "says timestamp 5, the log"),
+    "stranger": ([ONE, TWO, OPEN, changed(ONE, producer_id=77)], 77, "names a producer that wrote nothing there"),
+    "open one missing": ([ONE, TWO], 3, "lacks a producer whose transaction is open"),
+    "younger one missing": ([ONE, OPEN], 2, "lacks a producer while one that was idle for longer is kept"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "producer_id", "words"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize("starts", [(), (5,)], ids=["one segment", "two segments"])
+def test_what_the_log_contradicts(tmp_path, rows, producer_id, words, starts):
+    (found,) = disagreements(tmp_path, rows, starts=starts)
+    assert (found.producer_id, found.offset, found.severity.value) == (producer_id, 9, "error")
+    assert words in found.message
+    assert found.file == "orders-0/00000000000000000009.snapshot"
+    assert found.segment == f"{starts[-1] if starts else 0:020d}.log"
+
+
+@pytest.mark.parametrize("starts", [(), (5,)], ids=["inside a chunk", "between segments"])
+def test_at_an_offset_before_the_end(tmp_path, starts):
+    assert disagreements(tmp_path, [ONE], offset=5, starts=starts) == []
+    (found,) = disagreements(tmp_path, [changed(ONE, sequence=3)], offset=5, starts=starts)
+    assert "says last sequence 3, the log 4" in found.message
+
+
+def test_whoever_was_idle_for_longest_may_have_expired(tmp_path):
+    assert disagreements(tmp_path, [TWO, OPEN]) == []
+
+
+def test_nobody_expires_within_seconds(tmp_path):
+    (found,) = disagreements(tmp_path, [TWO, OPEN], modified_ms=BASE_TIMESTAMP + 1000)
+    assert found.producer_id == 1
+
+
+def test_a_marker_sets_the_timestamp_from_2_4_1_on_only(tmp_path):
+    before = [ONE, changed(TWO, timestamp=BASE_TIMESTAMP + 3), OPEN]
+    assert disagreements(tmp_path, before, broker_version="2.4.0") == []
+    assert disagreements(tmp_path, before) == []
+
+
+def test_a_snapshot_may_run_ahead_of_its_offset_before_1_0_2(tmp_path):
+    ahead = [changed(ONE, sequence=9, offset=9, delta=0), TWO, OPEN]
+    assert disagreements(tmp_path, ahead, broker_version="1.0.1") == []
+    (found,) = disagreements(tmp_path, ahead, broker_version="1.0.2")
+    assert "from beyond the snapshot's own offset" in found.message
+
+
+def test_what_is_gone_from_the_log_cannot_be_told(tmp_path):
+    cut = Log(next_offset=100)
+    cut.append(data(1, 0, 7))
+    cut.append(data(1, 0, 8))
+    rows = [
+        (1, 0, 8, 101, 0, BASE_TIMESTAMP + 2, 4, 60),  # a marker and a transaction from before the log's start
+        (5, 2, 10, 90, 0, BASE_TIMESTAMP - 9, -1, -1),
+    ]
+    assert disagreements(tmp_path, rows, offset=102, written=cut) == []
+    assert [found.producer_id for found in disagreements(tmp_path, [changed(rows[0], sequence=9)], offset=102, written=cut)] == [1]  # fmt: skip
+
+
+def test_a_forgotten_producer_begins_anew_without_coordinator_epoch(tmp_path):
+    assert disagreements(tmp_path, [ONE, changed(TWO, coordinator=-1), OPEN]) == []
+
+
+def test_a_repeated_batch_is_judged_as_a_replica_adopts_it(tmp_path):
+    """The audit's own state does not adopt a duplicate; a broker that reads this log does."""
+    written = Log()
+    first = written.append(data(1, 0, 0))
+    for sequence in range(1, 8):
+        written.append(data(1, 0, sequence))
+    written.append(first, keep_time=True)
+    assert disagreements(tmp_path, [(1, 0, 0, 8, 0, BASE_TIMESTAMP + 1, -1, -1)], written=written) == []
+    (found,) = disagreements(tmp_path, [(1, 0, 7, 7, 0, BASE_TIMESTAMP + 8, -1, -1)], written=written)
+    assert "ends at offset 7, the producer's last batch at 8" in found.message
+
+
+def test_a_corrupt_snapshot_is_not_compared(tmp_path):
+    directory = log().write(tmp_path / "orders-0")
+    (directory / f"{9:020d}.snapshot").write_bytes(b"torn")
+    assert scan(ScanOptions([str(directory)]), SilentProgress()).summary.findings["error"] == 0
+
+
+def test_many_producers_that_expired_are_not_read_again(tmp_path, monkeypatch):
+    written = Log(clock=BASE_TIMESTAMP - 9 * DAY_MS)
+    for producer_id in range(2000):
+        written.append(data(producer_id, 0, 0))
+    written.clock = BASE_TIMESTAMP
+    written.append(data(5000, 0, 0))
+    monkeypatch.setattr("kaudit.pipeline.snapshot_check.replica_state", lambda *_: pytest.fail("read again"))
+    kept = [(5000, 0, 0, 2000, 0, BASE_TIMESTAMP + 1, -1, -1)]
+    assert disagreements(tmp_path, kept, offset=2001, written=written) == []
+
+
+def test_in_the_middle_of_a_large_log_nothing_is_read_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("kaudit.pipeline.replica.MAX_BYTES", 10)
+    assert disagreements(tmp_path, [changed(ONE, sequence=3)], offset=5) == []
+    assert read.CHUNK_BYTES > 10
