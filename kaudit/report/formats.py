@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report import concise, json, jsonl, table, timeline
+from kaudit.report import concise, digest, github, gitlab, json, jsonl, junit, sarif, table, timeline
 from kaudit.report.view import View
+
+_RenderScan = Callable[[ScanResult, View], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +16,13 @@ class Format:
 
     name: str
     machine: bool
-    scan: Callable[[ScanResult, View], str]
+    scan: _RenderScan
     timeline: Callable[[TimelineResult, View], str]
+
+
+def _about_findings(name: str, scan: _RenderScan) -> Format:
+    """Return a format that knows findings only: of a timeline it tells those."""
+    return Format(name, machine=True, scan=scan, timeline=lambda result, view: scan(result.scan, view))
 
 
 FORMATS: Mapping[str, Format] = {
@@ -25,5 +32,11 @@ FORMATS: Mapping[str, Format] = {
         Format("concise", machine=False, scan=concise.render_scan, timeline=concise.render_timeline),
         Format("json", machine=True, scan=json.render_scan, timeline=json.render_timeline),
         Format("jsonl", machine=True, scan=jsonl.render_scan, timeline=jsonl.render_timeline),
+        _about_findings("sarif", sarif.render_scan),
+        _about_findings("sarif-github", sarif.render_scan_for_github),
+        _about_findings("junit", junit.render_scan),
+        _about_findings("github", github.render_scan),
+        _about_findings("gitlab", gitlab.render_scan),
+        _about_findings("markdown", digest.render_scan),
     )
 }

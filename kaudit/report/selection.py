@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 
 
@@ -42,6 +42,14 @@ def count(findings: Sequence[Finding]) -> dict[str, int]:
     counts = {severity.value: 0 for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE)}
     for finding in findings:
         counts[finding.severity.value] += 1
+    return counts
+
+
+def count_statuses(findings: Sequence[Finding]) -> dict[str, int]:
+    """Count findings by status; every status is there, also at 0."""
+    counts = {status.value: 0 for status in Status}
+    for finding in findings:
+        counts[finding.status.value] += 1
     return counts
 
 
