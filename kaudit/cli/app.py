@@ -8,12 +8,16 @@ from collections.abc import Sequence
 import typer
 from typer.main import get_command
 
+from kaudit.cli.commands.baseline import baseline
 from kaudit.cli.commands.checks import checks
+from kaudit.cli.commands.config import config
 from kaudit.cli.commands.explain import explain
+from kaudit.cli.commands.report import report
 from kaudit.cli.commands.scan import scan
 from kaudit.cli.commands.timeline import timeline
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import Version
+from kaudit.cli.settings.command import ConfiguredCommand
 from kaudit.pipeline.options import NothingToAuditError, UsageError
 from kaudit.report.console import visible
 
@@ -37,11 +41,19 @@ Examples:
   kaudit timeline --producer-id 42 /var/lib/kafka/data
   kaudit timeline --topic orders --partition 3 --output-format jsonl /var/lib/kafka/data
 """
+_REPORT_EXAMPLES = """\b
+Examples:
+  kaudit report scan.json
+  kaudit report --output-format sarif:scan.sarif --baseline known.json scan.json
+"""
 
 # Plain help: rich's boxes cost a quarter of a second.
 app = typer.Typer(name="kaudit", rich_markup_mode=None, pretty_exceptions_enable=False)
-app.command(short_help="Audit broker logs.", epilog=_SCAN_EXAMPLES)(scan)
-app.command(short_help="Show what each producer id did.", epilog=_TIMELINE_EXAMPLES)(timeline)
+app.command(cls=ConfiguredCommand, short_help="Audit broker logs.", epilog=_SCAN_EXAMPLES)(scan)
+app.command(cls=ConfiguredCommand, short_help="Show what each producer id did.", epilog=_TIMELINE_EXAMPLES)(timeline)
+app.command(cls=ConfiguredCommand, short_help="Render a saved scan.", epilog=_REPORT_EXAMPLES)(report)
+app.add_typer(baseline)
+app.add_typer(config)
 app.command(short_help="Explain a check.")(explain)
 app.command(short_help="List the checks.")(checks)
 

@@ -37,7 +37,7 @@ class NotAudited:
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
-        return {"path": self.path, "reason": self.reason}
+        return {"path": self.path, "reason": self.reason, "unreadable": self.unreadable}
 
 
 @dataclass(frozen=True, slots=True)

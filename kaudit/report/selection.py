@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 
@@ -18,6 +19,12 @@ class Selection:
         """Tell whether findings of this code belong into the report."""
         selected = _longest(self.select or ("",), code)
         return selected is not None and selected > (_longest(self.ignore, code) or -1)
+
+    def codes(self) -> frozenset[str] | None:
+        """Return the codes that belong, None for all."""
+        if not self.select and not self.ignore:
+            return None
+        return frozenset(code for code in CHECKS if self.includes(code))
 
     def of_scan(self, result: ScanResult) -> ScanResult:
         """Return the result with only the findings that belong, and the counts to match."""
