@@ -1,7 +1,7 @@
 """Attempts a second through `kaudit replay --output-format jsonl`, beside the time Python needs to parse the same JSON.
 
 Usage: uv run python benchmarks/bench_replay.py [attempts]. Three kinds: fields only, bytes (records_hex), transactions.
-CPU time of one process, best of seven: other work on the machine must not count.
+CPU time of one process, best of five: other work on the machine must not count.
 """
 
 import io
@@ -58,7 +58,7 @@ def transactions(number):
 
 def cpu_seconds(work):
     best = float("inf")
-    for _ in range(7):
+    for _ in range(5):
         start = time.process_time()
         work()
         best = min(best, time.process_time() - start)

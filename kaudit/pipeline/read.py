@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kaudit.model.batch import Batches, empty_batches
+from kaudit.model.batch import Batches, empty_batches, last_offsets
 from kaudit.model.damage import LogDamage
 from kaudit.pipeline.compress import compress
 from kaudit.pipeline.order import OrderFilter
@@ -47,8 +47,9 @@ def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
         damages.extend(piece.damages)
         read_to = piece.read_to
         growing = growing or piece.still_growing
+    sound = np.concatenate(batches) if batches else empty_batches()
     rows = compress(
-        np.concatenate(batches) if batches else empty_batches(),
+        sound,
         segment=spec.segment,
         start=spec.start,
         read_to=read_to,
@@ -56,7 +57,7 @@ def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
         log_start_offset=spec.log_start_offset,
         latest_timestamp=spec.latest_timestamp,
     )
-    rows.damages = damages
+    _attach(rows, damages, sound)
     rows.still_growing = growing
     return rows
 
@@ -106,8 +107,9 @@ def _read_segment(
 
 
 def _rows(spec: ChunkSpec, held: list[Batches], damages: list[LogDamage], start: int, read_to: int) -> ChunkRows:
+    sound = np.concatenate(held) if held else empty_batches()
     rows = compress(
-        np.concatenate(held) if held else empty_batches(),
+        sound,
         segment=spec.segment,
         start=start,
         read_to=read_to,
@@ -115,8 +117,20 @@ def _rows(spec: ChunkSpec, held: list[Batches], damages: list[LogDamage], start:
         log_start_offset=spec.log_start_offset,
         latest_timestamp=spec.latest_timestamp,
     )
-    rows.damages = sorted(damages, key=lambda damage: damage.position)
+    _attach(rows, sorted(damages, key=lambda damage: damage.position), sound)
     return rows
+
+
+def _attach(rows: ChunkRows, damages: list[LogDamage], sound: Batches) -> None:
+    """Give the rows their damages, each with the offset expected at its place."""
+    rows.damages = damages
+    if not damages:
+        return
+    # a swapped pair is in offset order here, not in file order
+    in_file_order = sound[np.argsort(sound["position"], kind="stable")]
+    ends = last_offsets(in_file_order) + 1
+    before = np.searchsorted(in_file_order["position"], [damage.position for damage in damages]) - 1
+    rows.expected_offsets = [int(ends[index]) if index >= 0 else None for index in before.tolist()]
 
 
 def _expected(spec: ChunkSpec) -> int | None:

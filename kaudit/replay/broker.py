@@ -24,6 +24,7 @@ from kaudit.replay.record_set import TopicLimits, config_number
 from kaudit.replay.restarts import CoordinatorEpochs
 from kaudit.replay.state import DataBatch, MarkerBatch
 from kaudit.replay.verdict import Outcome
+from kaudit.replay.whatif import RecordedLog
 
 _DEFAULT_SWEEP_MS = 600_000
 _DEFAULT_TIMEOUT_MS = 60_000
@@ -35,10 +36,14 @@ class MissingBrokerError(ValueError):
 
 
 class Broker:
-    """Answers attempts in order. A `broker` line begins a new, empty broker; `profile` overrides its version."""
+    """Answers attempts in order. A `broker` line begins a new broker; `profile` overrides its version.
 
-    def __init__(self, profile: Profile | None = None) -> None:
+    It begins empty, or with the partition in `recorded`.
+    """
+
+    def __init__(self, profile: Profile | None = None, recorded: RecordedLog | None = None) -> None:
         self._override = profile
+        self._recorded = recorded
         self._profile: Profile | None = None
         self._ops: dict[str, Callable[[Attempt, TopicPartition, Partition, int], Answer]] = {
             "init_producer_id": self._init_producer_id,
@@ -80,7 +85,11 @@ class Broker:
             return self._configure(attempt, key)
         partition = self._partitions.get(key) or self._create(key)
         at = attempt.get("at")
-        now = self._guess(key) if at is None else self._set_clock(key, at)
+        if at is None:
+            now = self._guess(key)
+        else:
+            now = at
+            self._set_clock(key, at)
         if partition.next_sweep is None or now >= partition.next_sweep:
             partition.pass_time(now)
         if self._coordinator.has_open(key):
@@ -117,6 +126,18 @@ class Broker:
             verifies=self._config.get("transaction.partition.verification.enable", "true") == "true",
         )
 
+        if self._recorded is not None:
+            self._take_over(self._recorded)
+
+    def _take_over(self, recorded: RecordedLog) -> None:
+        partition = self._create(recorded.key)
+        partition.take_over(recorded.batches, recorded.log_start, recorded.log_end)
+        self._clocks[recorded.key] = self._first_seen = recorded.now
+        if recorded.restarts:
+            partition.restart(recorded.now, [], Tampering(), clean=True)
+        else:
+            partition.forget_idle(recorded.now)
+
     def _number(self, name: str, default: int) -> int:
         return config_number(self._config, name, default)
 
@@ -139,12 +160,12 @@ class Broker:
         """Return the clock at an attempt without time: that of the partition's attempt before, or of the very first."""
         return self._clocks.get(key, self._first_seen or 0)
 
-    def _set_clock(self, key: TopicPartition, at: int) -> int:
-        self._epochs.answered(key, at)
+    def _set_clock(self, key: TopicPartition, at: int) -> None:
+        if self._epochs.unfinished:
+            self._epochs.answered(key, at)
         self._clocks[key] = at
         if self._first_seen is None:
             self._first_seen = at
-        return at
 
     def _allocate(self, granted: int | None) -> int:
         producer_id = self._next_producer_id if granted is None else granted

@@ -41,9 +41,13 @@ class CoordinatorLimits:
 
 
 class TransactionState(Enum):
-    """States that outlive a request here; the Prepare states do not, since markers are written at once."""
+    """States that outlive a request here; the Prepare states do not, since markers are written at once.
+
+    Except when they never are: see Profile.end_txn_needs_exact_epoch.
+    """
 
     EMPTY = "Empty"
+    STUCK = "prepared to end, but its markers will never be written"
     ONGOING = "Ongoing"
     COMPLETE_COMMIT = "CompleteCommit"
     COMPLETE_ABORT = "CompleteAbort"
@@ -151,6 +155,8 @@ class Coordinator:
             self._transactions[transactional_id] = transaction
         if expected is not None and not _knows(transaction, expected):
             return self._fenced(request, _FENCED_INIT, transaction, expected)
+        if transaction.state is TransactionState.STUCK:
+            return _refused(KafkaError.CONCURRENT_TRANSACTIONS, f"the transaction is {transaction.state.value}")
         if transaction.state is TransactionState.ONGOING:
             self._fence(transaction, request.now)
         transaction.timeout_ms = timeout_ms
@@ -164,6 +170,8 @@ class Coordinator:
             return refusal or _refused(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
         if transaction.epoch != producer_epoch:
             return self._fenced(request, _FENCED_ADD, transaction, (producer_id, producer_epoch))
+        if transaction.state is TransactionState.STUCK:
+            return _refused(KafkaError.CONCURRENT_TRANSACTIONS, f"the transaction is {transaction.state.value}")
         if transaction.state is not TransactionState.ONGOING:
             transaction.state = TransactionState.ONGOING
             transaction.started_at = request.now if request.knows_now else None
@@ -209,8 +217,16 @@ class Coordinator:
         if refusal is not None:
             return refusal
         stale = producer_epoch < transaction.epoch
-        if stale or (self._profile.end_txn_needs_exact_epoch and producer_epoch != transaction.epoch):
+        if stale or producer_epoch != transaction.epoch:
+            if (
+                transaction.state is TransactionState.ONGOING
+                and not stale
+                and not self._profile.end_txn_needs_exact_epoch
+            ):
+                transaction.state = TransactionState.STUCK
             return self._fenced(request, _FENCED_END, transaction, (producer_id, producer_epoch))
+        if transaction.state is TransactionState.STUCK:
+            return _refused(KafkaError.CONCURRENT_TRANSACTIONS, f"the transaction is {transaction.state.value}")
         if transaction.state is TransactionState.ONGOING:
             self._end(transaction, transaction.epoch, request.now, commit=commit, transaction_version=0)
             return Granted(KafkaError.NONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "the transaction ended")
@@ -226,6 +242,8 @@ class Coordinator:
         Checked when something happens to the partition, without the delay of a coordinator's check every few seconds.
         """
         for transaction in tuple(self._open.get(partition, ())):
+            if transaction.state is not TransactionState.ONGOING:
+                continue
             if transaction.started_at is None:
                 transaction.started_at = now
             due_at = transaction.started_at + transaction.timeout_ms

@@ -11,19 +11,22 @@ from kaudit.replay.render import plain
 from kaudit.replay.session import Session
 from kaudit.replay.state import UNKNOWN, ProducerState
 from kaudit.replay.version import Version
+from kaudit.replay.whatif import RecordedLog
 
 
 class NoSuchAttemptError(ValueError):
     """No attempt has the index asked for."""
 
 
-def explain(lines: Iterable[str | bytes], index: int, profile: Profile | None) -> Iterator[str]:
+def explain(
+    lines: Iterable[str | bytes], index: int, profile: Profile | None, recorded: RecordedLog | None = None
+) -> Iterator[str]:
     """Yield the lines that tell attempt `index`: state before, what came, the rule, state after, other versions.
 
     Raises AttemptError for bad lines up to it and NoSuchAttemptError when there is none.
     """
-    session = Session(lines, Broker(profile))
-    others = [Broker(other) for other, _ in profile_groups()]
+    session = Session(lines, Broker(profile, recorded))
+    others = [Broker(other, recorded) for other, _ in profile_groups()]
     for attempt, answer in session.answered():
         said = [other.answer(attempt) for other in others]
         if answer.attempt == index:

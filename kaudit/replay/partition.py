@@ -3,6 +3,7 @@
 Source: UnifiedLog (Log before 3.0), LogLoader, ProducerStateManager; RULES.md sections 4 to 6.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -129,6 +130,16 @@ class Partition:
             self.log_start = before_offset
             self.producers.advance_log_start(before_offset)
 
+    def take_over(self, batches: Sequence[DataBatch | MarkerBatch], log_start: int, log_end: int) -> None:
+        """Begin with a log that exists: hold what a replica holds that has replicated all of it."""
+        for batch in batches:
+            if isinstance(batch, MarkerBatch):
+                self._history.add_marker(batch)
+            else:
+                self._history.add_data(batch)
+        self.producers.replicate(batches)
+        self.log_start, self.log_end = log_start, log_end
+
     # -- time --------------------------------------------------------------------------------------------------------
     def pass_time(self, now: int) -> None:
         """Let the periodic check for idle producers run as often as it would have until `now`."""
@@ -141,6 +152,10 @@ class Partition:
                 if swept_at - known.created_at >= self._expiration_ms:
                     del self.verifications[producer_id]
             self.next_sweep = swept_at + self._sweep_ms
+
+    def forget_idle(self, now: int) -> None:
+        """Drop the producers that are idle for too long at `now`."""
+        self.producers.expire(now, self._expiration_ms)
 
     # -- restarts ----------------------------------------------------------------------------------------------------
     def restart(self, now: int, found: list[DataBatch | MarkerBatch], tampering: Tampering, *, clean: bool) -> None:

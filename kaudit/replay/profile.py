@@ -93,7 +93,8 @@ class Profile:
     coordinator_fenced_error: KafkaError = KafkaError.INVALID_PRODUCER_EPOCH
     """What the coordinator answers a fenced producer: 47, from 2.7.0 on 90 (KIP-588)."""
     end_txn_needs_exact_epoch: bool = False
-    """EndTxn with an epoch above the coordinator's is refused like one below it (2.6.0)."""
+    """EndTxn with an epoch above the coordinator's is refused before anything is written (2.6.0). Until then it was
+    refused after the decision had been logged: the transaction then never ends, all else about it answers 51."""
     fence_keeps_last_epoch: bool = False
     """After an open transaction was aborted by InitProducerId, its producer's old epoch still counts as the previous
     one, so a retry with it succeeds (2.5.x, and again from 4.0.1 and 4.1.0 on; KAFKA-19367)."""

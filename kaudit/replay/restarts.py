@@ -31,21 +31,22 @@ class CoordinatorEpochs:
         self._raised_by_clean = RAISED_BY_RESTART if profile.kraft else 0
         self._raised_by_unclean = RAISED_BY_RESTART if profile.unclean_restart_raises_leader_epochs else 0
         self._known: list[_Restart] = []
-        self._unfinished: dict[tuple[str, int], list[tuple[int, bool]]] = {}
+        self.unfinished: dict[tuple[str, int], list[tuple[int, bool]]] = {}
+        """Restarts after which nothing has been heard of their partition yet."""
 
     def restarted(self, partition: tuple[str, int], at: int | None, *, clean: bool) -> None:
         """Take note of a restart after `at`; it is over when the partition's next attempt arrives."""
-        self._unfinished.setdefault(partition, []).append((_BEGINNING if at is None else at, clean))
+        self.unfinished.setdefault(partition, []).append((_BEGINNING if at is None else at, clean))
 
     def answered(self, partition: tuple[str, int], at: int) -> None:
         """Take note that the broker answered an attempt on `partition` at `at`.
 
         An attempt of the very moment the restart was noted says nothing: a restart takes longer.
         """
-        if partition not in self._unfinished or at <= self._unfinished[partition][-1][0]:
+        if partition not in self.unfinished or at <= self.unfinished[partition][-1][0]:
             return
         earlier = list(self._known)
-        for after, clean in self._unfinished.pop(partition):
+        for after, clean in self.unfinished.pop(partition):
             for restart in earlier:
                 if restart.clean == clean and restart.after < at and after < restart.before:
                     restart.after, restart.before = max(restart.after, after), min(restart.before, at)

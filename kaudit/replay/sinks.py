@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
 from kaudit.replay.broker import Broker
-from kaudit.replay.profile import Profile
 from kaudit.replay.session import FORMATS, Session, formatted
 
 STDIN = "-"
@@ -37,12 +36,12 @@ class Targets:
 
     targets: tuple[Target, ...]
 
-    def write(self, lines: Iterable[bytes], profile: Profile | None, *, with_state: bool) -> None:
-        """Answer `lines` once and write every format.
+    def write(self, lines: Iterable[bytes], broker: Broker, *, with_state: bool) -> None:
+        """Let `broker` answer `lines` once and write every format.
 
         Answers wait until the last line has been read: raises AttemptError for a bad line with nothing written.
         """
-        session = Session(lines, Broker(profile))
+        session = Session(lines, broker)
         with ExitStack() as stack:
             spools = [stack.enter_context(_spool()) for _ in self.targets]
             names = [target.output_format for target in self.targets]

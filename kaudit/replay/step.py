@@ -4,6 +4,9 @@ Source: ProducerAppendInfo, ProducerStateEntry and UnifiedLog.analyzeAndValidate
 RULES.md section 3 describes version by version.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from kaudit.model.batch import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.replay.errors import KafkaError
@@ -12,6 +15,11 @@ from kaudit.replay.state import CachedBatch, DataBatch, MarkerBatch, ProducerSta
 from kaudit.replay.verdict import CompletedTransaction, Origin, Outcome, Rule, Verdict
 
 TRANSACTION_VERSION_2 = 2
+
+# Calling a NamedTuple's class costs twice what its tuple does; these three are made for every batch.
+_new_state: Callable[[tuple[object, ...]], ProducerState] = partial(tuple.__new__, ProducerState)
+_new_cached: Callable[[tuple[int, ...]], CachedBatch] = partial(tuple.__new__, CachedBatch)
+_new_verdict: Callable[[tuple[object, ...]], Verdict] = partial(tuple.__new__, Verdict)
 
 
 def step(
@@ -42,30 +50,30 @@ def step(
     if state.current_txn_first_offset != NO_OFFSET and not batch.is_transactional:
         return state, _rejected(KafkaError.INVALID_TXN_STATE, Rule.NOT_TRANSACTIONAL, batch, state)
     rule = _accepting_rule(state, batch, origin)
-    return adopt(state, batch, profile), Verdict(
-        Outcome.APPENDED, KafkaError.NONE, rule, batch.base_offset, batch, state
-    )
+    appended = (Outcome.APPENDED, KafkaError.NONE, rule, batch.base_offset, batch, state, 0)
+    return adopt(state, batch, profile), _new_verdict(appended)
 
 
 def adopt(state: ProducerState, batch: DataBatch, profile: Profile) -> ProducerState:
     """Return the state after `batch` was written, whatever it holds. A different epoch, even a lower one, replaces."""
     epoch, coordinator_epoch, _, batches, first_offset = state
+    _, batch_epoch, base_sequence, last_sequence, base_offset, last_offset, timestamp, transactional = batch
     if profile.offset_delta_from_sequences:
-        length = batch.last_sequence - batch.base_sequence
-        transaction_start = batch.last_offset - length
+        length = last_sequence - base_sequence
+        transaction_start = last_offset - length
     else:
-        length = batch.last_offset - batch.base_offset
-        transaction_start = batch.base_offset
-    cached = CachedBatch(batch.last_sequence, batch.last_offset, length, batch.max_timestamp)
-    if epoch != batch.producer_epoch:
+        length = last_offset - base_offset
+        transaction_start = base_offset
+    cached = _new_cached((last_sequence, last_offset, length, timestamp))
+    if epoch != batch_epoch:
         batches = (cached,)
-    elif len(batches) >= profile.window:
-        batches = (*batches[1 - profile.window :], cached) if profile.window > 1 else (cached,)
-    else:
+    elif len(batches) < profile.window:
         batches = (*batches, cached)
-    if batch.is_transactional and first_offset == NO_OFFSET:
+    else:
+        batches = (*batches[len(batches) - profile.window + 1 :], cached)
+    if transactional and first_offset == NO_OFFSET:
         first_offset = transaction_start
-    return ProducerState(batch.producer_epoch, coordinator_epoch, batch.max_timestamp, batches, first_offset)
+    return _new_state((batch_epoch, coordinator_epoch, timestamp, batches, first_offset))
 
 
 def step_marker(

@@ -15,14 +15,16 @@ def test_every_check_can_be_explained_by_code_and_by_name(kaudit, code):
     assert outcome.out.startswith(f"{code} {CHECKS[code].name}")
     lines = outcome.out.splitlines()
     assert [line for line in lines if line in HEADINGS] == list(HEADINGS)
-    assert max(map(len, lines)) <= 110
+    assert max(len(line) for line in lines if not line.startswith("    ")) <= 110  # examples stand as they print
     assert kaudit("explain", CHECKS[code].name).out == outcome.out
     assert kaudit("explain", code.lower(), "--no-color").out == outcome.out
 
 
 def test_explain_wraps_to_the_terminal(kaudit, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
-    prose = [line for line in kaudit("explain", "KA301").out.splitlines()[1:] if "--" not in line]
+    prose = [
+        line for line in kaudit("explain", "KA301").out.splitlines()[1:] if "--" not in line and line[:4] != "    "
+    ]
     assert max(map(len, prose)) <= 60
 
 
