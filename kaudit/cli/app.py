@@ -52,8 +52,8 @@ app = typer.Typer(name="kaudit", rich_markup_mode=None, pretty_exceptions_enable
 app.command(cls=ConfiguredCommand, short_help="Audit broker logs.", epilog=_SCAN_EXAMPLES)(scan)
 app.command(cls=ConfiguredCommand, short_help="Show what each producer id did.", epilog=_TIMELINE_EXAMPLES)(timeline)
 app.command(cls=ConfiguredCommand, short_help="Render a saved scan.", epilog=_REPORT_EXAMPLES)(report)
-app.add_typer(baseline)
-app.add_typer(config)
+app.add_typer(baseline, short_help="Keep known findings in a file.")
+app.add_typer(config, short_help="Look at the configuration.")
 app.command(short_help="Explain a check.")(explain)
 app.command(short_help="List the checks.")(checks)
 

@@ -157,7 +157,7 @@ def test_config_show_tells_every_value_with_its_origin(kaudit, here, monkeypatch
     assert document["settings"]["jobs"] == {"value": "2", "origin": "KAUDIT_JOBS"}
     assert document["settings"]["fail-on"] == {"value": "error", "origin": "default"}
     assert document["topics"]["orders"]["expected-producers"] == 800
-    assert document["ignored_variables"] == ["KAUDIT_SELCET"]
+    assert "KAUDIT_SELCET" in document["ignored_variables"]
 
 
 def test_a_baseline_in_a_file_is_beside_that_file(engine, kaudit, here):
