@@ -12,6 +12,8 @@ from kaudit.cli.commands.baseline import baseline
 from kaudit.cli.commands.checks import checks
 from kaudit.cli.commands.config import config
 from kaudit.cli.commands.explain import explain
+from kaudit.cli.commands.inspect import inspect
+from kaudit.cli.commands.producers import producers
 from kaudit.cli.commands.report import report
 from kaudit.cli.commands.scan import scan
 from kaudit.cli.commands.timeline import timeline
@@ -46,11 +48,27 @@ Examples:
   kaudit report scan.json
   kaudit report --output-format sarif:scan.sarif --baseline known.json scan.json
 """
+_INSPECT_EXAMPLES = """\b
+Examples:
+  kaudit inspect /var/lib/kafka/data/orders-3
+  kaudit inspect --records --around 1200 orders-3/00000000000000001000.log
+  kaudit inspect --at 16297 orders-3/00000000000000001000.log
+  kaudit inspect --producer-id 42 --output-format jsonl /var/lib/kafka/data
+"""
+
+_PRODUCERS_EXAMPLES = """\b
+Examples:
+  kaudit producers --summary /var/lib/kafka/data
+  kaudit producers --sort batches --limit 20 --topic orders /var/lib/kafka/data
+  kaudit producers --zookeeper /var/lib/zookeeper --with-findings /var/lib/kafka/data
+"""
 
 # Plain help: rich's boxes cost a quarter of a second.
 app = typer.Typer(name="kaudit", rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command(cls=ConfiguredCommand, short_help="Audit broker logs.", epilog=_SCAN_EXAMPLES)(scan)
 app.command(cls=ConfiguredCommand, short_help="Show what each producer id did.", epilog=_TIMELINE_EXAMPLES)(timeline)
+app.command(cls=ConfiguredCommand, short_help="List the producer ids.", epilog=_PRODUCERS_EXAMPLES)(producers)
+app.command(short_help="Decode batches, records and side files.", epilog=_INSPECT_EXAMPLES)(inspect)
 app.command(cls=ConfiguredCommand, short_help="Render a saved scan.", epilog=_REPORT_EXAMPLES)(report)
 app.add_typer(baseline, short_help="Keep known findings in a file.")
 app.add_typer(config, short_help="Look at the configuration.")

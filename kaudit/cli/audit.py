@@ -1,10 +1,10 @@
-"""What scan and timeline have in common: run the engine, show the result, settle the exit code."""
+"""What scan, timeline and producers have in common: run the engine, show the result, settle the exit code."""
 
 import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -12,8 +12,10 @@ from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.step_summary import append_step_summary
 from kaudit.cli.targets import Target, console_of, write
+from kaudit.model.producers import ProducersResult
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary, TimelineResult
 from kaudit.pipeline.options import NothingToAuditError, Progress, ScanOptions
+from kaudit.pipeline.query import Query
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
 from kaudit.report.console import ColorChoice
@@ -23,7 +25,7 @@ from kaudit.report.phrases import closing_line
 from kaudit.report.selection import Selection, count
 from kaudit.report.view import View
 
-_Result = TypeVar("_Result", ScanResult, TimelineResult)
+_Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def run_scan(request: Request, engine: Callable[[ScanOptions, Progress], ScanRes
     return _run(
         request,
         produce=lambda progress: request.selection.of_scan(engine(request.options, progress)),
-        render=lambda form, result, view: form.scan(result, view),
+        render=lambda form, result, view: (form.scan(result, view),),
         empty=lambda nothing: nothing,
         scan_of=lambda result: result,
         with_scan=lambda _, scan: scan,
@@ -69,8 +71,22 @@ def run_timeline(request: Request, engine: Callable[[ScanOptions, Progress], Tim
     return _run(
         request,
         produce=lambda progress: request.selection.of_timeline(engine(request.options, progress)),
-        render=lambda form, result, view: form.timeline(result, view),
+        render=lambda form, result, view: (form.timeline(result, view),),
         empty=lambda nothing: TimelineResult(nothing, []),
+        scan_of=lambda result: result.scan,
+        with_scan=lambda result, scan: replace(result, scan=scan),
+    )
+
+
+def run_producers(
+    request: Request, query: Query, engine: Callable[[ScanOptions, Progress, Query], ProducersResult]
+) -> int:
+    """List producer ids; return the exit code."""
+    return _run(
+        request,
+        produce=lambda progress: request.selection.of_producers(engine(request.options, progress, query)),
+        render=lambda form, result, view: form.producers(result, view),
+        empty=lambda nothing: ProducersResult(nothing, (), found=0, listed=0, summary=nothing.summary.to_dict()),
         scan_of=lambda result: result.scan,
         with_scan=lambda result, scan: replace(result, scan=scan),
     )
@@ -79,7 +95,7 @@ def run_timeline(request: Request, engine: Callable[[ScanOptions, Progress], Tim
 def _run(
     request: Request,
     produce: Callable[[Progress], _Result],
-    render: Callable[[Format, _Result, View], str],
+    render: Callable[[Format, _Result, View], Iterable[str]],
     empty: Callable[[ScanResult], _Result],
     scan_of: Callable[[_Result], ScanResult],
     with_scan: Callable[[_Result, ScanResult], _Result],
@@ -115,7 +131,7 @@ def show(
     request: Request,
     run: Mapping[str, object] | None,
     code: ExitCode,
-    render: Callable[[Format, View], str],
+    render: Callable[[Format, View], Iterable[str]],
     *,
     machines_only: bool,
 ) -> None:
@@ -131,7 +147,7 @@ def show(
         if target.form.machine or not machines_only:
             write(target, render(target.form, replace(view, console=console_of(target, request.color))))
         if target.form.name == "github":
-            append_step_summary(render(FORMATS["markdown"], view), os.environ)
+            append_step_summary("".join(render(FORMATS["markdown"], view)), os.environ)
 
 
 def _nothing(options: ScanOptions, error: NothingToAuditError) -> ScanResult:

@@ -89,7 +89,7 @@ def refuse_to_replace(file: str) -> None:
 def write_baseline(seen: Seen, file: str, new: Baseline, old: Baseline | None = None) -> ExitCode:
     """Write the file and say what changed; return 4 where something could not be read, as a scan does."""
     (target,) = parse_targets(["json"], file, ())
-    write(target, new.to_text())
+    write(target, [new.to_text()])
     if not seen.quiet:
         sys.stderr.write(f"{file}: {_change(old or Baseline(), new)}\n")
     unreadable = any(item.unreadable for item in seen.result.not_audited)

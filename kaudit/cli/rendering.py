@@ -22,7 +22,7 @@ def run_report(request: Request, file: str) -> int:
         code = ExitCode.NOTHING_TO_AUDIT
     listed = request.policy.limit(scan)
     run = None if request.reproducible else saved.run
-    show(request, run, code, lambda form, view: form.scan(listed, view), machines_only=False)
+    show(request, run, code, lambda form, view: (form.scan(listed, view),), machines_only=False)
     if not request.quiet:
         sys.stderr.write(closing_line(scan, notes_hidden=not request.show_notes, seconds=None) + "\n")
     return code

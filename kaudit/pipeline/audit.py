@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kaudit.checks.context import Context
 from kaudit.checks.coordinator import CoordinatorView
@@ -18,6 +19,8 @@ from kaudit.model.batch import NO_OFFSET
 from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
+from kaudit.pipeline.allocation import AllocationAudit, Inhabitants
+from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.coordinator import TRANSACTION_STATE, CoordinatorReader
 from kaudit.pipeline.options import ScanOptions, UsageError
 from kaudit.pipeline.partition import PartitionReplay
@@ -53,6 +56,7 @@ class PartitionAudit:
     has_tv2: bool
     still_growing: bool
     unreadable: Sequence[Unreadable] = ()
+    producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 def close_partition(
@@ -78,6 +82,7 @@ def close_partition(
         has_tv2=bool((rows["flags"] & TV2 != 0).any()),
         still_growing=replay.still_growing,
         unreadable=unreadable,
+        producer_ids=rows["producer_id"].copy(),
     )
 
 
@@ -110,6 +115,7 @@ class Audit:
     options: ScanOptions
     layout: Layout
     open_source: OpenSource
+    book: BlockBook = field(default_factory=BlockBook)
     partitions: list[PartitionAudit] = field(default_factory=list)
 
     def add(self, partition: PartitionAudit) -> None:
@@ -121,10 +127,14 @@ class Audit:
         reader = CoordinatorReader(self.open_source)
         coordinator = self._coordinator(reader)
         versions, told = self._versions(reader)
-        now = self._now()
+        now = self.now()
+        contexts = [self._context(partition, versions, coordinator, now) for partition in self.partitions]
+        allocation = AllocationAudit(self.book, self.open_source)
+        inhabitants = [_inhabitants(partition) for partition in self.partitions]
         findings: list[Finding] = []
-        for partition in self.partitions:
-            findings += self._partition_findings(partition, versions, coordinator, now)
+        for partition, context, own in zip(self.partitions, contexts, inhabitants, strict=True):
+            findings += self._partition_findings(partition, context, *allocation.partition_findings(own, context))
+        findings += allocation.cluster_findings(inhabitants, contexts.__getitem__)
         findings += report_strays(self.layout.strays)
         findings = sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key)
         unreadable = [
@@ -136,16 +146,19 @@ class Audit:
             broker_version=told,
             partitions=[self._summary(partition) for partition in self.partitions],
             findings=findings,
-            not_audited=self._not_audited(unreadable, coordinator, reader),
+            not_audited=[
+                *self._not_audited(unreadable, coordinator, reader),
+                *self.book.notes,
+                *allocation.unlisted,
+            ],
             summary=self._total(findings),
-            incomplete=bool(unreadable),
+            incomplete=bool(unreadable) or any(note.unreadable for note in self.book.notes),
         )
 
-    def _partition_findings(
-        self, partition: PartitionAudit, versions: VersionRange, coordinator: CoordinatorView, now: int
-    ) -> list[Finding]:
+    @staticmethod
+    def _context(partition: PartitionAudit, versions: VersionRange, coordinator: CoordinatorView, now: int) -> Context:
         directory = partition.directory
-        context = Context(
+        return Context(
             topic=directory.topic,
             partition=directory.partition,
             replica=directory.replica,
@@ -159,6 +172,12 @@ class Audit:
             now_ms=now,
             log_end_offset=partition.log_end_offset,
         )
+
+    @staticmethod
+    def _partition_findings(
+        partition: PartitionAudit, context: Context, allocation: Sequence[Finding], facts: Sequence[Fact]
+    ) -> list[Finding]:
+        directory = partition.directory
         explained = [fact for fact in partition.facts if fact.code == EXPLAINED]
         leftovers = [stray.relative.rsplit("/", 1)[-1] for stray in directory.strays]
         return fold_notes(
@@ -167,9 +186,10 @@ class Audit:
                 *report_missing(context, partition.missing, leftovers, explained),
                 *report_leader_epochs(context, partition.regressions),
                 *report_strays(directory.strays, directory.replica),
-                *report_sequences(context, partition.facts, partition.missing),
+                *report_sequences(context, facts, partition.missing),
                 *report_epochs(context, partition.facts),
                 *report_transactions(context, partition.opened, partition.facts),
+                *allocation,
             ]
         )
 
@@ -203,7 +223,7 @@ class Audit:
         )
         return found, BrokerVersions(AUTO, None, str(found.at_least), str(found.at_most), because)
 
-    def _now(self) -> int:
+    def now(self) -> int:
         """The directory's own clock: never the wall clock, so that recorded logs give the same answer for ever."""
         if self.options.now_ms is not None:
             return self.options.now_ms
@@ -296,6 +316,10 @@ class Audit:
 def latest_modification(layout: Layout) -> int:
     """Newest modification time of any segment, ms since the epoch; 0 without one."""
     return max((segment.modified_ms for part in layout.partitions for segment in part.segments), default=0)
+
+
+def _inhabitants(part: PartitionAudit) -> Inhabitants:
+    return Inhabitants(part.directory, part.producer_ids, part.facts, part.counts)
 
 
 def _aspect(parts: Iterable[PartitionAudit], reason: str) -> list[NotAudited]:

@@ -17,7 +17,11 @@ class Depth(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """Options of a scan. Times are ms since the epoch; None means unset; empty sequences mean no filter."""
+    """Options of a scan. Times are ms since the epoch; None means unset; empty sequences mean no filter.
+
+    `zookeeper`, `blocks` and `metadata` say where blocks of producer ids are told; any of them replaces what would be
+    found among the inputs.
+    """
 
     paths: Sequence[str]
     broker_version: str = "auto"
@@ -32,6 +36,9 @@ class ScanOptions:
     compacted_topics: Sequence[str] = ()
     jobs: int | None = None
     depth: Depth = Depth.CRC
+    zookeeper: str | None = None
+    blocks: str | None = None
+    metadata: str | None = None
 
     def says_compacted(self, topic: str) -> bool:
         """Tell whether the user says that the topic is compacted: all are, or this one by name or pattern."""

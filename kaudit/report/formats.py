@@ -1,10 +1,11 @@
 """The output formats by name. A new format is one module and one line here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report import concise, digest, github, gitlab, json, jsonl, junit, sarif, table, timeline
+from kaudit.report import concise, digest, github, gitlab, json, jsonl, junit, producers, sarif, table, timeline
 from kaudit.report.view import View
 
 _RenderScan = Callable[[ScanResult, View], str]
@@ -12,26 +13,56 @@ _RenderScan = Callable[[ScanResult, View], str]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One output format. `machine`: parsers read it, so it is valid even when there was nothing to audit."""
+    """One output format. `machine`: parsers read it, so it is valid even when there was nothing to audit.
+
+    `producers` comes in pieces: the text of a million producer ids is larger than memory should be.
+    """
 
     name: str
     machine: bool
     scan: _RenderScan
     timeline: Callable[[TimelineResult, View], str]
+    producers: Callable[[ProducersResult, View], Iterable[str]]
 
 
 def _about_findings(name: str, scan: _RenderScan) -> Format:
-    """Return a format that knows findings only: of a timeline it tells those."""
-    return Format(name, machine=True, scan=scan, timeline=lambda result, view: scan(result.scan, view))
+    """Return a format that knows findings only: of timelines and producers it tells those."""
+    return Format(
+        name,
+        machine=True,
+        scan=scan,
+        timeline=lambda result, view: scan(result.scan, view),
+        producers=lambda result, view: (scan(result.scan, view),),
+    )
 
 
 FORMATS: Mapping[str, Format] = {
     form.name: form
     for form in (
-        Format("table", machine=False, scan=table.render_scan, timeline=timeline.render_timeline),
-        Format("concise", machine=False, scan=concise.render_scan, timeline=concise.render_timeline),
-        Format("json", machine=True, scan=json.render_scan, timeline=json.render_timeline),
-        Format("jsonl", machine=True, scan=jsonl.render_scan, timeline=jsonl.render_timeline),
+        Format(
+            "table",
+            machine=False,
+            scan=table.render_scan,
+            timeline=timeline.render_timeline,
+            producers=producers.render_producers,
+        ),
+        Format(
+            "concise",
+            machine=False,
+            scan=concise.render_scan,
+            timeline=concise.render_timeline,
+            producers=concise.render_producers,
+        ),
+        Format(
+            "json", machine=True, scan=json.render_scan, timeline=json.render_timeline, producers=json.render_producers
+        ),
+        Format(
+            "jsonl",
+            machine=True,
+            scan=jsonl.render_scan,
+            timeline=jsonl.render_timeline,
+            producers=jsonl.render_producers,
+        ),
         _about_findings("sarif", sarif.render_scan),
         _about_findings("sarif-github", sarif.render_scan_for_github),
         _about_findings("junit", junit.render_scan),

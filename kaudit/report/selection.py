@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 
 
@@ -36,6 +37,11 @@ class Selection:
     def of_timeline(self, result: TimelineResult) -> TimelineResult:
         """Return the timelines with only the findings that belong."""
         return TimelineResult(self.of_scan(result.scan), [self._of_one(timeline) for timeline in result.timelines])
+
+    def of_producers(self, result: ProducersResult) -> ProducersResult:
+        """Return the list with only the findings that belong; the engine has left the others out of the producers."""
+        scan = self.of_scan(result.scan)
+        return replace(result, scan=scan, summary={**result.summary, "findings": dict(scan.summary.findings)})
 
     def _of_one(self, timeline: Timeline) -> Timeline:
         entries = [

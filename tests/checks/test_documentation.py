@@ -42,6 +42,12 @@ CONTRACT = {
     "KA302": ("open-transaction", {"warning", "note"}),
     "KA303": ("nontransactional-in-transaction", {"error"}),
     "KA304": ("late-transactional-write", {"error", "warning"}),
+    "KA401": ("unallocated-producer-id", {"warning", "error"}),
+    "KA402": ("block-overlap", {"error"}),
+    "KA403": ("block-malformed", {"warning"}),
+    "KA404": ("producer-id-shared", {"error"}),
+    "KA405": ("producer-id-flood", {"note"}),
+    "KA406": ("block-range-near-end", {"warning"}),
 }
 # What this issue must deliver; CONTRACT above may run ahead of it.
 DELIVERED = set(CONTRACT) - {"KA005", "KA010"}

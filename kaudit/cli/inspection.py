@@ -1,0 +1,109 @@
+"""Running `kaudit inspect`: formats of rows, where they go, and the exit code."""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kaudit.cli.exits import ExitCode
+from kaudit.cli.parsing import suggestion
+from kaudit.cli.stdout import stdout_console
+from kaudit.cli.streams import write_pieces
+from kaudit.cli.targets import output_file, split_format
+from kaudit.pipeline.options import NothingToAuditError, UsageError
+from kaudit.report import rows as row_formats
+from kaudit.report.console import ColorChoice, Console, visible
+from kaudit.report.rows_table import table
+
+if TYPE_CHECKING:
+    from kaudit.pipeline.inspect.walk import InspectOptions
+
+ROW_FORMATS = ("table", "json", "jsonl")
+_Row = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class RowTarget:
+    """One format of rows and where it goes; `file` None: stdout."""
+
+    form: str
+    file: Path | None
+
+
+def parse_row_targets(formats: Sequence[str], output: str | None, inputs: Sequence[str]) -> list[RowTarget]:
+    """Parse --output-format and --output, and refuse now what would only fail later."""
+    typed = [split_format(value) for value in formats or ["table"]]
+    loose = [name for name, file in typed if file is None]
+    if len(loose) > 1:
+        raise UsageError(f"only one format can go to one place, not {' and '.join(loose)}; write FORMAT:FILE")
+    if output is not None and not loose:
+        raise UsageError(f"--output {output}: every --output-format has its own file already")
+    for name, _ in typed:
+        if name not in ROW_FORMATS:
+            hint = suggestion(name, ROW_FORMATS) or f"; there are {', '.join(ROW_FORMATS)}"
+            raise UsageError(f"--output-format {name}: no such format{hint}")
+    return [RowTarget(name, output_file(output if file is None else file, inputs)) for name, file in typed]
+
+
+def parse_offsets(text: str | None) -> tuple[int | None, int | None]:
+    """Parse --offset: `A`, `A..B`, `A..` or `..B`; inclusive."""
+    if text is None:
+        return None, None
+    first, dots, last = text.partition("..")
+    if not all(part.isdecimal() or (dots and not part) for part in (first, last or first)) or text == "..":
+        raise UsageError(f"--offset {text}: write an offset, or two with .. between")
+    low = int(first) if first else None
+    high = (int(last) if last else None) if dots else low
+    if low is not None and high is not None and low > high:
+        raise UsageError(f"--offset {text}: nothing lies between")
+    return low, high
+
+
+def run_inspect(
+    options: "InspectOptions", targets: Sequence[RowTarget], *, color: ColorChoice, table_bytes: int
+) -> int:
+    """Show the rows in every format asked for; return the exit code."""
+    from kaudit.pipeline.inspect.walk import UNREADABLE, inspect_rows
+
+    reading = _Reading()
+    for target in targets:
+        shown = options
+        if target.form == "table" and options.texts.limit is None:
+            shown = replace(options, texts=replace(options.texts, limit=table_bytes))
+        rows = reading.watched(inspect_rows(shown, batches=target.form == "jsonl"), UNREADABLE)
+        first = list(islice(rows, 1))  # wrong options show before anything is written
+        console = stdout_console(color) if target.file is None else Console(color=color is ColorChoice.ALWAYS)
+        write_pieces(target.file, _pieces(target.form, chain(first, rows), options.paths, console))
+    if reading.nothing is not None:
+        raise reading.nothing
+    return ExitCode.UNREADABLE if reading.unreadable else ExitCode.OK
+
+
+class _Reading:
+    """Notes what went wrong while rows were read: what was shown before stays valid in its format."""
+
+    def __init__(self) -> None:
+        self.unreadable = False
+        self.nothing: NothingToAuditError | None = None
+
+    def watched(self, rows: Iterable[_Row], unreadable: str) -> Iterator[_Row]:
+        """Yield the rows, up to a file that cannot be read."""
+        try:
+            for row in rows:
+                self.unreadable = self.unreadable or unreadable in (row.get("status"), row.get("kind"))
+                yield row
+        except NothingToAuditError as error:
+            self.nothing = error
+        except OSError as error:
+            self.unreadable = True
+            sys.stderr.write(f"kaudit: {visible(str(error.filename))}: {error.strerror}\n")
+
+
+def _pieces(form: str, rows: Iterable[_Row], inputs: Sequence[str], console: Console) -> Iterator[str]:
+    if form == "jsonl":
+        return row_formats.jsonl(rows)
+    if form == "json":
+        return row_formats.document(rows, inputs)
+    return table(rows, console)

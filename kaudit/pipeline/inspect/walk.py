@@ -1,0 +1,191 @@
+"""What `kaudit inspect` shows of a path: rows of a file, one row a file of a directory, or all batches under it."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+
+from kaudit.pipeline.inspect.content import CONTENT_TOPICS
+from kaudit.pipeline.inspect.dump import dump_rows
+from kaudit.pipeline.inspect.fields import field_rows
+from kaudit.pipeline.inspect.files import display_name, file_row
+from kaudit.pipeline.inspect.kinds import FileKind, Place, place_of
+from kaudit.pipeline.inspect.records import MAX_BATCH_BYTES, record_rows
+from kaudit.pipeline.inspect.segment import SegmentReader
+from kaudit.pipeline.inspect.sides import side_rows
+from kaudit.pipeline.inspect.texts import Texts
+from kaudit.pipeline.inspect.wanted import Row, RowFilter, around
+from kaudit.pipeline.options import NothingToAuditError, UsageError
+from kaudit.source.discover import PathNotFoundError, discover
+from kaudit.wire.records import DEFAULT_LIMIT
+
+UNREADABLE = "unreadable"
+"""Kind of the damage row of a file, and status of a file row, that the operating system refused to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class InspectOptions:
+    """What to show. `topic` and `partition` name batches whose directory does not; offsets and positions in bytes."""
+
+    paths: Sequence[str]
+    records: bool = False
+    texts: Texts = field(default_factory=Texts)
+    wanted: RowFilter = field(default_factory=RowFilter)
+    around: int | None = None
+    at: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+    limit: int = DEFAULT_LIMIT
+
+    @property
+    def selective(self) -> bool:
+        """Tell whether batches were asked for, and not what files there are."""
+        return self.records or self.around is not None or self.wanted.active
+
+
+def inspect_rows(options: InspectOptions, *, batches: bool) -> Iterator[Row]:
+    """Yield the rows of all paths; `batches` shows a directory's batches instead of its files.
+
+    Raises:
+        UsageError: a path does not exist, or --at does not fit it.
+        NothingToAuditError: a directory holds no file of Kafka's.
+        OSError: a file named on the command line cannot be read.
+
+    """
+    for text in options.paths:
+        if not os.path.lexists(text):
+            raise UsageError(f"no such file or directory: {text}")
+        if options.at is not None and Path(text).is_dir():
+            raise UsageError(f"--at needs one file, {text} is a directory")
+    for text in options.paths:
+        path = Path(text)
+        if path.is_dir():
+            yield from _batches_under(path, options) if batches or options.selective else _files_under(path)
+        else:
+            yield from _file(place_of(path).named(options.topic, options.partition), options)
+
+
+def _files_under(root: Path) -> Iterator[Row]:
+    replicas = {entry.directory: entry.replica for entry in discover([str(root)]).partitions}
+    found = False
+    for directory, subdirectories, names in os.walk(root):
+        subdirectories.sort()
+        for name in sorted(names):
+            path = Path(directory) / name
+            found = True
+            yield file_row(place_of(path, replicas.get(directory)), display_name(path, root))
+    if not found:
+        raise NothingToAuditError(f"nothing to inspect under {root}: it holds no files")
+
+
+def _batches_under(root: Path, options: InspectOptions) -> Iterator[Row]:
+    try:
+        layout = discover([str(root)])
+    except PathNotFoundError as error:
+        raise UsageError(f"no such file or directory: {error}") from error
+    chosen = [
+        entry
+        for entry in layout.partitions
+        if (options.topic is None or entry.topic == options.topic)
+        and (options.partition is None or entry.partition == options.partition)
+    ]
+    if not chosen:
+        raise NothingToAuditError(f"nothing to inspect under {root}: no partition with segments was found")
+    for entry in chosen:
+        places = [place_of(Path(segment.path), entry.replica) for segment in entry.segments]
+        if options.around is not None:
+            places = _near(places, options.around)
+        yield from _batches(places, options)
+
+
+def _near(places: Sequence[Place], offset: int) -> list[Place]:
+    """The segment that holds `offset`, and one on each side for its neighbours."""
+    holding = sum(1 for place in places if place.base_offset is not None and place.base_offset <= offset) - 1
+    return list(places[max(holding - 1, 0) : max(holding, 0) + 2])
+
+
+def _file(place: Place, options: InspectOptions) -> Iterator[Row]:
+    if options.at is not None:
+        if not place.kind.holds_batches:
+            raise UsageError(f"--at shows batch headers, {place.path} is no segment ({place.kind.value})")
+        with SegmentReader(place) as segment:
+            if not 0 <= options.at < segment.size:
+                raise UsageError(f"--at {options.at}: {place.path} has {segment.size} bytes")
+            yield from field_rows(segment, options.at)
+        return
+    if place.kind.holds_batches:
+        yield from _batches([place], options)
+        return
+    if place.kind is FileKind.UNKNOWN:
+        raise NothingToAuditError(f"{place.path}: no file of Kafka's, by name or content")
+    if place.kind is FileKind.DUMP:
+        rows = dump_rows(place, options.texts, records=options.records)
+        chosen = _around_each(rows, options.around) if options.around is not None else rows
+        yield from (row for row in chosen if options.wanted.accepts(row))
+        return
+    yield from (row for row in side_rows(place) if options.wanted.accepts(row))
+
+
+def _around_each(rows: Iterable[Row], offset: int) -> Iterator[Row]:
+    for _, group in groupby(rows, key=lambda row: (row["topic"], row["partition"], row["segment"])):
+        yield from around(group, offset)
+
+
+def _batches(places: Sequence[Place], options: InspectOptions) -> Iterator[Row]:
+    """Rows of segments that follow one another, as one stream."""
+    if options.around is None:
+        for place in places:
+            try:
+                with SegmentReader(place) as segment:
+                    for row in segment.rows(_batch_filter(place, options)):
+                        yield from _expanded(row, segment, options)
+            except OSError as error:
+                if len(places) == 1:
+                    raise
+                yield _unreadable(place, error)
+        return
+    by_name = {place.segment: place for place in places}
+    for row in around(_rows_of(places, options.wanted), options.around):
+        with SegmentReader(by_name[str(row["segment"])]) as segment:
+            yield from _expanded(row, segment, options)
+
+
+def _batch_filter(place: Place, options: InspectOptions) -> RowFilter:
+    records_tell = options.records and place.topic in CONTENT_TOPICS
+    return options.wanted.of_batches_only() if records_tell else options.wanted
+
+
+def _rows_of(places: Sequence[Place], wanted: RowFilter) -> Iterator[Row]:
+    for place in places:
+        with SegmentReader(place) as segment:
+            yield from segment.rows(wanted)
+
+
+def _unreadable(place: Place, error: OSError) -> Row:
+    return {
+        "row": "damage",
+        "topic": place.topic,
+        "partition": place.partition,
+        "replica": place.replica,
+        "segment": place.segment,
+        "file": place.path.name,
+        "kind": UNREADABLE,
+        "detail": error.strerror or type(error).__name__,
+    }
+
+
+def _expanded(row: Row, segment: SegmentReader, options: InspectOptions) -> Iterator[Row]:
+    """The batch itself, and its records if those are asked for."""
+    told_by_records = options.records and segment.place.topic in CONTENT_TOPICS
+    if row["row"] != "batch" or not told_by_records or options.wanted.accepts(row):
+        yield row
+    if not options.records or row["row"] != "batch":
+        return
+    position, size = row["position"], row["size"]
+    assert isinstance(position, int)
+    assert isinstance(size, int)
+    raw = segment.read(position, min(size, MAX_BATCH_BYTES))
+    for record in record_rows(raw, row, segment.place, options.texts, options.limit):
+        if record["row"] == "damage" or options.around is not None or options.wanted.accepts(record):
+            yield record

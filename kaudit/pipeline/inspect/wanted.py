@@ -1,0 +1,121 @@
+"""Which rows were asked for."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.model.batch import DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG, Batches, last_offsets
+
+Row = dict[str, object]
+"""One row: JSON-ready values, `row` names its kind (CONTRACT.md section 3)."""
+
+AROUND_BATCHES = 5
+"""Batches shown on each side of the one that holds the offset asked for."""
+_ALWAYS = frozenset({"damage"})
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """Conditions that all must hold; an empty set or None is no condition. Offsets are inclusive, times ms.
+
+    A row without a field that is asked about is left out, except damage, which may hide what is looked for.
+    """
+
+    producer_ids: frozenset[int] = frozenset()
+    producer_epochs: frozenset[int] = frozenset()
+    leader_epochs: frozenset[int] = frozenset()
+    first_offset: int | None = None
+    last_offset: int | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    @property
+    def active(self) -> bool:
+        """Tell whether anything was asked for."""
+        return self != RowFilter()
+
+    def of_batches_only(self) -> "RowFilter":
+        """The conditions a batch can tell of where its records name producers of their own (internal topics)."""
+        return replace(self, producer_ids=frozenset(), producer_epochs=frozenset(), since_ms=None, until_ms=None)
+
+    def mask(self, batches: Batches) -> NDArray[np.bool_]:
+        """Tell for each batch whether it may hold what was asked for: times and offsets are ranges here."""
+        wanted = np.ones(len(batches), dtype=np.bool_)
+        for chosen, name in (
+            (self.producer_ids, "producer_id"),
+            (self.producer_epochs, "producer_epoch"),
+            (self.leader_epochs, "leader_epoch"),
+        ):
+            if chosen:
+                wanted &= np.isin(batches[name], np.fromiter(chosen, np.int64, len(chosen)))
+        if self.first_offset is not None:
+            wanted &= last_offsets(batches) >= self.first_offset
+        if self.last_offset is not None:
+            wanted &= batches["base_offset"] <= self.last_offset
+        if self.since_ms is not None:
+            wanted &= batches["max_timestamp"] >= self.since_ms
+        if self.until_ms is not None:
+            # under these two flags the base timestamp is no record's time
+            no_base = batches["attributes"] & (LOG_APPEND_TIME_FLAG | DELETE_HORIZON_FLAG) != 0
+            earliest = np.where(no_base, batches["max_timestamp"], batches["base_timestamp"])
+            wanted &= (earliest <= self.until_ms) & (earliest >= 0)
+        return wanted
+
+    def accepts(self, row: Row) -> bool:
+        """Tell whether a finished row is one of those asked for."""
+        if row["row"] in _ALWAYS:
+            return True
+        for chosen, name in (
+            (self.producer_ids, "producer_id"),
+            (self.producer_epochs, "producer_epoch"),
+            (self.leader_epochs, "leader_epoch"),
+        ):
+            if chosen and row.get(name) not in chosen:
+                return False
+        if self.first_offset is not None or self.last_offset is not None:
+            first, last = _range(row, "base_offset", "offset", "first_offset", "last_offset")
+            if first is None or last is None:
+                return False
+            if self.first_offset is not None and last < self.first_offset:
+                return False
+            if self.last_offset is not None and first > self.last_offset:
+                return False
+        if self.since_ms is not None or self.until_ms is not None:
+            time = row.get("max_timestamp", row.get("timestamp"))
+            if not isinstance(time, int):
+                return False
+            if self.since_ms is not None and time < self.since_ms:
+                return False
+            if self.until_ms is not None and time > self.until_ms and row["row"] != "batch":
+                return False
+        return True
+
+
+def _range(row: Row, *names: str) -> tuple[int | None, int | None]:
+    values = [value for name in names if isinstance(value := row.get(name), int)]
+    return (values[0], values[-1]) if values else (None, None)
+
+
+def around(rows: Iterable[Row], offset: int) -> Iterator[Row]:
+    """Yield the batch that holds `offset` (or the first beyond it) with its neighbours, and damage among them."""
+    before: deque[Row] = deque(maxlen=AROUND_BATCHES)
+    after: int | None = None
+    for row in rows:
+        if after is None:
+            last = row.get("last_offset")
+            if row["row"] == "batch" and isinstance(last, int) and last >= offset:
+                yield from before
+                yield row
+                after = AROUND_BATCHES
+            else:
+                before.append(row)
+            continue
+        if after == 0:
+            return
+        yield row
+        after -= 1
+    if after is None:
+        yield from before
