@@ -41,12 +41,12 @@ Examples:
 _TIMELINE_EXAMPLES = """\b
 Examples:
   kaudit timeline --producer-id 42 /var/lib/kafka/data
-  kaudit timeline --topic orders --partition 3 --output-format jsonl /var/lib/kafka/data
+  kaudit timeline --topic orders --output-format jsonl /data/kafka
 """
 _REPORT_EXAMPLES = """\b
 Examples:
   kaudit report scan.json
-  kaudit report --output-format sarif:scan.sarif --baseline known.json scan.json
+  kaudit report --output-format sarif --baseline known.json scan.json
 """
 _INSPECT_EXAMPLES = """\b
 Examples:
@@ -59,8 +59,8 @@ Examples:
 _PRODUCERS_EXAMPLES = """\b
 Examples:
   kaudit producers --summary /var/lib/kafka/data
-  kaudit producers --sort batches --limit 20 --topic orders /var/lib/kafka/data
-  kaudit producers --zookeeper /var/lib/zookeeper --with-findings /var/lib/kafka/data
+  kaudit producers --sort batches --limit 20 /var/lib/kafka/data
+  kaudit producers --zookeeper /data/zookeeper --with-findings /data/kafka
 """
 
 # Plain help: rich's boxes cost a quarter of a second.
