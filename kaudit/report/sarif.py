@@ -112,8 +112,10 @@ def _properties(finding: Finding) -> _Object:
 
 def _location(finding: Finding, position: object, bases: Mapping[str, str], region: Mapping[str, object]) -> _Object:
     location: _Object = {"logicalLocations": _logical(finding)}
-    if finding.file is not None:
-        artifact: _Object = {"uri": quote(finding.file, errors="surrogateescape")}
+    # GitHub refuses a whole upload for one result without a physical location.
+    file = finding.file or (_directory(finding) if "startLine" in region else None)
+    if file is not None:
+        artifact: _Object = {"uri": quote(file, errors="surrogateescape")}
         base = base_directory(finding)
         if base is not None and base in bases:
             artifact["uriBaseId"] = bases[base]
@@ -123,6 +125,11 @@ def _location(finding: Finding, position: object, bases: Mapping[str, str], regi
             physical["region"] = place
         location["physicalLocation"] = physical
     return location
+
+
+def _directory(finding: Finding) -> str:
+    """Return the partition's directory, for a finding about no single file."""
+    return "log-directory" if finding.topic is None else f"{finding.topic}-{finding.partition}"
 
 
 def _logical(finding: Finding) -> list[_Object]:
