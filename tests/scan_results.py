@@ -13,7 +13,7 @@ from kaudit.model.result import (
     Timeline,
     TimelineResult,
 )
-from kaudit.report.selection import count
+from kaudit.report.selection import count, count_statuses
 
 MORNING = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 HOSTILE = "pay\x1b[31m[red]boom[/red]\r\n\u202egnp.exe</script>\x00\x9b2J"
@@ -153,7 +153,7 @@ def scan_result(*findings, **changes):
         partitions=[PartitionSummary("orders", 3, "1", 0, 1017, 1017, False, **totals)],
         findings=kept,
         not_audited=[NotAudited("orders-3", "no log start offset is known: offsets before the first are not missed")],
-        summary=Summary(partitions=1, **totals, findings=count(kept)),
+        summary=Summary(partitions=1, **totals, findings=count(kept), statuses=count_statuses(kept)),
     )
     return replace(result, **changes)
 

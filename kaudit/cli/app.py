@@ -8,15 +8,19 @@ from collections.abc import Sequence
 import typer
 from typer.main import get_command
 
+from kaudit.cli.commands.baseline import baseline
 from kaudit.cli.commands.checks import checks
+from kaudit.cli.commands.config import config
 from kaudit.cli.commands.explain import explain
 from kaudit.cli.commands.inspect import inspect
 from kaudit.cli.commands.producers import producers
 from kaudit.cli.commands.replay import replay
+from kaudit.cli.commands.report import report
 from kaudit.cli.commands.scan import scan
 from kaudit.cli.commands.timeline import timeline
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import Version
+from kaudit.cli.settings.command import ConfiguredCommand
 from kaudit.pipeline.options import NothingToAuditError, UsageError
 from kaudit.report.console import visible
 
@@ -38,7 +42,12 @@ Examples:
 _TIMELINE_EXAMPLES = """\b
 Examples:
   kaudit timeline --producer-id 42 /var/lib/kafka/data
-  kaudit timeline --topic orders --partition 3 --output-format jsonl /var/lib/kafka/data
+  kaudit timeline --topic orders --output-format jsonl /data/kafka
+"""
+_REPORT_EXAMPLES = """\b
+Examples:
+  kaudit report scan.json
+  kaudit report --output-format sarif --baseline known.json scan.json
 """
 _INSPECT_EXAMPLES = """\b
 Examples:
@@ -51,8 +60,8 @@ Examples:
 _PRODUCERS_EXAMPLES = """\b
 Examples:
   kaudit producers --summary /var/lib/kafka/data
-  kaudit producers --sort batches --limit 20 --topic orders /var/lib/kafka/data
-  kaudit producers --zookeeper /var/lib/zookeeper --with-findings /var/lib/kafka/data
+  kaudit producers --sort batches --limit 20 /var/lib/kafka/data
+  kaudit producers --zookeeper /data/zookeeper --with-findings /data/kafka
 """
 _REPLAY_EXAMPLES = """\b
 Examples:
@@ -63,11 +72,14 @@ Examples:
 
 # Plain help: rich's boxes cost a quarter of a second.
 app = typer.Typer(name="kaudit", rich_markup_mode=None, pretty_exceptions_enable=False)
-app.command(short_help="Audit broker logs.", epilog=_SCAN_EXAMPLES)(scan)
-app.command(short_help="Show what each producer id did.", epilog=_TIMELINE_EXAMPLES)(timeline)
-app.command(short_help="List the producer ids.", epilog=_PRODUCERS_EXAMPLES)(producers)
+app.command(cls=ConfiguredCommand, short_help="Audit broker logs.", epilog=_SCAN_EXAMPLES)(scan)
+app.command(cls=ConfiguredCommand, short_help="Show what each producer id did.", epilog=_TIMELINE_EXAMPLES)(timeline)
+app.command(cls=ConfiguredCommand, short_help="List the producer ids.", epilog=_PRODUCERS_EXAMPLES)(producers)
 app.command(short_help="Decode batches, records and side files.", epilog=_INSPECT_EXAMPLES)(inspect)
 app.command(short_help="Say what a broker would have answered.", epilog=_REPLAY_EXAMPLES)(replay)
+app.command(cls=ConfiguredCommand, short_help="Render a saved scan.", epilog=_REPORT_EXAMPLES)(report)
+app.add_typer(baseline, short_help="Keep known findings in a file.")
+app.add_typer(config, short_help="Look at the configuration.")
 app.command(short_help="Explain a check, or a broker version's rules.")(explain)
 app.command(short_help="List the checks.")(checks)
 

@@ -1,21 +1,25 @@
 """What scan, timeline and producers have in common: run the engine, show the result, settle the exit code."""
 
+import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from kaudit.cli.exits import FailOn, exit_code
+from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.cli.progress import progress_on_stderr
+from kaudit.cli.step_summary import append_step_summary
 from kaudit.cli.targets import Target, console_of, write
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary, TimelineResult
 from kaudit.pipeline.options import NothingToAuditError, Progress, ScanOptions
 from kaudit.pipeline.query import Query
+from kaudit.policy.comparison import Scope
+from kaudit.policy.policy import Policy
 from kaudit.report.console import ColorChoice
-from kaudit.report.formats import Format
+from kaudit.report.formats import FORMATS, Format
 from kaudit.report.moment import rfc3339
 from kaudit.report.phrases import closing_line
 from kaudit.report.selection import Selection, count
@@ -37,6 +41,12 @@ class Request:
     quiet: bool
     verbose: bool
     reproducible: bool
+    policy: Policy = field(default_factory=Policy)
+
+    @property
+    def scope(self) -> Scope:
+        """Return what was looked for: the measure of what a baseline may call stale."""
+        return Scope(self.selection.includes, self.options)
 
     @property
     def show_notes(self) -> bool:
@@ -52,6 +62,7 @@ def run_scan(request: Request, engine: Callable[[ScanOptions, Progress], ScanRes
         render=lambda form, result, view: (form.scan(result, view),),
         empty=lambda nothing: nothing,
         scan_of=lambda result: result,
+        with_scan=lambda _, scan: scan,
     )
 
 
@@ -63,6 +74,7 @@ def run_timeline(request: Request, engine: Callable[[ScanOptions, Progress], Tim
         render=lambda form, result, view: (form.timeline(result, view),),
         empty=lambda nothing: TimelineResult(nothing, []),
         scan_of=lambda result: result.scan,
+        with_scan=lambda result, scan: replace(result, scan=scan),
     )
 
 
@@ -76,6 +88,7 @@ def run_producers(
         render=lambda form, result, view: form.producers(result, view),
         empty=lambda nothing: ProducersResult(nothing, (), found=0, listed=0, summary=nothing.summary.to_dict()),
         scan_of=lambda result: result.scan,
+        with_scan=lambda result, scan: replace(result, scan=scan),
     )
 
 
@@ -85,6 +98,7 @@ def _run(
     render: Callable[[Format, _Result, View], Iterable[str]],
     empty: Callable[[ScanResult], _Result],
     scan_of: Callable[[_Result], ScanResult],
+    with_scan: Callable[[_Result, ScanResult], _Result],
 ) -> int:
     started_ms, started = round(time.time() * 1000), time.monotonic()
     try:
@@ -93,23 +107,47 @@ def _run(
     except NothingToAuditError as error:
         # Whoever parses stdout gets a valid document also now, with the reason in it.
         nothing = empty(_nothing(request.options, error))
-        _show(request, started_ms, lambda form, view: render(form, nothing, view), machines_only=True)
+        facts = run_facts(started_ms, reproducible=request.reproducible)
+        code = ExitCode.NOTHING_TO_AUDIT
+        show(request, facts, code, lambda form, view: render(form, nothing, view), machines_only=True)
         raise
     seconds = None if request.reproducible else time.monotonic() - started
-    _show(request, started_ms, lambda form, view: render(form, result, view), machines_only=False)
-    scan = scan_of(result)
+    scan = request.policy.apply(scan_of(result), request.scope)
+    code = exit_code(scan, request.fail_on, exit_zero=request.exit_zero)
+    listed = with_scan(result, request.policy.limit(scan))
+    facts = run_facts(started_ms, reproducible=request.reproducible)
+    show(request, facts, code, lambda form, view: render(form, listed, view), machines_only=False)
     if not request.quiet:
         sys.stderr.write(closing_line(scan, notes_hidden=not request.show_notes, seconds=seconds) + "\n")
-    return exit_code(scan, request.fail_on, exit_zero=request.exit_zero)
+    return code
 
 
-def _show(
-    request: Request, started_ms: int, render: Callable[[Format, View], Iterable[str]], *, machines_only: bool
+def run_facts(started_ms: int, *, reproducible: bool) -> Mapping[str, object] | None:
+    """Return host and time of this run, nothing with --reproducible."""
+    return None if reproducible else {"host": platform.node(), "started_at": rfc3339(started_ms)}
+
+
+def show(
+    request: Request,
+    run: Mapping[str, object] | None,
+    code: ExitCode,
+    render: Callable[[Format, View], Iterable[str]],
+    *,
+    machines_only: bool,
 ) -> None:
-    run = None if request.reproducible else {"host": platform.node(), "started_at": rfc3339(started_ms)}
+    """Write the result to every target, and the step summary where a target is for GitHub Actions."""
+    view = View(
+        show_notes=request.show_notes,
+        run=run,
+        exit_code=int(code),
+        codes=request.selection.codes(),
+        fail_on=request.fail_on.severity,
+    )
     for target in request.targets:
         if target.form.machine or not machines_only:
-            write(target, render(target.form, View(console_of(target, request.color), request.show_notes, run)))
+            write(target, render(target.form, replace(view, console=console_of(target, request.color))))
+        if target.form.name == "github":
+            append_step_summary("".join(render(FORMATS["markdown"], view)), os.environ)
 
 
 def _nothing(options: ScanOptions, error: NothingToAuditError) -> ScanResult:

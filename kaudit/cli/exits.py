@@ -27,9 +27,14 @@ class FailOn(enum.Enum):
     NOTE = "note"
     NEVER = "never"
 
+    @property
+    def severity(self) -> Severity | None:
+        """Return the least severity that fails; None: nothing does."""
+        return None if self is FailOn.NEVER else Severity(self.value)
+
     def reached(self, worst: Severity | None) -> bool:
         """Tell whether the gravest finding is grave enough."""
-        return worst is not None and self is not FailOn.NEVER and worst >= Severity(self.value)
+        return worst is not None and self.severity is not None and worst >= self.severity
 
 
 def exit_code(result: ScanResult, fail_on: FailOn, *, exit_zero: bool) -> ExitCode:

@@ -34,7 +34,8 @@ OutputFormats = Annotated[
     typer.Option(
         "--output-format",
         metavar="FMT[:FILE]",
-        help="table (default), concise, json or jsonl; with :FILE into a file. Repeatable.",
+        help="table (default), concise, json, jsonl, sarif, sarif-github, junit, github, gitlab or markdown; "
+        "with :FILE into a file. Repeatable.",
     ),
 ]
 OutputFile = Annotated[
@@ -53,6 +54,25 @@ Ignore = Annotated[
 ]
 FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="The least severity that makes the exit code 1.")]
 ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 even with findings; other codes stay.")]
+SeverityOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--severity", metavar="CODE=LEVEL", help="Judge a check (or prefix) as error, warning or note. Repeatable."
+    ),
+]
+BaselineOption = Annotated[
+    str | None,
+    typer.Option("--baseline", metavar="FILE", help="Findings that are known: they are counted, and fail nothing."),
+]
+MaxFindings = Annotated[
+    int | None,
+    typer.Option("--max-findings", metavar="N", min=0, help="List only so many, the gravest; all are counted."),
+]
+Config = Annotated[
+    str | None,
+    typer.Option("--config", metavar="FILE", help="Read this configuration, not the nearest kaudit.toml."),
+]
+Isolated = Annotated[bool, typer.Option("--isolated", help="Read no configuration file.")]
 Topics = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic. Repeatable.")]
 Partitions = Annotated[
     list[int] | None, typer.Option("--partition", metavar="N", min=0, help="Only this partition. Repeatable.")

@@ -17,10 +17,11 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 def parse_selection(select: Sequence[str], ignore: Sequence[str]) -> Selection:
     """Parse --select and --ignore: codes or prefixes, commas between, repeatable."""
-    return Selection(_codes(select, "--select"), _codes(ignore, "--ignore"))
+    return Selection(parse_codes(select, "--select"), parse_codes(ignore, "--ignore"))
 
 
-def _codes(values: Sequence[str], option: str) -> tuple[str, ...]:
+def parse_codes(values: Sequence[str], option: str) -> tuple[str, ...]:
+    """Parse codes or prefixes, commas between; `option` is what a mistake is told of."""
     typed = [code.strip() for value in values for code in value.split(",")]
     return tuple(_code(code, option) for code in typed if code)
 

@@ -187,7 +187,7 @@ def _read_partition(
     if disordered and not failures:
         replay = _read_in_order(directory, plan, kept)
     replay.finish()
-    return close_partition(replay, compacted=options.compacted, unreadable=failures)
+    return close_partition(replay, compacted=options.says_compacted(directory.topic), unreadable=failures)
 
 
 def _read_in_order(directory: PartitionDirectory, plan: Sequence[ChunkSpec], kept: RowKeeper | None) -> PartitionReplay:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding, Severity, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class NotAudited:
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
-        return {"path": self.path, "reason": self.reason}
+        return {"path": self.path, "reason": self.reason, "unreadable": self.unreadable}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,11 @@ class PartitionSummary:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Totals over everything audited."""
+    """Totals over everything audited.
+
+    `findings` (by severity) and `statuses` count every finding, also the `omitted` ones that a limit keeps out of the
+    list.
+    """
 
     partitions: int = 0
     segments: int = 0
@@ -89,6 +93,8 @@ class Summary:
     producers: int = 0
     runs: int = 0
     findings: Mapping[str, int] = field(default_factory=dict)
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    omitted: int = 0
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
@@ -101,6 +107,50 @@ class Summary:
             "producers": self.producers,
             "runs": self.runs,
             "findings": dict(self.findings),
+            "statuses": dict(self.statuses),
+            "omitted": self.omitted,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One entry of a baseline, as reports show it."""
+
+    fingerprint: str
+    code: str
+    summary: str
+    reason: str | None = None
+    expires: str | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {
+            "fingerprint": self.fingerprint,
+            "code": self.code,
+            "summary": self.summary,
+            "reason": self.reason,
+            "expires": self.expires,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineComparison:
+    """A scan held against a baseline: entries seen, entries seen no more, and entries the scan could not see."""
+
+    file: str
+    known: int = 0
+    stale: Sequence[Expected] = ()
+    out_of_scope: Sequence[Expected] = ()
+    expired: Sequence[Expected] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {
+            "file": self.file,
+            "known": self.known,
+            "stale": [entry.to_dict() for entry in self.stale],
+            "out_of_scope": [entry.to_dict() for entry in self.out_of_scope],
+            "expired": [entry.to_dict() for entry in self.expired],
         }
 
 
@@ -115,10 +165,11 @@ class ScanResult:
     not_audited: Sequence[NotAudited]
     summary: Summary
     incomplete: bool = False
+    baseline: BaselineComparison | None = None
 
     def worst(self) -> Severity | None:
         """Return the gravest severity among findings that are new, or None."""
-        new = [finding.severity for finding in self.findings if finding.status.value == "new"]
+        new = [finding.severity for finding in self.findings if finding.status is Status.NEW]
         return max(new) if new else None
 
 

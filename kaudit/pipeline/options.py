@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from fnmatch import fnmatchcase
 from typing import Protocol
 
 
@@ -32,11 +33,16 @@ class ScanOptions:
     now_ms: int | None = None
     log_start_offset: int | None = None
     compacted: bool = False
+    compacted_topics: Sequence[str] = ()
     jobs: int | None = None
     depth: Depth = Depth.CRC
     zookeeper: str | None = None
     blocks: str | None = None
     metadata: str | None = None
+
+    def says_compacted(self, topic: str) -> bool:
+        """Tell whether the user says that the topic is compacted: all are, or this one by name or pattern."""
+        return self.compacted or any(fnmatchcase(topic, pattern) for pattern in self.compacted_topics)
 
 
 class Progress(Protocol):

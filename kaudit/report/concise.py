@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding
 from kaudit.model.producers import Producer, ProducersResult
 from kaudit.model.result import NotAudited, ScanResult, TimelineResult
 from kaudit.report.console import visible
 from kaudit.report.entries import describe
+from kaudit.report.limits import more
 from kaudit.report.phrases import SEVERITY_STYLE, headline, partition_of, plural, span
 from kaudit.report.producer_phrases import blocks_of, one_moment
 from kaudit.report.view import View
@@ -14,11 +15,9 @@ from kaudit.report.view import View
 
 def render_scan(result: ScanResult, view: View) -> str:
     """Return `file:byte: error[CODE] name: message [topic-partition@offset producer id/epoch fingerprint]` lines."""
-    lines = [
-        _finding(finding, view)
-        for finding in result.findings
-        if view.show_notes or finding.severity is not Severity.NOTE
-    ]
+    lines = [_finding(finding, view) for finding in view.for_people(result.findings)]
+    if result.summary.omitted:
+        lines.append(f"-:-: more: {more(result.summary.omitted)}")
     lines += [_not_audited(item) for item in result.not_audited]
     return "".join(f"{line}\n" for line in lines)
 

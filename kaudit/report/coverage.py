@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from kaudit.model.result import BrokerVersions, NotAudited, ScanResult
+from kaudit.model.result import BaselineComparison, BrokerVersions, NotAudited, ScanResult
 from kaudit.report.console import Console, Style, visible
 
 _PATHS_SHOWN = 3
@@ -18,7 +18,7 @@ def coverage_sections(result: ScanResult, console: Console) -> list[list[str]]:
     ]
     if result.incomplete:
         sections.append(console.wrap("This audit is incomplete: where it found nothing, nothing is proven."))
-    return [*sections, _judged_by(result.broker_version, console)]
+    return [*sections, _baseline(result.baseline, console), _judged_by(result.broker_version, console)]
 
 
 def text_of(sections: Iterable[Sequence[str]]) -> str:
@@ -43,6 +43,24 @@ def _paths(paths: Sequence[str]) -> str:
     shown = ", ".join(visible(path) for path in paths[:_PATHS_SHOWN])
     more = len(paths) - _PATHS_SHOWN
     return f"{shown} and {more:,} more (json lists all)" if more > 0 else shown
+
+
+def _baseline(compared: BaselineComparison | None, console: Console) -> list[str]:
+    """Tell what the baseline expected: seen, seen no more, not to be seen by this scan, past its date."""
+    if compared is None:
+        return []
+    text = f"Baseline {visible(compared.file)}: {compared.known:,} known"
+    if compared.out_of_scope:
+        text += f", {len(compared.out_of_scope):,} not seen because out of scope"
+    lines = console.wrap(text)
+    for word, entries in (("stale, seen no more", compared.stale), ("expired, counted as new again", compared.expired)):
+        for entry in entries[:_PATHS_SHOWN]:
+            lines += console.wrap(f"{visible(entry.fingerprint)} {word}: {visible(entry.summary)}", lead="  - ")
+        if len(entries) > _PATHS_SHOWN:
+            lines.append(f"  - {len(entries) - _PATHS_SHOWN:,} more {word.split(',')[0]} (json lists all)")
+    if compared.stale:
+        lines.append("  kaudit baseline prune removes the stale entries")
+    return lines
 
 
 def _judged_by(versions: BrokerVersions, console: Console) -> list[str]:

@@ -23,6 +23,8 @@ def header(result: ScanResult, schema: str, view: View) -> dict[str, object]:
         "summary": result.summary.to_dict(),
         "partitions": [partition.to_dict() for partition in result.partitions],
     }
+    if result.baseline is not None:
+        document["baseline"] = result.baseline.to_dict()
     if view.run is not None:
         document["run"] = dict(view.run)
     return document

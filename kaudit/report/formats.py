@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report import concise, json, jsonl, producers, table, timeline
+from kaudit.report import concise, digest, github, gitlab, json, jsonl, junit, producers, sarif, table, timeline
 from kaudit.report.view import View
+
+_RenderScan = Callable[[ScanResult, View], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +20,20 @@ class Format:
 
     name: str
     machine: bool
-    scan: Callable[[ScanResult, View], str]
+    scan: _RenderScan
     timeline: Callable[[TimelineResult, View], str]
     producers: Callable[[ProducersResult, View], Iterable[str]]
+
+
+def _about_findings(name: str, scan: _RenderScan) -> Format:
+    """Return a format that knows findings only: of timelines and producers it tells those."""
+    return Format(
+        name,
+        machine=True,
+        scan=scan,
+        timeline=lambda result, view: scan(result.scan, view),
+        producers=lambda result, view: (scan(result.scan, view),),
+    )
 
 
 FORMATS: Mapping[str, Format] = {
@@ -50,5 +63,11 @@ FORMATS: Mapping[str, Format] = {
             timeline=jsonl.render_timeline,
             producers=jsonl.render_producers,
         ),
+        _about_findings("sarif", sarif.render_scan),
+        _about_findings("sarif-github", sarif.render_scan_for_github),
+        _about_findings("junit", junit.render_scan),
+        _about_findings("github", github.render_scan),
+        _about_findings("gitlab", gitlab.render_scan),
+        _about_findings("markdown", digest.render_scan),
     )
 }

@@ -1,6 +1,8 @@
 """Small pieces of text that several human formats share: counts, sizes, spans, places."""
 
-from kaudit.model.finding import Finding, Severity
+from collections.abc import Mapping
+
+from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import ScanResult
 from kaudit.report.console import Style, visible
 
@@ -59,7 +61,16 @@ def verdict(result: ScanResult, *, notes_hidden: bool) -> str:
     parts = [plural(counts[severity], severity) for severity in ("error", "warning", "note") if counts.get(severity)]
     if parts and notes_hidden and counts.get("note"):
         parts[-1] += " (hidden; -v shows)"
-    return ", ".join(parts) or "no findings"
+    return (", ".join(parts) or "no findings") + _statuses(result.summary.statuses)
+
+
+def _statuses(counts: Mapping[str, int]) -> str:
+    """Return ` (2 new, 1 in the baseline)`, or nothing where all is new."""
+    words = {"known": "in the baseline", "suppressed": "suppressed"}
+    accepted = [f"{counts[status]:,} {word}" for status, word in words.items() if counts.get(status)]
+    if not accepted:
+        return ""
+    return f" ({', '.join([f'{counts.get(Status.NEW.value, 0):,} new', *accepted])})"
 
 
 def extent(result: ScanResult) -> str:

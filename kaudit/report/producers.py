@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from kaudit.model.finding import Severity
 from kaudit.model.producers import Producer, ProducersResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
@@ -23,7 +22,7 @@ def render_producers(result: ProducersResult, view: View) -> Iterator[str]:
     """Yield the report in pieces."""
     console = view.console
     yield from _list(result, console, detailed=result.detailed or view.show_notes)
-    shown = [finding for finding in result.scan.findings if view.show_notes or finding.severity is not Severity.NOTE]
+    shown = view.for_people(result.scan.findings)
     findings = [console.paint("Findings (kaudit scan tells more):", Style.STRONG)] if shown else []
     for finding in shown:
         label, rest = headline(finding)

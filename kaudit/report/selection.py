@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kaudit.model.finding import Finding, Severity
+from kaudit.checks.registry import CHECKS
+from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 
@@ -19,6 +20,12 @@ class Selection:
         """Tell whether findings of this code belong into the report."""
         selected = _longest(self.select or ("",), code)
         return selected is not None and selected > (_longest(self.ignore, code) or -1)
+
+    def codes(self) -> frozenset[str] | None:
+        """Return the codes that belong, None for all."""
+        if not self.select and not self.ignore:
+            return None
+        return frozenset(code for code in CHECKS if self.includes(code))
 
     def of_scan(self, result: ScanResult) -> ScanResult:
         """Return the result with only the findings that belong, and the counts to match."""
@@ -48,6 +55,14 @@ def count(findings: Sequence[Finding]) -> dict[str, int]:
     counts = {severity.value: 0 for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE)}
     for finding in findings:
         counts[finding.severity.value] += 1
+    return counts
+
+
+def count_statuses(findings: Sequence[Finding]) -> dict[str, int]:
+    """Count findings by status; every status is there, also at 0."""
+    counts = {status.value: 0 for status in Status}
+    for finding in findings:
+        counts[finding.status.value] += 1
     return counts
 
 

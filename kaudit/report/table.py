@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity, Status
 from kaudit.model.result import ScanResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
 from kaudit.report.evidence import evidence_lines
+from kaudit.report.limits import more
 from kaudit.report.phrases import SEVERITY_STYLE, extent, headline, partition_of, plural, span
 from kaudit.report.view import View
 
@@ -15,7 +16,7 @@ from kaudit.report.view import View
 def render_scan(result: ScanResult, view: View) -> str:
     """Return the report as text."""
     console = view.console
-    shown = [finding for finding in result.findings if view.show_notes or finding.severity is not Severity.NOTE]
+    shown = view.for_people(result.findings)
     many_inputs = len(result.inputs) > 1
     sections = [finding_lines(finding, console, many_inputs=many_inputs) for finding in shown]
     return text_of([*sections, _overview(result, shown, console), *coverage_sections(result, console)])
@@ -90,12 +91,24 @@ def _overview(result: ScanResult, shown: Sequence[Finding], console: Console) ->
         ]
         lines += [console.paint("More about each:", Style.STRONG), *_aligned(rows)]
     else:
-        worst = "no findings" if not result.findings else "no errors, no warnings"
+        new = any(finding.status is Status.NEW for finding in result.findings)
+        worst = "no findings" if not result.findings else "no errors, no warnings" if new else "no new findings"
         lines.append(f"{console.paint(worst, Style.GOOD)} {extent(result)}")
-    hidden = len(result.findings) - len(shown)
-    if hidden:
-        lines.append(f"{plural(hidden, 'note')} hidden: facts worth knowing, healthy (-v shows them)")
+    notes = sum(finding.severity is Severity.NOTE and finding.status is Status.NEW for finding in result.findings)
+    notes -= sum(finding.severity is Severity.NOTE for finding in shown)
+    if notes:
+        lines.append(f"{plural(notes, 'note')} hidden: facts worth knowing, healthy (-v shows them)")
+    lines += [f"{plural(number, 'finding')} hidden: {why}" for number, why in _accepted(result)]
+    if result.summary.omitted:
+        lines.append(f"{more(result.summary.omitted)} (--max-findings)")
     return lines
+
+
+def _accepted(result: ScanResult) -> list[tuple[int, str]]:
+    """Return how many findings someone has accepted before, and how."""
+    reasons = {Status.KNOWN: "in the baseline", Status.SUPPRESSED: "suppressed by the configuration"}
+    counted = [(sum(finding.status is status for finding in result.findings), why) for status, why in reasons.items()]
+    return [(number, why) for number, why in counted if number]
 
 
 def _aligned(rows: Iterable[tuple[str, str]]) -> list[str]:

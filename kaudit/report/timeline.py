@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding
 from kaudit.model.result import Timeline, TimelineResult
 from kaudit.report import entries
 from kaudit.report.console import Console, Style, visible
@@ -19,7 +19,7 @@ _INDENT = "  "
 def render_timeline(result: TimelineResult, view: View) -> str:
     """Return the report as text."""
     console = view.console
-    shown = [finding for finding in result.scan.findings if view.show_notes or finding.severity is not Severity.NOTE]
+    shown = view.for_people(result.scan.findings)
     by_fingerprint = {finding.fingerprint: finding for finding in shown}
     sections = [_block(timeline, by_fingerprint, console) for timeline in result.timelines]
     if not result.timelines:

@@ -1,5 +1,6 @@
 """Running commands in this process, with an engine under the test's control."""
 
+import os
 from dataclasses import dataclass
 
 import pytest
@@ -13,6 +14,10 @@ from tests import scan_results as results
 def plain_environment(monkeypatch):
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "COLUMNS", "KAUDIT_DEBUG", "GITHUB_ACTIONS"):
         monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith("KAUDIT_") and not name.startswith("KAUDIT_TEST_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
 
 
 @dataclass

@@ -8,6 +8,8 @@ from typer.main import get_command
 
 from kaudit.cli.app import app
 from kaudit.cli.exits import ExitCode
+from kaudit.cli.reference import reference
+from kaudit.report.formats import FORMATS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -60,13 +62,38 @@ def test_commands_shown_can_be_typed(text):
         assert {word for word in words if word.startswith("-")} <= options, command
 
 
+def test_the_reference_is_as_generated():
+    written = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert written == reference(), "run: python -m kaudit.cli.reference docs/reference.md"
+
+
+def test_the_help_names_every_format():
+    option = next(param for param in COMMANDS["scan"].params if param.name == "output_format")
+    assert [name for name in FORMATS if not re.search(rf"\b{name}\b", option.help)] == []
+
+
 def test_the_readme_has_every_exit_code():
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", README, re.MULTILINE)}
     assert listed == {int(code) for code in ExitCode}
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/guide.md", "docs/checks/README.md"])
-def test_links_between_papers_lead_somewhere(name):
-    paper = ROOT / name
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", paper.read_text(encoding="utf-8")):
-        assert (paper.parent / target).exists(), target
+PAPERS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "samples").rglob("*.md")])
+
+
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: str(paper.relative_to(ROOT)))
+def test_links_between_papers_lead_somewhere(paper):
+    for target, anchor in re.findall(r"\]\((?!http)([^)#]*)(?:#([^)]*))?\)", _prose(paper)):
+        other = paper.parent / target if target else paper
+        assert other.exists(), target
+        assert not anchor or anchor in _anchors(other), f"{target}#{anchor}"
+
+
+def _prose(paper):
+    """The text without code, where brackets mean other things."""
+    text = re.sub(r"^```.*?^```", "", paper.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"`[^`\n]*`", "", text)
+
+
+def _anchors(paper):
+    headings = re.findall(r"^#+ (.*)$", paper.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

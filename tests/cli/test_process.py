@@ -33,6 +33,9 @@ finally:
         (["checks"], ("rich", "pydantic")),
         (["explain", "KA101", "--output-format", "json"], ("rich",)),
         (["scan", "--help"], ("rich",)),
+        (["baseline", "create", "--help"], ("rich",)),
+        (["config", "show", "--isolated"], ("rich", "tomllib")),
+        (["report", "--help"], ("rich", "xml.etree.ElementTree", "kaudit.report.sarif", "tomllib")),
     ],
 )
 def test_light_commands_import_nothing_heavy(arguments, also):

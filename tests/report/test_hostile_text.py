@@ -1,9 +1,11 @@
 """Whatever a log, a topic or a file name holds, reports show it and terminals do not obey it."""
 
 import json
+import re
 
+import junitparser
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.model.result import Timeline, TimelineResult
@@ -71,6 +73,62 @@ def test_a_topic_of_249_characters_is_never_cut(name, width):
     text = FORMATS[name].scan(results.hostile(), View(Console(width=width)))
     assert "t" * 249 in text
     assert "t" * 249 in "".join(FORMATS[name].producers(results.hostile_producers(), View(Console(width=width))))
+
+
+def _everything_in(value):
+    """Every key and text in a JSON value."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _everything_in(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _everything_in(item)
+    elif isinstance(value, str):
+        yield value
+
+
+def test_junit_is_read_back_with_what_is_there():
+    xml = junitparser.JUnitXml.fromstring(FORMATS["junit"].scan(results.hostile(), View()).encode())
+    assert visible(f"{results.HOSTILE}-3") in {suite.name for suite in xml}
+    messages = [outcome.message for suite in xml for case in suite for outcome in case.result]
+    assert visible(f"producer of {results.HOSTILE}") in messages
+
+
+def test_sarif_messages_and_names_are_harmless_also_once_decoded():
+    run = json.loads(FORMATS["sarif"].scan(results.hostile(), View()))["runs"][0]
+    for entry in run["results"]:
+        raw = ("properties",)  # what programs compare stays exact
+        told = {key: value for key, value in entry.items() if key not in raw}
+        assert all(text.isprintable() for text in _everything_in(told))
+    assert run["results"][0]["properties"]["topic"] == results.HOSTILE
+    assert all(text.isprintable() for text in _everything_in(run["invocations"]))
+
+
+def test_gitlab_issues_are_harmless_also_once_decoded():
+    issues = json.loads(FORMATS["gitlab"].scan(results.hostile(), View()))
+    assert all(text.isprintable() for text in _everything_in(issues))
+
+
+def test_markdown_has_no_html_and_keeps_its_lines():
+    text = FORMATS["markdown"].scan(results.hostile(), View())
+    outside_code = re.sub(r"(`+) ?.*?\1", "", text)
+    assert "<" not in outside_code.replace("<br>", "")
+    rows = [line for line in text.splitlines() if line.startswith("| error")]
+    assert len(rows) == len(results.hostile().findings)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(text=st.text(min_size=1))
+@settings(max_examples=25, deadline=None)
+def test_any_topic_can_be_told_in_every_format(name, text):
+    finding = results.old_duplicate(topic=text, message=text, file=f"{text}/0.log", log_dir=text)
+    told = FORMATS[name].scan(results.scan_result(finding, inputs=[text]), View())
+    assert all(char == "\n" or char.isprintable() for char in told)
+    if name in ("sarif", "sarif-github", "gitlab", "json"):
+        json.loads(told)
+    if name == "junit":
+        assert junitparser.JUnitXml.fromstring(told.encode()).failures == 1
 
 
 @given(st.text())

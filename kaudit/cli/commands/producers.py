@@ -1,5 +1,7 @@
 """`kaudit producers`: the producer ids in the logs."""
 
+import typer
+
 from kaudit.cli import options, producer_options
 from kaudit.cli.exits import FailOn
 from kaudit.pipeline.options import Depth
@@ -8,6 +10,7 @@ from kaudit.report.console import ColorChoice
 
 
 def producers(
+    context: typer.Context,
     paths: options.Paths,
     *,
     output_format: options.OutputFormats = None,
@@ -28,8 +31,11 @@ def producers(
     broker_version: options.BrokerVersion = "auto",
     select: options.Select = None,
     ignore: options.Ignore = None,
+    severity: options.SeverityOption = None,
     fail_on: options.FailOnOption = FailOn.ERROR,
     exit_zero: options.ExitZero = False,
+    baseline: options.BaselineOption = None,
+    max_findings: options.MaxFindings = None,
     topic: options.Topics = None,
     partition: options.Partitions = None,
     producer_id: options.ProducerIds = None,
@@ -45,14 +51,19 @@ def producers(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     reproducible: options.Reproducible = False,
+    config: options.Config = None,  # noqa: ARG001 - read before the other options
+    isolated: options.Isolated = False,  # noqa: ARG001 - read before the other options
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> int:
     """List the producer ids in the logs: what each did, what a broker would remember of it, which block it came from."""
     from kaudit.cli.audit import Request, run_producers
+    from kaudit.cli.decisions import parse_policy
     from kaudit.cli.parsing import parse_broker_version, parse_duration, parse_moment, parse_selection, parse_window
+    from kaudit.cli.settings.command import settings_of
     from kaudit.cli.targets import parse_targets
     from kaudit.pipeline.options import ScanOptions
 
+    settings = settings_of(context)
     since_ms, until_ms = parse_window(since, until)
     selection = parse_selection(select or (), ignore or ())
     request = Request(
@@ -67,6 +78,7 @@ def producers(
             now_ms=parse_moment(now, "--now"),
             log_start_offset=log_start_offset,
             compacted=compacted,
+            compacted_topics=tuple(rule.pattern for rule in settings.topics if rule.compacted),
             jobs=jobs,
             depth=depth,
             zookeeper=zookeeper,
@@ -81,6 +93,7 @@ def producers(
         quiet=quiet,
         verbose=verbose,
         reproducible=reproducible,
+        policy=parse_policy(severity or (), baseline, max_findings, settings),
     )
     query = Query(
         sort=sort,

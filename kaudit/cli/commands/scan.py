@@ -1,5 +1,7 @@
 """`kaudit scan`: audit logs."""
 
+import typer
+
 from kaudit.cli import options
 from kaudit.cli.exits import FailOn
 from kaudit.pipeline.options import Depth
@@ -7,6 +9,7 @@ from kaudit.report.console import ColorChoice
 
 
 def scan(
+    context: typer.Context,
     paths: options.Paths,
     *,
     output_format: options.OutputFormats = None,
@@ -14,8 +17,11 @@ def scan(
     broker_version: options.BrokerVersion = "auto",
     select: options.Select = None,
     ignore: options.Ignore = None,
+    severity: options.SeverityOption = None,
     fail_on: options.FailOnOption = FailOn.ERROR,
     exit_zero: options.ExitZero = False,
+    baseline: options.BaselineOption = None,
+    max_findings: options.MaxFindings = None,
     topic: options.Topics = None,
     partition: options.Partitions = None,
     producer_id: options.ProducerIds = None,
@@ -34,6 +40,8 @@ def scan(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     reproducible: options.Reproducible = False,
+    config: options.Config = None,  # noqa: ARG001 - read before the other options
+    isolated: options.Isolated = False,  # noqa: ARG001 - read before the other options
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> int:
     """Audit broker logs: what went missing, appears twice, or came from a fenced producer - where, and why.
@@ -41,10 +49,13 @@ def scan(
     Nothing is ever written into PATH. A directory in use by a running broker is fine.
     """
     from kaudit.cli.audit import Request, run_scan
+    from kaudit.cli.decisions import parse_policy
     from kaudit.cli.parsing import parse_broker_version, parse_moment, parse_selection, parse_window
+    from kaudit.cli.settings.command import settings_of
     from kaudit.cli.targets import parse_targets
     from kaudit.pipeline.options import ScanOptions
 
+    settings = settings_of(context)
     since_ms, until_ms = parse_window(since, until)
     request = Request(
         options=ScanOptions(
@@ -58,6 +69,7 @@ def scan(
             now_ms=parse_moment(now, "--now"),
             log_start_offset=log_start_offset,
             compacted=compacted,
+            compacted_topics=tuple(rule.pattern for rule in settings.topics if rule.compacted),
             jobs=jobs,
             depth=depth,
             zookeeper=zookeeper,
@@ -72,6 +84,7 @@ def scan(
         quiet=quiet,
         verbose=verbose,
         reproducible=reproducible,
+        policy=parse_policy(severity or (), baseline, max_findings, settings),
     )
     # numpy only loads now, when every option is known to be right.
     from kaudit.engines import local

@@ -1,5 +1,7 @@
 """`kaudit timeline`: what each producer id did."""
 
+import typer
+
 from kaudit.cli import options
 from kaudit.cli.exits import FailOn
 from kaudit.pipeline.options import Depth
@@ -7,6 +9,7 @@ from kaudit.report.console import ColorChoice
 
 
 def timeline(
+    context: typer.Context,
     paths: options.Paths,
     *,
     output_format: options.OutputFormats = None,
@@ -14,8 +17,11 @@ def timeline(
     broker_version: options.BrokerVersion = "auto",
     select: options.Select = None,
     ignore: options.Ignore = None,
+    severity: options.SeverityOption = None,
     fail_on: options.FailOnOption = FailOn.ERROR,
     exit_zero: options.ExitZero = False,
+    baseline: options.BaselineOption = None,
+    max_findings: options.MaxFindings = None,
     topic: options.Topics = None,
     partition: options.Partitions = None,
     producer_id: options.ProducerIds = None,
@@ -34,14 +40,19 @@ def timeline(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     reproducible: options.Reproducible = False,
+    config: options.Config = None,  # noqa: ARG001 - read before the other options
+    isolated: options.Isolated = False,  # noqa: ARG001 - read before the other options
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> int:
     """Show what producer ids did, in offset order: runs of batches, markers, missing offsets and findings."""
     from kaudit.cli.audit import Request, run_timeline
+    from kaudit.cli.decisions import parse_policy
     from kaudit.cli.parsing import parse_broker_version, parse_moment, parse_selection, parse_window
+    from kaudit.cli.settings.command import settings_of
     from kaudit.cli.targets import parse_targets
     from kaudit.pipeline.options import ScanOptions
 
+    settings = settings_of(context)
     since_ms, until_ms = parse_window(since, until)
     request = Request(
         options=ScanOptions(
@@ -55,6 +66,7 @@ def timeline(
             now_ms=parse_moment(now, "--now"),
             log_start_offset=log_start_offset,
             compacted=compacted,
+            compacted_topics=tuple(rule.pattern for rule in settings.topics if rule.compacted),
             jobs=jobs,
             depth=depth,
             zookeeper=zookeeper,
@@ -69,6 +81,7 @@ def timeline(
         quiet=quiet,
         verbose=verbose,
         reproducible=reproducible,
+        policy=parse_policy(severity or (), baseline, max_findings, settings),
     )
     # numpy only loads now, when every option is known to be right.
     from kaudit.engines import local

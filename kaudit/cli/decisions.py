@@ -1,0 +1,45 @@
+"""The options that say what to make of findings: --severity, --baseline, --max-findings and the configured topics."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kaudit.cli.parsing import parse_codes, suggestion
+from kaudit.cli.settings.settings import Settings
+from kaudit.model.finding import Severity
+from kaudit.pipeline.options import UsageError
+from kaudit.policy.baseline import Baseline, parse_baseline
+from kaudit.policy.policy import NamedBaseline, Policy
+from kaudit.policy.severities import Severities
+
+
+def parse_policy(severity: Sequence[str], baseline: str | None, max_findings: int | None, settings: Settings) -> Policy:
+    """Read the options, and the baseline they name."""
+    known = None if baseline is None else NamedBaseline(baseline, read_baseline(baseline))
+    return Policy(parse_severities(severity), settings.topics, known, max_findings)
+
+
+def parse_severities(values: Sequence[str]) -> Severities:
+    """Parse CODE=LEVEL, commas between, repeatable; the last word on a code counts."""
+    levels: dict[str, Severity] = {}
+    for pair in (pair.strip() for value in values for pair in value.split(",")):
+        codes, equals, level = pair.partition("=")
+        if not equals:
+            raise UsageError(f"--severity {pair}: write CODE=LEVEL, such as KA302=error")
+        words = [severity.value for severity in Severity]
+        if level not in words:
+            hint = suggestion(level, words) or f"; there are {', '.join(words)}"
+            raise UsageError(f"--severity {pair}: there is no level {level}{hint}")
+        for code in parse_codes([codes], "--severity"):
+            levels[code] = Severity(level)
+    return Severities(levels)
+
+
+def read_baseline(file: str) -> Baseline:
+    """Read a baseline file. One that was named must be there: a typo would make every known finding new."""
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"baseline {file}: no such file ('kaudit baseline create' writes one)") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"baseline {file}: cannot be read: {error}") from error
+    return parse_baseline(text, file)

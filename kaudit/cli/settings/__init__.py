@@ -1,0 +1,1 @@
+"""Configuration: kaudit.toml, [tool.kaudit], KAUDIT_* and flags, each value with its origin."""

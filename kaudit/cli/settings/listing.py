@@ -1,0 +1,75 @@
+"""What `kaudit config show` prints."""
+
+import enum
+from collections.abc import Mapping
+
+from typer.core import TyperOption
+
+from kaudit.cli.settings.settings import Settings, configurable
+from kaudit.policy.topics import TopicRule
+from kaudit.report.console import Console, Style, visible
+from kaudit.report.document import pretty
+
+DEFAULT = "default"
+SCHEMA = "kaudit.config/1"
+
+
+def settings_text(options: Mapping[str, TyperOption], settings: Settings, console: Console) -> str:
+    """Return a line per setting: `key = value  # origin`, those that are set first to meet the eye."""
+    rows = _rows(options, settings)
+    width = max(len(f"{key} = {_shown(value)}") for key, value, _ in rows if len(_shown(value)) < 40)
+    lines = []
+    for key, value, origin in rows:
+        text = visible(f"{key} = {_shown(value)}").ljust(width)
+        remark = console.paint(f"# {visible(origin)}", Style.FAINT)
+        lines.append(f"{text if origin == DEFAULT else console.paint(text, Style.STRONG)}  {remark}")
+    for rule in settings.topics:
+        lines += _topic(rule, settings.topics_origin, console)
+    lines += [f"{visible(name)} is no option of kaudit: ignored" for name in settings.unknown]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def settings_document(options: Mapping[str, TyperOption], settings: Settings) -> str:
+    """Return the same as JSON."""
+    values = {key: {"value": value, "origin": origin} for key, value, origin in _rows(options, settings)}
+    topics = {rule.pattern: {**_facts(rule), "origin": settings.topics_origin} for rule in settings.topics}
+    return pretty({"schema": SCHEMA, "settings": values, "topics": topics, "ignored_variables": list(settings.unknown)})
+
+
+def _rows(options: Mapping[str, TyperOption], settings: Settings) -> list[tuple[str, object, str]]:
+    rows: list[tuple[str, object, str]] = []
+    for key, option in sorted(configurable(options).items()):
+        if key in settings.values:
+            rows.append((key, settings.values[key].value, settings.values[key].origin))
+        else:
+            rows.append((key, _plain(option.default), DEFAULT))
+    return rows
+
+
+def _plain(default: object) -> object:
+    return default.value if isinstance(default, enum.Enum) else default
+
+
+def _shown(value: object) -> str:
+    if value is None or value == []:
+        return "(not set)"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value)
+
+
+def _topic(rule: TopicRule, origin: str, console: Console) -> list[str]:
+    lines = [f"topics.{visible(rule.pattern)}  {console.paint(f'# {visible(origin)}', Style.FAINT)}"]
+    if rule.compacted:
+        lines.append("  compacted = true")
+    if rule.expected_producers is not None:
+        lines.append(f"  expected-producers = {rule.expected_producers}")
+    lines += [f"  ignore {', '.join(item.codes)}: {visible(item.reason)}" for item in rule.accepted]
+    return lines
+
+
+def _facts(rule: TopicRule) -> dict[str, object]:
+    ignore = [{"codes": list(item.codes), "reason": item.reason} for item in rule.accepted]
+    return {"compacted": rule.compacted, "expected-producers": rule.expected_producers, "ignore": ignore}

@@ -1,0 +1,53 @@
+"""The `[topics.NAME]` tables of a configuration file."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kaudit.cli.parsing import parse_codes, suggestion
+from kaudit.pipeline.options import UsageError
+from kaudit.policy.topics import Accepted, TopicRule
+
+_KEYS = ("compacted", "expected-producers", "ignore")
+_IGNORE_KEYS = ("codes", "reason")
+
+
+def parse_topics(tables: object, file: Path) -> Sequence[TopicRule]:
+    """Read the tables in the order they are written."""
+    if not isinstance(tables, Mapping):
+        raise UsageError(f"{file}: topics: write a table per topic, [topics.NAME]")
+    return [_rule(name, table, f"{file}: topics.{name}") for name, table in tables.items()]
+
+
+def _rule(name: str, table: object, where: str) -> TopicRule:
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{where}: is no table")
+    _known(table, _KEYS, where)
+    compacted, producers = table.get("compacted", False), table.get("expected-producers")
+    if not isinstance(compacted, bool):
+        raise UsageError(f"{where}.compacted: is true or false, not {compacted!r}")
+    if producers is not None and (isinstance(producers, bool) or not isinstance(producers, int) or producers < 0):
+        raise UsageError(f"{where}.expected-producers: {producers!r} is no number of producer ids")
+    ignored = table.get("ignore", [])
+    if not isinstance(ignored, list):
+        raise UsageError(f"{where}.ignore: write [[topics.{name}.ignore]] with codes and a reason")
+    return TopicRule(name, compacted, producers, [_accepted(item, f"{where}.ignore") for item in ignored])
+
+
+def _accepted(table: object, where: str) -> Accepted:
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{where}: write a table with codes and a reason")
+    _known(table, _IGNORE_KEYS, where)
+    codes, reason = table.get("codes"), table.get("reason")
+    if not isinstance(codes, list) or not codes or not all(isinstance(code, str) for code in codes):
+        raise UsageError(f"{where}.codes: write a list of codes or prefixes, such as ['KA302']")
+    if not isinstance(reason, str) or not reason.strip():
+        raise UsageError(f"{where}.reason: say why, for whoever reads it next year")
+    return Accepted(parse_codes(codes, f"{where}.codes:"), reason)
+
+
+def _known(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
+    for key in table:
+        if key not in keys:
+            hint = suggestion(key, keys) or f"; there are {', '.join(keys)}"
+            raise UsageError(f"{where}: there is no key {key}{hint}")

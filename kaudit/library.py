@@ -1,0 +1,99 @@
+"""kaudit from Python: the same audit as `kaudit scan`, without command line, terminal or files written."""
+
+import os
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kaudit.model.finding import Finding, Severity
+from kaudit.model.result import ScanResult
+from kaudit.pipeline.options import Depth, NothingToAuditError, ScanOptions, SilentProgress, UsageError
+from kaudit.policy.baseline import parse_baseline
+from kaudit.policy.comparison import Scope
+from kaudit.policy.policy import NamedBaseline, Policy
+from kaudit.report.selection import Selection
+
+__all__ = ["AnyPath", "Finding", "NothingToAuditError", "ScanResult", "Severity", "UsageError", "scan"]
+
+AnyPath = str | os.PathLike[str]
+
+
+def scan(
+    paths: AnyPath | Iterable[AnyPath],
+    *,
+    broker_version: str = "auto",
+    topics: Sequence[str] = (),
+    partitions: Sequence[int] = (),
+    producer_ids: Sequence[int] = (),
+    since: datetime | None = None,
+    until: datetime | None = None,
+    now: datetime | None = None,
+    log_start_offset: int | None = None,
+    compacted_topics: Sequence[str] = (),
+    jobs: int | None = 1,
+    depth: Depth | str = Depth.CRC,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    baseline: AnyPath | None = None,
+) -> ScanResult:
+    """Audit logs and return what was found, in the order of `kaudit scan`.
+
+    `paths` are what `kaudit scan` takes. Times without a zone are UTC. `select` and `ignore` are codes or prefixes,
+    `compacted_topics` names or patterns. No configuration is read. `jobs` is 1 so that a library never forks unasked;
+    None is one process per core.
+
+    Raises:
+        NothingToAuditError: no segment was found.
+        UsageError: a path does not exist, or an option is wrong.
+
+    """
+    from kaudit.engines import local  # noqa: PLC0415 - numpy only when there is work
+
+    options = ScanOptions(
+        paths=[os.fspath(path) for path in _each(paths)],
+        broker_version=_version(broker_version),
+        topics=topics,
+        partitions=partitions,
+        producer_ids=producer_ids,
+        since_ms=_milliseconds(since),
+        until_ms=_milliseconds(until),
+        now_ms=_milliseconds(now),
+        log_start_offset=log_start_offset,
+        compacted_topics=compacted_topics,
+        jobs=jobs,
+        depth=Depth(depth),
+    )
+    selection = Selection(select, ignore)
+    policy = Policy(known=None if baseline is None else _known(Path(baseline)))
+    result = selection.of_scan(local.scan(options, SilentProgress()))
+    return policy.apply(result, Scope(selection.includes, options))
+
+
+def _each(paths: AnyPath | Iterable[AnyPath]) -> list[AnyPath]:
+    return [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+
+
+def _version(text: str) -> str:
+    from kaudit.replay.profile import UnknownVersionError, profile_for  # noqa: PLC0415 - as above
+
+    if text != "auto":
+        try:
+            profile_for(text)
+        except UnknownVersionError as error:
+            raise UsageError(f"broker_version {text}: {error}") from None
+    return text
+
+
+def _milliseconds(moment: datetime | None) -> int | None:
+    if moment is None:
+        return None
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    return round(moment.timestamp() * 1000)
+
+
+def _known(file: Path) -> NamedBaseline:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"baseline {file}: cannot be read: {error}") from error
+    return NamedBaseline(str(file), parse_baseline(text, str(file)))

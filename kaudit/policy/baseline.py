@@ -1,0 +1,164 @@
+"""The baseline file: findings a team knows of, each with a fingerprint, and if wanted a reason and an end date."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Self
+
+from kaudit import __version__
+from kaudit.model.finding import Finding
+from kaudit.model.result import Expected
+from kaudit.pipeline.options import UsageError
+
+SCHEMA = "kaudit.baseline/1"
+_TEXTS = ("fingerprint", "code", "summary")
+_OWN = (*_TEXTS, "topic", "partition", "offset", "producer_id", "reason", "expires")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One known finding. `others` are fields kaudit does not know: a team's own, kept as they are."""
+
+    fingerprint: str
+    code: str
+    summary: str
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    producer_id: int | None = None
+    reason: str | None = None
+    expires: date | None = None
+    others: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, finding: Finding, *, reason: str | None = None, expires: date | None = None) -> Self:
+        """Return the entry that will recognise this finding."""
+        return cls(
+            finding.fingerprint,
+            finding.code,
+            _summary(finding),
+            finding.topic,
+            finding.partition,
+            finding.offset,
+            finding.producer_id,
+            reason,
+            expires,
+        )
+
+    def expired(self, today: date) -> bool:
+        """Tell whether the entry has had its last day."""
+        return self.expires is not None and self.expires < today
+
+    def sort_key(self) -> tuple[object, ...]:
+        """Order by place, as findings are."""
+        return (
+            self.topic or "",
+            -1 if self.partition is None else self.partition,
+            -1 if self.offset is None else self.offset,
+            self.code,
+            self.fingerprint,
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form; what is not there is left out, so that a diff shows what someone wrote."""
+        fields: dict[str, object] = {name: getattr(self, name) for name in _OWN}
+        fields["expires"] = None if self.expires is None else self.expires.isoformat()
+        return {**self.others, **{name: value for name, value in fields.items() if value is not None}}
+
+    def for_report(self) -> Expected:
+        """Return what reports show of the entry."""
+        expires = None if self.expires is None else self.expires.isoformat()
+        return Expected(self.fingerprint, self.code, self.summary, self.reason, expires)
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A baseline as read: its entries, and what else stands in the file."""
+
+    entries: Sequence[Entry] = ()
+    others: Mapping[str, object] = field(default_factory=dict)
+
+    def by_fingerprint(self) -> dict[str, Entry]:
+        """Return the entries by the finding they know."""
+        return {entry.fingerprint: entry for entry in self.entries}
+
+    def adding(self, findings: Iterable[Finding], *, reason: str | None, expires: date | None) -> Self:
+        """Return the baseline with an entry for each finding; entries that are there keep what people wrote."""
+        entries = self.by_fingerprint()
+        for finding in findings:
+            fresh = Entry.of(finding, reason=reason, expires=expires)
+            old = entries.get(finding.fingerprint)
+            if old is not None:
+                fresh = replace(fresh, reason=old.reason, expires=old.expires, others=old.others)
+            entries[finding.fingerprint] = fresh
+        return replace(self, entries=list(entries.values()))
+
+    def without(self, fingerprints: Iterable[str]) -> Self:
+        """Return the baseline without these entries."""
+        gone = set(fingerprints)
+        return replace(self, entries=[entry for entry in self.entries if entry.fingerprint not in gone])
+
+    def to_text(self) -> str:
+        """Return the file: sorted, a block per entry, so that a review shows one finding at a time."""
+        entries = [entry.to_dict() for entry in sorted(self.entries, key=Entry.sort_key)]
+        tool = {"name": "kaudit", "version": __version__}
+        document = {**self.others, "schema": SCHEMA, "tool": tool, "entries": entries}
+        return json.dumps(document, sort_keys=True, indent=2) + "\n"
+
+
+def parse_baseline(text: str, file: str) -> Baseline:
+    """Read a baseline file's text; every mistake names the file and the entry."""
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"baseline {file}: not JSON: {error}") from None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise UsageError(f"baseline {file}: no {SCHEMA} document ('kaudit baseline create' writes one)")
+    entries = document.get("entries")
+    if not isinstance(entries, list):
+        raise UsageError(f"baseline {file}: 'entries' is no list")
+    read = [_entry(entry, f"baseline {file}: entry {number}") for number, entry in enumerate(entries, start=1)]
+    others = {name: value for name, value in document.items() if name not in ("schema", "tool", "entries")}
+    return Baseline(read, others)
+
+
+def parse_day(text: str, where: str) -> date:
+    """Parse `2026-12-31`."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{where}: {text} is no date; write 2026-12-31, the last day it holds") from None
+
+
+def _entry(document: object, where: str) -> Entry:
+    if not isinstance(document, dict):
+        raise UsageError(f"{where}: is no object")
+    for name in _TEXTS:
+        if not isinstance(document.get(name), str):
+            raise UsageError(f"{where}: '{name}' is no text")
+    for name in ("topic", "reason", "expires"):
+        if not isinstance(document.get(name), str | None):
+            raise UsageError(f"{where}: '{name}' is no text")
+    for name in ("partition", "offset", "producer_id"):
+        if not isinstance(document.get(name), int | None):
+            raise UsageError(f"{where}: '{name}' is no number")
+    day = document.get("expires")
+    return Entry(
+        document["fingerprint"],
+        document["code"],
+        document["summary"],
+        document.get("topic"),
+        document.get("partition"),
+        document.get("offset"),
+        document.get("producer_id"),
+        document.get("reason"),
+        expires=None if day is None else parse_day(day, f"{where}: 'expires'"),
+        others={name: value for name, value in document.items() if name not in _OWN},
+    )
+
+
+def _summary(finding: Finding) -> str:
+    place = "" if finding.topic is None else f"{finding.topic}-{finding.partition}"
+    at = "" if finding.offset is None else f" @ {finding.offset}"
+    return f"{place}{at}: {finding.name}: {finding.message}".lstrip(": ")

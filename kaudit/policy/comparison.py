@@ -1,0 +1,75 @@
+"""A scan held against a baseline: what is new, known, stale, and what this scan could not have seen."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import date
+
+from kaudit.model.finding import Finding, Status
+from kaudit.model.result import BaselineComparison, ScanResult
+from kaudit.pipeline.options import Depth, ScanOptions
+from kaudit.policy.baseline import Baseline, Entry
+
+_CRC_CODES = ("KA001",)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What the scan looked for. `None` options: a saved scan, whose own partitions are all there is to go by."""
+
+    asked_for: Callable[[str], bool]
+    options: ScanOptions | None = None
+
+    def covers(self, entry: Entry, result: ScanResult) -> bool:
+        """Tell whether the scan would have reported the entry's finding, were it still there."""
+        if result.incomplete or result.summary.omitted or not self.asked_for(entry.code):
+            return False
+        return self._options_cover(entry) and _partitions_cover(entry, result)
+
+    def _options_cover(self, entry: Entry) -> bool:
+        options = self.options
+        if options is None:
+            return True
+        if options.since_ms is not None or options.until_ms is not None:
+            return False
+        if options.producer_ids and entry.producer_id is not None and entry.producer_id not in options.producer_ids:
+            return False
+        return options.depth is not Depth.HEADERS or entry.code not in _CRC_CODES
+
+
+def compare(result: ScanResult, baseline: Baseline, file: str, scope: Scope, today: date) -> ScanResult:
+    """Return the result with known findings marked and the fate of every entry told."""
+    entries = baseline.by_fingerprint()
+    findings = [_marked(finding, entries.get(finding.fingerprint), today) for finding in result.findings]
+    seen = {finding.fingerprint for finding in result.findings}
+    unseen = [entry for entry in baseline.entries if entry.fingerprint not in seen]
+    stale = [entry for entry in unseen if scope.covers(entry, result)]
+    gone = {entry.fingerprint for entry in stale}
+    comparison = BaselineComparison(
+        file,
+        known=sum(finding.status is Status.KNOWN for finding in findings),
+        stale=[entry.for_report() for entry in stale],
+        out_of_scope=[entry.for_report() for entry in unseen if entry.fingerprint not in gone],
+        expired=[e.for_report() for e in baseline.entries if e.expired(today) and e.fingerprint in seen],
+    )
+    return replace(result, findings=findings, baseline=comparison)
+
+
+def _marked(finding: Finding, entry: Entry | None, today: date) -> Finding:
+    if entry is None or entry.expired(today) or finding.status is not Status.NEW:
+        return finding
+    reason = "in the baseline" + (f": {entry.reason}" if entry.reason else "")
+    return replace(finding, status=Status.KNOWN, suppression=reason)
+
+
+def _partitions_cover(entry: Entry, result: ScanResult) -> bool:
+    """Tell whether the entry's partition was read, from an offset on that retention has not passed."""
+    if entry.topic is None:
+        return bool(result.partitions)
+    starts = [
+        part.log_start_offset
+        for part in result.partitions
+        if (part.topic, part.partition) == (entry.topic, entry.partition)
+    ]
+    if not starts:
+        return False
+    return entry.offset is None or any(start is None or start <= entry.offset for start in starts)

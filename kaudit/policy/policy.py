@@ -1,0 +1,55 @@
+"""The decisions of one run, applied in order: severities, topics, baseline, counts, limit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+
+from kaudit.model.result import ScanResult
+from kaudit.policy.baseline import Baseline
+from kaudit.policy.comparison import Scope, compare
+from kaudit.policy.severities import Severities
+from kaudit.policy.topics import TopicRule
+from kaudit.report.limits import gravest
+from kaudit.report.selection import count, count_statuses
+
+
+@dataclass(frozen=True, slots=True)
+class NamedBaseline:
+    """A baseline, and the file it came from as reports name it."""
+
+    file: str
+    baseline: Baseline
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What to make of findings. `today` is the one clock: a baseline's entries end by it."""
+
+    severities: Severities = field(default_factory=Severities)
+    topics: Sequence[TopicRule] = ()
+    known: NamedBaseline | None = None
+    max_findings: int | None = None
+    today: date = field(default_factory=_today)
+
+    def apply(self, result: ScanResult, scope: Scope) -> ScanResult:
+        """Return the result as the team sees it: nothing is removed but what exceeds the limit, and that is counted."""
+        findings = [self.severities.judge(finding) for finding in result.findings]
+        for rule in self.topics:
+            findings = [rule.judge(finding) for finding in findings]
+        judged = replace(result, findings=findings)
+        if self.known is not None:
+            judged = compare(judged, self.known.baseline, self.known.file, scope, self.today)
+        totals = replace(judged.summary, findings=count(judged.findings), statuses=count_statuses(judged.findings))
+        return replace(judged, summary=totals)
+
+    def limit(self, result: ScanResult) -> ScanResult:
+        """Return the result with the gravest findings that --max-findings allows; the summary counts all."""
+        if self.max_findings is None or len(result.findings) <= self.max_findings:
+            return result
+        kept = gravest(result.findings, self.max_findings)
+        omitted = result.summary.omitted + len(result.findings) - len(kept)
+        return replace(result, findings=kept, summary=replace(result.summary, omitted=omitted))

@@ -1,0 +1,18 @@
+"""--severity CODE=LEVEL: what a team thinks of a check, where it differs from the catalogue."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from kaudit.model.finding import Finding, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Severities:
+    """Levels by code or prefix of codes; the longest prefix decides."""
+
+    levels: Mapping[str, Severity] = field(default_factory=dict)
+
+    def judge(self, finding: Finding) -> Finding:
+        """Return the finding with the severity asked for. Its fingerprint stays: it is the same finding."""
+        matching = [prefix for prefix in self.levels if finding.code.startswith(prefix)]
+        return replace(finding, severity=self.levels[max(matching, key=len)]) if matching else finding

@@ -1,0 +1,50 @@
+"""What a team says of a topic: what is normal there, and which findings it accepts, with a reason."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from kaudit.model.finding import Finding, Status
+
+_FLOOD = "KA405"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Codes, or prefixes of codes, that are accepted, and why."""
+
+    codes: Sequence[str]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRule:
+    """`pattern`: a topic's name, or with `*` and `?` many (Kafka allows neither in a name).
+
+    `expected_producers`: so many producer ids in a partition are no flood.
+    """
+
+    pattern: str
+    compacted: bool = False
+    expected_producers: int | None = None
+    accepted: Sequence[Accepted] = ()
+
+    def applies_to(self, topic: str | None) -> bool:
+        """Tell whether the topic is meant."""
+        return topic is not None and fnmatchcase(topic, self.pattern)
+
+    def judge(self, finding: Finding) -> Finding:
+        """Return the finding, suppressed if it is accepted here."""
+        if finding.status is not Status.NEW or not self.applies_to(finding.topic):
+            return finding
+        reason = self._reason(finding)
+        return finding if reason is None else replace(finding, status=Status.SUPPRESSED, suppression=reason)
+
+    def _reason(self, finding: Finding) -> str | None:
+        for accepted in self.accepted:
+            if any(finding.code.startswith(code) for code in accepted.codes):
+                return accepted.reason
+        number = finding.evidence.get("count") if finding.code == _FLOOD else None
+        if isinstance(number, int) and self.expected_producers is not None and number <= self.expected_producers:
+            return f"up to {self.expected_producers:,} producer ids are expected here"
+        return None

@@ -1,0 +1,106 @@
+"""`--output-format markdown`: a digest for merge requests and for the step summary of GitHub Actions."""
+
+from collections.abc import Sequence
+
+from kaudit.model.finding import Finding
+from kaudit.model.result import Expected, ScanResult
+from kaudit.report.console import visible
+from kaudit.report.limits import gravest, more
+from kaudit.report.phrases import extent, partition_of, plural, span, verdict
+from kaudit.report.view import View
+
+FINDINGS_SHOWN = 100
+_LINES_SHOWN = 20
+_SPECIAL = "\\`*_[]#|~"
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
+
+
+def render_scan(result: ScanResult, view: View) -> str:
+    """Return the digest: verdict, a table of findings, what the baseline says, what was not audited."""
+    shown = view.for_people(result.findings)
+    listed = gravest(shown, FINDINGS_SHOWN)
+    left_out = result.summary.omitted + len(shown) - len(listed)
+    paragraphs = [
+        "## kaudit",
+        f"**{verdict(result, notes_hidden=not view.show_notes)}** {extent(result)}",
+        "> **This audit is incomplete**: where it found nothing, nothing is proven." if result.incomplete else "",
+        _table(listed),
+        f"… and {more(left_out)}." if left_out else "",
+        _baseline(result),
+        _unread(result, unreadable=True),
+        _unread(result, unreadable=False),
+    ]
+    return "\n\n".join(filter(None, paragraphs)) + "\n"
+
+
+def _table(findings: Sequence[Finding]) -> str:
+    if not findings:
+        return ""
+    rows = [_row(finding) for finding in findings]
+    return "\n".join(["| | check | where | what | fingerprint |", "|---|---|---|---|---|", *rows])
+
+
+def _row(finding: Finding) -> str:
+    where = [code(f"{partition_of(finding)}@{span(finding.offset, finding.last_offset)}")] if finding.topic else []
+    if finding.producer_id is not None:
+        where.append(
+            f"producer {finding.producer_id}/{'-' if finding.producer_epoch is None else finding.producer_epoch}"
+        )
+    if finding.file is not None:
+        byte = "" if finding.position is None else f" byte {finding.position}"
+        where.append(f"{code(finding.file)}{byte}")
+    cells = [
+        finding.severity.value,
+        f"{finding.code} {finding.name}",
+        "<br>".join(where),
+        prose(finding.message),
+        f"`{finding.fingerprint}`",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _baseline(result: ScanResult) -> str:
+    compared = result.baseline
+    if compared is None:
+        return ""
+    parts = [f"Baseline {code(compared.file)}: {plural(compared.known, 'known finding')}"]
+    if compared.out_of_scope:
+        parts.append(f"{len(compared.out_of_scope)} not seen because out of scope")
+    lines = [f"{', '.join(parts)}."]
+    for title, entries in (("Stale, seen no more", compared.stale), ("Expired", compared.expired)):
+        if entries:
+            lines += ["", f"{title}:", "", *_entries(entries)]
+    return "\n".join(lines)
+
+
+def _entries(entries: Sequence[Expected]) -> list[str]:
+    lines = [f"- `{visible(entry.fingerprint)}` {prose(entry.summary)}" for entry in entries[:_LINES_SHOWN]]
+    return [*lines, *_rest(len(entries))]
+
+
+def _unread(result: ScanResult, *, unreadable: bool) -> str:
+    items = [item for item in result.not_audited if item.unreadable is unreadable]
+    if not items:
+        return ""
+    lines = [f"- {code(item.path)}: {prose(item.reason)}" for item in items[:_LINES_SHOWN]]
+    title = "Could not be read:" if unreadable else "Not checked:"
+    return "\n".join([title, "", *lines, *_rest(len(items))])
+
+
+def _rest(number: int) -> list[str]:
+    return [f"- … and {number - _LINES_SHOWN:,} more"] if number > _LINES_SHOWN else []
+
+
+def code(text: str) -> str:
+    """Return `text` as a code span that also holds in a table: nothing in it is Markdown, HTML, or a mention."""
+    text = visible(text).replace("|", "\\|")
+    fence = "`"
+    while fence in text:
+        fence += "`"
+    pad = " " if "`" in text else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def prose(text: str) -> str:
+    """Return `text` as plain Markdown text: no markup, HTML or mention in it survives."""
+    return "".join(_ENTITIES.get(char, f"\\{char}" if char in _SPECIAL else char) for char in visible(text))

@@ -1,0 +1,65 @@
+"""`--output-format github`: workflow commands that GitHub Actions turns into annotations."""
+
+from kaudit.model.finding import Finding, Severity
+from kaudit.model.result import NotAudited, ScanResult
+from kaudit.report.console import visible
+from kaudit.report.limits import more
+from kaudit.report.phrases import extent, plural, verdict
+from kaudit.report.places import place_in_words
+from kaudit.report.view import View
+
+ANNOTATIONS_PER_LEVEL = 10
+"""GitHub shows no more of one level per step, and does not say so."""
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+
+
+def render_scan(result: ScanResult, view: View) -> str:
+    """Return the annotations, the gravest first, and what they do not tell in plain lines."""
+    shown = view.for_people(result.findings)
+    lines = []
+    left_out = result.summary.omitted
+    for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE):
+        same = [finding for finding in shown if finding.severity is severity]
+        # One place of the warnings is for the word that the audit is incomplete.
+        places = ANNOTATIONS_PER_LEVEL - (severity is Severity.WARNING and result.incomplete)
+        lines += [_annotation(finding) for finding in same[:places]]
+        left_out += max(len(same) - places, 0)
+    if result.incomplete:
+        lines.append(_command("warning", {"title": "kaudit: incomplete audit"}, _incomplete(result)))
+    if left_out:
+        lines.append(f"kaudit: {more(left_out)}; the step summary and --output-format json tell more")
+    lines.append(f"kaudit: {verdict(result, notes_hidden=not view.show_notes)} {extent(result)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _annotation(finding: Finding) -> str:
+    properties = {"title": f"kaudit {finding.code} {finding.name}"}
+    if finding.file is not None:
+        properties["file"] = visible(finding.file)
+    place = place_in_words(finding)
+    text = f"{finding.message}{f' ({place})' if place else ''} [{finding.fingerprint}]"
+    return _command(_LEVELS[finding.severity], properties, text)
+
+
+def _incomplete(result: ScanResult) -> str:
+    unread = [item for item in result.not_audited if item.unreadable] or list(result.not_audited)
+    first = f": {_told(unread[0])}" if unread else ""
+    rest = f" (and {plural(len(unread) - 1, 'more path')})" if len(unread) > 1 else ""
+    return f"where it found nothing, nothing is proven{first}{rest}"
+
+
+def _told(item: NotAudited) -> str:
+    return f"{item.path}: {item.reason}"
+
+
+def _command(name: str, properties: dict[str, str], text: str) -> str:
+    joined = ",".join(f"{key}={_escaped_property(visible(value))}" for key, value in properties.items())
+    return f"::{name} {joined}::{_escaped(visible(text))}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escaped_property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,89 @@
+"""`--output-format gitlab`: GitLab's code quality report, one JSON array."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+
+from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.result import NotAudited, ScanResult
+from kaudit.report.console import visible
+from kaudit.report.limits import gravest, more
+from kaudit.report.phrases import plural
+from kaudit.report.places import place_in_words
+from kaudit.report.view import View
+
+ISSUES_SHOWN = 10_000
+_UNREAD_SHOWN = 100
+_SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.NOTE: "info"}
+_Issue = dict[str, object]
+
+
+def render_scan(result: ScanResult, view: View) -> str:  # noqa: ARG001 - every format has the same signature
+    """Return the array. Findings in a baseline are left out: GitLab has no way to mark them."""
+    new = [finding for finding in result.findings if finding.status is Status.NEW]
+    listed = gravest(new, ISSUES_SHOWN)
+    issues = _without_doubles(listed)
+    left_out = result.summary.omitted + len(new) - len(listed)
+    if left_out:
+        issues.append(_about_the_audit("kaudit-limit", _first_input(result), more(left_out), "info"))
+    issues += _unread(result)
+    return json.dumps(issues, sort_keys=True, indent=2) + "\n"
+
+
+def _without_doubles(findings: Iterable[Finding]) -> list[_Issue]:
+    """Return one issue per fingerprint, which GitLab wants unique: replicas of a partition share their findings."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(finding.fingerprint, []).append(finding)
+    return [_issue(group) for group in groups.values()]
+
+
+def _issue(group: list[Finding]) -> _Issue:
+    first = group[0]
+    place = place_in_words(first)
+    text = f"{first.code} {first.name}: {first.message}" + (f" ({place})" if place else "")
+    if len(group) > 1:
+        text += f", also in {plural(len(group) - 1, 'other replica')}"
+    path = first.file or first.log_dir or "-"
+    return {
+        "check_name": first.code,
+        "description": visible(text),
+        "fingerprint": first.fingerprint,
+        "severity": _SEVERITIES[first.severity],
+        "location": _location(path),
+    }
+
+
+def _unread(result: ScanResult) -> list[_Issue]:
+    unread = [item for item in result.not_audited if item.unreadable]
+    if result.incomplete and not unread:
+        unread = list(result.not_audited)
+    issues = [_incomplete(item) for item in unread[:_UNREAD_SHOWN]]
+    if len(unread) > _UNREAD_SHOWN:
+        text = f"{plural(len(unread) - _UNREAD_SHOWN, 'more path')} could not be audited"
+        issues.append(_about_the_audit("kaudit-incomplete", _first_input(result), text, "major"))
+    return issues
+
+
+def _incomplete(item: NotAudited) -> _Issue:
+    return _about_the_audit("kaudit-incomplete", item.path, f"the audit is incomplete: {item.reason}", "major")
+
+
+def _about_the_audit(name: str, path: str, text: str, severity: str) -> _Issue:
+    fingerprint = hashlib.sha256(f"{name}|{path}|{text}".encode(errors="surrogateescape")).hexdigest()[:16]
+    return {
+        "check_name": name,
+        "description": visible(text),
+        "fingerprint": fingerprint,
+        "severity": severity,
+        "location": _location(path),
+    }
+
+
+def _location(path: str) -> _Issue:
+    # A log has no lines, but GitLab shows no issue without one.
+    return {"path": visible(path), "lines": {"begin": 1}}
+
+
+def _first_input(result: ScanResult) -> str:
+    return result.inputs[0] if result.inputs else "-"

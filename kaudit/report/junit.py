@@ -1,0 +1,130 @@
+"""`--output-format junit`: a suite per partition, a case per check, so that passes are visible and counts mean something.
+
+A case fails when its findings make the exit code 1; other findings are told in its output.
+"""
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from kaudit.checks.registry import CHECKS, Check
+from kaudit.model.finding import Finding
+from kaudit.model.result import NotAudited, ScanResult
+from kaudit.report.console import Console, visible
+from kaudit.report.limits import more
+from kaudit.report.phrases import plural
+from kaudit.report.table import finding_lines
+from kaudit.report.view import View
+
+FINDINGS_PER_CASE = 100
+HEALTHY_SUITES = 1000
+EVIDENCE_CASES = 1000
+_Place = tuple[str, int, str]
+_NO_PARTITION: _Place = ("", -1, "")
+
+
+def render_scan(result: ScanResult, view: View) -> str:
+    """Return the JUnit XML."""
+    by_place = {place: list(found) for place, found in groupby(result.findings, _place)}
+    read = [(part.topic, part.partition, part.replica) for part in result.partitions]
+    healthy = [place for place in read if place not in by_place]
+    listed = {*by_place, *healthy[:HEALTHY_SUITES]}
+    several = len({place[:2] for place in read}) < len(read)
+    root = ET.Element("testsuites", name="kaudit")
+    for place in sorted(listed):
+        _suite(root, _name(place, with_replica=several), by_place.get(place, []), view)
+    if len(healthy) > HEALTHY_SUITES:
+        number = len(healthy) - HEALTHY_SUITES
+        rest = ET.SubElement(root, "testsuite", name="more partitions")
+        ET.SubElement(rest, "testcase", classname="kaudit", name=f"{plural(number, 'more partition')} without findings")
+    _evidence(root, result)
+    _count(root)
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _place(finding: Finding) -> _Place:
+    if finding.topic is None or finding.partition is None:
+        return _NO_PARTITION
+    return finding.topic, finding.partition, finding.replica or ""
+
+
+def _name(place: _Place, *, with_replica: bool) -> str:
+    if place == _NO_PARTITION:
+        return "no partition"
+    topic, partition, replica = place
+    return visible(f"{topic}-{partition}" + (f" on {replica}" if with_replica and replica else ""))
+
+
+def _suite(root: ET.Element, name: str, findings: Sequence[Finding], view: View) -> None:
+    suite = ET.SubElement(root, "testsuite", name=name)
+    by_code: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_code.setdefault(finding.code, []).append(finding)
+    for check in CHECKS.values():
+        _case(suite, name, check, by_code.get(check.code, []), view)
+
+
+def _case(suite: ET.Element, place: str, check: Check, findings: Sequence[Finding], view: View) -> None:
+    case = ET.SubElement(suite, "testcase", classname=f"kaudit.{place}", name=f"{check.code} {check.name}")
+    failing = [finding for finding in findings if view.fails(finding)]
+    others = [finding for finding in findings if not view.fails(finding)]
+    if failing:
+        message = visible(failing[0].message) + (f" (and {len(failing) - 1} more)" if len(failing) > 1 else "")
+        failure = ET.SubElement(case, "failure", type=failing[0].severity.value, message=message)
+        failure.text = _body(failing)
+    elif not view.asked_for(check.code):
+        ET.SubElement(case, "skipped", message="not among the checks asked for")
+    if others:
+        ET.SubElement(case, "system-out").text = _body(others)
+
+
+def _body(findings: Sequence[Finding]) -> str:
+    lines: list[str] = []
+    for finding in findings[:FINDINGS_PER_CASE]:
+        lines += ["", *finding_lines(finding, Console(), many_inputs=True)]
+        status = finding.status.value + (f": {visible(finding.suppression)}" if finding.suppression else "")
+        lines.append(f"  fingerprint {finding.fingerprint}, {status}")
+    rest = more(len(findings) - FINDINGS_PER_CASE) if len(findings) > FINDINGS_PER_CASE else ""
+    return "\n".join([*lines, "", *filter(None, [rest])])
+
+
+def _evidence(root: ET.Element, result: ScanResult) -> None:
+    """Add the suite about the audit itself: there is always at least this one case."""
+    suite = ET.SubElement(root, "testsuite", name="evidence")
+    whole = ET.SubElement(suite, "testcase", classname="kaudit.evidence", name="the audit is complete")
+    if result.incomplete:
+        message = "the audit is incomplete: where it found nothing, nothing is proven"
+        ET.SubElement(whole, "error", type="incomplete", message=message)
+    if result.summary.omitted:
+        ET.SubElement(whole, "system-out").text = more(result.summary.omitted)
+    _not_audited(suite, sorted(result.not_audited, key=lambda item: not item.unreadable))
+
+
+def _not_audited(suite: ET.Element, items: Sequence[NotAudited]) -> None:
+    for item in items[:EVIDENCE_CASES]:
+        case = ET.SubElement(suite, "testcase", classname="kaudit.evidence", name=visible(item.path))
+        if item.unreadable:
+            ET.SubElement(case, "error", type="unreadable", message=visible(item.reason))
+        else:
+            ET.SubElement(case, "skipped", message=visible(item.reason))
+    if len(items) > EVIDENCE_CASES:
+        number = len(items) - EVIDENCE_CASES
+        name = f"{plural(number, 'more path')} not audited"
+        case = ET.SubElement(suite, "testcase", classname="kaudit.evidence", name=name)
+        ET.SubElement(case, "skipped", message="json lists all")
+
+
+def _count(root: ET.Element) -> None:
+    """Write the totals JUnit readers show without counting."""
+    suites = root.findall("testsuite")
+    for suite in suites:
+        _set_counts(suite, [suite])
+    _set_counts(root, suites)
+
+
+def _set_counts(element: ET.Element, suites: Iterable[ET.Element]) -> None:
+    cases = [case for suite in suites for case in suite.findall("testcase")]
+    element.set("tests", str(len(cases)))
+    for plural_name, child in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        element.set(plural_name, str(sum(case.find(child) is not None for case in cases)))

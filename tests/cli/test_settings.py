@@ -1,0 +1,170 @@
+"""Configuration: who wins, what is refused, and where a value came from."""
+
+import json
+
+import pytest
+
+TOPICS = """
+broker-version = "2.8.2"
+[topics.state]
+compacted = true
+[topics.orders]
+expected-producers = 800
+[[topics.orders.ignore]]
+codes = ["KA102"]
+reason = "ticket 7"
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    work = tmp_path / "repo" / "deep"
+    (home / "kaudit").mkdir(parents=True)
+    work.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
+    monkeypatch.chdir(work)
+    return work
+
+
+def jobs(engine, kaudit, *options):
+    assert kaudit("scan", "/data", *options).code == 1
+    return engine.options.jobs
+
+
+def test_the_usual_order(engine, kaudit, here, monkeypatch):
+    assert jobs(engine, kaudit) is None
+    (here.parents[1] / "home" / "kaudit" / "kaudit.toml").write_text("jobs = 2\ncompacted = true\n")
+    assert jobs(engine, kaudit) == 2
+    (here.parent / "kaudit.toml").write_text("jobs = 3\n")
+    assert jobs(engine, kaudit) == 3
+    assert engine.options.compacted  # the user's file still speaks where the project's does not
+    (here / "pyproject.toml").write_text("[tool.other]\n")
+    assert jobs(engine, kaudit) == 3
+    (here / "pyproject.toml").write_text("[tool.kaudit]\njobs = 4\n")
+    assert jobs(engine, kaudit) == 4
+    (here / "kaudit.toml").write_text("jobs = 5\n")
+    assert jobs(engine, kaudit) == 5
+    monkeypatch.setenv("KAUDIT_JOBS", "6")
+    assert jobs(engine, kaudit) == 6
+    assert jobs(engine, kaudit, "--jobs", "7") == 7
+
+
+def test_config_names_the_only_file_and_isolated_none(engine, kaudit, here, monkeypatch):
+    (here / "kaudit.toml").write_text("jobs = 5\n")
+    (here / "other.toml").write_text("depth = 'headers'\n")
+    assert jobs(engine, kaudit, "--config", "other.toml") is None
+    assert engine.options.depth.value == "headers"
+    assert jobs(engine, kaudit, "--isolated") is None
+    assert kaudit("scan", "--isolated", "--config", "other.toml", "/data").code == 2
+    assert "no such file" in kaudit("scan", "--config", "none.toml", "/data").err
+    monkeypatch.setenv("KAUDIT_CONFIG", "other.toml")
+    assert jobs(engine, kaudit) is None
+    monkeypatch.delenv("KAUDIT_CONFIG")
+    monkeypatch.setenv("KAUDIT_ISOLATED", "1")
+    assert jobs(engine, kaudit) is None
+
+
+def test_help_and_version_need_no_sound_configuration(kaudit, here):
+    (here / "kaudit.toml").write_text("jobz = 5\n")
+    assert kaudit("scan", "--help").code == 0
+    assert kaudit("scan", "--version").code == 0
+    assert kaudit("explain", "KA101").code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("jobz = 5", "there is no key jobz; did you mean jobs?"),
+        ("jobs", "not TOML"),
+        ("jobs = 0", "jobs: "),
+        ("jobs = true", "jobs: True is no text and no number"),
+        ("compacted = 1", "compacted: is true or false, not 1"),
+        ("fail-on = 'errors'", "fail-on: "),
+        ("force = true", "there is no key force"),
+        ("topics = 3", "write a table per topic"),
+        ("[topic.orders]\n", "topic: {'orders': {}} is no text and no number"),
+        ("[topics.orders]\ncompact = true", "topics.orders: there is no key compact; did you mean compacted?"),
+        ("[topics.orders]\ncompacted = 1", "topics.orders.compacted: is true or false"),
+        ("[topics.orders]\nexpected-producers = -1", "is no number of producer ids"),
+        ("[topics.orders]\nignore = ['KA102']", "write a table with codes and a reason"),
+        ("[[topics.orders.ignore]]\ncodes = ['KA102']", "ignore.reason: say why"),
+        ("[[topics.orders.ignore]]\nreason = 'x'", "ignore.codes: write a list"),
+        ("[[topics.orders.ignore]]\nreason = 'x'\ncodes = ['KA9']", "no check has this code or prefix"),
+        ("[topics]\norders = 1", "topics.orders: is no table"),
+    ],
+)
+def test_mistakes_are_told_with_their_place(engine, kaudit, here, text, message):
+    (here / "kaudit.toml").write_text(text)
+    outcome = kaudit("scan", "/data")
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert "kaudit.toml" in outcome.err
+    assert engine.options is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("KAUDIT_JOBS", "many", "KAUDIT_JOBS: jobs: "),
+        ("KAUDIT_COMPACTED", "maybe", "KAUDIT_COMPACTED=maybe: is neither of"),
+        ("KAUDIT_SELECT", "KA9", "no check has this code"),
+    ],
+)
+def test_mistakes_in_the_environment_too(engine, kaudit, here, monkeypatch, name, value, message):
+    monkeypatch.setenv(name, value)
+    outcome = kaudit("scan", "/data")
+    assert (outcome.code, message in outcome.err) == (2, True)
+
+
+def test_lists_flags_and_tables(engine, kaudit, here, monkeypatch):
+    (here / "kaudit.toml").write_text(
+        "select = ['KA1', 'KA203']\npartition = [1, 2]\nseverity = {KA102 = 'note'}\nsince = 2026-11-21\nexit-zero = true\n"
+    )
+    monkeypatch.setenv("KAUDIT_TOPIC", "orders payments")
+    monkeypatch.setenv("KAUDIT_EXIT_ZERO", "no")
+    outcome = kaudit("scan", "/data", "--output-format", "json", "--fail-on", "warning")
+    document = json.loads(outcome.out)
+    assert {finding["code"]: finding["severity"] for finding in document["findings"]} == {
+        "KA102": "note", "KA106": "warning", "KA203": "note",
+    }  # fmt: skip
+    assert (list(engine.options.partitions), list(engine.options.topics)) == ([1, 2], ["orders", "payments"])
+    assert engine.options.since_ms == 1_795_219_200_000
+    assert outcome.code == 1
+
+
+def test_topics_reach_the_engine_and_the_findings(engine, kaudit, here):
+    (here / "kaudit.toml").write_text(TOPICS)
+    document = json.loads(kaudit("scan", "/data", "--output-format", "json").out)
+    assert engine.options.compacted_topics == ("state",)
+    marked = {finding["code"]: finding["suppression"] for finding in document["findings"] if finding["status"] != "new"}
+    assert marked == {"KA102": "ticket 7"}
+    kaudit("timeline", "/data")
+    assert engine.options.compacted_topics == ("state",)
+
+
+def test_config_show_tells_every_value_with_its_origin(kaudit, here, monkeypatch):
+    (here / "kaudit.toml").write_text(TOPICS)
+    monkeypatch.setenv("KAUDIT_JOBS", "2")
+    monkeypatch.setenv("KAUDIT_SELCET", "KA1")
+    text = kaudit("config", "show").out.splitlines()
+    assert any(line.startswith("jobs = 2 ") and line.endswith("# KAUDIT_JOBS") for line in text)
+    assert any(line.startswith("broker-version = 2.8.2 ") and line.endswith(f"# {here}/kaudit.toml") for line in text)
+    assert any(line.startswith("fail-on = error ") and line.endswith("# default") for line in text)
+    assert "  ignore KA102: ticket 7" in text
+    assert "KAUDIT_SELCET is no option of kaudit: ignored" in text
+    document = json.loads(kaudit("config", "show", "--output-format", "json").out)
+    assert document["settings"]["jobs"] == {"value": "2", "origin": "KAUDIT_JOBS"}
+    assert document["settings"]["fail-on"] == {"value": "error", "origin": "default"}
+    assert document["topics"]["orders"]["expected-producers"] == 800
+    assert "KAUDIT_SELCET" in document["ignored_variables"]
+
+
+def test_a_baseline_in_a_file_is_beside_that_file(engine, kaudit, here):
+    (here.parent / "kaudit.toml").write_text("baseline = 'known.json'\n")
+    outcome = kaudit("scan", "/data")
+    assert outcome.code == 2
+    assert f"{here.parent}/known.json: no such file" in outcome.err
+    assert kaudit("baseline", "create", "/data").code == 0
+    assert (here.parent / "known.json").exists()
+    assert kaudit("scan", "/data").code == 0

@@ -1,0 +1,118 @@
+"""kaudit from Python: the same answers as the command, nothing loaded before its time, nothing printed."""
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+import kaudit
+from kaudit.cli.app import run
+from kaudit.model.finding import Status
+from kaudit.testing import assert_log_healthy
+
+
+@pytest.fixture
+def damaged(evidence):
+    return evidence.capture("torn-writes") / "artificial" / "flip-crc-field"
+
+
+def test_importing_kaudit_loads_nothing_of_it():
+    program = (
+        "import kaudit, sys; print(*[m for m in sys.modules if m.startswith(('kaudit', 'numpy', 'typer', 'rich'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["kaudit"]
+
+
+def test_the_public_names_are_there_and_no_other():
+    assert {name: getattr(kaudit, name) for name in kaudit.__all__}.keys() == set(kaudit.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'scna'"):
+        _ = kaudit.scna
+
+
+def test_scan_finds_what_the_command_finds(evidence, capsys):
+    logs = evidence.oracle("2.0.1", "logdir") / "main"
+    result = kaudit.scan(logs, broker_version="2.0.1")
+    assert capsys.readouterr() == ("", "")
+    run(["scan", str(logs), "--broker-version", "2.0.1", "--isolated", "--output-format", "json", "-q"])
+    document = json.loads(capsys.readouterr().out)
+    assert [finding.to_dict()["fingerprint"] for finding in result.findings] == [
+        finding["fingerprint"] for finding in document["findings"]
+    ]
+    assert result.summary.to_dict() == document["summary"]
+
+
+def test_options_narrow_what_is_told(evidence, damaged):
+    logs = evidence.oracle("2.0.1", "logdir") / "main"
+    hanging = kaudit.scan([logs], broker_version="2.0.1", topics=["s29d-late-write-after-abort"], select=["KA3"])
+    assert {finding.topic for finding in hanging.findings} == {"s29d-late-write-after-abort"}
+    assert {finding.code[:3] for finding in hanging.findings} == {"KA3"}
+    assert kaudit.scan(damaged, ignore=["KA0", "KA4"]).findings == []
+    assert kaudit.scan(damaged, depth="headers", select=["KA0"]).findings == []
+    assert kaudit.scan(str(damaged), since=datetime(2000, 1, 1, tzinfo=UTC)).summary.batches > 0
+
+
+def test_a_baseline_makes_findings_known(damaged, tmp_path):
+    known = tmp_path / "known.json"
+    assert run(["baseline", "create", "--isolated", "-q", "--baseline", str(known), str(damaged)]) == 0
+    result = kaudit.scan(damaged, baseline=known, select=["KA0"])
+    assert [finding.status for finding in result.findings] == [Status.KNOWN]
+    assert assert_log_healthy(damaged, baseline=known).baseline.known == 1
+    with pytest.raises(kaudit.UsageError, match="cannot be read"):
+        kaudit.scan(damaged, baseline=tmp_path / "none.json")
+
+
+def test_mistakes_have_their_own_errors(tmp_path, damaged):
+    with pytest.raises(kaudit.NothingToAuditError):
+        kaudit.scan(tmp_path)
+    with pytest.raises(kaudit.UsageError, match="no such file"):
+        kaudit.scan(tmp_path / "none")
+    with pytest.raises(kaudit.UsageError, match="broker_version"):
+        kaudit.scan(damaged, broker_version="0.8")
+
+
+def test_a_healthy_log_passes_and_tells_what_was_read(evidence):
+    result = assert_log_healthy(evidence.capture("retry-dup") / "logdirs")
+    assert result.summary.partitions > 10
+
+
+def test_an_unhealthy_log_fails_with_the_report(damaged):
+    with pytest.raises(AssertionError, match="the log is not healthy: 1 finding") as error:
+        assert_log_healthy(damaged)
+    assert "error[KA001] crc-mismatch" in str(error.value)
+    assert "explosion-0 @ offset 990..991" in str(error.value)
+    assert assert_log_healthy(damaged, select=["KA1"]).findings == []
+
+
+def test_warnings_fail_when_asked_to(evidence):
+    logs = evidence.capture("torn-writes") / "enospc" / "tmpfs-dir"
+    assert_log_healthy(logs)
+    with pytest.raises(AssertionError, match="KA002"):
+        assert_log_healthy(logs, fail_on="warning")
+
+
+def test_a_test_that_looked_at_nothing_does_not_pass(tmp_path):
+    with pytest.raises(AssertionError, match="nothing to audit"):
+        assert_log_healthy(tmp_path)
+
+
+def test_a_file_that_cannot_be_read_fails_unless_allowed(monkeypatch, evidence):
+    from kaudit.engines import local
+    from tests import scan_results as results
+
+    monkeypatch.setattr(local, "scan", lambda options, progress: results.incomplete())
+    with pytest.raises(AssertionError, match="Permission denied"):
+        assert_log_healthy("/data")
+    assert assert_log_healthy("/data", allow_incomplete=True).incomplete
+
+
+def test_a_long_list_says_how_many_more(monkeypatch):
+    from kaudit.engines import local
+    from tests import scan_results as results
+
+    many = results.scan_result(*[results.old_duplicate(offset=n) for n in range(25)])
+    monkeypatch.setattr(local, "scan", lambda options, progress: many)
+    with pytest.raises(AssertionError, match="and 5 more findings"):
+        assert_log_healthy("/data")

@@ -1,0 +1,329 @@
+"""sarif, junit, github, gitlab, markdown: valid at every size, read back by readers that are not ours."""
+
+import hashlib
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import junitparser
+import pytest
+from sarif.loader import load_sarif_file
+
+from kaudit.checks.registry import CHECKS
+from kaudit.model.finding import Severity, Status
+from kaudit.model.result import BaselineComparison, Expected
+from kaudit.report import digest, github, gitlab, junit, sarif
+from kaudit.report.formats import FORMATS
+from kaudit.report.view import View
+from tests import scan_results as results
+
+SCHEMA = Path(__file__).parents[1] / "schemas" / "sarif-schema-2.1.0.json"
+SARIF = jsonschema.Draft4Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+NEW = ("sarif", "junit", "github", "gitlab", "markdown")
+RUN = {"host": "h", "started_at": "2026-11-21T03:00:00.000Z"}
+CASES = {
+    "empty": results.scan_result,
+    "one": lambda: results.scan_result(results.old_duplicate()),
+    "many": results.many,
+    "incomplete": lambda: results.incomplete(results.old_duplicate()),
+    "hostile": results.hostile,
+}
+
+
+def accepted():
+    """A scan with one finding of each status, and a baseline with an entry of each fate."""
+    entry = Expected("0123456789abcdef", "KA102", "orders-3 @ 7: gone", "ticket 7", "2026-12-01")
+    return results.scan_result(
+        replace(results.old_duplicate(), status=Status.KNOWN, suppression="in the baseline: ticket 7"),
+        replace(results.crc_mismatch(), status=Status.SUPPRESSED, suppression="disk replaced"),
+        results.unknown_start(),
+        baseline=BaselineComparison("base.json", 1, [entry], [entry], [entry]),
+    )
+
+
+def read_sarif(result, view=None, name="sarif"):
+    document = json.loads(FORMATS[name].scan(result, view or View()))
+    SARIF.validate(document)
+    return document["runs"][0]
+
+
+def read_junit(result, view=None):
+    return junitparser.JUnitXml.fromstring(FORMATS["junit"].scan(result, view or View()).encode())
+
+
+@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("case", ["one", "incomplete"])
+def test_what_each_format_looks_like(name, case, golden):
+    text = FORMATS[name].scan(CASES[case](), View(run=RUN, exit_code=1))
+    # How many checks there are is no part of how a format looks.
+    if name == "sarif":
+        document = json.loads(text)
+        document["runs"][0]["tool"]["driver"]["rules"] = "all checks"
+        for entry in document["runs"][0]["results"]:
+            assert entry.pop("ruleIndex") == list(CHECKS).index(entry["ruleId"])
+        text = json.dumps(document, indent=2, sort_keys=True) + "\n"
+    if name == "junit":
+        text = re.sub(r' *<testcase classname="kaudit\.orders-3" name="KA\d+ [a-z-]+" />\n', "", text)
+        text = re.sub(r' tests="\d+"', "", text)
+    assert text == golden
+
+
+def test_the_schema_is_the_one_oasis_published():
+    digest_of_file = hashlib.sha256(SCHEMA.read_bytes()).hexdigest()
+    assert digest_of_file in (SCHEMA.parent / "README.md").read_text(encoding="utf-8")
+    assert json.loads(SCHEMA.read_text(encoding="utf-8"))["id"] == sarif.SCHEMA_URI
+
+
+@pytest.mark.parametrize("name", ["sarif", "sarif-github"])
+@pytest.mark.parametrize("case", CASES)
+def test_sarif_is_valid(name, case):
+    result = CASES[case]()
+    run = read_sarif(result, View(run=RUN, exit_code=0), name)
+    assert [entry["partialFingerprints"] for entry in run["results"]] == [
+        {"kauditFinding/v1": finding.fingerprint} for finding in result.findings
+    ]
+    regions = [entry["locations"][0]["physicalLocation"]["region"] for entry in run["results"] if case != "many"]
+    assert all(("startLine" in region) is (name == "sarif-github") for region in regions)
+
+
+def test_sarif_lists_every_check_with_help_and_says_which_were_off():
+    rules = read_sarif(results.scan_result(), View(codes=frozenset({"KA102"})))["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == list(CHECKS)
+    assert {rule["id"] for rule in rules if rule["defaultConfiguration"]["enabled"]} == {"KA102"}
+    assert all(rule["help"]["text"] and "## What to do" in rule["help"]["markdown"] for rule in rules)
+    assert all(len(rule["properties"]["tags"]) <= 20 for rule in rules)
+
+
+def test_sarif_tells_places_in_bytes_and_in_names():
+    entry = read_sarif(results.scan_result(results.old_duplicate()))["results"][0]
+    place = entry["locations"][0]
+    assert place["physicalLocation"]["artifactLocation"] == {
+        "uri": "orders-3/00000000000000000000.log", "uriBaseId": "INPUT_1",
+    }  # fmt: skip
+    assert place["physicalLocation"]["region"] == {"byteOffset": 42496}
+    assert [logical["fullyQualifiedName"] for logical in place["logicalLocations"]] == [
+        "orders-3", "orders-3/producer 1000 epoch 0",
+    ]  # fmt: skip
+    steps = entry["codeFlows"][0]["threadFlows"][0]["locations"]
+    assert [step["importance"] for step in steps] == ["important", "essential", "important"]
+
+
+@pytest.mark.parametrize(
+    ("log_dir", "file", "base"),
+    [
+        ("/data", "orders-3/0.log", {"uri": "file:///data/"}),
+        ("/data/b0", "b0/orders-3/0.log", {"uri": "file:///data/"}),
+        ("/data", "0.log", {"uri": "file:///data/orders-3/"}),
+        ("s3://bucket/data", "orders-3/0.log", {"uri": "s3://bucket/data/"}),
+        ("data dir", "orders-3/0.log", {}),
+        ("/", "orders-3/0.log", {"uri": "file:///"}),
+        ("/data", "elsewhere/0.log", None),
+    ],
+)
+def test_sarif_paths_are_relative_to_a_place_that_is_told(log_dir, file, base):
+    run = read_sarif(results.scan_result(results.old_duplicate(log_dir=log_dir, file=file)))
+    bases = run.get("originalUriBaseIds")
+    if base is None:
+        assert bases is None
+    else:
+        assert {name: value for name, value in bases["INPUT_1"].items() if name != "description"} == base
+
+
+def test_sarif_is_read_by_sarif_tools(tmp_path):
+    path = tmp_path / "scan.sarif"
+    path.write_text(FORMATS["sarif-github"].scan(results.many(), View()))
+    read = load_sarif_file(str(path))
+    assert read.get_distinct_tool_names() == ["kaudit"]
+    assert read.get_result_count() == 4
+    counted = {
+        severity: read.get_report().get_issue_count_for_severity(severity) for severity in ("error", "warning", "note")
+    }
+    assert counted == {"error": 2, "warning": 1, "note": 1}
+    record = next(record for record in read.get_records() if record["Code"].startswith("KA102"))
+    assert record["Location"].endswith("orders-3/00000000000000000000.log")
+    assert "9 batches after" in record["Description"]
+
+
+def test_sarif_marks_what_was_accepted():
+    entries = {entry["ruleId"]: entry for entry in read_sarif(accepted())["results"]}
+    assert {code: entry["baselineState"] for code, entry in entries.items()} == {
+        "KA102": "unchanged", "KA001": "new", "KA106": "new",
+    }  # fmt: skip
+    assert entries["KA102"]["suppressions"][0]["justification"] == "in the baseline: ticket 7"
+    assert entries["KA001"]["suppressions"][0]["justification"] == "disk replaced"
+    assert "suppressions" not in entries["KA106"]
+    assert "baselineState" not in read_sarif(results.many())["results"][0]
+
+
+def test_no_message_of_sarif_is_a_link_or_a_placeholder():
+    finding = results.old_duplicate(message="[a](http://b) {0}")
+    text = read_sarif(results.scan_result(finding))["results"][0]["message"]["text"]
+    assert text == "old-duplicate: [a] (http://b) {{0}} (orders-3 @ offset 512, producer 1000 epoch 0)"
+
+
+def test_incomplete_is_said_in_every_format():
+    result = results.incomplete()
+    run = read_sarif(result)
+    assert run["invocations"][0]["executionSuccessful"] is False
+    assert any(
+        "Permission denied" in told["message"]["text"] for told in run["invocations"][0]["toolExecutionNotifications"]
+    )
+    assert read_junit(result).errors == 2
+    assert "::warning title=kaudit%3A incomplete audit::" in FORMATS["github"].scan(result, View())
+    assert json.loads(FORMATS["gitlab"].scan(result, View()))[0]["check_name"] == "kaudit-incomplete"
+    assert "This audit is incomplete" in FORMATS["markdown"].scan(result, View())
+
+
+def test_junit_has_a_case_per_check_and_partition_even_when_all_is_well():
+    xml = read_junit(results.scan_result())
+    cases = [case for suite in xml for case in suite]
+    assert {case.name.split()[0] for case in cases if case.classname == "kaudit.orders-3"} == set(CHECKS)
+    assert (xml.tests, xml.failures, xml.errors, xml.skipped) == (len(cases), 0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "failing"),
+    [
+        (Severity.ERROR, {"KA102", "KA001"}),
+        (Severity.WARNING, {"KA102", "KA001", "KA106"}),
+        (Severity.NOTE, {"KA102", "KA001", "KA106", "KA203"}),
+        (None, set()),
+    ],
+)
+def test_junit_fails_where_the_exit_code_does(fail_on, failing):
+    xml = read_junit(results.many(), View(fail_on=fail_on))
+    failed = {
+        case.name.split()[0] for suite in xml for case in suite for outcome in case.result
+        if isinstance(outcome, junitparser.Failure)
+    }  # fmt: skip
+    assert failed == failing
+    assert xml.failures == len(failing)
+    bodies = "".join(FORMATS["junit"].scan(results.many(), View(fail_on=fail_on)))
+    assert all(finding.fingerprint in bodies for finding in results.many().findings)
+
+
+def test_junit_skips_what_was_not_asked_for():
+    xml = read_junit(results.scan_result(), View(codes=frozenset({"KA102"})))
+    skipped = {
+        case.name.split()[0] for suite in xml for case in suite if case.classname == "kaudit.orders-3" and case.result
+    }
+    assert skipped == set(CHECKS) - {"KA102"}
+
+
+def test_junit_tells_replicas_apart():
+    part = results.scan_result().partitions[0]
+    result = results.scan_result(results.old_duplicate(), partitions=[part, replace(part, replica="2")])
+    assert [suite.name for suite in read_junit(result)] == ["orders-3 on 1", "orders-3 on 2", "evidence"]
+
+
+def test_github_escapes_as_documented():
+    finding = results.old_duplicate(message="50% of a::b,c", file="a:b,c%/0.log")
+    lines = FORMATS["github"].scan(results.scan_result(finding), View()).splitlines()
+    assert lines[0].startswith("::error title=kaudit KA102 old-duplicate,file=a%3Ab%2Cc%25/0.log::50%25 of a::b,c (")
+
+
+def test_no_line_of_a_hostile_log_is_a_workflow_command():
+    finding = results.old_duplicate(topic="t\n::stop-commands::x", message="m\r\n::error::x\n##[error]x")
+    lines = FORMATS["github"].scan(results.scan_result(finding), View()).splitlines()
+    assert [line.split(" ", 1)[0] for line in lines] == ["::error", "kaudit:"]
+
+
+def test_github_annotates_ten_a_level_and_says_how_many_more():
+    many = [results.old_duplicate(offset=n) for n in range(12)] + [results.unknown_start()]
+    lines = FORMATS["github"].scan(results.scan_result(*many), View()).splitlines()
+    assert sum(line.startswith("::error") for line in lines) == 10
+    assert sum(line.startswith("::warning") for line in lines) == 1
+    assert "kaudit: 2 more findings, not listed here; the step summary and --output-format json tell more" in lines
+    assert (
+        sum(
+            line.startswith("::warning")
+            for line in FORMATS["github"]
+            .scan(results.incomplete(*[replace(results.unknown_start(), offset=n) for n in range(12)]), View())
+            .splitlines()
+        )
+        == 10
+    )
+
+
+def test_gitlab_has_what_it_needs_and_no_fingerprint_twice():
+    other = results.old_duplicate(replica="2", log_dir="/data2")
+    issues = json.loads(
+        FORMATS["gitlab"].scan(results.scan_result(results.old_duplicate(), other, results.fencing()), View())
+    )
+    assert len({issue["fingerprint"] for issue in issues}) == len(issues) == 2
+    assert {issue["severity"] for issue in issues} == {"critical", "info"}
+    assert all(issue["location"]["path"] and issue["location"]["lines"]["begin"] for issue in issues)
+    assert issues[0]["description"].endswith("also in 1 other replica")
+    assert FORMATS["gitlab"].scan(results.scan_result(), View()) == "[]\n"
+    assert [issue["check_name"] for issue in json.loads(FORMATS["gitlab"].scan(accepted(), View()))] == ["KA106"]
+
+
+def test_markdown_is_a_table_whatever_the_topic_is_called():
+    finding = results.old_duplicate(topic="a|b`c``d", message="<b>|x|</b> @you [l](http://e)")
+    row = FORMATS["markdown"].scan(results.scan_result(finding), View()).splitlines()[6]
+    assert len(re.findall(r"(?<!\\)\|", row)) == 6
+    assert "``` a\\|b`c``d-3@512..516 ```" in row
+    assert "&lt;b&gt;\\|x\\|&lt;/b&gt; &#64;you \\[l\\](http://e)" in row
+
+
+def test_people_are_told_of_accepted_findings_by_number_only():
+    for name in ("table", "concise", "github", "markdown"):
+        text = FORMATS[name].scan(accepted(), View())
+        assert "KA106" in text, name
+        assert "KA102 " not in text, name
+    for name in ("table", "markdown"):
+        text = FORMATS[name].scan(accepted(), View())
+        assert "0123456789abcdef" in text
+        assert "out of scope" in text
+    assert "1 new, 1 in the baseline, 1 suppressed" in FORMATS["github"].scan(accepted(), View())
+
+
+LIMITS = [
+    ("sarif", sarif, "RESULTS_SHOWN"),
+    ("junit", junit, "FINDINGS_PER_CASE"),
+    ("github", github, "ANNOTATIONS_PER_LEVEL"),
+    ("gitlab", gitlab, "ISSUES_SHOWN"),
+    ("markdown", digest, "FINDINGS_SHOWN"),
+]
+
+
+@pytest.mark.parametrize(("name", "module", "limit"), LIMITS, ids=[limit[0] for limit in LIMITS])
+def test_a_limit_is_never_silent(monkeypatch, name, module, limit):
+    monkeypatch.setattr(module, limit, 3)
+    text = FORMATS[name].scan(results.scan_result(*[results.old_duplicate(offset=n) for n in range(5)]), View())
+    assert "2 more findings, not listed here" in text
+
+
+@pytest.mark.parametrize("name", [*NEW, "table", "concise"])
+def test_findings_left_out_of_the_result_are_told(name):
+    whole = results.scan_result(results.old_duplicate())
+    text = FORMATS[name].scan(replace(whole, summary=replace(whole.summary, omitted=7)), View())
+    assert "7 more findings, not listed here" in text
+    for machine in ("json", "jsonl"):
+        assert '"omitted": 7' in FORMATS[machine].scan(
+            replace(whole, summary=replace(whole.summary, omitted=7)), View()
+        )
+
+
+def test_the_gravest_are_kept_when_there_are_too_many(monkeypatch):
+    monkeypatch.setattr(sarif, "RESULTS_SHOWN", 2)
+    assert {entry["ruleId"] for entry in read_sarif(results.many())["results"]} == {"KA102", "KA001"}
+    monkeypatch.setattr(sarif, "RESULTS_SHOWN", 1)
+    assert [entry["ruleId"] for entry in read_sarif(accepted())["results"]] == ["KA106"]
+
+
+def test_many_healthy_partitions_are_counted_not_listed(monkeypatch):
+    monkeypatch.setattr(junit, "HEALTHY_SUITES", 2)
+    part = results.scan_result().partitions[0]
+    xml = read_junit(results.scan_result(partitions=[replace(part, partition=n) for n in range(5)]))
+    assert [suite.name for suite in xml] == ["orders-0", "orders-1", "more partitions", "evidence"]
+    assert "3 more partitions without findings" in [case.name for suite in xml for case in suite]
+
+
+def test_paths_not_audited_are_capped_too(monkeypatch):
+    monkeypatch.setattr(junit, "EVIDENCE_CASES", 2)
+    monkeypatch.setattr(sarif, "_NOTIFICATIONS_SHOWN", 2)
+    assert "4 more paths not audited" in FORMATS["junit"].scan(results.incomplete(), View())
+    assert "4 more paths not audited" in FORMATS["sarif"].scan(results.incomplete(), View())

@@ -1,0 +1,100 @@
+"""The JSON Schemas that are shipped describe what is printed, and would notice if it changed."""
+
+import copy
+import importlib.resources
+import json
+
+import jsonschema
+import pytest
+import referencing
+
+from kaudit.report.formats import FORMATS
+from kaudit.report.view import View
+from tests import scan_results as results
+from tests.report.test_ci_formats import RUN, accepted
+
+SHIPPED = importlib.resources.files("kaudit.report") / "schemas"
+DOCUMENT, LINE = (
+    json.loads((SHIPPED / f"{name}.schema.json").read_text(encoding="utf-8")) for name in ("json", "jsonl")
+)
+REGISTRY = referencing.Registry().with_resources(
+    (schema["$id"], referencing.Resource.from_contents(schema)) for schema in (DOCUMENT, LINE)
+)
+CASES = {
+    "empty": results.scan_result,
+    "many": results.many,
+    "incomplete": results.incomplete,
+    "hostile": results.hostile,
+    "accepted": accepted,
+}
+
+
+VALIDATORS = {id(schema): jsonschema.Draft202012Validator(schema, registry=REGISTRY) for schema in (DOCUMENT, LINE)}
+
+
+def validator(schema):
+    return VALIDATORS[id(schema)]
+
+
+@pytest.mark.parametrize("schema", [DOCUMENT, LINE], ids=["json", "jsonl"])
+def test_they_are_schemas(schema):
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+@pytest.mark.parametrize("view", [View(), View(run=RUN)], ids=["reproducible", "with run"])
+@pytest.mark.parametrize("case", CASES)
+def test_scans(case, view):
+    validator(DOCUMENT).validate(json.loads(FORMATS["json"].scan(CASES[case](), view)))
+    for line in FORMATS["jsonl"].scan(CASES[case](), view).splitlines():
+        validator(LINE).validate(json.loads(line))
+
+
+def test_timelines():
+    validator(DOCUMENT).validate(json.loads(FORMATS["json"].timeline(results.timeline_result(), View())))
+    for line in FORMATS["jsonl"].timeline(results.timeline_result(), View()).splitlines():
+        validator(LINE).validate(json.loads(line))
+
+
+@pytest.mark.parametrize("command", ["scan", "timeline"])
+def test_real_logs(evidence, command):
+    from kaudit.engines import local
+    from kaudit.pipeline.options import ScanOptions, SilentProgress
+
+    for logs in (evidence.oracle("2.0.1", "logdir"), evidence.capture("txn-mix-2.8.2") / "logdirs"):
+        result = getattr(local, command)(ScanOptions([str(logs)], jobs=1), SilentProgress())
+        for name, schema in (("json", DOCUMENT), ("jsonl", LINE)):
+            text = getattr(FORMATS[name], command)(result, View())
+            for document in text.splitlines() if name == "jsonl" else [text]:
+                validator(schema).validate(json.loads(document))
+
+
+def _holes(document, path=()):
+    """Every way to leave one field out."""
+    for key, value in document.items():
+        yield (*path, key)
+        if isinstance(value, dict) and key not in ("evidence", "absent"):
+            yield from _holes(value, (*path, key))
+
+
+def test_a_field_that_is_missing_is_noticed():
+    whole = json.loads(FORMATS["json"].scan(results.scan_result(results.old_duplicate()), View()))
+    finding = whole["findings"][0]
+    for path in [*_holes(whole), *(("findings", 0, *hole) for hole in _holes(finding))]:
+        broken = copy.deepcopy(whole)
+        inner = broken
+        for step in path[:-1]:
+            inner = inner[step]
+        del inner[path[-1]]
+        if path[0] == "summary" and "statuses" in path[1:-1]:
+            continue  # engines do not count statuses, the policy does
+        assert not validator(DOCUMENT).is_valid(broken), path
+
+
+def test_the_schemas_name_every_field_that_is_printed():
+    whole = json.loads(FORMATS["json"].scan(accepted(), View(run=RUN)))
+    defs = DOCUMENT["$defs"]
+    assert set(whole) == set(defs["scan_document"]["properties"])
+    assert set(whole["findings"][0]) == set(defs["finding"]["properties"])
+    assert set(whole["summary"]) == set(defs["summary"]["properties"])
+    assert set(whole["partitions"][0]) == set(defs["partition"]["properties"])
+    assert set(whole["baseline"]) == set(defs["baseline"]["properties"])

@@ -1,0 +1,75 @@
+"""One finding of a real log, told in five formats from two replicas: everywhere the same fingerprint."""
+
+import json
+import re
+import shutil
+
+import junitparser
+import pytest
+
+from kaudit.engines import local
+from kaudit.pipeline.options import ScanOptions, SilentProgress
+from kaudit.report.formats import FORMATS
+from kaudit.report.view import View
+
+LOGS = ("s29d-late-write-after-abort-0", "__transaction_state-0", "__transaction_state-1")
+
+
+@pytest.fixture
+def replicas(evidence, tmp_path):
+    """Two brokers' copies of one partition, the second under another path and with the log rolled at offset 2."""
+    source = evidence.oracle("2.0.1", "logdir") / "main"
+    for broker in ("b1", "b2"):
+        for name in LOGS:
+            shutil.copytree(source / name, tmp_path / broker / "data" / name)
+    first = tmp_path / "b2" / "data" / LOGS[0] / "00000000000000000000.log"
+    whole = first.read_bytes()
+    first.write_bytes(whole[:157])
+    first.with_name("00000000000000000002.log").write_bytes(whole[157:])
+    return tmp_path / "b1" / "data", tmp_path / "b2" / "data"
+
+
+def scan(*paths):
+    return local.scan(ScanOptions([str(path) for path in paths], broker_version="2.0.1", jobs=1), SilentProgress())
+
+
+def told(name, result):
+    """The fingerprints of errors that a format tells."""
+    text = FORMATS[name].scan(result, View())
+    if name == "json":
+        return {f["fingerprint"] for f in json.loads(text)["findings"] if f["severity"] == "error"}
+    if name == "sarif":
+        entries = json.loads(text)["runs"][0]["results"]
+        return {entry["partialFingerprints"]["kauditFinding/v1"] for entry in entries if entry["level"] == "error"}
+    if name == "gitlab":
+        return {issue["fingerprint"] for issue in json.loads(text) if issue["severity"] == "critical"}
+    if name == "junit":
+        cases = [case for suite in junitparser.JUnitXml.fromstring(text.encode()) for case in suite]
+        bodies = "".join(
+            outcome.text for case in cases for outcome in case.result if isinstance(outcome, junitparser.Failure)
+        )
+        return set(re.findall(r"fingerprint ([0-9a-f]{16})", bodies))
+    return set(re.findall(r"\b[0-9a-f]{16}\b", text))
+
+
+@pytest.mark.parametrize("name", ["json", "sarif", "junit", "gitlab", "github", "concise", "markdown"])
+def test_one_fingerprint_in_every_format_and_on_every_replica(replicas, name):
+    one, other = (scan(replica) for replica in replicas)
+    expected = {finding.fingerprint for finding in one.findings if finding.severity.value == "error"}
+    assert [finding.code for finding in one.findings if finding.severity.value == "error"] == ["KA301", "KA304"]
+    assert told(name, one) == expected
+    assert told(name, other) == expected
+    assert told(name, scan(*replicas)) == expected
+
+
+def test_the_replicas_really_differ(replicas):
+    one, other = ({(f.file, f.position) for f in scan(replica).findings} for replica in replicas)
+    assert one != other
+
+
+def test_the_order_of_the_inputs_does_not_matter(replicas):
+    def whole(*paths):
+        document = json.loads(FORMATS["json"].scan(scan(*paths), View()))
+        return document["findings"]
+
+    assert whole(*replicas) == whole(*reversed(replicas))

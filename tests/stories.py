@@ -1,0 +1,78 @@
+"""Pages whose commands are run as written: docs/operators.md, docs/ci.md and others below.
+
+Run `python -m tests.stories` to write their outputs anew, then read the diff. tests/test_stories.py fails when they are
+stale. In a `console` block a line `$ ...` is a shell command; what follows is what it printed, on both streams.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("operators.md", "ci.md", "configuration.md", "library.md")
+_BLOCK = re.compile(r"(?P<fence>```console\n)(?P<body>.*?)```", re.DOTALL)
+_FILE = re.compile(r"<!-- file: (?P<name>\S+) -->\n```\w+\n(?P<text>.*?)```", re.DOTALL)
+_WIDTH = "76"
+
+
+def renewed(page: str, directory: Path) -> str:
+    """The page with every output as it comes out now; its commands share one directory."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for shared in ("samples", "tests"):
+        (directory / shared).symlink_to(ROOT / shared)
+    _write_files(text, directory)
+    program = directory / ".bin" / "kaudit"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kaudit "$@"\n')
+    program.chmod(0o755)
+    return _BLOCK.sub(lambda block: block["fence"] + _run_all(block["body"], directory) + "```", text)
+
+
+def _write_files(text: str, directory: Path) -> None:
+    """Write the files a page shows, named in a comment above each."""
+    for match in _FILE.finditer(text):
+        (directory / match["name"]).write_text(match["text"], encoding="utf-8")
+
+
+def _run_all(body: str, directory: Path) -> str:
+    commands = [line[2:] for line in body.splitlines() if line.startswith("$ ")]
+    return "".join(f"$ {command}\n{_run(command, directory)}" for command in commands)
+
+
+def _run(command: str, directory: Path) -> str:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KAUDIT_", "GITHUB_"))}
+    environment = {
+        **kept,
+        "COLUMNS": _WIDTH,
+        "NO_COLOR": "1",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONWARNINGS": "ignore",
+        "HOME": str(directory),
+        "XDG_CONFIG_HOME": str(directory / ".config"),
+        "PATH": f"{directory / '.bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=directory,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    # neither how long it took nor where is the same twice
+    output = re.sub(r", \d+(\.\d+)? s$", "", done.stdout, flags=re.MULTILINE).replace(f"{directory}/", "")
+    output = re.sub(r" in \d+\.\d+s$", "", output, flags=re.MULTILINE)
+    return output + (f"[exit code {done.returncode}]\n" if done.returncode else "")
+
+
+if __name__ == "__main__":
+    for name in PAGES:
+        place = Path(tempfile.mkdtemp(prefix="kaudit-story-"))
+        page = ROOT / "docs" / name
+        page.write_text(renewed(name, place), encoding="utf-8")
+        shutil.rmtree(place)
