@@ -30,8 +30,10 @@ def _grouped(damages: Sequence[PlacedDamage]) -> list[list[PlacedDamage]]:
         before = groups[-1][-1] if groups else None
         if (
             before is not None
+            and damage.damage.kind is DamageKind.OUT_OF_ORDER
+            # zeros that reach into a batch's base offset leave it sound but out of place: its CRC does not cover that
+            and before.damage.kind in (DamageKind.OUT_OF_ORDER, DamageKind.ZEROS)
             and before.segment == damage.segment
-            and before.damage.kind is damage.damage.kind is DamageKind.OUT_OF_ORDER
             and before.damage.end == damage.damage.position
         ):
             groups[-1].append(damage)
@@ -133,11 +135,11 @@ def _message(
     return f"the batch of offsets {damage.base_offset}..{damage.last_offset} is out of order: {damage.detail}"
 
 
-def consequences_of(first: int | None, last: int | None, explained: Sequence[Fact]) -> list[dict[str, object]]:
+def consequences_of(first: int | None, last: int | None, explained: Sequence[Fact]) -> list[dict[str, int]]:
     """Producers with sequences missing exactly where these offsets are."""
     if first is None or last is None:
         return []
-    found: list[dict[str, object]] = []
+    found: list[dict[str, int]] = []
     for fact in explained:
         before = fact.remembered.last.last_offset if fact.remembered and fact.remembered.last else -1
         if before < first and fact.offset > last:
@@ -149,6 +151,7 @@ def consequences_of(first: int | None, last: int | None, explained: Sequence[Fac
                     "offset": fact.offset,
                 }
             )
+    found.sort(key=lambda entry: (entry["offset"], entry["producer_id"]))
     if len(found) > _MAX_CONSEQUENCES:
         more = len(found) - _MAX_CONSEQUENCES
         return [*found[:_MAX_CONSEQUENCES], {"more": more}]

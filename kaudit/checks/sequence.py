@@ -93,8 +93,13 @@ def _gap(context: Context, fact: Fact, missing: Sequence[Missing]) -> Finding:
     expected = sequence.add(state.last_sequence, 1)
     last_missing = sequence.subtract(batch.first_sequence, 1)
     moved = batch.leader_epoch != state.last.leader_epoch
+    # offsets lost to damage are reported with it, and may be another producer's
     between = [
-        gap for gap in missing if gap.first_offset > state.last.last_offset and gap.last_offset < batch.base_offset
+        gap
+        for gap in missing
+        if gap.cause is not MissingCause.DAMAGE
+        and gap.first_offset > state.last.last_offset
+        and gap.last_offset < batch.base_offset
     ]
     sequences = f"sequence {expected}" if expected == last_missing else f"sequences {expected}..{last_missing}"
     explanations = [
@@ -188,7 +193,8 @@ def _unknown_start(context: Context, fact: Fact) -> Finding:
 def _step_mismatch(context: Context, chain: Sequence[Fact]) -> Finding:
     first = chain[0]
     steps = [_step(fact) for fact in chain]
-    by_request = len({step for step, _ in steps}) == 1
+    excess = {step - records for step, records in steps}
+    by_request = len(excess) > 1 or {step for step, _ in steps} == {1}
     pattern = (
         f"by {steps[0][0]} a batch, whatever the batch holds"
         if by_request

@@ -51,14 +51,17 @@ class Continuity:
         if chunk.first_offset is not None:
             self._join(chunk, chunk.first_offset - wrapped)
         group: list[LogDamage] = []
-        for damage in chunk.damages:
+        expected: int | None = None
+        for damage, wanted in zip(chunk.damages, chunk.expected_offsets, strict=True):
             if chunk.first_position is None or damage.position < chunk.first_position:
                 continue  # taken by _join
             if group and group[-1].end != damage.position:
-                self._place(group, chunk.segment, None, gaps)
+                self._place(group, chunk.segment, expected, gaps)
                 group = []
+            if not group:
+                expected = wanted
             group.append(damage)
-        self._finish_group(group, chunk, gaps)
+        self._finish_group(group, chunk, expected, gaps)
         for position, gap in gaps.items():
             first, last = int(gap["first_missing"]), int(gap["last_missing"])
             self._miss(Missing(first, last, MissingCause.UNKNOWN, chunk.segment, position))
@@ -91,14 +94,16 @@ class Continuity:
             self._list_damage(PlacedDamage(damage, segment, self.next_offset, None, None))
         self._pending = []
 
-    def _finish_group(self, group: list[LogDamage], chunk: ChunkRows, gaps: dict[int, Rows]) -> None:
+    def _finish_group(
+        self, group: list[LogDamage], chunk: ChunkRows, expected: int | None, gaps: dict[int, Rows]
+    ) -> None:
         """Damage that ends at a gap explains it; damage at the chunk's end waits for what follows."""
         if not group:
             if chunk.first_position is None:
                 self._pending += [(chunk.segment, damage) for damage in chunk.damages]
             return
         if group[-1].end in gaps or group[-1].end < chunk.last_end:
-            self._place(group, chunk.segment, None, gaps)
+            self._place(group, chunk.segment, expected, gaps)
         else:
             self._pending += [(chunk.segment, damage) for damage in group]
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.model.batch import COMMIT_MARKER, NO_OFFSET, NO_SEQUENCE
+from kaudit.pipeline.grouping import group
 from kaudit.pipeline.producer_table import REMEMBERED, ProducerTable
 from kaudit.pipeline.rows import SILENCE_MS, WINDOW, Rows
 from kaudit.replay.judge import (
@@ -70,8 +71,8 @@ class JointReplay:
             healthy &= ~np.isin(joints.producer_ids, awaiting)
         joints.advance(before, healthy)
         self.table.rows[slots[healthy]] = before[healthy]
-        for group in np.flatnonzero(~healthy).tolist():
-            self._replay(int(slots[group]), joints, group)
+        for index in np.flatnonzero(~healthy).tolist():
+            self._replay(int(slots[index]), joints, index)
 
     def finish(self) -> None:
         """The log has ended: report what only its end decides."""
@@ -81,10 +82,10 @@ class JointReplay:
             if state is not None:
                 self._keep(judge_end(state, int(rows["producer_id"][slot])))
 
-    def _replay(self, slot: int, joints: "_Joints", group: int) -> None:
+    def _replay(self, slot: int, joints: "_Joints", group_index: int) -> None:
         state = self.table.load(slot)
-        producer = Producer(int(joints.producer_ids[group]), self.sequences_count)
-        for is_marker, index in joints.group_rows(group):
+        producer = Producer(int(joints.producer_ids[group_index]), self.sequences_count)
+        for is_marker, index in joints.group_rows(group_index):
             if is_marker:
                 state, facts = judge_marker(state, Marker._make(joints.markers[index].item()))
                 self._keep(facts)
@@ -156,7 +157,10 @@ class _Joints:
         count, marks = len(runs), len(markers)
         ids = np.concatenate((runs["producer_id"], markers["producer_id"]))
         offsets = np.concatenate((runs["first_offset"], markers["offset"]))
-        order = np.lexsort((offsets, ids)) if marks else np.arange(count)
+        order = np.arange(count)
+        if marks:
+            by_offset = group(offsets).order
+            order = by_offset[group(ids[by_offset]).order]
         self.source = order
         self.is_run: NDArray[np.bool_] = order < count
         ids = ids[order]
@@ -192,9 +196,9 @@ class _Joints:
         shifted[self.starts] = -1
         return shifted
 
-    def group_rows(self, group: int) -> list[tuple[bool, int]]:
+    def group_rows(self, index: int) -> list[tuple[bool, int]]:
         """Return the rows of one producer: (is it a marker, its index among runs or markers)."""
-        rows = slice(int(self.starts[group]), int(self.ends[group]) + 1)
+        rows = slice(int(self.starts[index]), int(self.ends[index]) + 1)
         count = len(self.runs)
         return [(index >= count, index - count if index >= count else index) for index in self.source[rows].tolist()]
 
@@ -229,23 +233,26 @@ class _Joints:
         self, run_before: NDArray[np.int64], before: Rows, remembered: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Tell for each run whether missing offsets explain the sequences missing in front of it."""
-        if not len(self.runs):
-            return np.zeros(len(self.rows), dtype=bool)
-        own = self.runs[np.where(self.is_run, self.source, 0)]
-        previous = self.runs[np.where(run_before >= 0, self.source[np.maximum(run_before, 0)], 0)]
-        newest = self.edges["base_offset"][previous["edges_start"] + previous["edges"] - 1]
-        state = before["last"][self.group]
-        base = np.where(run_before >= 0, newest, state["base_offset"])
-        present = np.where(run_before >= 0, previous["present_before_last"], state["present_before"])
-        missing = (own["first_offset"] - base) - (own["present_before_first"] - present)
+        explained = np.zeros(len(self.rows), dtype=bool)
         ahead = (self.first - ((remembered + 1) & 0x7FFFFFFF)) & 0x7FFFFFFF
         gap = (remembered != NO_SEQUENCE) & (ahead > 0) & (ahead < 1 << 30) & (self.first > 0)
-        explained: NDArray[np.bool_] = self.is_run & gap & (missing >= ahead)
+        at = np.flatnonzero(gap & self.is_run)
+        if not len(at):
+            return explained
+        own, earlier = self.source[at], run_before[at]
+        in_chunk = earlier >= 0
+        previous = self.source[np.maximum(earlier, 0)] * in_chunk
+        newest = self.runs["edges_start"][previous] + self.runs["edges"][previous] - 1
+        state = before["last"][self.group[at]]
+        base = np.where(in_chunk, self.edges["base_offset"][newest], state["base_offset"])
+        present = np.where(in_chunk, self.runs["present_before_last"][previous], state["present_before"])
+        missing = (self.runs["first_offset"][own] - base) - (self.runs["present_before_first"][own] - present)
+        explained[at] = missing >= ahead[at]
         return explained
 
     def healthy(self, before: Rows, *, sequences_count: bool, holes_are_normal: bool) -> NDArray[np.bool_]:
         """Tell for each producer whether all its joints in this chunk are healthy, given its state before."""
-        group, starts = self.group, self.starts
+        own, starts = self.group, self.starts
         known = np.ones(len(self.rows), dtype=bool)
         known[starts] = before["known"]
         previous = np.empty_like(self.epoch)
@@ -253,15 +260,15 @@ class _Joints:
         previous[starts] = before["epoch"]
         run_before = self._before(self.run_at)
         in_chunk = run_before >= 0
-        remembered = np.where(in_chunk, self.last[run_before], before["last_sequence"][group])
-        remembered_epoch = np.where(in_chunk, self.epoch[run_before], before["epoch"][group])
+        remembered = np.where(in_chunk, self.last[run_before], before["last_sequence"][own])
+        remembered_epoch = np.where(in_chunk, self.epoch[run_before], before["epoch"][own])
         remembered = np.where(known & (remembered_epoch == previous), remembered, NO_SEQUENCE)
         marker_before = self._before(self.marker_at)
         self.previous_epoch, self.known, self.remembered = previous, known, remembered
         self.marked = ~self.is_run & known & (self.epoch == previous) & (remembered != NO_SEQUENCE)
         commit_bump = self.commit & known & (self.epoch == previous + 1)
         tv2_at = self._latest(commit_bump)
-        self.tv2 = (self._before(tv2_at) >= 0) | (before["flags"][group] & TV2 != 0)
+        self.tv2 = (self._before(tv2_at) >= 0) | (before["flags"][own] & TV2 != 0)
         self.tv2_end = (tv2_at[self.ends] >= 0) | (before["flags"] & TV2 != 0)
 
         same = known & (self.epoch == previous)
@@ -278,9 +285,9 @@ class _Joints:
         was_open[1:] = self.is_run[:-1] & self.transactional[:-1]
         was_open[starts] = before["txn_first_offset"] != NO_OFFSET
         sound &= self.transactional | ~was_open
-        told = before["flags"][group] & EXHAUSTION_TOLD != 0
+        told = before["flags"][own] & EXHAUSTION_TOLD != 0
         sound &= (self.epoch < NEARLY_EXHAUSTED_EPOCH) | told
-        coordinator = np.where(marker_before >= 0, self.coordinator[marker_before], before["coordinator_epoch"][group])
+        coordinator = np.where(marker_before >= 0, self.coordinator[marker_before], before["coordinator_epoch"][own])
         ended = ~known | ((self.epoch >= previous) & (self.coordinator >= coordinator))
         return np.logical_and.reduceat(np.where(self.is_run, sound, ended), starts)
 
@@ -401,7 +408,8 @@ class _Joints:
         at = np.where(has_final, first, 0)
         first_run = np.where(has_final & has_run, self.source[at], 0)
         first_edge = self.runs["edges_start"][first_run]
-        opens_epoch = written & has_final & (self.remembered[at] == NO_SEQUENCE) & (self.first[at] == 0)
+        fresh_epoch = (self.remembered[at] == NO_SEQUENCE) | (self.epoch[at] != self.previous_epoch[at])
+        opens_epoch = written & has_final & fresh_epoch & (self.first[at] == 0)
         state["start_crc"][opens_epoch] = self.edges["crc"][first_edge[opens_epoch]]
         fresh = np.where(has_final, np.minimum(newest - first_edge + 1, WINDOW), 0)
         old = state["remembered"].astype(np.int64)

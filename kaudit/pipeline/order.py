@@ -95,6 +95,11 @@ class OrderFilter:
             keep.append(index)
             self._last = last
             return index + 1
+        if next_base == base:
+            # the same offsets twice: the first occurrence wins
+            keep.append(index)
+            self._last = last
+            return index + 1
         if next_last < base and (index + 2 >= len(bases) or int(bases[index + 2]) > last):
             row = self._held[index]
             detail = f"it stands before the batch of offsets {next_base}..{next_last}: the two are exchanged"

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kaudit.model.batch import Batches, concatenate
+import numpy as np
+
+from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import LogDamage
 from kaudit.pipeline.compress import compress
 from kaudit.pipeline.order import OrderFilter
@@ -45,8 +47,9 @@ def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
         damages.extend(piece.damages)
         read_to = piece.read_to
         growing = growing or piece.still_growing
+    sound = concatenate(batches)
     rows = compress(
-        concatenate(batches),
+        sound,
         segment=spec.segment,
         start=spec.start,
         read_to=read_to,
@@ -54,7 +57,7 @@ def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
         log_start_offset=spec.log_start_offset,
         latest_timestamp=spec.latest_timestamp,
     )
-    rows.damages = damages
+    _attach(rows, damages, sound)
     rows.still_growing = growing
     return rows
 
@@ -104,8 +107,9 @@ def _read_segment(
 
 
 def _rows(spec: ChunkSpec, held: list[Batches], damages: list[LogDamage], start: int, read_to: int) -> ChunkRows:
+    sound = concatenate(held)
     rows = compress(
-        concatenate(held),
+        sound,
         segment=spec.segment,
         start=start,
         read_to=read_to,
@@ -113,8 +117,21 @@ def _rows(spec: ChunkSpec, held: list[Batches], damages: list[LogDamage], start:
         log_start_offset=spec.log_start_offset,
         latest_timestamp=spec.latest_timestamp,
     )
-    rows.damages = sorted(damages, key=lambda damage: damage.position)
+    _attach(rows, sorted(damages, key=lambda damage: damage.position), sound)
     return rows
+
+
+def _attach(rows: ChunkRows, damages: list[LogDamage], sound: Batches) -> None:
+    """Give the rows their damages, each with the offset expected at its place."""
+    rows.damages = damages
+    if not damages:
+        return
+    positions, ends = sound["position"], last_offsets(sound) + 1
+    if (positions[1:] < positions[:-1]).any():  # a swapped pair is in offset order here, not in file order
+        order = np.argsort(positions, kind="stable")
+        positions, ends = positions[order], ends[order]
+    before = np.searchsorted(positions, [damage.position for damage in damages]) - 1
+    rows.expected_offsets = [int(ends[index]) if index >= 0 else None for index in before.tolist()]
 
 
 def _expected(spec: ChunkSpec) -> int | None:

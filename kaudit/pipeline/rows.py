@@ -164,4 +164,6 @@ class ChunkRows:
     """The first batch is a compressed wrapper of magic 0 or 1, which names its last offset only."""
     ordered: bool = True
     damages: list[LogDamage] = field(default_factory=list)
+    expected_offsets: list[int | None] = field(default_factory=list)
+    """For each of `damages` the offset after the last sound batch of the chunk in front of it, None without one."""
     still_growing: bool = False

@@ -43,6 +43,8 @@ _HELD_BATCHES = 4096
 """Headers are decoded so many at a time at least: one window of large batches has too few to be worth the calls."""
 _ZERO_PROBE = LOG_OVERHEAD
 """An offset and a length of zero: no batch has them."""
+_OFFSET_BYTES = 8
+"""Fewer zeros at the end of a file may be the beginning of a batch's offset."""
 
 
 @dataclass(slots=True)
@@ -169,7 +171,7 @@ class _Reader:
             start, end = starts[index], starts[index] + sizes[index]
             inner = self._sound_header_between(start + 1, end)
             if inner is None and (index < len(starts) - 1 or self._goes_on_at(end)):
-                damages.append(_crc_mismatch(batches, index))
+                damages.append(self._wrong_magic(batches, index) or _crc_mismatch(batches, index))
                 continue
             # a length that led astray makes batches of what follows: all of them in a row belong to the first
             first = index
@@ -184,6 +186,19 @@ class _Reader:
             piece.damages[:0] = damages
             return piece
         return None
+
+    def _wrong_magic(self, batches: Batches, index: int) -> LogDamage | None:
+        """A batch whose magic says 0 or 1 but whose bytes match their CRC as magic 2: the CRC does not cover the magic."""
+        start, size = int(batches["position"][index]), int(batches["size"][index])
+        magic = int(batches["magic"][index])
+        if magic == CURRENT_MAGIC or size < HEADER_SIZE:
+            return None
+        as_current = bytearray(self.window.load(start)[:size])
+        as_current[MAGIC_OFFSET] = CURRENT_MAGIC
+        if not batch_crc_holds(memoryview(as_current), 0, size):
+            return None
+        detail = f"magic {magic}, though the bytes match their CRC as magic {CURRENT_MAGIC}"
+        return LogDamage(DamageKind.UNPARSABLE, start, start + size, True, detail, int(batches["base_offset"][index]))
 
     def _goes_on_at(self, position: int) -> bool:
         """Tell whether a batch can start here, or nothing that looks like one follows anywhere."""
@@ -238,7 +253,7 @@ class _Reader:
             size = _size_at(view, 0)
             if size <= remaining:
                 return self._large_batch(at, size)
-        if not any(view[:_ZERO_PROBE]):
+        if len(view) >= _OFFSET_BYTES and not any(view[:_ZERO_PROBE]):
             return self._zeros_at(at)
         resumed = self._resynchronise(at)
         if resumed is not None:

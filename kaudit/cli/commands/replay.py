@@ -1,0 +1,124 @@
+"""`kaudit replay`: what would the broker have answered to each attempt."""
+
+import enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from kaudit.replay.whatif import RecordedLog
+
+USAGE = 2
+
+
+class Memory(enum.Enum):
+    """What the broker remembers of the log it begins with."""
+
+    RESTART = "restart"
+    FULL = "full"
+
+
+def replay(
+    attempts: Annotated[
+        str | None, typer.Argument(metavar="ATTEMPTS.jsonl", help="Attempts, one JSON object a line; - reads stdin.")
+    ] = None,
+    broker_version: Annotated[
+        str, typer.Option("--broker-version", help="Answer as this version, whatever the attempts name.")
+    ] = "auto",
+    output_format: Annotated[
+        list[str] | None,
+        typer.Option("--output-format", metavar="FMT[:FILE]", help="table, jsonl or json; repeatable with files."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="File of the format without one.")] = None,
+    explain: Annotated[
+        int | None, typer.Option("--explain", metavar="INDEX", help="Tell one attempt from before to after.")
+    ] = None,
+    list_profiles: Annotated[
+        bool, typer.Option("--list-profiles", help="What every broker version does differently.")
+    ] = False,
+    on: Annotated[
+        Path | None, typer.Option("--on", metavar="LOGDIR", help="Begin with a partition of this log directory.")
+    ] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="The topic in --on.")] = None,
+    partition: Annotated[int | None, typer.Option("--partition", min=0, help="The partition in --on.")] = None,
+    memory: Annotated[
+        Memory, typer.Option("--memory", help="With --on: the broker just restarted, or never did (full).")
+    ] = Memory.RESTART,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="JSON: the producer's state before and after.")
+    ] = False,
+) -> None:
+    """Say what a broker would have answered to each attempt, and why."""
+    from kaudit.replay.attempts import AttemptError
+    from kaudit.replay.broker import Broker
+    from kaudit.replay.explain import NoSuchAttemptError
+    from kaudit.replay.explain import explain as explain_attempt
+    from kaudit.replay.explain import list_profiles as profiles
+    from kaudit.replay.profile import UnknownVersionError, profile_for
+    from kaudit.replay.sinks import OutputError, deliver, opened, parse_outputs
+
+    try:
+        if list_profiles:
+            deliver((f"{line}\n" for line in profiles()), output)
+            return
+        if attempts is None:
+            _fail("ATTEMPTS.jsonl is missing; - reads stdin")
+        profile = None if broker_version == "auto" else profile_for(broker_version)
+        recorded = _recorded_log(on, topic, partition, memory)
+        if explain is not None:
+            with opened(attempts) as lines:
+                deliver((f"{line}\n" for line in explain_attempt(lines, explain, profile, recorded)), output)
+            return
+        targets = parse_outputs(output_format or ["table"], output)
+        with opened(attempts) as lines:
+            targets.write(lines, Broker(profile, recorded), with_state=verbose)
+    except AttemptError as error:
+        _fail(f"{attempts}: {error}")
+    except (UnknownVersionError, NoSuchAttemptError, OutputError) as error:
+        _fail(str(error))
+    except (OSError, UnicodeDecodeError) as error:
+        _fail(str(error))
+
+
+def _recorded_log(
+    directory: Path | None, topic: str | None, partition: int | None, memory: Memory
+) -> "RecordedLog | None":
+    if directory is None:
+        if topic is not None or partition is not None or memory is Memory.FULL:
+            _fail("--topic, --partition and --memory belong to --on LOGDIR")
+        return None
+    if topic is None or partition is None:
+        _fail("--on needs --topic and --partition")
+    from kaudit.replay.whatif import RecordedLog
+    from kaudit.source.names import segment_base_offset
+
+    name = f"{topic}-{partition}"
+    home = directory if directory.name == name else directory / name
+    segments = sorted(path for path in home.iterdir() if segment_base_offset(path.name) is not None)
+    if not segments:
+        _fail(f"{home}: no segments")
+    first = segment_base_offset(segments[0].name)
+    log_start = max(first or 0, _checkpointed_log_start(home.parent, topic, partition))
+    buffers = (memoryview(path.read_bytes()) for path in segments)
+    return RecordedLog.read((topic, partition), buffers, log_start, restarts=memory is Memory.RESTART)
+
+
+def _checkpointed_log_start(directory: Path, topic: str, partition: int) -> int:
+    """Return the log start a broker has noted, 0 when it has noted none: then the first segment begins it."""
+    from kaudit.wire.checkpoints import parse_offset_checkpoint
+    from kaudit.wire.errors import WireError
+
+    try:
+        checkpoint = parse_offset_checkpoint((directory / "log-start-offset-checkpoint").read_bytes())
+    except (FileNotFoundError, WireError):
+        return 0
+    offsets = [entry.offset for entry in checkpoint.rows if (entry.topic, entry.partition) == (topic, partition)]
+    return max(offsets, default=0)
+
+
+def _fail(message: str) -> NoReturn:
+    from kaudit.replay.render import plain
+
+    typer.echo(f"kaudit replay: {plain(message)}", err=True)
+    raise typer.Exit(USAGE)
