@@ -64,13 +64,12 @@ class JointReplay:
         slots = self.table.slots(joints.producer_ids)
         before = self.table.rows[slots]
         self.runs += len(runs) - joints.continue_runs(before)
-        self.table.rows[slots] = before
         healthy = joints.healthy(before, sequences_count=self.sequences_count, holes_are_normal=self.holes_are_normal)
         if self._awaiting:
             awaiting = np.fromiter(self._awaiting, dtype=np.int64, count=len(self._awaiting))
             healthy &= ~np.isin(joints.producer_ids, awaiting)
         joints.advance(before, healthy)
-        self.table.rows[slots[healthy]] = before[healthy]
+        self.table.rows[slots] = before
         for index in np.flatnonzero(~healthy).tolist():
             self._replay(int(slots[index]), joints, index)
 
@@ -209,24 +208,24 @@ class _Joints:
             return 0
         first = self.source[self.starts]
         begins = self.is_run[self.starts]
-        head = self.runs[np.where(begins, first, 0)]
-        silence = self.edges["max_timestamp"][head["edges_start"]] - state["run_timestamp"]
+        head = np.where(begins, first, 0)
+        silence = self.edges["max_timestamp"][self.runs["edges_start"][head]] - state["run_timestamp"]
         continued = (
             begins
             & state["run_open"]
-            & (state["run_epoch"] == head["producer_epoch"])
-            & (state["run_transactional"] == head["is_transactional"])
+            & (state["run_epoch"] == self.runs["producer_epoch"][head])
+            & (state["run_transactional"] == self.runs["is_transactional"][head])
             & (state["run_sequence"] >= 0)
-            & (((state["run_sequence"].astype(np.int64) + 1) & 0x7FFFFFFF) == head["first_sequence"])
+            & (((state["run_sequence"].astype(np.int64) + 1) & 0x7FFFFFFF) == self.runs["first_sequence"][head])
             & (silence < SILENCE_MS)
         )
         ends = self.is_run[self.ends]
-        tail = self.runs[np.where(ends, self.source[self.ends], 0)]
+        tail = np.where(ends, self.source[self.ends], 0)
         state["run_open"] = ends
-        state["run_epoch"] = tail["producer_epoch"]
-        state["run_transactional"] = tail["is_transactional"]
-        state["run_sequence"] = tail["last_sequence"]
-        state["run_timestamp"] = tail["last_max_timestamp"]
+        state["run_epoch"] = self.runs["producer_epoch"][tail]
+        state["run_transactional"] = self.runs["is_transactional"][tail]
+        state["run_sequence"] = self.runs["last_sequence"][tail]
+        state["run_timestamp"] = self.runs["last_max_timestamp"][tail]
         return int(continued.sum())
 
     def _explained(
@@ -317,8 +316,8 @@ class _Joints:
         self._advance_transaction(state, new, has_marker, marker_end)
         self._advance_window(state, chosen, final, run_end, same_epoch)
         for name, values in new.items():
-            state[name][chosen] = values[chosen]
-        state["known"][chosen] = True
+            np.copyto(state[name], values, where=chosen, casting="same_kind")
+        state["known"] |= chosen
 
     def _advance_transaction(
         self,
@@ -412,25 +411,23 @@ class _Joints:
         opens_epoch = written & has_final & fresh_epoch & (self.first[at] == 0)
         state["start_crc"][opens_epoch] = self.edges["crc"][first_edge[opens_epoch]]
         fresh = np.where(has_final, np.minimum(newest - first_edge + 1, WINDOW), 0)
-        old = state["remembered"].astype(np.int64)
-        for size in range(1, WINDOW + 1):
-            groups = np.flatnonzero(written & (fresh == size))
-            if not len(groups):
-                continue
-            window = np.zeros((len(groups), 2 * WINDOW), dtype=REMEMBERED)
-            held = state["window"][groups]
-            kept = old[groups]
-            # right-align the old entries in the first half, then append the new ones
-            for count in range(1, WINDOW + 1):
-                some = kept == count
-                window[some, WINDOW - count : WINDOW] = held[some, :count]
-            edges = self.edges[newest[groups][:, None] + np.arange(1 - size, 1)]
-            for name in REMEMBERED.names or ():
-                window[name][:, WINDOW : WINDOW + size] = edges[name]
-            remembered = np.minimum(kept + size, WINDOW)
-            for count in range(size, WINDOW + 1):
-                some = np.flatnonzero(remembered == count)
-                target = np.zeros((len(some), WINDOW), dtype=REMEMBERED)
-                target[:, :count] = window[some, WINDOW + size - count : WINDOW + size]
-                state["window"][groups[some]] = target
-            state["remembered"][groups] = remembered
+        self._append_to_windows(state, np.flatnonzero(written), newest, fresh)
+
+    def _append_to_windows(
+        self, state: Rows, groups: NDArray[np.intp], newest: NDArray[np.int64], fresh: NDArray[np.int64]
+    ) -> None:
+        """Append the `fresh` last edges up to `newest` to the windows of these groups, dropping the oldest entries."""
+        added, kept = fresh[groups], state["remembered"][groups].astype(np.int64)
+        count = np.minimum(kept + added, WINDOW)
+        # of entry k of the new window: how many entries follow it
+        behind = count[:, None] - 1 - np.arange(WINDOW)
+        is_edge = (behind >= 0) & (behind < added[:, None])
+        edge = np.where(is_edge, newest[groups][:, None] - behind, 0)
+        old = np.clip(kept[:, None] - 1 - (behind - added[:, None]), 0, WINDOW - 1)
+        held = state["window"][groups]
+        window = np.zeros((len(groups), WINDOW), dtype=REMEMBERED)
+        for name in REMEMBERED.names or ():
+            before = np.take_along_axis(np.ascontiguousarray(held[name]), old, axis=1)
+            window[name] = np.where(is_edge, self.edges[name][edge], before)
+        state["window"][groups] = window
+        state["remembered"][groups] = count
