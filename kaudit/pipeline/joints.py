@@ -3,7 +3,7 @@
 `JointReplay.feed` takes chunks in offset order; cutting the log elsewhere changes nothing it reports.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,6 +36,9 @@ from kaudit.replay.judge import (
 MAX_FACTS = 100_000
 """Facts kept of one partition; more are counted, not listed, so that a ruined log cannot exhaust memory."""
 
+_PART_ROWS = 8192
+"""Rows judged at a time: the columns made of them stay in the processor's cache, and memory stays bounded."""
+
 FetchRun = Callable[[Rows], list[Edge]]
 """All batches of a run (one row of dtype RUN), read again from the log."""
 
@@ -57,9 +60,14 @@ class JointReplay:
 
     def feed(self, runs: Rows, edges: Rows, markers: Rows) -> None:
         """Take one chunk's rows, sorted by producer id and offset, `present_before` counted from the log's start."""
-        markers = markers[markers["record_count"] > 0]
-        if not len(runs) and not len(markers):
-            return
+        if len(markers) and int(markers["record_count"].min()) <= 0:
+            markers = markers[markers["record_count"] > 0]
+        # new ids are added once: making room for them moves the whole index
+        self.table.slots(np.union1d(runs["producer_id"], markers["producer_id"]))
+        for some_runs, some_markers in _by_producers(runs, markers):
+            self._feed(some_runs, edges, some_markers)
+
+    def _feed(self, runs: Rows, edges: Rows, markers: Rows) -> None:
         joints = _Joints(runs, edges, markers)
         slots = self.table.slots(joints.producer_ids)
         before = self.table.rows[slots]
@@ -133,6 +141,19 @@ class JointReplay:
             if fact.batch is not None:
                 self._awaiting.setdefault(fact.producer_id, []).append(len(self.facts))
             self.facts.append(fact)
+
+
+def _by_producers(runs: Rows, markers: Rows) -> Iterator[tuple[Rows, Rows]]:
+    """Cut rows between producer ids into parts small enough for the processor's cache."""
+    longer = (runs if len(runs) >= len(markers) else markers)["producer_id"]
+    bounds = np.unique(longer[_PART_ROWS::_PART_ROWS])
+    run_bounds = [0, *np.searchsorted(runs["producer_id"], bounds).tolist(), len(runs)]
+    marker_bounds = [0, *np.searchsorted(markers["producer_id"], bounds).tolist(), len(markers)]
+    for index in range(len(bounds) + 1):
+        some_runs = runs[run_bounds[index] : run_bounds[index + 1]]
+        some_markers = markers[marker_bounds[index] : marker_bounds[index + 1]]
+        if len(some_runs) or len(some_markers):
+            yield some_runs, some_markers
 
 
 def _continue_run(state: State, tail: list[Edge], rest_records: int, *, transactional: bool) -> State:
