@@ -1,7 +1,6 @@
 """The law: replaying runs equals replaying batches, and cutting the log anywhere changes nothing (DESIGN.md section 1)."""
 
 from itertools import pairwise
-
 from unittest.mock import patch
 
 import numpy as np
