@@ -74,6 +74,10 @@ class Batches:
     def __len__(self) -> int:
         return self._length
 
+    def tolist(self) -> list[tuple[int, ...]]:
+        """All batches as tuples of Python numbers, fields in the order of BATCH."""
+        return list(zip(*(self[name].tolist() for name in _NAMES), strict=True))
+
     def has(self, name: str) -> bool:
         """Tell whether a column is there and not left out."""
         return name in self._columns

@@ -3,13 +3,14 @@
 `JointReplay.feed` takes chunks in offset order; cutting the log elsewhere changes nothing it reports.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.model.batch import COMMIT_MARKER, NO_OFFSET, NO_SEQUENCE
+from kaudit.pipeline.grouping import group
 from kaudit.pipeline.producer_table import REMEMBERED, ProducerTable
 from kaudit.pipeline.rows import SILENCE_MS, WINDOW, Rows
 from kaudit.replay.judge import (
@@ -35,6 +36,9 @@ from kaudit.replay.judge import (
 MAX_FACTS = 100_000
 """Facts kept of one partition; more are counted, not listed, so that a ruined log cannot exhaust memory."""
 
+_PART_ROWS = 8192
+"""Rows judged at a time: the columns made of them stay in the processor's cache, and memory stays bounded."""
+
 FetchRun = Callable[[Rows], list[Edge]]
 """All batches of a run (one row of dtype RUN), read again from the log."""
 
@@ -56,22 +60,26 @@ class JointReplay:
 
     def feed(self, runs: Rows, edges: Rows, markers: Rows) -> None:
         """Take one chunk's rows, sorted by producer id and offset, `present_before` counted from the log's start."""
-        markers = markers[markers["record_count"] > 0]
-        if not len(runs) and not len(markers):
-            return
+        if len(markers) and int(markers["record_count"].min()) <= 0:
+            markers = markers[markers["record_count"] > 0]
+        # new ids are added once: making room for them moves the whole index
+        self.table.slots(np.union1d(runs["producer_id"], markers["producer_id"]))
+        for some_runs, some_markers in _by_producers(runs, markers):
+            self._feed(some_runs, edges, some_markers)
+
+    def _feed(self, runs: Rows, edges: Rows, markers: Rows) -> None:
         joints = _Joints(runs, edges, markers)
         slots = self.table.slots(joints.producer_ids)
         before = self.table.rows[slots]
         self.runs += len(runs) - joints.continue_runs(before)
-        self.table.rows[slots] = before
         healthy = joints.healthy(before, sequences_count=self.sequences_count, holes_are_normal=self.holes_are_normal)
         if self._awaiting:
             awaiting = np.fromiter(self._awaiting, dtype=np.int64, count=len(self._awaiting))
             healthy &= ~np.isin(joints.producer_ids, awaiting)
         joints.advance(before, healthy)
-        self.table.rows[slots[healthy]] = before[healthy]
-        for group in np.flatnonzero(~healthy).tolist():
-            self._replay(int(slots[group]), joints, group)
+        self.table.rows[slots] = before
+        for index in np.flatnonzero(~healthy).tolist():
+            self._replay(int(slots[index]), joints, index)
 
     def finish(self) -> None:
         """The log has ended: report what only its end decides."""
@@ -81,10 +89,10 @@ class JointReplay:
             if state is not None:
                 self._keep(judge_end(state, int(rows["producer_id"][slot])))
 
-    def _replay(self, slot: int, joints: "_Joints", group: int) -> None:
+    def _replay(self, slot: int, joints: "_Joints", group_index: int) -> None:
         state = self.table.load(slot)
-        producer = Producer(int(joints.producer_ids[group]), self.sequences_count)
-        for is_marker, index in joints.group_rows(group):
+        producer = Producer(int(joints.producer_ids[group_index]), self.sequences_count)
+        for is_marker, index in joints.group_rows(group_index):
             if is_marker:
                 state, facts = judge_marker(state, Marker._make(joints.markers[index].item()))
                 self._keep(facts)
@@ -135,6 +143,19 @@ class JointReplay:
             self.facts.append(fact)
 
 
+def _by_producers(runs: Rows, markers: Rows) -> Iterator[tuple[Rows, Rows]]:
+    """Cut rows between producer ids into parts small enough for the processor's cache."""
+    longer = (runs if len(runs) >= len(markers) else markers)["producer_id"]
+    bounds = np.unique(longer[_PART_ROWS::_PART_ROWS])
+    run_bounds = [0, *np.searchsorted(runs["producer_id"], bounds).tolist(), len(runs)]
+    marker_bounds = [0, *np.searchsorted(markers["producer_id"], bounds).tolist(), len(markers)]
+    for index in range(len(bounds) + 1):
+        some_runs = runs[run_bounds[index] : run_bounds[index + 1]]
+        some_markers = markers[marker_bounds[index] : marker_bounds[index + 1]]
+        if len(some_runs) or len(some_markers):
+            yield some_runs, some_markers
+
+
 def _continue_run(state: State, tail: list[Edge], rest_records: int, *, transactional: bool) -> State:
     """Take the rest of a run whose head was adopted to its end: in sequence by construction."""
     remembered = tuple(Remembered(edge.base_offset, edge.first_sequence, edge.last_sequence, edge.crc) for edge in tail)
@@ -156,7 +177,10 @@ class _Joints:
         count, marks = len(runs), len(markers)
         ids = np.concatenate((runs["producer_id"], markers["producer_id"]))
         offsets = np.concatenate((runs["first_offset"], markers["offset"]))
-        order = np.lexsort((offsets, ids)) if marks else np.arange(count)
+        order = np.arange(count)
+        if marks:
+            by_offset = group(offsets).order
+            order = by_offset[group(ids[by_offset]).order]
         self.source = order
         self.is_run: NDArray[np.bool_] = order < count
         ids = ids[order]
@@ -192,9 +216,9 @@ class _Joints:
         shifted[self.starts] = -1
         return shifted
 
-    def group_rows(self, group: int) -> list[tuple[bool, int]]:
+    def group_rows(self, index: int) -> list[tuple[bool, int]]:
         """Return the rows of one producer: (is it a marker, its index among runs or markers)."""
-        rows = slice(int(self.starts[group]), int(self.ends[group]) + 1)
+        rows = slice(int(self.starts[index]), int(self.ends[index]) + 1)
         count = len(self.runs)
         return [(index >= count, index - count if index >= count else index) for index in self.source[rows].tolist()]
 
@@ -205,47 +229,50 @@ class _Joints:
             return 0
         first = self.source[self.starts]
         begins = self.is_run[self.starts]
-        head = self.runs[np.where(begins, first, 0)]
-        silence = self.edges["max_timestamp"][head["edges_start"]] - state["run_timestamp"]
+        head = np.where(begins, first, 0)
+        silence = self.edges["max_timestamp"][self.runs["edges_start"][head]] - state["run_timestamp"]
         continued = (
             begins
             & state["run_open"]
-            & (state["run_epoch"] == head["producer_epoch"])
-            & (state["run_transactional"] == head["is_transactional"])
+            & (state["run_epoch"] == self.runs["producer_epoch"][head])
+            & (state["run_transactional"] == self.runs["is_transactional"][head])
             & (state["run_sequence"] >= 0)
-            & (((state["run_sequence"].astype(np.int64) + 1) & 0x7FFFFFFF) == head["first_sequence"])
+            & (((state["run_sequence"].astype(np.int64) + 1) & 0x7FFFFFFF) == self.runs["first_sequence"][head])
             & (silence < SILENCE_MS)
         )
         ends = self.is_run[self.ends]
-        tail = self.runs[np.where(ends, self.source[self.ends], 0)]
+        tail = np.where(ends, self.source[self.ends], 0)
         state["run_open"] = ends
-        state["run_epoch"] = tail["producer_epoch"]
-        state["run_transactional"] = tail["is_transactional"]
-        state["run_sequence"] = tail["last_sequence"]
-        state["run_timestamp"] = tail["last_max_timestamp"]
+        state["run_epoch"] = self.runs["producer_epoch"][tail]
+        state["run_transactional"] = self.runs["is_transactional"][tail]
+        state["run_sequence"] = self.runs["last_sequence"][tail]
+        state["run_timestamp"] = self.runs["last_max_timestamp"][tail]
         return int(continued.sum())
 
     def _explained(
         self, run_before: NDArray[np.int64], before: Rows, remembered: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Tell for each run whether missing offsets explain the sequences missing in front of it."""
-        if not len(self.runs):
-            return np.zeros(len(self.rows), dtype=bool)
-        own = self.runs[np.where(self.is_run, self.source, 0)]
-        previous = self.runs[np.where(run_before >= 0, self.source[np.maximum(run_before, 0)], 0)]
-        newest = self.edges["base_offset"][previous["edges_start"] + previous["edges"] - 1]
-        state = before["last"][self.group]
-        base = np.where(run_before >= 0, newest, state["base_offset"])
-        present = np.where(run_before >= 0, previous["present_before_last"], state["present_before"])
-        missing = (own["first_offset"] - base) - (own["present_before_first"] - present)
+        explained = np.zeros(len(self.rows), dtype=bool)
         ahead = (self.first - ((remembered + 1) & 0x7FFFFFFF)) & 0x7FFFFFFF
         gap = (remembered != NO_SEQUENCE) & (ahead > 0) & (ahead < 1 << 30) & (self.first > 0)
-        explained: NDArray[np.bool_] = self.is_run & gap & (missing >= ahead)
+        at = np.flatnonzero(gap & self.is_run)
+        if not len(at):
+            return explained
+        own, earlier = self.source[at], run_before[at]
+        in_chunk = earlier >= 0
+        previous = self.source[np.maximum(earlier, 0)] * in_chunk
+        newest = self.runs["edges_start"][previous] + self.runs["edges"][previous] - 1
+        state = before["last"][self.group[at]]
+        base = np.where(in_chunk, self.edges["base_offset"][newest], state["base_offset"])
+        present = np.where(in_chunk, self.runs["present_before_last"][previous], state["present_before"])
+        missing = (self.runs["first_offset"][own] - base) - (self.runs["present_before_first"][own] - present)
+        explained[at] = missing >= ahead[at]
         return explained
 
     def healthy(self, before: Rows, *, sequences_count: bool, holes_are_normal: bool) -> NDArray[np.bool_]:
         """Tell for each producer whether all its joints in this chunk are healthy, given its state before."""
-        group, starts = self.group, self.starts
+        own, starts = self.group, self.starts
         known = np.ones(len(self.rows), dtype=bool)
         known[starts] = before["known"]
         previous = np.empty_like(self.epoch)
@@ -253,15 +280,15 @@ class _Joints:
         previous[starts] = before["epoch"]
         run_before = self._before(self.run_at)
         in_chunk = run_before >= 0
-        remembered = np.where(in_chunk, self.last[run_before], before["last_sequence"][group])
-        remembered_epoch = np.where(in_chunk, self.epoch[run_before], before["epoch"][group])
+        remembered = np.where(in_chunk, self.last[run_before], before["last_sequence"][own])
+        remembered_epoch = np.where(in_chunk, self.epoch[run_before], before["epoch"][own])
         remembered = np.where(known & (remembered_epoch == previous), remembered, NO_SEQUENCE)
         marker_before = self._before(self.marker_at)
         self.previous_epoch, self.known, self.remembered = previous, known, remembered
         self.marked = ~self.is_run & known & (self.epoch == previous) & (remembered != NO_SEQUENCE)
         commit_bump = self.commit & known & (self.epoch == previous + 1)
         tv2_at = self._latest(commit_bump)
-        self.tv2 = (self._before(tv2_at) >= 0) | (before["flags"][group] & TV2 != 0)
+        self.tv2 = (self._before(tv2_at) >= 0) | (before["flags"][own] & TV2 != 0)
         self.tv2_end = (tv2_at[self.ends] >= 0) | (before["flags"] & TV2 != 0)
 
         same = known & (self.epoch == previous)
@@ -278,9 +305,9 @@ class _Joints:
         was_open[1:] = self.is_run[:-1] & self.transactional[:-1]
         was_open[starts] = before["txn_first_offset"] != NO_OFFSET
         sound &= self.transactional | ~was_open
-        told = before["flags"][group] & EXHAUSTION_TOLD != 0
+        told = before["flags"][own] & EXHAUSTION_TOLD != 0
         sound &= (self.epoch < NEARLY_EXHAUSTED_EPOCH) | told
-        coordinator = np.where(marker_before >= 0, self.coordinator[marker_before], before["coordinator_epoch"][group])
+        coordinator = np.where(marker_before >= 0, self.coordinator[marker_before], before["coordinator_epoch"][own])
         ended = ~known | ((self.epoch >= previous) & (self.coordinator >= coordinator))
         return np.logical_and.reduceat(np.where(self.is_run, sound, ended), starts)
 
@@ -310,8 +337,8 @@ class _Joints:
         self._advance_transaction(state, new, has_marker, marker_end)
         self._advance_window(state, chosen, final, run_end, same_epoch)
         for name, values in new.items():
-            state[name][chosen] = values[chosen]
-        state["known"][chosen] = True
+            np.copyto(state[name], values, where=chosen, casting="same_kind")
+        state["known"] |= chosen
 
     def _advance_transaction(
         self,
@@ -405,25 +432,23 @@ class _Joints:
         opens_epoch = written & has_final & fresh_epoch & (self.first[at] == 0)
         state["start_crc"][opens_epoch] = self.edges["crc"][first_edge[opens_epoch]]
         fresh = np.where(has_final, np.minimum(newest - first_edge + 1, WINDOW), 0)
-        old = state["remembered"].astype(np.int64)
-        for size in range(1, WINDOW + 1):
-            groups = np.flatnonzero(written & (fresh == size))
-            if not len(groups):
-                continue
-            window = np.zeros((len(groups), 2 * WINDOW), dtype=REMEMBERED)
-            held = state["window"][groups]
-            kept = old[groups]
-            # right-align the old entries in the first half, then append the new ones
-            for count in range(1, WINDOW + 1):
-                some = kept == count
-                window[some, WINDOW - count : WINDOW] = held[some, :count]
-            edges = self.edges[newest[groups][:, None] + np.arange(1 - size, 1)]
-            for name in REMEMBERED.names or ():
-                window[name][:, WINDOW : WINDOW + size] = edges[name]
-            remembered = np.minimum(kept + size, WINDOW)
-            for count in range(size, WINDOW + 1):
-                some = np.flatnonzero(remembered == count)
-                target = np.zeros((len(some), WINDOW), dtype=REMEMBERED)
-                target[:, :count] = window[some, WINDOW + size - count : WINDOW + size]
-                state["window"][groups[some]] = target
-            state["remembered"][groups] = remembered
+        self._append_to_windows(state, np.flatnonzero(written), newest, fresh)
+
+    def _append_to_windows(
+        self, state: Rows, groups: NDArray[np.intp], newest: NDArray[np.int64], fresh: NDArray[np.int64]
+    ) -> None:
+        """Append the `fresh` last edges up to `newest` to the windows of these groups, dropping the oldest entries."""
+        added, kept = fresh[groups], state["remembered"][groups].astype(np.int64)
+        count = np.minimum(kept + added, WINDOW)
+        # of entry k of the new window: how many entries follow it
+        behind = count[:, None] - 1 - np.arange(WINDOW)
+        is_edge = (behind >= 0) & (behind < added[:, None])
+        edge = np.where(is_edge, newest[groups][:, None] - behind, 0)
+        old = np.clip(kept[:, None] - 1 - (behind - added[:, None]), 0, WINDOW - 1)
+        held = state["window"][groups]
+        window = np.zeros((len(groups), WINDOW), dtype=REMEMBERED)
+        for name in REMEMBERED.names or ():
+            before = np.take_along_axis(np.ascontiguousarray(held[name]), old, axis=1)
+            window[name] = np.where(is_edge, self.edges[name][edge], before)
+        state["window"][groups] = window
+        state["remembered"][groups] = count

@@ -126,10 +126,11 @@ def _attach(rows: ChunkRows, damages: list[LogDamage], sound: Batches) -> None:
     rows.damages = damages
     if not damages:
         return
-    # a swapped pair is in offset order here, not in file order
-    in_file_order = sound[np.argsort(sound["position"], kind="stable")]
-    ends = last_offsets(in_file_order) + 1
-    before = np.searchsorted(in_file_order["position"], [damage.position for damage in damages]) - 1
+    positions, ends = sound["position"], last_offsets(sound) + 1
+    if (positions[1:] < positions[:-1]).any():  # a swapped pair is in offset order here, not in file order
+        order = np.argsort(positions, kind="stable")
+        positions, ends = positions[order], ends[order]
+    before = np.searchsorted(positions, [damage.position for damage in damages]) - 1
     rows.expected_offsets = [int(ends[index]) if index >= 0 else None for index in before.tolist()]
 
 

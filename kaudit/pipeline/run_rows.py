@@ -1,5 +1,7 @@
 """Batches of producers to runs, their edges and markers: what remains of a chunk once its healthy stretches are summed up."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,7 @@ from kaudit.model.batch import (
     last_sequences,
 )
 from kaudit.pipeline.grouping import group
-from kaudit.pipeline.rows import EDGE, MARKER, RUN, SILENCE_MS, WINDOW, Rows
+from kaudit.pipeline.rows import EDGE, MARKER, RUN, SILENCE_MS, WINDOW, Rows, assemble
 
 _CURRENT_MAGIC = 2
 _KEY = np.dtype([("sequence", np.int32), ("epoch", np.int16), ("flags", np.int16)])
@@ -86,23 +88,14 @@ def _markers(batches: Batches, before: NDArray[np.int64], control: Indexes, segm
     kind, count = batches["control_type"][control], batches["record_count"][control]
     # other control types are not the transaction logic's: it would raise on them
     index = control[(kind == ABORT_MARKER) | (kind == COMMIT_MARKER) | (count == 0)]
-    markers = np.empty(len(index), dtype=MARKER)
-    markers["offset"] = batches["base_offset"][index]
-    for name in (
-        "producer_id",
-        "producer_epoch",
-        "coordinator_epoch",
-        "leader_epoch",
-        "position",
-        "record_count",
-        "size",
-    ):
-        markers[name] = batches[name][index]
-    markers["type"] = batches["control_type"][index]
-    markers["timestamp"] = batches["max_timestamp"][index]
-    markers["present_before"] = before[index]
-    markers["segment"] = segment
-    return markers
+    copied = ("producer_id", "producer_epoch", "coordinator_epoch", "leader_epoch", "position", "record_count", "size")
+    columns: dict[str, NDArray[Any] | int] = {name: batches[name][index] for name in copied}
+    columns["offset"] = batches["base_offset"][index]
+    columns["type"] = batches["control_type"][index]
+    columns["timestamp"] = batches["max_timestamp"][index]
+    columns["present_before"] = before[index]
+    columns["segment"] = segment
+    return assemble(MARKER, len(index), columns)
 
 
 def _runs(
@@ -116,44 +109,45 @@ def _runs(
 ) -> tuple[Rows, Rows]:
     """Runs and edges of the data batches `data`, in that order; a run begins where `first` is set."""
     starts = np.flatnonzero(first)
-    runs = np.empty(len(starts), dtype=RUN)
     if not len(starts):
-        return runs, np.empty(0, dtype=EDGE)
+        return np.empty(0, dtype=RUN), np.empty(0, dtype=EDGE)
     ends = np.append(starts[1:], len(data)) - 1
     lengths = ends - starts + 1
     heads, tails = data[starts], data[ends]
-    attributes = batches["attributes"]
-    for name in ("producer_id", "producer_epoch"):
-        runs[name] = batches[name][heads]
-    runs["is_transactional"] = attributes[heads] & TRANSACTIONAL_FLAG != 0
-    runs["first_sequence"] = batches["base_sequence"][heads]
-    runs["last_sequence"] = sequences[tails]
-    runs["first_offset"] = batches["base_offset"][heads]
-    runs["last_offset"] = lasts[tails]
-    runs["first_position"] = batches["position"][heads]
-    runs["batches"] = lengths
-    runs["records"] = _sums(batches["record_count"], data, starts, lengths)
-    runs["bytes"] = _sums(batches["size"], data, starts, lengths)
-    times, earliest = batches["max_timestamp"], batches["base_timestamp"]
+    attributes, times, earliest = batches["attributes"], batches["max_timestamp"], batches["base_timestamp"]
     horizon = attributes & DELETE_HORIZON_FLAG != 0
     if horizon.any():  # base_timestamp holds the delete horizon where that flag is set
         earliest = np.where(horizon, times, earliest)
-    runs["min_timestamp"] = earliest[heads] if _ascends(earliest) else np.minimum.reduceat(earliest[data], starts)
-    runs["max_timestamp"] = times[tails] if _ascends(times) else np.maximum.reduceat(times[data], starts)
-    runs["last_max_timestamp"] = times[tails]
-    runs["first_leader_epoch"] = batches["leader_epoch"][heads]
-    runs["last_leader_epoch"] = batches["leader_epoch"][tails]
-    partial = (batches["record_count"] != batches["last_offset_delta"] + 1).astype(np.int32)
-    runs["partial_batches"] = _sums(partial, data, starts, lengths)
-    runs["present_before_first"] = before[heads]
-    runs["present_before_last"] = before[tails]
-    runs["segment"] = segment
-    runs["edges"] = np.minimum(lengths, 2 * WINDOW)
-    runs["head"] = np.minimum(lengths, WINDOW)
-    edge_ends = np.cumsum(np.minimum(lengths, 2 * WINDOW))
-    runs["edges_start"] = edge_ends - runs["edges"]
+    partial = (batches["record_count"] - batches["last_offset_delta"] != 1).astype(np.int32)
+    edges = np.minimum(lengths, 2 * WINDOW)
+    edge_ends = np.cumsum(edges)
+    columns: dict[str, NDArray[Any] | int] = {
+        "producer_id": batches["producer_id"][heads],
+        "producer_epoch": batches["producer_epoch"][heads],
+        "is_transactional": attributes[heads] & TRANSACTIONAL_FLAG != 0,
+        "first_sequence": batches["base_sequence"][heads],
+        "last_sequence": sequences[tails],
+        "first_offset": batches["base_offset"][heads],
+        "last_offset": lasts[tails],
+        "first_position": batches["position"][heads],
+        "batches": lengths,
+        "records": _sums(batches["record_count"], data, starts, lengths),
+        "bytes": _sums(batches["size"], data, starts, lengths),
+        "min_timestamp": earliest[heads] if _ascends(earliest) else np.minimum.reduceat(earliest[data], starts),
+        "max_timestamp": times[tails] if _ascends(times) else np.maximum.reduceat(times[data], starts),
+        "last_max_timestamp": times[tails],
+        "first_leader_epoch": batches["leader_epoch"][heads],
+        "last_leader_epoch": batches["leader_epoch"][tails],
+        "partial_batches": _sums(partial, data, starts, lengths),
+        "present_before_first": before[heads],
+        "present_before_last": before[tails],
+        "edges_start": edge_ends - edges,
+        "edges": edges,
+        "head": np.minimum(lengths, WINDOW),
+        "segment": segment,
+    }
     kept = data[_edge_indexes(starts, lengths, edge_ends)]
-    return runs, _edges(batches, lasts, before, sequences, kept, segment)
+    return assemble(RUN, len(starts), columns), _edges(batches, lasts, before, sequences, kept, segment)
 
 
 def _ascends(values: NDArray[np.int64]) -> bool:
@@ -189,13 +183,11 @@ def _edges(
     kept: Indexes,
     segment: int,
 ) -> Rows:
-    edges = np.empty(len(kept), dtype=EDGE)
-    edges["base_offset"] = batches["base_offset"][kept]
-    edges["last_offset"] = lasts[kept]
-    edges["first_sequence"] = batches["base_sequence"][kept]
-    edges["last_sequence"] = sequences[kept]
-    for name in ("record_count", "crc", "max_timestamp", "position", "size", "leader_epoch"):
-        edges[name] = batches[name][kept]
-    edges["present_before"] = before[kept]
-    edges["segment"] = segment
-    return edges
+    copied = ("base_offset", "record_count", "crc", "max_timestamp", "position", "size", "leader_epoch")
+    columns: dict[str, NDArray[Any] | int] = {name: batches[name][kept] for name in copied}
+    columns["last_offset"] = lasts[kept]
+    columns["first_sequence"] = batches["base_sequence"][kept]
+    columns["last_sequence"] = sequences[kept]
+    columns["present_before"] = before[kept]
+    columns["segment"] = segment
+    return assemble(EDGE, len(kept), columns)

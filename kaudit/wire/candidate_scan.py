@@ -79,10 +79,12 @@ def linked_positions(buffer: memoryview, start: int, end: int, last_start: int) 
     following = found + length
     following += LOG_OVERHEAD
     broken = np.append(np.flatnonzero(following[:-1] != found[1:]), len(found) - 1)
-    # what breaks the chain and cannot be a batch at all is dropped first: that leaves few to think about
-    unfit = broken[(length[broken] < MIN_LENGTH_V2) | (following[broken] > end)]
+    # what breaks the chain and leads to no batch is dropped first: that leaves few to think about
+    last = end - MAGIC_OFFSET - 1
+    magic = raw[np.minimum(following[broken], last) + MAGIC_OFFSET]
+    leads = (magic == CURRENT_MAGIC) | (following[broken] > last)
     kept = np.ones(len(found), dtype=bool)
-    kept[unfit] = False
+    kept[broken[(length[broken] < MIN_LENGTH_V2) | (following[broken] > end) | ~leads]] = False
     found, following = found[kept], following[kept]
     kept = _without_strays(found, following)
     found, following = found[kept], following[kept]

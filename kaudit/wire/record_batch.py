@@ -76,19 +76,22 @@ _LEGACY_ROW = tuple(name for name in BATCH.names or () if name not in ("control_
 _MARKER_SIZE = 78
 _MARKER = np.dtype(
     [
-        ("length", "u1"),
-        ("attributes", "u1"),
-        ("timestamp_delta", "u1"),
-        ("offset_delta", "u1"),
-        ("key_length", "u1"),
-        ("key_version", ">i2"),
-        ("type", ">i2"),
+        (
+            "fixed",
+            ">u8",
+        ),  # length, attributes, timestamp delta, offset delta, key length, key version 2, type's first byte
+        ("type", "u1"),
         ("value_length", "u1"),
-        ("value_version", ">i2"),
+        ("value_version", "u1"),
+        ("value_version_low", "u1"),
         ("coordinator_epoch", ">i4"),
-        ("headers", "u1"),
     ]
 )
+_MARKER_BYTES = np.dtype(f"V{_MARKER.itemsize}")
+_MARKER_MASK = 0xFFFFFFFF_FF8000FF
+"""Of the key version only the sign matters."""
+_MARKER_FIXED = 0x20000000_08000000
+"""Zigzag of 16 bytes, zeros, zigzag of 4 bytes, a type below 256."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,27 +231,15 @@ def decode_controls(buffer: memoryview, positions: NDArray[np.int64], headers: H
     controls = Controls(indexes, types, epochs)
     if not len(indexes):
         return controls
-    own, at = headers[indexes], positions[indexes]
-    usual = np.flatnonzero(own["batch_length"] == _MARKER_SIZE - LOG_OVERHEAD)
+    at, lengths = positions[indexes], headers["batch_length"][indexes]
+    usual = np.flatnonzero((lengths == _MARKER_SIZE - LOG_OVERHEAD) & (flags[indexes] & CODEC_MASK == 0))
+    usual = usual[headers["record_count"][indexes[usual]] == 1]
     decoded = np.zeros(len(indexes), dtype=bool)
     if len(usual):
-        raw: NDArray[Any] = np.ndarray(
-            (len(buffer) - _MARKER.itemsize + 1,), np.dtype(f"V{_MARKER.itemsize}"), buffer, 0, (1,)
-        )
+        raw: NDArray[Any] = np.ndarray((len(buffer) - _MARKER.itemsize + 1,), _MARKER_BYTES, buffer, 0, (1,))
         records = raw[at[usual] + HEADER_SIZE].view(_MARKER)
-        plain = (
-            (records["length"] == 32)  # zigzag of 16
-            & (records["timestamp_delta"] == 0)
-            & (records["offset_delta"] == 0)
-            & (records["key_length"] == 8)  # zigzag of 4
-            & (records["key_version"] >= 0)
-            & (records["type"] >= 0)
-            & (records["type"] < 7)
-            & (records["value_length"] == 12)  # zigzag of 6
-            & (records["value_version"] >= 0)
-            & (own["record_count"][usual] == 1)
-            & (own["attributes"][usual] & CODEC_MASK == 0)
-        )
+        plain = (records["fixed"] & _MARKER_MASK == _MARKER_FIXED) & (records["type"] < 7)
+        plain &= (records["value_length"] == 12) & (records["value_version"] & 0x80 == 0)
         good = usual[plain]
         types[good] = records["type"][plain]
         epochs[good] = records["coordinator_epoch"][plain]
@@ -256,7 +247,7 @@ def decode_controls(buffer: memoryview, positions: NDArray[np.int64], headers: H
     for index in np.flatnonzero(~decoded).tolist():
         start = int(at[index])
         try:
-            marker = parse_marker(buffer[start : start + LOG_OVERHEAD + int(own["batch_length"][index])])
+            marker = parse_marker(buffer[start : start + LOG_OVERHEAD + int(lengths[index])])
         except WireError:
             types[index] = UNDECODED_CONTROL
             continue

@@ -1,6 +1,7 @@
 """The law: replaying runs equals replaying batches, and cutting the log anywhere changes nothing (DESIGN.md section 1)."""
 
 from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given, settings
@@ -171,3 +172,14 @@ def test_one_batch_a_chunk_changes_nothing(actions, first):
     replay = replay_rows(batches, list(range(len(batches))), holes_are_normal=False)
     assert in_order(replay.facts) == in_order(expected_facts)
     assert states_of(replay) == expected_states
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps, starts, st.data())
+def test_judging_a_chunk_in_parts_changes_nothing(actions, first, draw):
+    batches = decode(build(actions, first))
+    cuts = draw.draw(st.lists(st.integers(0, len(batches)), max_size=3))
+    whole = replay_rows(batches, cuts, holes_are_normal=False)
+    with patch("kaudit.pipeline.joints._PART_ROWS", 1):
+        parts = replay_rows(batches, cuts, holes_are_normal=False)
+    assert (parts.facts, parts.runs, states_of(parts)) == (whole.facts, whole.runs, states_of(whole))

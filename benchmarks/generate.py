@@ -1,0 +1,197 @@
+"""Segments made from a seed, with the truth about what is wrong in them. Shares no code with kaudit."""
+
+import random
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import crc32c
+import lz4.frame
+import zstandard
+
+TAIL = struct.Struct(">hiqqqhii")  # attributes .. records count: bytes 21 to 61
+HEAD = struct.Struct(">qiibI")  # base offset, length, leader epoch, magic, CRC
+TRANSACTIONAL, CONTROL = 0x10, 0x20
+FIRST_TIMESTAMP = 1_700_000_000_000
+FLUSH_BATCHES = 20_000
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a log looks like. Rates are per batch; `stride` is the distance between producer ids."""
+
+    name: str
+    records: tuple[int, int] = (1, 1)
+    value_bytes: tuple[int, int] = (40, 70)
+    producers: int = 2000
+    stride: int = 1
+    codec: str = "none"
+    transactions: int = 0  # 0 none, else the transaction version: one batch and its marker each
+    mixed: float = 0.0  # share of batches a hundred times as large
+    anomalies: float = 2e-5  # of each kind
+
+
+@dataclass
+class Truth:
+    """What was written: `findings` are the errors a scan must report, as (code, offset)."""
+
+    batches: int = 0
+    bytes: int = 0
+    findings: set[tuple[str, int]] = field(default_factory=set)
+
+
+@dataclass
+class Producer:
+    producer_id: int
+    epoch: int = 0
+    sequence: int = 0
+    last: tuple[int, bytes, int, int, int] | None = None  # records, body, sequence, epoch, timestamp
+
+
+def varint(number: int) -> bytes:
+    number = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while number > 0x7F:
+        out.append((number & 0x7F) | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def record(delta: int, key: bytes | None, value: bytes) -> bytes:
+    encoded = varint(-1) if key is None else varint(len(key)) + key
+    body = b"\0" + varint(0) + varint(delta) + encoded + varint(len(value)) + value + varint(0)
+    return varint(len(body)) + body
+
+
+CODECS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
+    "none": (0, lambda raw: raw),
+    "lz4": (3, lambda raw: lz4.frame.compress(raw, store_size=False)),
+    "zstd": (4, lambda raw: zstandard.ZstdCompressor(level=3).compress(raw)),
+}
+WORDS = (b"order", b"user", b"status", b"created", b"amount", b"EUR", b"shipped", b'"id":')
+
+
+def value(rng: random.Random, size: int, *, compressible: bool) -> bytes:
+    if not compressible:
+        return rng.randbytes(size)
+    out = bytearray()
+    while len(out) < size:
+        out += rng.choice(WORDS) + b"," + str(rng.randrange(10**6)).encode()
+    return bytes(out[:size])
+
+
+def bodies(rng: random.Random, shape: Shape, factor: int, count: int) -> list[tuple[int, bytes]]:
+    """A pool of (records, encoded records): headers and CRCs are what is unique in each batch."""
+    compress = CODECS[shape.codec][1]
+    pool = []
+    for _ in range(count):
+        number = rng.randint(*shape.records)
+        sizes = [rng.randint(*shape.value_bytes) * factor for _ in range(number)]
+        compressible = shape.codec != "none"
+        raw = b"".join(record(at, None, value(rng, size, compressible=compressible)) for at, size in enumerate(sizes))
+        pool.append((number, compress(raw)))
+    return pool
+
+
+class Writer:
+    """Appends batches to one segment."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = path.open("wb")
+        self.parts: list[bytes] = []
+        self.offset = 0
+        self.clock = FIRST_TIMESTAMP
+        self.truth = Truth()
+
+    def append(
+        self,
+        producer: tuple[int, int, int],
+        records: int,
+        body: bytes,
+        attributes: int,
+        at: int | None = None,
+        *,
+        corrupt: bool = False,
+    ) -> int:
+        producer_id, epoch, sequence = producer
+        self.clock += 1
+        when = self.clock if at is None else at
+        tail = TAIL.pack(attributes, records - 1, when, when, producer_id, epoch, sequence, records)
+        crc = crc32c.crc32c(body, crc32c.crc32c(tail)) ^ int(corrupt)
+        self.parts += (HEAD.pack(self.offset, 49 + len(body), 0, 2, crc), tail, body)
+        self.truth.batches += 1
+        self.truth.bytes += 61 + len(body)
+        offset, self.offset = self.offset, self.offset + records
+        if len(self.parts) > 3 * FLUSH_BATCHES:
+            self.flush()
+        return offset
+
+    def flush(self) -> None:
+        self.file.write(b"".join(self.parts))
+        self.parts.clear()
+
+
+def marker_body(kind: int) -> bytes:
+    return record(0, struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 7))
+
+
+def generate(path: Path, shape: Shape, total_bytes: int, seed: int = 1) -> Truth:
+    """Write one segment of about `total_bytes` and return the truth about it."""
+    rng = random.Random(seed)
+    pool, large = bodies(rng, shape, 1, 256), bodies(rng, shape, 100, 16)
+    producers = [Producer(1000 + index * shape.stride) for index in range(shape.producers)]
+    writer = Writer(path)
+    commit = marker_body(1)
+    events = anomalies(rng, shape)
+    while writer.truth.bytes < total_bytes:
+        producer = producers[int(rng.random() * len(producers))]
+        choice = large if shape.mixed and rng.random() < shape.mixed else pool
+        records, body = choice[int(rng.random() * len(choice))]
+        _send(writer, producer, shape, records, body, next(events))
+        if shape.transactions:
+            # version 2: the marker carries the next epoch, and data of it starts at 0
+            if shape.transactions == 2:
+                producer.epoch, producer.sequence, producer.last = producer.epoch + 1, 0, None
+            attributes = TRANSACTIONAL | CONTROL
+            writer.append((producer.producer_id, producer.epoch, -1), 1, commit, attributes)
+    writer.flush()
+    writer.file.close()
+    return writer.truth
+
+
+def anomalies(rng: random.Random, shape: Shape) -> Iterator[str]:
+    """Yield what goes wrong with each batch: mostly nothing."""
+    kinds = (
+        ("gap",) if shape.transactions == 1 else () if shape.transactions else ("gap", "duplicate", "fence", "corrupt")
+    )
+    while True:
+        draw = rng.random()
+        chosen = int(draw / shape.anomalies) if shape.anomalies else len(kinds)
+        yield kinds[chosen] if chosen < len(kinds) else ""
+
+
+def _send(writer: Writer, producer: Producer, shape: Shape, records: int, body: bytes, event: str) -> None:
+    attributes = CODECS[shape.codec][0] | (TRANSACTIONAL if shape.transactions else 0)
+    known, producer_id = producer.last is not None, producer.producer_id
+    if event == "duplicate" and producer.last is not None:
+        count, sent, sequence, epoch, at = producer.last
+        offset = writer.append((producer_id, epoch, sequence), count, sent, attributes, at)
+        writer.truth.findings.add(("KA101", offset))
+        return
+    if event == "gap" and known:
+        producer.sequence += 3
+        writer.truth.findings.add(("KA104", writer.offset))
+    old = (producer_id, producer.epoch, producer.sequence)
+    if event == "fence" and known:
+        producer.epoch, producer.sequence = producer.epoch + 1, 0
+    corrupt = event == "corrupt" and known
+    sequence, epoch = producer.sequence, producer.epoch
+    offset = writer.append((producer_id, epoch, sequence), records, body, attributes, corrupt=corrupt)
+    if corrupt:
+        writer.truth.findings.add(("KA001", offset))
+    if event == "fence" and known:
+        writer.truth.findings.add(("KA201", writer.append(old, records, body, attributes)))
+    producer.last = None if corrupt else (records, body, sequence, epoch, writer.clock - (event == "fence" and known))
+    producer.sequence += records

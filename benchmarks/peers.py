@@ -1,0 +1,46 @@
+"""What kaudit is measured against, one process each: `python benchmarks/peers.py NAME SEGMENT`."""
+
+import sys
+from pathlib import Path
+
+WINDOW_BYTES = 1 << 20
+
+
+def crc(path: Path) -> int:
+    """One CRC-32C over all bytes, read in windows: the least that verifying them can cost."""
+    import crc32c  # noqa: PLC0415 - only the one measured is loaded
+
+    window = memoryview(bytearray(WINDOW_BYTES))
+    value = 0
+    with path.open("rb", buffering=0) as file:
+        while count := file.readinto(window):
+            value = crc32c.crc32c(window[:count], value)
+    return value
+
+
+def kafka_python(path: Path) -> int:
+    from kafka.record import MemoryRecords  # noqa: PLC0415 - only the one measured is loaded
+
+    return _batches(MemoryRecords(path.read_bytes()))
+
+
+def aiokafka(path: Path) -> int:
+    from aiokafka.record.memory_records import MemoryRecords  # noqa: PLC0415 - only the one measured is loaded
+
+    return _batches(MemoryRecords(path.read_bytes()))
+
+
+def _batches(records) -> int:
+    count = 0
+    while records.has_next():
+        batch = records.next_batch()
+        count += 1
+        if not batch.validate_crc():
+            continue
+        # as much as an audit needs to know of a batch
+        _ = (batch.base_offset, batch.producer_id, batch.producer_epoch, batch.base_sequence)
+    return count
+
+
+if __name__ == "__main__":
+    print({"crc": crc, "kafka-python": kafka_python, "aiokafka": aiokafka}[sys.argv[1]](Path(sys.argv[2])))
