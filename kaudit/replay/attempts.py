@@ -284,8 +284,9 @@ def check_attempt(attempt: object) -> Attempt:
     if type(attempt) is not dict:
         raise _MismatchError("a JSON object")
     op = attempt.get("op")
-    if "index" in attempt:
-        _check_index("index", attempt["index"])
+    index = attempt.get("index", 0)
+    if type(index) is not int or not 0 <= index <= _INT64[1]:
+        _check_index("index", index)
     if op == "produce":
         _check_produce(attempt)
     elif type(op) is str and op in _FIELDS:
@@ -326,15 +327,15 @@ def read_attempts(lines: Iterable[str | bytes]) -> Iterator[Attempt]:
             yield attempt
 
 
-_scan = JSONDecoder().raw_decode
+_scan = JSONDecoder().scan_once  # type: ignore[attr-defined]  # what raw_decode calls: a frame of Python less a line
 
 
 def _parse(line: str | bytes) -> object:
     """Parse one line; the scanner itself is asked first, json.loads where it is not sure or to say what is wrong."""
     text = line if isinstance(line, str) else line.decode("utf-8")
     try:
-        value, end = _scan(text)
-    except ValueError:
+        value, end = _scan(text, 0)
+    except (ValueError, StopIteration):
         return json.loads(text.rstrip())
     return value if text[end:] in ("\n", "") else json.loads(text.rstrip())
 

@@ -35,6 +35,9 @@ def step(
     a duplicate too.
     """
     if origin is Origin.CLIENT:
+        if verification is None and _simply_follows(state, batch):
+            following = (Outcome.APPENDED, KafkaError.NONE, Rule.NEXT, batch.base_offset, batch, state, 0)
+            return adopt(state, batch, profile), _new_verdict(following)
         duplicate = find_duplicate(state, batch, profile)
         if duplicate is not None:
             return state, Verdict(
@@ -52,6 +55,23 @@ def step(
     rule = _accepting_rule(state, batch, origin)
     appended = (Outcome.APPENDED, KafkaError.NONE, rule, batch.base_offset, batch, state, 0)
     return adopt(state, batch, profile), _new_verdict(appended)
+
+
+def _simply_follows(state: ProducerState, batch: DataBatch) -> bool:
+    """Tell whether every check passes: the next sequence of the current epoch, outside of transactions, nothing wrapped.
+
+    Nearly all batches of a producer are like that; a remembered sequence that is not below makes it a matter of rules.
+    """
+    epoch, _, _, batches, first_offset = state
+    _, batch_epoch, base_sequence, _, _, _, _, transactional = batch
+    if epoch != batch_epoch or epoch < 0 or transactional or first_offset != NO_OFFSET or not batches:
+        return False
+    if batches[-1][0] + 1 != base_sequence:
+        return False
+    for cached in batches:  # noqa: SIM110 - a generator costs more than the five steps
+        if cached[0] >= base_sequence:
+            return False
+    return True
 
 
 def adopt(state: ProducerState, batch: DataBatch, profile: Profile) -> ProducerState:
