@@ -223,7 +223,9 @@ class Audit:
         directory = partition.directory
         explained = [fact for fact in partition.facts if fact.code == EXPLAINED]
         holes = partition.compacted or bool(partition.missing or partition.damages)
-        snapshots = compare_snapshots(directory, partition.suspects, self.open_source, context.versions, holes=holes)
+        # what damage did to the log it also did to this comparison: one damage, one finding
+        suspects = () if partition.damages else partition.suspects
+        snapshots = compare_snapshots(directory, suspects, self.open_source, context.versions, holes=holes)
         evicted = self._evicted(directory, context.versions)
         leftovers = [stray.relative.rsplit("/", 1)[-1] for stray in directory.strays]
         return fold_notes(
