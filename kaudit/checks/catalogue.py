@@ -27,6 +27,14 @@ CATALOGUE: tuple[tuple[str, str, str, str, str, str], ...] = (
         "zeros where batches should be",
         "0.1.0",
     ),
+    (
+        "KA005",
+        "malformed-batch",
+        "error",
+        "",
+        "a batch's CRC holds, but its counts, deltas, codec or records contradict each other",
+        "0.1.0",
+    ),
     ("KA006", "offset-regression", "error", "", "a batch's offsets do not follow its neighbours'", "0.1.0"),
     ("KA007", "offset-gap", "error", "", "offsets are missing inside a segment", "0.1.0"),
     ("KA008", "missing-segment", "error", "", "offsets are missing exactly between two segments", "0.1.0"),
@@ -38,6 +46,7 @@ CATALOGUE: tuple[tuple[str, str, str, str, str, str], ...] = (
         "a batch carries a lower leader epoch than one before it",
         "0.1.0",
     ),
+    ("KA010", "limit-exceeded", "error", "", "a batch unpacks to more than kaudit is willing to hold", "0.1.0"),
     ("KA011", "stray-file", "note", "", "a file or directory a broker leaves behind, not audited", "0.1.0"),
     (
         "KA101",

@@ -9,6 +9,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.coordinator import CoordinatorView
 from kaudit.checks.damage import report_damage
 from kaudit.checks.epoch import report_epochs
+from kaudit.checks.malformed import report_malformed
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.offsets import report_leader_epochs, report_missing
 from kaudit.checks.sequence import report_sequences
@@ -18,6 +19,7 @@ from kaudit.checks.transaction import OpenTransaction, report_transactions
 from kaudit.model.batch import NO_OFFSET
 from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
 from kaudit.model.finding import Finding, Severity
+from kaudit.model.malformed import MalformedBatch
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
 from kaudit.pipeline.coordinator import TRANSACTION_STATE, CoordinatorReader
 from kaudit.pipeline.options import ScanOptions, UsageError
@@ -55,6 +57,7 @@ class PartitionAudit:
     has_tv2: bool
     still_growing: bool
     unreadable: Sequence[Unreadable] = ()
+    malformed: Sequence[MalformedBatch] = ()
     log: LogFacts | None = None
     """What its side files are held against; dropped once they are."""
     side_facts: Sequence[SideFileFact] = ()
@@ -72,7 +75,7 @@ def close_partition(
         dropped_facts=replay.joints.dropped_facts,
         missing=replay.continuity.missing,
         damages=replay.continuity.damages,
-        unlisted=replay.continuity.unlisted,
+        unlisted=replay.continuity.unlisted + replay.more_malformed,
         regressions=replay.continuity.epoch_regressions(),
         opened=_open_transactions(replay),
         compacted=compacted or replay.compacted,
@@ -83,6 +86,7 @@ def close_partition(
         has_tv2=bool((rows["flags"] & TV2 != 0).any()),
         still_growing=replay.still_growing,
         unreadable=unreadable,
+        malformed=replay.malformed,
         log=_log_facts(replay, compacted=compacted or replay.compacted, unread=bool(unreadable)),
     )
 
@@ -203,6 +207,7 @@ class Audit:
                 *report_sequences(context, partition.facts, partition.missing),
                 *report_epochs(context, partition.facts),
                 *report_transactions(context, partition.opened, partition.facts),
+                *report_malformed(context, partition.malformed),
                 *report_side_files(context, partition.side_facts),
             ]
         )

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kaudit.model.batch import NO_OFFSET
-from kaudit.pipeline.continuity import Continuity
+from kaudit.model.malformed import MalformedBatch
+from kaudit.pipeline.continuity import MAX_LISTED, Continuity
 from kaudit.pipeline.joints import FetchRun, JointReplay
 from kaudit.pipeline.rows import ChunkRows, Counts, Rows
 from kaudit.pipeline.transactions import TransactionSpans
@@ -41,6 +42,8 @@ class PartitionReplay:
         self.continuity = Continuity(directory.segments, directory.log_start_offset)
         self.joints = JointReplay(fetch_run, sequences_count=directory.topic not in COORDINATOR_WRITES)
         self.spans = TransactionSpans()
+        self.malformed: list[MalformedBatch] = []
+        self.more_malformed = 0
         self.counts = Counts()
         self.kept = kept
         self.still_growing = False
@@ -59,6 +62,9 @@ class PartitionReplay:
         if self.continuity.damages or (self.continuity.missing and not self.compacted):
             self.joints.holes_are_normal = False
         self.joints.feed(chunk.runs, chunk.edges, chunk.markers)
+        room = max(MAX_LISTED - len(self.malformed), 0)
+        self.malformed += chunk.malformed[:room]
+        self.more_malformed += chunk.more_malformed + len(chunk.malformed[room:])
         self.spans.feed(chunk.runs, chunk.markers)
         self.still_growing = self.still_growing or chunk.still_growing
         if self.kept is not None:
