@@ -12,6 +12,7 @@ from kaudit.checks.epoch import report_epochs
 from kaudit.checks.malformed import report_malformed
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.offsets import report_leader_epochs, report_missing
+from kaudit.checks.outcome import report_outcomes, report_transitions
 from kaudit.checks.sequence import report_sequences
 from kaudit.checks.sidefiles import SideFileFact, report_side_files
 from kaudit.checks.strays import report_strays
@@ -22,7 +23,10 @@ from kaudit.model.finding import Finding, Severity
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
 from kaudit.pipeline.coordinator import TRANSACTION_STATE, CoordinatorReader
+from kaudit.pipeline.decisions import DecisionHistory
+from kaudit.pipeline.features import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
 from kaudit.pipeline.options import ScanOptions, UsageError
+from kaudit.pipeline.outcomes import Markers, compare_outcomes
 from kaudit.pipeline.partition import PartitionReplay
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.rows import Counts
@@ -61,6 +65,9 @@ class PartitionAudit:
     log: LogFacts | None = None
     """What its side files are held against; dropped once they are."""
     side_facts: Sequence[SideFileFact] = ()
+    has_all_markers: bool = False
+    markers: Markers | None = None
+    """For comparison with the coordinator's decisions, where those are among the inputs."""
 
 
 def close_partition(
@@ -87,6 +94,7 @@ def close_partition(
         still_growing=replay.still_growing,
         unreadable=unreadable,
         malformed=replay.malformed,
+        has_all_markers=replay.spans.has_all_commits,
         log=_log_facts(replay, compacted=compacted or replay.compacted, unread=bool(unreadable)),
     )
 
@@ -103,7 +111,7 @@ def _log_facts(replay: PartitionReplay, *, compacted: bool, unread: bool) -> Log
         has_legacy=bool(replay.counts.legacy_batches),
         epoch_regressions=bool(continuity.epoch_regressions()),
         epoch_steps=continuity.epoch_steps(),
-        ended=replay.spans.ended() if replay.spans.complete else None,
+        ended=replay.spans.ended() if replay.spans.has_all_aborts else None,
         unread=unread,
     )
 
@@ -148,6 +156,10 @@ class Audit:
         """Add a partition that was read, and look at its side files."""
         if partition.log is not None:
             partition.side_facts = self.side_files.facts(partition.log)
+            ended = partition.log.ended
+            tells = any(entry.topic == TRANSACTION_STATE for entry in self.layout.partitions)
+            if tells and ended is not None and len(ended) and partition.has_all_markers and not partition.damages:
+                partition.markers = Markers(partition.directory, ended)
             partition.log = None
         self.partitions.append(partition)
 
@@ -157,7 +169,7 @@ class Audit:
         coordinator = self._coordinator(reader)
         versions, told = self._versions(reader)
         now = self._now()
-        findings: list[Finding] = []
+        findings = self._outcome_findings(reader.history, versions, coordinator, now)
         for partition in self.partitions:
             findings += self._partition_findings(partition, versions, coordinator, now)
         findings += report_strays(self.layout.strays)
@@ -178,11 +190,24 @@ class Audit:
             incomplete=bool(unreadable),
         )
 
-    def _partition_findings(
-        self, partition: PartitionAudit, versions: VersionRange, coordinator: CoordinatorView, now: int
+    def _outcome_findings(
+        self, history: DecisionHistory, versions: VersionRange, coordinator: CoordinatorView, now: int
     ) -> list[Finding]:
+        """What the coordinator's log says against itself and against the partitions' markers."""
+        found: list[Finding] = []
+        chosen = [part for part in self.partitions if part.markers is not None]
+        outcomes = compare_outcomes([part.markers for part in chosen if part.markers], history.decisions)
+        for part, own in zip(chosen, outcomes, strict=True):
+            found += report_outcomes(self._context(part, versions, coordinator, now), own)
+        for part in self.partitions:
+            transitions = [entry for directory, entry in history.transitions if directory == part.directory]
+            found += report_transitions(self._context(part, versions, coordinator, now), transitions)
+        return found
+
+    @staticmethod
+    def _context(partition: PartitionAudit, versions: VersionRange, coordinator: CoordinatorView, now: int) -> Context:
         directory = partition.directory
-        context = Context(
+        return Context(
             topic=directory.topic,
             partition=directory.partition,
             replica=directory.replica,
@@ -196,6 +221,12 @@ class Audit:
             now_ms=now,
             log_end_offset=partition.log_end_offset,
         )
+
+    def _partition_findings(
+        self, partition: PartitionAudit, versions: VersionRange, coordinator: CoordinatorView, now: int
+    ) -> list[Finding]:
+        directory = partition.directory
+        context = self._context(partition, versions, coordinator, now)
         explained = [fact for fact in partition.facts if fact.code == EXPLAINED]
         leftovers = [stray.relative.rsplit("/", 1)[-1] for stray in directory.strays]
         return fold_notes(
@@ -228,6 +259,7 @@ class Audit:
             return VersionRange(version, version), told
         meta = self.layout.evidence.meta_properties
         parts = self.partitions
+        features = feature_levels(self.layout.partitions, self.open_source)
         found, because = infer_range(
             VersionEvidence(
                 has_delete_horizon=any(part.counts.delete_horizons for part in parts),
@@ -238,6 +270,8 @@ class Audit:
                 has_directory_id=any("directory.id" in entry for entry in meta),
                 has_bootstrap_checkpoint=self.layout.evidence.has_bootstrap_checkpoint,
                 has_topic_id=any(part.directory.topic_id for part in parts),
+                metadata_version=features.get(METADATA_VERSION, 0),
+                transaction_version=features.get(TRANSACTION_VERSION, 0),
             )
         )
         return found, BrokerVersions(AUTO, None, str(found.at_least), str(found.at_most), because)
