@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.producers import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState
 from kaudit.model.result import (
     BrokerVersions,
     NotAudited,
@@ -286,3 +287,137 @@ def timeline_result(findings=None):
         },
     )
     return TimelineResult(scan, [plain, transactional])
+
+
+def place(topic, partition, first, last, **changes):
+    known = ProducerPartition(
+        topic=topic,
+        partition=partition,
+        replica="1",
+        first_offset=first,
+        last_offset=last,
+        first_timestamp=MORNING,
+        last_timestamp=MORNING + 90_000_900,
+        first_epoch=0,
+        last_epoch=0,
+        epochs=1,
+        batches=20,
+        records=100,
+        state=ProducerState(0, 99, last, MORNING + 90_000_900, -1, -1),
+    )
+    return replace(known, **changes)
+
+
+BLOCKS = [
+    GrantedBlock(0, 999, 1, 1, MORNING - 3_600_000, "zk/version-2/log.1"),
+    GrantedBlock(1000, 1999, 2, 2, MORNING - 1_800_000, "zk/version-2/log.1"),
+    GrantedBlock(1000, 1999, 3, 3, None, "blocks.txt:7"),
+]
+
+
+def producer(producer_id, *partitions, **changes):
+    partitions = partitions or (place("orders", 3, 0, 99),)
+    known = Producer(
+        producer_id=producer_id,
+        transactional_id=None,
+        pattern="lasting",
+        grants=[block for block in BLOCKS if block.start <= producer_id <= block.end],
+        partitions=partitions,
+        first_timestamp=MORNING,
+        last_timestamp=MORNING + 90_000_900,
+        batches=20 * len(partitions),
+        records=100 * len(partitions),
+        epochs=1,
+    )
+    return replace(known, **changes)
+
+
+def never_allocated():
+    return old_duplicate(
+        code="KA401",
+        name="unallocated-producer-id",
+        message="producer id 900001 was never allocated: it lies beyond the last block granted",
+        producer_id=900_001,
+        evidence={"rule": "every producer id comes from a block of 1000"},
+    )
+
+
+def producers_result(**changes):
+    open_state = ProducerState(4, -1, -1, MORNING, 7, 1017)
+    scan = scan_result(old_duplicate(), never_allocated())
+    listed = [
+        producer(7, batches=1, records=1, pattern="one batch and gone"),
+        producer(1000, place("orders", 3, 405, 1016), place("orders", 4, 0, 9), findings=("KA102", "KA102")),
+        producer(
+            900_001,
+            place("payments", 0, 5, 1020, first_epoch=0, last_epoch=4, epochs=5, state=open_state),
+            transactional_id="payments-1",
+            pattern="payments-#",
+            epochs=5,
+            findings=("KA401",),
+        ),
+    ]
+    result = ProducersResult(
+        scan,
+        listed,
+        found=12_345,
+        listed=3,
+        blocks=BLOCKS,
+        summary={
+            **scan.summary.to_dict(),
+            "ids": {
+                "found": 12_345,
+                "chosen": 3,
+                "transactional": 1,
+                "batches": 61,
+                "records": 301,
+                "first_timestamp": MORNING,
+                "last_timestamp": MORNING + 90_000_900,
+                "per_hour": 0.12,
+                "busiest_hour": {"start_timestamp": MORNING - MORNING % 3_600_000, "ids": 3},
+                "batches_per_id": {"least": 1, "median": 20.0, "mean": 20.33, "most": 40},
+                "alive": {"1d": 3, "7d": 3},
+            },
+            "blocks": [
+                {
+                    "source": "zk/version-2/latest_producer_id_block, blocks.txt",
+                    "granted": 3,
+                    "complete": False,
+                    "next": {"start": 2000, "end": 2999},
+                    "ids_left": 2**63 - 2000,
+                    "per_day": 48.0,
+                    "days_left": 1.9e14,
+                    "first_timestamp": MORNING - 3_600_000,
+                    "last_timestamp": MORNING - 1_800_000,
+                }
+            ],
+            "creators": [
+                {
+                    "pattern": "payments-#",
+                    "transactional_id": True,
+                    "topics": ["payments"],
+                    "topic_count": 1,
+                    "producers": 2,
+                    "batches_per_producer": 20.0,
+                },
+                {
+                    "pattern": "one batch and gone",
+                    "transactional_id": False,
+                    "topics": ["a", "b", "c", "d", "e"],
+                    "topic_count": 7,
+                    "producers": 1,
+                    "batches_per_producer": 1.0,
+                },
+            ],
+        },
+    )
+    return replace(result, **changes)
+
+
+def hostile_producers():
+    bad = place(HOSTILE, 3, 0, 9, replica=HOSTILE)
+    listed = [producer(5, bad, transactional_id=HOSTILE, pattern=HOSTILE), producer(6, place("t" * 249, 0, 0, 9))]
+    figures = producers_result().summary
+    creator = {**figures["creators"][0], "pattern": HOSTILE, "topics": [HOSTILE]}
+    summary = {**figures, "blocks": [{**figures["blocks"][0], "source": HOSTILE}], "creators": [creator]}
+    return producers_result(scan=hostile(), producers=listed, listed=2, summary=summary, detailed=True)

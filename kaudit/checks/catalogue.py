@@ -3,14 +3,7 @@
 # code, name, gravest severity, when it is less, one line, since
 CATALOGUE: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("KA001", "crc-mismatch", "error", "", "a batch's CRC does not match its bytes", "0.1.0"),
-    (
-        "KA002",
-        "truncated-tail",
-        "error",
-        "warning in the last segment",
-        "a segment ends inside a batch",
-        "0.1.0",
-    ),
+    ("KA002", "truncated-tail", "error", "warning in the last segment", "a segment ends inside a batch", "0.1.0"),
     (
         "KA003",
         "unparsable-bytes",
@@ -173,6 +166,19 @@ CATALOGUE: tuple[tuple[str, str, str, str, str, str], ...] = (
         "partitions of one transaction ended differently",
         "0.1.0",
     ),
+    (
+        "KA401",
+        "unallocated-producer-id",
+        "error",
+        "warning when the block history is incomplete or older than the id",
+        "a producer id that no block of the cluster's history holds",
+        "0.1.0",
+    ),
+    ("KA402", "block-overlap", "error", "", "producer ids that were granted twice", "0.1.0"),
+    ("KA403", "block-malformed", "warning", "", "a block of producer ids that no broker writes", "0.1.0"),
+    ("KA404", "producer-id-shared", "error", "", "two writers woven into one under one producer id", "0.1.0"),
+    ("KA405", "producer-id-flood", "note", "", "producer ids by the hundreds an hour, a few batches each", "0.1.0"),
+    ("KA406", "block-range-near-end", "warning", "", "the range of producer ids is nearly used up", "0.1.0"),
     ("KA501", "snapshot-corrupt", "warning", "", "a producer snapshot cannot be read", "0.1.0"),
     (
         "KA503",

@@ -12,6 +12,7 @@ _FAMILIES = {
     "KA1": "Sequences",
     "KA2": "Epochs and fencing",
     "KA3": "Transactions",
+    "KA4": "Producer ids and their blocks",
     "KA5": "Side files",
 }
 

@@ -29,6 +29,12 @@ def report_sequences(context: Context, facts: Sequence[Fact], missing: Sequence[
     return found
 
 
+def step_mismatches(facts: Sequence[Fact]) -> list[list[Fact]]:
+    """Find the chains of facts that KA107 reports: clients that advance their sequence by another rule."""
+    patterns, _ = _step_patterns(facts)
+    return patterns
+
+
 def _duplicate(context: Context, fact: Fact) -> Finding:
     batch, twin = _batch(fact), fact.twin
     assert twin is not None

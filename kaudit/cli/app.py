@@ -11,6 +11,7 @@ from typer.main import get_command
 from kaudit.cli.commands.checks import checks
 from kaudit.cli.commands.explain import explain
 from kaudit.cli.commands.inspect import inspect
+from kaudit.cli.commands.producers import producers
 from kaudit.cli.commands.scan import scan
 from kaudit.cli.commands.timeline import timeline
 from kaudit.cli.exits import ExitCode
@@ -46,10 +47,18 @@ Examples:
   kaudit inspect --producer-id 42 --output-format jsonl /var/lib/kafka/data
 """
 
+_PRODUCERS_EXAMPLES = """\b
+Examples:
+  kaudit producers --summary /var/lib/kafka/data
+  kaudit producers --sort batches --limit 20 --topic orders /var/lib/kafka/data
+  kaudit producers --zookeeper /var/lib/zookeeper --with-findings /var/lib/kafka/data
+"""
+
 # Plain help: rich's boxes cost a quarter of a second.
 app = typer.Typer(name="kaudit", rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command(short_help="Audit broker logs.", epilog=_SCAN_EXAMPLES)(scan)
 app.command(short_help="Show what each producer id did.", epilog=_TIMELINE_EXAMPLES)(timeline)
+app.command(short_help="List the producer ids.", epilog=_PRODUCERS_EXAMPLES)(producers)
 app.command(short_help="Decode batches, records and side files.", epilog=_INSPECT_EXAMPLES)(inspect)
 app.command(short_help="Explain a check.")(explain)
 app.command(short_help="List the checks.")(checks)

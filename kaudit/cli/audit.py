@@ -1,17 +1,19 @@
-"""What scan and timeline have in common: run the engine, show the result, settle the exit code."""
+"""What scan, timeline and producers have in common: run the engine, show the result, settle the exit code."""
 
 import platform
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from kaudit.cli.exits import FailOn, exit_code
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.targets import Target, console_of, write
+from kaudit.model.producers import ProducersResult
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary, TimelineResult
 from kaudit.pipeline.options import NothingToAuditError, Progress, ScanOptions
+from kaudit.pipeline.query import Query
 from kaudit.report.console import ColorChoice
 from kaudit.report.formats import Format
 from kaudit.report.moment import rfc3339
@@ -19,7 +21,7 @@ from kaudit.report.phrases import closing_line
 from kaudit.report.selection import Selection, count
 from kaudit.report.view import View
 
-_Result = TypeVar("_Result", ScanResult, TimelineResult)
+_Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ def run_scan(request: Request, engine: Callable[[ScanOptions, Progress], ScanRes
     return _run(
         request,
         produce=lambda progress: request.selection.of_scan(engine(request.options, progress)),
-        render=lambda form, result, view: form.scan(result, view),
+        render=lambda form, result, view: (form.scan(result, view),),
         empty=lambda nothing: nothing,
         scan_of=lambda result: result,
     )
@@ -58,8 +60,21 @@ def run_timeline(request: Request, engine: Callable[[ScanOptions, Progress], Tim
     return _run(
         request,
         produce=lambda progress: request.selection.of_timeline(engine(request.options, progress)),
-        render=lambda form, result, view: form.timeline(result, view),
+        render=lambda form, result, view: (form.timeline(result, view),),
         empty=lambda nothing: TimelineResult(nothing, []),
+        scan_of=lambda result: result.scan,
+    )
+
+
+def run_producers(
+    request: Request, query: Query, engine: Callable[[ScanOptions, Progress, Query], ProducersResult]
+) -> int:
+    """List producer ids; return the exit code."""
+    return _run(
+        request,
+        produce=lambda progress: request.selection.of_producers(engine(request.options, progress, query)),
+        render=lambda form, result, view: form.producers(result, view),
+        empty=lambda nothing: ProducersResult(nothing, (), found=0, listed=0, summary=nothing.summary.to_dict()),
         scan_of=lambda result: result.scan,
     )
 
@@ -67,7 +82,7 @@ def run_timeline(request: Request, engine: Callable[[ScanOptions, Progress], Tim
 def _run(
     request: Request,
     produce: Callable[[Progress], _Result],
-    render: Callable[[Format, _Result, View], str],
+    render: Callable[[Format, _Result, View], Iterable[str]],
     empty: Callable[[ScanResult], _Result],
     scan_of: Callable[[_Result], ScanResult],
 ) -> int:
@@ -88,7 +103,9 @@ def _run(
     return exit_code(scan, request.fail_on, exit_zero=request.exit_zero)
 
 
-def _show(request: Request, started_ms: int, render: Callable[[Format, View], str], *, machines_only: bool) -> None:
+def _show(
+    request: Request, started_ms: int, render: Callable[[Format, View], Iterable[str]], *, machines_only: bool
+) -> None:
     run = None if request.reproducible else {"host": platform.node(), "started_at": rfc3339(started_ms)}
     for target in request.targets:
         if target.form.machine or not machines_only:

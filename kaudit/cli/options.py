@@ -73,6 +73,18 @@ LogStartOffset = Annotated[
 Compacted = Annotated[
     bool, typer.Option("--compacted", help="The topics are compacted, for copies without the broker's checkpoint.")
 ]
+ZooKeeper = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="ZooKeeper's data directory: tells the blocks of producer ids, up to 2.8."),
+]
+Blocks = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Saved values of /latest_producer_id_block, or answers, one JSON object a line."),
+]
+Metadata = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="A log directory with __cluster_metadata-0: tells the blocks under KRaft."),
+]
 Jobs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Processes to read with; default: one per core.")]
 DepthOption = Annotated[
     Depth, typer.Option("--depth", help="How deep to read: trust headers, verify every CRC, or decode records too.")

@@ -64,6 +64,17 @@ def parse_window(since: str | None, until: str | None) -> tuple[int | None, int 
     return since_ms, until_ms
 
 
+def parse_duration(text: str | None, option: str) -> int | None:
+    """Parse a span of time such as `90s`, `30m`, `12h`, `7d` to milliseconds."""
+    if text is None:
+        return None
+    units = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+    number, unit = text[:-1], text[-1:]
+    if not (number.isascii() and number.isdecimal() and len(number) <= 9 and unit in units):
+        raise UsageError(f"{option} {text}: not a span of time; write 90s, 30m, 12h or 7d")
+    return int(number) * units[unit]
+
+
 def parse_moment(text: str | None, option: str) -> int | None:
     """Parse a time: RFC 3339 (UTC where no zone is given), a date, or milliseconds since the epoch."""
     if text is None:

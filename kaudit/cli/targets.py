@@ -3,7 +3,7 @@
 import os
 import secrets
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from kaudit.report.console import ColorChoice, Console
 from kaudit.report.formats import FORMATS, Format
 
 _STDOUT = "-"
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +86,40 @@ def console_of(target: Target, choice: ColorChoice) -> Console:
     return stdout_console(choice) if target.file is None else Console(color=choice is ColorChoice.ALWAYS)
 
 
-def write(target: Target, text: str) -> None:
-    """Write a finished text: to stdout, or to the file through a temporary one beside it."""
+def write(target: Target, pieces: Iterable[str]) -> None:
+    """Write a text: to stdout as it comes, or to the file through a temporary one beside it."""
     if target.file is None:
-        write_stdout(text)
+        for block in _blocks(pieces):
+            write_stdout(block)
         return
     try:
         if target.file.exists() and not stat.S_ISREG(target.file.stat().st_mode):
-            target.file.write_text(text, encoding="utf-8")  # a pipe or a device: nothing to rename onto
+            with target.file.open("w", encoding="utf-8") as device:  # nothing to rename onto
+                device.writelines(pieces)
         else:
-            _replace(target.file, text)
+            _replace(target.file, pieces)
     except OSError as error:
         raise UsageError(f"--output {target.file}: cannot be written: {error.strerror}") from error
 
 
-def _replace(file: Path, text: str) -> None:
+def _blocks(pieces: Iterable[str]) -> Iterator[str]:
+    """Join pieces into blocks worth a system call; an empty text is one block too."""
+    held: list[str] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= _BLOCK:
+            yield "".join(held)
+            held, size = [], 0
+    yield "".join(held)
+
+
+def _replace(file: Path, pieces: Iterable[str]) -> None:
     partial = file.with_name(f".kaudit-{secrets.token_hex(4)}.partial")
     try:
         with partial.open("x", encoding="utf-8") as whole:
-            whole.write(text)
+            whole.writelines(pieces)
         if file.exists():
             partial.chmod(stat.S_IMODE(file.stat().st_mode))
         partial.replace(file)

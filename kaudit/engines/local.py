@@ -3,21 +3,27 @@
 import multiprocessing
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 
+from kaudit.engines.memory import keep_freed_memory_small
 from kaudit.model.batch import CONTROL_FLAG, last_offsets, last_sequences
+from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.pipeline.activity import ActivityRows
 from kaudit.pipeline.audit import DAY_MS, Audit, PartitionAudit, close_partition, latest_modification
+from kaudit.pipeline.blocks import read_blocks
 from kaudit.pipeline.options import Depth, NothingToAuditError, Progress, ScanOptions, UsageError
-from kaudit.pipeline.partition import KeptRows, PartitionReplay
+from kaudit.pipeline.partition import KeptRows, PartitionReplay, RowKeeper
 from kaudit.pipeline.plan import cut, whole_segments
-from kaudit.pipeline.read import ChunkSpec, read_chunk, read_serially
+from kaudit.pipeline.producers import list_producers
+from kaudit.pipeline.query import Query
+from kaudit.pipeline.read import CHUNK_BYTES, ChunkSpec, read_chunk, read_serially
 from kaudit.pipeline.rows import ChunkRows, Rows
 from kaudit.pipeline.stream import stream_batches
 from kaudit.pipeline.timeline import build_timelines
@@ -26,8 +32,11 @@ from kaudit.source.bytes import ByteSource, LocalFile
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile, Unreadable
 
+_Keeper = TypeVar("_Keeper", bound=RowKeeper)
 _TASK_BYTES = 8 << 20
 """Small segments share a task until they have this many bytes."""
+_SMALL_PIECE_BYTES = 1 << 20
+"""For a million producer ids in memory: what is made while a piece is read must stay small beside them."""
 _POOL_THRESHOLD_BYTES = 64 << 20
 """Below this, starting processes costs more than it saves."""
 _IN_FLIGHT = 3
@@ -54,8 +63,7 @@ def scan(options: ScanOptions, progress: Progress) -> ScanResult:
         NothingToAuditError: no segment was found.
 
     """
-    audit, _ = _run(options, progress, keep=None)
-    return audit.result()
+    return _run(options, progress, lambda: None).result()
 
 
 def timeline(options: ScanOptions, progress: Progress) -> TimelineResult:
@@ -64,8 +72,25 @@ def timeline(options: ScanOptions, progress: Progress) -> TimelineResult:
     Raises as `scan` does.
     """
     chosen = frozenset(options.producer_ids) or None
-    audit, kept = _run(options, progress, keep=KeptRows(chosen))
+    kept: list[KeptRows] = []
+    audit = _run(options, progress, lambda: _appended(kept, KeptRows(chosen)))
     return build_timelines(audit.result(), audit.partitions, kept)
+
+
+def producers(options: ScanOptions, progress: Progress, query: Query) -> ProducersResult:
+    """Audit, and list the producer ids that `query` chooses.
+
+    Raises as `scan` does.
+    """
+    keep_freed_memory_small()
+    kept: list[ActivityRows] = []
+    audit = _run(options, progress, lambda: _appended(kept, ActivityRows()), _SMALL_PIECE_BYTES)
+    return list_producers(audit, kept, query)
+
+
+def _appended(kept: list[_Keeper], keeper: _Keeper) -> _Keeper:
+    kept.append(keeper)
+    return keeper
 
 
 def open_segment(segment: SegmentFile) -> ByteSource:
@@ -73,9 +98,15 @@ def open_segment(segment: SegmentFile) -> ByteSource:
     return LocalFile(Path(segment.path))
 
 
-def _run(options: ScanOptions, progress: Progress, *, keep: KeptRows | None) -> tuple[Audit, list[KeptRows]]:
+def _run(
+    options: ScanOptions, progress: Progress, keeper: Callable[[], RowKeeper | None], piece_bytes: int = CHUNK_BYTES
+) -> Audit:
+    """Read everything, about `piece_bytes` at a time.
+
+    `keeper` is asked once a partition, in order, for what takes its rows beside the audit.
+    """
     layout = _discover(options)
-    audit = Audit(options, layout, open_segment)
+    audit = Audit(options, layout, open_segment, read_blocks(options, layout, open_segment))
     latest = latest_modification(layout) + DAY_MS
     plans = [
         whole_segments(
@@ -91,15 +122,11 @@ def _run(options: ScanOptions, progress: Progress, *, keep: KeptRows | None) -> 
     total = sum(spec.end for plan in plans for spec in plan)
     progress.start(total)
     jobs = options.jobs or os.cpu_count() or 1
-    kept: list[KeptRows] = []
-    with _Pool(jobs if total >= _POOL_THRESHOLD_BYTES else 1) as pool:
+    with _Pool(jobs if total >= _POOL_THRESHOLD_BYTES else 1, piece_bytes) as pool:
         outcomes = pool.read(plans)
         for directory, plan in zip(layout.partitions, plans, strict=True):
-            rows = KeptRows(keep.producer_ids) if keep is not None else None
-            audit.add(_read_partition(directory, plan, outcomes, options, progress, rows))
-            if rows is not None:
-                kept.append(rows)
-    return audit, kept
+            audit.add(_read_partition(directory, plan, outcomes, options, progress, keeper()))
+    return audit
 
 
 def _discover(options: ScanOptions) -> Layout:
@@ -113,11 +140,12 @@ def _discover(options: ScanOptions) -> Layout:
         if (not options.topics or directory.topic in options.topics)
         and (not options.partitions or directory.partition in options.partitions)
     ]
+    unchosen = [directory for directory in layout.partitions if directory not in chosen]
     if options.log_start_offset is not None:
         chosen = [replace(directory, log_start_offset=options.log_start_offset) for directory in chosen]
     if not any(directory.segments for directory in chosen):
         raise NothingToAuditError(_nothing(options, layout))
-    return replace(layout, partitions=chosen)
+    return replace(layout, partitions=chosen, unchosen=unchosen)
 
 
 def _nothing(options: ScanOptions, layout: Layout) -> str:
@@ -140,7 +168,7 @@ def _read_partition(
     outcomes: "Iterator[tuple[ChunkSpec, Outcome]]",
     options: ScanOptions,
     progress: Progress,
-    kept: KeptRows | None,
+    kept: RowKeeper | None,
 ) -> PartitionAudit:
     replay = PartitionReplay(directory, _fetcher(directory), kept)
     failures: list[Unreadable] = []
@@ -164,11 +192,10 @@ def _read_partition(
     return close_partition(replay, compacted=options.compacted, unreadable=failures)
 
 
-def _read_in_order(directory: PartitionDirectory, plan: Sequence[ChunkSpec], kept: KeptRows | None) -> PartitionReplay:
+def _read_in_order(directory: PartitionDirectory, plan: Sequence[ChunkSpec], kept: RowKeeper | None) -> PartitionReplay:
     """Read a partition again from front to back: its offsets do not ascend, or damage crosses a cut."""
     if kept is not None:
-        kept.runs.clear()
-        kept.markers.clear()
+        kept.clear()
     replay = PartitionReplay(directory, _fetcher(directory), kept)
     for rows in read_serially(plan, open_segment):
         if not replay.feed(rows):
@@ -230,8 +257,9 @@ def _fetcher(directory: PartitionDirectory) -> _Fetcher:
 class _Pool:
     """Reads chunks, in processes or here, and hands their rows out in the order of the plan."""
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, piece_bytes: int) -> None:
         self._jobs = jobs
+        self._piece_bytes = piece_bytes
         self._executor: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Self:
@@ -248,11 +276,11 @@ class _Pool:
         if self._executor is None:
             for plan in plans:
                 for spec in plan:
-                    for part in _parts(spec):
+                    for part in _parts(spec, self._piece_bytes):
                         yield part, _read(part)
             return
         waiting: deque[tuple[list[ChunkSpec], Future[list[Outcome]]]] = deque()
-        for task in _tasks(plans):
+        for task in _tasks(plans, self._piece_bytes):
             waiting.append((task, self._executor.submit(_read_all, task)))
             if len(waiting) >= self._jobs * _IN_FLIGHT:
                 yield from _results(*waiting.popleft())
@@ -264,29 +292,29 @@ def _results(task: list[ChunkSpec], future: "Future[list[Outcome]]") -> Iterator
     yield from zip(task, future.result(), strict=True)
 
 
-def _tasks(plans: Iterable[Sequence[ChunkSpec]]) -> Iterator[list[ChunkSpec]]:
+def _tasks(plans: Iterable[Sequence[ChunkSpec]], piece_bytes: int) -> Iterator[list[ChunkSpec]]:
     task: list[ChunkSpec] = []
     size = 0
     for plan in plans:
         for spec in plan:
-            for part in _parts(spec):
+            for part in _parts(spec, piece_bytes):
                 task.append(part)
                 size += part.stop - part.start
-                if size >= _TASK_BYTES:
+                if size >= min(_TASK_BYTES, piece_bytes):
                     yield task
                     task, size = [], 0
     if task:
         yield task
 
 
-def _parts(spec: ChunkSpec) -> Iterator[ChunkSpec]:
+def _parts(spec: ChunkSpec, piece_bytes: int) -> Iterator[ChunkSpec]:
     try:
         source = open_segment(spec.file)
     except OSError:
         yield spec  # reading it tells the reason
         return
     try:
-        yield from cut(spec, source)
+        yield from cut(spec, source, piece_bytes)
     finally:
         source.close()
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kaudit.checks.context import Context
 from kaudit.checks.coordinator import CoordinatorView
@@ -22,6 +23,8 @@ from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
+from kaudit.pipeline.allocation import AllocationAudit, Inhabitants
+from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.coordinator import TRANSACTION_STATE, CoordinatorReader
 from kaudit.pipeline.decisions import DecisionHistory
 from kaudit.pipeline.features import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
@@ -62,6 +65,7 @@ class PartitionAudit:
     still_growing: bool
     unreadable: Sequence[Unreadable] = ()
     malformed: Sequence[MalformedBatch] = ()
+    producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     log: LogFacts | None = None
     """What its side files are held against; dropped once they are."""
     side_facts: Sequence[SideFileFact] = ()
@@ -95,6 +99,7 @@ def close_partition(
         unreadable=unreadable,
         malformed=replay.malformed,
         has_all_markers=replay.spans.has_all_commits,
+        producer_ids=rows["producer_id"].copy(),
         log=_log_facts(replay, compacted=compacted or replay.compacted, unread=bool(unreadable)),
     )
 
@@ -145,6 +150,7 @@ class Audit:
     options: ScanOptions
     layout: Layout
     open_source: OpenSource
+    book: BlockBook = field(default_factory=BlockBook)
     partitions: list[PartitionAudit] = field(default_factory=list)
     side_files: SideFileAudit = field(init=False)
 
@@ -168,10 +174,14 @@ class Audit:
         reader = CoordinatorReader(self.open_source)
         coordinator = self._coordinator(reader)
         versions, told = self._versions(reader)
-        now = self._now()
-        findings = self._outcome_findings(reader.history, versions, coordinator, now)
-        for partition in self.partitions:
-            findings += self._partition_findings(partition, versions, coordinator, now)
+        now = self.now()
+        contexts = [self._context(partition, versions, coordinator, now) for partition in self.partitions]
+        allocation = AllocationAudit(self.book, self.open_source)
+        inhabitants = [_inhabitants(partition) for partition in self.partitions]
+        findings = self._outcome_findings(reader.history, contexts)
+        for partition, context, own in zip(self.partitions, contexts, inhabitants, strict=True):
+            findings += self._partition_findings(partition, context, *allocation.partition_findings(own, context))
+        findings += allocation.cluster_findings(inhabitants, contexts.__getitem__)
         findings += report_strays(self.layout.strays)
         findings += self.side_files.directory_findings()
         findings = sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key)
@@ -185,23 +195,29 @@ class Audit:
             broker_version=told,
             partitions=[self._summary(partition) for partition in self.partitions],
             findings=findings,
-            not_audited=self._not_audited(unreadable, coordinator, reader),
+            not_audited=[
+                *self._not_audited(unreadable, coordinator, reader),
+                *self.book.notes,
+                *allocation.unlisted,
+            ],
             summary=self._total(findings),
-            incomplete=bool(unreadable),
+            incomplete=bool(unreadable) or any(note.unreadable for note in self.book.notes),
         )
 
-    def _outcome_findings(
-        self, history: DecisionHistory, versions: VersionRange, coordinator: CoordinatorView, now: int
-    ) -> list[Finding]:
+    def _outcome_findings(self, history: DecisionHistory, contexts: Sequence[Context]) -> list[Finding]:
         """What the coordinator's log says against itself and against the partitions' markers."""
         found: list[Finding] = []
-        chosen = [part for part in self.partitions if part.markers is not None]
-        outcomes = compare_outcomes([part.markers for part in chosen if part.markers], history.decisions)
-        for part, own in zip(chosen, outcomes, strict=True):
-            found += report_outcomes(self._context(part, versions, coordinator, now), own)
-        for part in self.partitions:
-            transitions = [entry for directory, entry in history.transitions if directory == part.directory]
-            found += report_transitions(self._context(part, versions, coordinator, now), transitions)
+        chosen = [
+            (part.markers, context)
+            for part, context in zip(self.partitions, contexts, strict=True)
+            if part.markers is not None
+        ]
+        outcomes = compare_outcomes([markers for markers, _ in chosen], history.decisions)
+        for (_, context), own in zip(chosen, outcomes, strict=True):
+            found += report_outcomes(context, own)
+        for part, context in zip(self.partitions, contexts, strict=True):
+            own_transitions = [entry for directory, entry in history.transitions if directory == part.directory]
+            found += report_transitions(context, own_transitions)
         return found
 
     @staticmethod
@@ -222,11 +238,11 @@ class Audit:
             log_end_offset=partition.log_end_offset,
         )
 
+    @staticmethod
     def _partition_findings(
-        self, partition: PartitionAudit, versions: VersionRange, coordinator: CoordinatorView, now: int
+        partition: PartitionAudit, context: Context, allocation: Sequence[Finding], facts: Sequence[Fact]
     ) -> list[Finding]:
         directory = partition.directory
-        context = self._context(partition, versions, coordinator, now)
         explained = [fact for fact in partition.facts if fact.code == EXPLAINED]
         leftovers = [stray.relative.rsplit("/", 1)[-1] for stray in directory.strays]
         return fold_notes(
@@ -235,10 +251,11 @@ class Audit:
                 *report_missing(context, partition.missing, leftovers, explained),
                 *report_leader_epochs(context, partition.regressions),
                 *report_strays(directory.strays, directory.replica),
-                *report_sequences(context, partition.facts, partition.missing),
+                *report_sequences(context, facts, partition.missing),
                 *report_epochs(context, partition.facts),
                 *report_transactions(context, partition.opened, partition.facts),
                 *report_malformed(context, partition.malformed),
+                *allocation,
                 *report_side_files(context, partition.side_facts),
             ]
         )
@@ -276,7 +293,7 @@ class Audit:
         )
         return found, BrokerVersions(AUTO, None, str(found.at_least), str(found.at_most), because)
 
-    def _now(self) -> int:
+    def now(self) -> int:
         """The directory's own clock: never the wall clock, so that recorded logs give the same answer for ever."""
         if self.options.now_ms is not None:
             return self.options.now_ms
@@ -369,6 +386,10 @@ class Audit:
 def latest_modification(layout: Layout) -> int:
     """Newest modification time of any segment, ms since the epoch; 0 without one."""
     return max((segment.modified_ms for part in layout.partitions for segment in part.segments), default=0)
+
+
+def _inhabitants(part: PartitionAudit) -> Inhabitants:
+    return Inhabitants(part.directory, part.producer_ids, part.facts, part.counts)
 
 
 def _aspect(parts: Iterable[PartitionAudit], reason: str) -> list[NotAudited]:

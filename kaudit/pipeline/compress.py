@@ -4,28 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.model.batch import (
-    ABORT_MARKER,
-    COMMIT_MARKER,
     CONTROL_FLAG,
     DELETE_HORIZON_FLAG,
     LOG_APPEND_TIME_FLAG,
-    TRANSACTIONAL_FLAG,
     Batches,
     last_offsets,
-    last_sequences,
 )
-from kaudit.pipeline.rows import (
-    EDGE,
-    EPOCH_STEP,
-    GAP,
-    MARKER,
-    RUN,
-    SILENCE_MS,
-    WINDOW,
-    ChunkRows,
-    Counts,
-    Rows,
-)
+from kaudit.pipeline.rows import EDGE, EPOCH_STEP, GAP, MARKER, RUN, ChunkRows, Counts, Rows
+from kaudit.pipeline.run_rows import producer_rows
 
 _CURRENT_MAGIC = 2
 
@@ -45,12 +31,14 @@ def compress(
     Batches whose offsets do not ascend make the chunk `ordered` False: its order is for the caller to settle.
     """
     counts = _count(batches, latest_timestamp)
-    if log_start_offset is not None and len(batches):
-        batches = batches[last_offsets(batches) >= log_start_offset]
     lasts = last_offsets(batches)
+    if log_start_offset is not None and len(batches) and int(lasts.min()) < log_start_offset:
+        batches = batches[lasts >= log_start_offset]
+        lasts = last_offsets(batches)
     bases = _first_offsets(batches, lasts)
-    ordered = bool((bases[1:] > lasts[:-1]).all()) if len(batches) > 1 else True
-    present = np.cumsum(lasts - bases + 1) if len(batches) else np.empty(0, dtype=np.int64)
+    steps = bases[1:] - lasts[:-1]
+    contiguous = bool((steps == 1).all())
+    ordered = contiguous or bool((steps > 0).all())
     rows = ChunkRows(
         segment=segment,
         start=start,
@@ -72,20 +60,25 @@ def compress(
     rows.last_end = int((batches["position"] + batches["size"]).max())
     if not ordered:
         return rows
-    rows.offsets_present = int(present[-1])
-    before = present - (lasts - bases + 1)
-    rows.gaps = _gaps(batches, bases, lasts, segment)
+    if contiguous:
+        before = bases - bases[0]
+        rows.offsets_present = rows.last_offset - rows.first_offset + 1
+    else:
+        present = np.cumsum(lasts - bases + 1)
+        before = present - (lasts - bases + 1)
+        rows.offsets_present = int(present[-1])
+        rows.gaps = _gaps(batches, bases, lasts, segment)
     rows.leader_epochs = _leader_epoch_steps(batches, bases, lasts, segment)
-    _producer_rows(rows, batches, lasts, before, segment)
+    rows.runs, rows.edges, rows.markers = producer_rows(batches, lasts, before, segment)
     return rows
 
 
 def _first_offsets(batches: Batches, lasts: NDArray[np.int64]) -> NDArray[np.int64]:
     """First offset of each batch; a compressed wrapper of magic 0 or 1 names its last only: it follows its neighbour."""
     bases: NDArray[np.int64] = batches["base_offset"]
-    wrapper = batches["record_count"] < 0
-    if not wrapper.any():
+    if not len(bases) or int(batches["record_count"].min()) >= 0:
         return bases
+    wrapper = batches["record_count"] < 0
     bases = bases.copy()
     index = np.flatnonzero(wrapper)
     previous = np.where(index > 0, lasts[index - 1] + 1, bases[index])
@@ -94,26 +87,37 @@ def _first_offsets(batches: Batches, lasts: NDArray[np.int64]) -> NDArray[np.int
 
 
 def _count(batches: Batches, latest_timestamp: int) -> Counts:
-    attributes = batches["attributes"]
-    count, delta = batches["record_count"], batches["last_offset_delta"]
-    current = batches["magic"] == _CURRENT_MAGIC
-    timestamps = batches["max_timestamp"]
-    known = timestamps[(timestamps >= 0) & (timestamps <= latest_timestamp)]
-    return Counts(
+    if not len(batches):
+        return Counts()
+    count = batches["record_count"]
+    known = batches["max_timestamp"]
+    if int(known.min()) < 0 or int(known.max()) > latest_timestamp:
+        known = known[(known >= 0) & (known <= latest_timestamp)]
+    counts = Counts(
         batches=len(batches),
-        records=int(count[count > 0].sum(dtype=np.int64)),
+        records=int((count if int(count.min()) >= 0 else np.maximum(count, 0)).sum(dtype=np.int64)),
         bytes=int(batches["size"].sum()),
-        legacy_batches=int((~current).sum()),
-        compressed_legacy=int((count < 0).sum()),
-        without_producer=int((current & (batches["producer_id"] < 0)).sum()),
-        partial_batches=int((current & (count != delta + 1)).sum()),
-        empty_batches=int((current & (count == 0)).sum()),
-        delete_horizons=int((current & (attributes & DELETE_HORIZON_FLAG != 0)).sum()),
-        markers=int((attributes & CONTROL_FLAG != 0).sum()),
-        log_append_time=int((attributes & LOG_APPEND_TIME_FLAG != 0).sum()),
         max_timestamp=int(known.max()) if len(known) else -1,
         min_timestamp=int(known.min()) if len(known) else -1,
     )
+    magic = batches["magic"]
+    current = batches
+    if int(magic.min()) != _CURRENT_MAGIC:
+        current = batches[magic == _CURRENT_MAGIC]
+        counts.legacy_batches = len(batches) - len(current)
+        counts.compressed_legacy = int(np.count_nonzero(count < 0))
+        count = current["record_count"]
+    counts.without_producer = int(np.count_nonzero(current["producer_id"] < 0))
+    counts.partial_batches = int(np.count_nonzero(count - current["last_offset_delta"] != 1))
+    counts.empty_batches = int(np.count_nonzero(count == 0))
+    counts.delete_horizons = _flagged(current["attributes"], DELETE_HORIZON_FLAG)
+    counts.markers = _flagged(batches["attributes"], CONTROL_FLAG)
+    counts.log_append_time = _flagged(batches["attributes"], LOG_APPEND_TIME_FLAG)
+    return counts
+
+
+def _flagged(attributes: NDArray[np.int16], flag: int) -> int:
+    return int(np.count_nonzero(attributes & flag))
 
 
 def _gaps(batches: Batches, bases: NDArray[np.int64], lasts: NDArray[np.int64], segment: int) -> Rows:
@@ -128,10 +132,10 @@ def _gaps(batches: Batches, bases: NDArray[np.int64], lasts: NDArray[np.int64], 
 
 def _leader_epoch_steps(batches: Batches, bases: NDArray[np.int64], lasts: NDArray[np.int64], segment: int) -> Rows:
     epochs = batches["leader_epoch"]
-    known = np.flatnonzero((batches["magic"] == _CURRENT_MAGIC) & (epochs >= 0))
-    changed = np.ones(len(known), dtype=bool)
-    changed[1:] = epochs[known[1:]] != epochs[known[:-1]]
-    index = known[changed]
+    if int(epochs.min()) == int(epochs.max()) >= 0 and int(batches["magic"].min()) == _CURRENT_MAGIC:
+        index = np.zeros(1, dtype=np.intp)
+    else:
+        index = _epoch_changes(batches)
     steps = np.empty(len(index), dtype=EPOCH_STEP)
     steps["leader_epoch"] = epochs[index]
     steps["base_offset"] = bases[index]
@@ -141,116 +145,9 @@ def _leader_epoch_steps(batches: Batches, bases: NDArray[np.int64], lasts: NDArr
     return steps
 
 
-def _producer_rows(
-    rows: ChunkRows, batches: Batches, lasts: NDArray[np.int64], before: NDArray[np.int64], segment: int
-) -> None:
-    # Brokers take any producer id below 0 as none, whatever epoch and sequence come with it.
-    mine = np.flatnonzero((batches["producer_id"] >= 0) & (batches["magic"] == _CURRENT_MAGIC))
-    if not len(mine):
-        return
-    order = mine[np.argsort(batches["producer_id"][mine], kind="stable")]
-    own = batches[order]
-    own_last, own_before = lasts[order], before[order]
-    sequences = last_sequences(own)
-    control = own["attributes"] & CONTROL_FLAG != 0
-    rows.markers = _markers(own, own_before, control, segment)
-    data = ~control
-    first = _run_starts(own, sequences, data)
-    index = np.flatnonzero(data)
-    if not len(index):
-        return
-    rows.runs, rows.edges = _runs(
-        own[index], own_last[index], own_before[index], sequences[index], first[index], segment
-    )
-
-
-def _run_starts(own: Batches, sequences: NDArray[np.int64], data: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Tell for each batch, sorted by producer id and offset, whether it starts a run."""
-    transactional = own["attributes"] & TRANSACTIONAL_FLAG
-    starts = np.ones(len(own), dtype=bool)
-    following = (sequences[:-1] + 1) & 0x7FFFFFFF
-    starts[1:] = ~(
-        (own["producer_id"][1:] == own["producer_id"][:-1])
-        & (own["producer_epoch"][1:] == own["producer_epoch"][:-1])
-        & (transactional[1:] == transactional[:-1])
-        & data[1:]
-        & data[:-1]
-        & (own["base_sequence"][1:] == following)
-        & (sequences[:-1] >= 0)
-        & (own["max_timestamp"][1:] - own["max_timestamp"][:-1] < SILENCE_MS)
-    )
-    return starts
-
-
-def _markers(own: Batches, before: NDArray[np.int64], control: NDArray[np.bool_], segment: int) -> Rows:
-    ends = (own["control_type"] == ABORT_MARKER) | (own["control_type"] == COMMIT_MARKER)
-    # other control types are not the transaction logic's: it would raise on them
-    index = np.flatnonzero(control & (ends | (own["record_count"] == 0)))
-    markers = np.empty(len(index), dtype=MARKER)
-    chosen = own[index]
-    markers["offset"] = chosen["base_offset"]
-    for name in ("producer_id", "producer_epoch", "coordinator_epoch", "leader_epoch", "position", "record_count"):
-        markers[name] = chosen[name]
-    markers["type"] = chosen["control_type"]
-    markers["timestamp"] = chosen["max_timestamp"]
-    markers["size"] = chosen["size"]
-    markers["present_before"] = before[index]
-    markers["segment"] = segment
-    return markers
-
-
-def _runs(
-    data: Batches,
-    lasts: NDArray[np.int64],
-    before: NDArray[np.int64],
-    sequences: NDArray[np.int64],
-    first: NDArray[np.bool_],
-    segment: int,
-) -> tuple[Rows, Rows]:
-    starts = np.flatnonzero(first)
-    ends = np.append(starts[1:], len(data)) - 1
-    lengths = ends - starts + 1
-    runs = np.empty(len(starts), dtype=RUN)
-    heads, tails = data[starts], data[ends]
-    for name in ("producer_id", "producer_epoch"):
-        runs[name] = heads[name]
-    runs["is_transactional"] = heads["attributes"] & TRANSACTIONAL_FLAG != 0
-    runs["first_sequence"] = heads["base_sequence"]
-    runs["last_sequence"] = sequences[ends]
-    runs["first_offset"] = heads["base_offset"]
-    runs["last_offset"] = lasts[ends]
-    runs["first_position"] = heads["position"]
-    runs["batches"] = lengths
-    runs["records"] = np.add.reduceat(data["record_count"], starts, dtype=np.int64)
-    runs["bytes"] = np.add.reduceat(data["size"], starts, dtype=np.int64)
-    # base_timestamp holds the delete horizon where that flag is set
-    horizon = data["attributes"] & DELETE_HORIZON_FLAG != 0
-    earliest = np.where(horizon, data["max_timestamp"], data["base_timestamp"])
-    runs["min_timestamp"] = np.minimum.reduceat(earliest, starts)
-    runs["max_timestamp"] = np.maximum.reduceat(data["max_timestamp"], starts)
-    runs["last_max_timestamp"] = tails["max_timestamp"]
-    runs["first_leader_epoch"] = heads["leader_epoch"]
-    runs["last_leader_epoch"] = tails["leader_epoch"]
-    partial = (data["record_count"] != data["last_offset_delta"] + 1).astype(np.int64)
-    runs["partial_batches"] = np.add.reduceat(partial, starts)
-    runs["present_before_first"] = before[starts]
-    runs["present_before_last"] = before[ends]
-    runs["segment"] = segment
-
-    rank = np.arange(len(data)) - np.repeat(starts, lengths)
-    remaining = np.repeat(lengths, lengths) - rank
-    kept = np.flatnonzero((rank < WINDOW) | (remaining <= WINDOW))
-    edges = np.empty(len(kept), dtype=EDGE)
-    chosen = data[kept]
-    edges["base_offset"] = chosen["base_offset"]
-    edges["last_offset"] = lasts[kept]
-    edges["first_sequence"] = chosen["base_sequence"]
-    edges["last_sequence"] = sequences[kept]
-    for name in ("record_count", "crc", "max_timestamp", "position", "size", "leader_epoch"):
-        edges[name] = chosen[name]
-    edges["present_before"] = before[kept]
-    edges["segment"] = segment
-    runs["edges"] = np.minimum(lengths, 2 * WINDOW)
-    runs["edges_start"] = np.concatenate(([0], np.cumsum(runs["edges"])[:-1]))
-    runs["head"] = np.minimum(lengths, WINDOW)
-    return runs, edges
+def _epoch_changes(batches: Batches) -> NDArray[np.intp]:
+    epochs = batches["leader_epoch"]
+    known = np.flatnonzero((batches["magic"] == _CURRENT_MAGIC) & (epochs >= 0))
+    changed = np.ones(len(known), dtype=bool)
+    changed[1:] = epochs[known[1:]] != epochs[known[:-1]]
+    return known[changed]

@@ -1,6 +1,6 @@
 """Batches whose CRC holds but whose content contradicts itself: by their headers, or by decoding their records."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ def _header_faults(batches: Batches, segment: int) -> tuple[list[MalformedBatch]
     return found, known
 
 
-_RULES: tuple[tuple[Callable[[Batches], _Faulty], Callable[[Batches], str]], ...] = (
+_RULES: tuple[tuple[Callable[[Batches], _Faulty], Callable[[Mapping[str, int]], str]], ...] = (
     (
         lambda batches: batches["last_offset_delta"] < 0,
         lambda row: f"its last offset delta is {row['last_offset_delta']}",
@@ -75,7 +75,7 @@ _RULES: tuple[tuple[Callable[[Batches], _Faulty], Callable[[Batches], str]], ...
 )
 
 
-def _decode(row: Batches, segment: int, source: ByteSource, limit: int) -> MalformedBatch | None:
+def _decode(row: Mapping[str, int], segment: int, source: ByteSource, limit: int) -> MalformedBatch | None:
     size = int(row["size"])
     if size > MAX_BATCH_BYTES:
         detail = f"it has {size} bytes, more than is read into memory"
@@ -99,7 +99,7 @@ def _decode(row: Batches, segment: int, source: ByteSource, limit: int) -> Malfo
     return None
 
 
-def _malformed(row: Batches, segment: int, detail: str, limit: int | None = None) -> MalformedBatch:
+def _malformed(row: Mapping[str, int], segment: int, detail: str, limit: int | None = None) -> MalformedBatch:
     base = int(row["base_offset"])
     return MalformedBatch(
         segment,

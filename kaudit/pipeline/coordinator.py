@@ -1,6 +1,6 @@
 """Reading __transaction_state: the newest state of the transactional ids that matter."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kaudit.checks.coordinator import CoordinatorEntry, CoordinatorView
 from kaudit.model.batch import CONTROL_FLAG
@@ -49,6 +49,15 @@ class CoordinatorReader:
                 if known is None or entry.value.last_update_timestamp >= known.value.last_update_timestamp:
                     entries[entry.value.producer_id] = entry
         return CoordinatorView(entries, present=bool(directories), complete=complete and not self.unreadable)
+
+    def names(self, directories: Sequence[PartitionDirectory], wanted: Callable[[int], bool]) -> dict[int, str]:
+        """Return the transactional id behind each wanted producer id, also of those it has moved on from."""
+        found: dict[int, str] = {}
+        for directory in directories:
+            for _, record in self._records(directory):
+                if record.value is not None and wanted(record.value.producer_id):
+                    found[record.value.producer_id] = record.transactional_id
+        return found
 
     @staticmethod
     def _take(

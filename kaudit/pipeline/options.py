@@ -16,7 +16,11 @@ class Depth(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """Options of a scan. Times are ms since the epoch; None means unset; empty sequences mean no filter."""
+    """Options of a scan. Times are ms since the epoch; None means unset; empty sequences mean no filter.
+
+    `zookeeper`, `blocks` and `metadata` say where blocks of producer ids are told; any of them replaces what would be
+    found among the inputs.
+    """
 
     paths: Sequence[str]
     broker_version: str = "auto"
@@ -30,6 +34,9 @@ class ScanOptions:
     compacted: bool = False
     jobs: int | None = None
     depth: Depth = Depth.CRC
+    zookeeper: str | None = None
+    blocks: str | None = None
+    metadata: str | None = None
 
 
 class Progress(Protocol):

@@ -7,7 +7,7 @@ offsets lie outside its neighbours' is set aside, and the offsets it should have
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.batch import Batches, empty_batches, last_offsets
+from kaudit.model.batch import Batches, concatenate, empty_batches, last_offsets
 from kaudit.model.damage import DamageKind, LogDamage
 
 _LOOK_AHEAD = 2
@@ -29,7 +29,7 @@ class OrderFilter:
 
     def feed(self, batches: Batches) -> tuple[Batches, list[LogDamage]]:
         """Take more batches; return those that can be judged now, ascending, and the damage found."""
-        self._held = np.concatenate((self._held, batches))
+        self._held = concatenate((self._held, batches))
         return self._settle(len(self._held) - _LOOK_AHEAD)
 
     def finish(self) -> tuple[Batches, list[LogDamage]]:

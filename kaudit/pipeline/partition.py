@@ -1,6 +1,8 @@
 """One partition replica, from its chunks in offset order to everything the checks need to know."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -8,12 +10,44 @@ from kaudit.model.batch import NO_OFFSET
 from kaudit.model.malformed import MalformedBatch
 from kaudit.pipeline.continuity import MAX_LISTED, Continuity
 from kaudit.pipeline.joints import FetchRun, JointReplay
+from kaudit.pipeline.producer_table import ProducerTable
 from kaudit.pipeline.rows import ChunkRows, Counts, Rows
 from kaudit.pipeline.transactions import TransactionSpans
 from kaudit.source.layout import PartitionDirectory
 
 COORDINATOR_WRITES = frozenset({"__consumer_offsets"})
 """Topics the coordinator appends to with the producers' ids: sequences mean nothing there."""
+
+
+_ROWS_AT_ONCE = 1 << 14
+"""Rows whose joints are looked at together: enough for numpy, and the columns made on the way stay small."""
+
+
+def by_producers(runs: Rows, markers: Rows) -> Iterator[tuple[Rows, Rows]]:
+    """Cut a chunk's rows, sorted by producer id, into pieces of whole producers."""
+    start = marked = 0
+    while start + _ROWS_AT_ONCE < len(runs):
+        # the first row of the next producer, so that none is in two pieces
+        edge = runs["producer_id"][start + _ROWS_AT_ONCE]
+        stop = int(np.searchsorted(runs["producer_id"], edge, side="left"))
+        if stop <= start:
+            stop = int(np.searchsorted(runs["producer_id"], edge, side="right"))
+        if stop >= len(runs):
+            break
+        until = int(np.searchsorted(markers["producer_id"], runs["producer_id"][stop], side="left"))
+        yield runs[start:stop], markers[marked:until]
+        start, marked = stop, until
+    yield runs[start:], markers[marked:]
+
+
+class RowKeeper(Protocol):
+    """Takes a partition's rows as they are read, for more than the audit itself needs."""
+
+    def add(self, runs: Rows, markers: Rows, table: ProducerTable) -> None:
+        """Take a chunk's rows, chunks in offset order; `table` has the producers seen so far."""
+
+    def clear(self) -> None:
+        """Forget all: the partition is read again from its beginning."""
 
 
 @dataclass(slots=True)
@@ -24,7 +58,7 @@ class KeptRows:
     runs: list[Rows] = field(default_factory=list)
     markers: list[Rows] = field(default_factory=list)
 
-    def add(self, runs: Rows, markers: Rows) -> None:
+    def add(self, runs: Rows, markers: Rows, table: ProducerTable) -> None:  # noqa: ARG002 - rows name their ids
         """Keep the chosen producers' rows (all of them if none are chosen)."""
         if self.producer_ids is not None:
             chosen = np.fromiter(self.producer_ids, dtype=np.int64, count=len(self.producer_ids))
@@ -33,11 +67,16 @@ class KeptRows:
         self.runs.append(runs)
         self.markers.append(markers)
 
+    def clear(self) -> None:
+        """Drop all rows."""
+        self.runs.clear()
+        self.markers.clear()
+
 
 class PartitionReplay:
     """Takes a partition's chunks in offset order. A chunk that is refused asks for the partition to be read serially."""
 
-    def __init__(self, directory: PartitionDirectory, fetch_run: FetchRun, kept: KeptRows | None = None) -> None:
+    def __init__(self, directory: PartitionDirectory, fetch_run: FetchRun, kept: RowKeeper | None = None) -> None:
         self.directory = directory
         self.continuity = Continuity(directory.segments, directory.log_start_offset)
         self.joints = JointReplay(fetch_run, sequences_count=directory.topic not in COORDINATOR_WRITES)
@@ -61,14 +100,15 @@ class PartitionReplay:
         self.counts.add(chunk.counts)
         if self.continuity.damages or (self.continuity.missing and not self.compacted):
             self.joints.holes_are_normal = False
-        self.joints.feed(chunk.runs, chunk.edges, chunk.markers)
+        for runs, markers in by_producers(chunk.runs, chunk.markers):
+            self.joints.feed(runs, chunk.edges, markers)
         room = max(MAX_LISTED - len(self.malformed), 0)
         self.malformed += chunk.malformed[:room]
         self.more_malformed += chunk.more_malformed + len(chunk.malformed[room:])
         self.spans.feed(chunk.runs, chunk.markers)
         self.still_growing = self.still_growing or chunk.still_growing
         if self.kept is not None:
-            self.kept.add(chunk.runs, chunk.markers)
+            self.kept.add(chunk.runs, chunk.markers, self.joints.table)
         return True
 
     def finish(self) -> None:

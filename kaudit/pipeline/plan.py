@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kaudit.pipeline.read import CHUNK_BYTES, ChunkSpec
-from kaudit.pipeline.stream import Window
+from kaudit.pipeline.window import Window
 from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import PartitionDirectory
 from kaudit.wire import resync
 from kaudit.wire.record_batch import LOG_OVERHEAD
 
-_PROBE_BYTES = 1 << 20
+_PROBE_BYTES = 64 << 10
 
 
 def whole_segments(

@@ -62,6 +62,9 @@ for _name in ("txn_first_timestamp", "txn_position", "txn_segment", "marker_offs
     _UNKNOWN[_name] = -1
 
 
+_SPARE_ROWS = 1 << 13
+
+
 class ProducerTable:
     """Rows of State by producer id, in order of first appearance."""
 
@@ -69,7 +72,7 @@ class ProducerTable:
         self._rows: Rows = np.empty(0, dtype=ROW)
         self._count = 0
         self._sorted_ids: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._slots: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._slots: NDArray[np.int32] = np.empty(0, dtype=np.int32)
 
     def __len__(self) -> int:
         return self._count
@@ -79,7 +82,7 @@ class ProducerTable:
         """All rows; a view, writable."""
         return self._rows[: self._count]
 
-    def slots(self, producer_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    def slots(self, producer_ids: NDArray[np.int64]) -> NDArray[np.int32]:
         """Row numbers of these ids (ascending, unique), rows being made for those not seen before."""
         at = np.searchsorted(self._sorted_ids, producer_ids)
         inside = np.minimum(at, max(len(self._sorted_ids) - 1, 0))
@@ -92,12 +95,12 @@ class ProducerTable:
     def _add(self, producer_ids: NDArray[np.int64], at: NDArray[np.int64]) -> None:
         first, count = self._count, self._count + len(producer_ids)
         if count > len(self._rows):
-            # realloc moves large blocks by remapping pages: no second copy of a million rows
-            self._rows.resize(max(count, len(self._rows) * 5 // 4), refcheck=False)
+            # realloc moves large blocks by remapping pages: no second copy of a million rows, and no need to grow by much
+            self._rows.resize(count + _SPARE_ROWS, refcheck=False)
         self._rows[first:count] = _UNKNOWN
         self._rows["producer_id"][first:count] = producer_ids
         self._count = count
-        self._slots = np.insert(self._slots, at, np.arange(first, count))
+        self._slots = np.insert(self._slots, at, np.arange(first, count, dtype=np.int32))
         self._sorted_ids = np.insert(self._sorted_ids, at, producer_ids)
 
     def load(self, slot: int) -> State | None:

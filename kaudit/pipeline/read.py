@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kaudit.model.batch import Batches, empty_batches, last_offsets
+from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import LogDamage
 from kaudit.pipeline.compress import compress
 from kaudit.pipeline.content import malformed_batches
@@ -50,7 +50,7 @@ def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
         damages.extend(piece.damages)
         read_to = piece.read_to
         growing = growing or piece.still_growing
-    sound = np.concatenate(batches) if batches else empty_batches()
+    sound = concatenate(batches)
     rows = compress(
         sound,
         segment=spec.segment,
@@ -113,7 +113,7 @@ def _read_segment(
 def _rows(
     spec: ChunkSpec, held: list[Batches], damages: list[LogDamage], start: int, read_to: int, source: ByteSource
 ) -> ChunkRows:
-    sound = np.concatenate(held) if held else empty_batches()
+    sound = concatenate(held)
     rows = compress(
         sound,
         segment=spec.segment,

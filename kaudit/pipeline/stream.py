@@ -3,30 +3,44 @@
 Memory is one window, whatever the file's or a batch's size: a batch larger than the window is checked in pieces.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import crc32c as _crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.batch import Batches
+from kaudit.model.batch import Batches, empty_batches
 from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.pipeline.window import Window
 from kaudit.source.bytes import ByteSource
 from kaudit.wire import resync
+from kaudit.wire.candidate_scan import Framing
+from kaudit.wire.chained_crc import all_crcs_hold, restore_heads
 from kaudit.wire.record_batch import (
     ATTRIBUTES_OFFSET,
     CURRENT_MAGIC,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
+    Controls,
+    Headers,
+    Walk,
     batch_crc_holds,
+    decode_controls,
     decode_headers,
+    gather_headers,
+    header_columns,
     plausible_length,
-    walk,
 )
 
 WINDOW_BYTES = 4 << 20
+_STRIDE_BYTES = 1 << 20
+"""Bytes taken at a time while batches are small: they stay in the processor's cache from the read to the CRC."""
+_STRIDE_BATCHES = 8
+"""A stride holds this many batches of the mean size at least, or what is left over of it is copied too often."""
+_HELD_BATCHES = 4096
+"""Headers are decoded so many at a time at least: one window of large batches has too few to be worth the calls."""
 _ZERO_PROBE = LOG_OVERHEAD
 """An offset and a length of zero: no batch has them."""
 _OFFSET_BYTES = 8
@@ -41,61 +55,6 @@ class Piece:
     damages: list[LogDamage] = field(default_factory=list)
     read_to: int = 0
     still_growing: bool = False
-
-
-class Window:
-    """A reusable buffer over a file: `load` makes the bytes from a position on available as a memoryview."""
-
-    def __init__(self, source: ByteSource, end: int, size: int) -> None:
-        self._source = source
-        self.end = end
-        self._buffer = memoryview(bytearray(size))
-        self.base = 0
-        self._filled = 0
-
-    @property
-    def capacity(self) -> int:
-        """Return the window's size in bytes."""
-        return len(self._buffer)
-
-    def load(self, position: int) -> memoryview:
-        """Return the bytes from `position` up to the window's size or the end of the file, keeping what is there."""
-        if self.base <= position < self.base + self._filled:
-            kept = self.base + self._filled - position
-            if kept == self._filled:
-                return self._top_up(position, kept)
-            self._buffer[:kept] = self._buffer[position - self.base : self._filled]
-            return self._top_up(position, kept)
-        return self._top_up(position, 0)
-
-    def _top_up(self, position: int, kept: int) -> memoryview:
-        wanted = min(self.capacity, max(self.end - position, 0))
-        read = self._source.read_into(position + kept, self._buffer[kept:wanted]) if wanted > kept else 0
-        self.base, self._filled = position, kept + read
-        return self._buffer[: self._filled]
-
-    def crc_holds(self, position: int, size: int) -> bool:
-        """Tell whether the batch of `size` bytes at `position` matches its CRC, in bounded memory."""
-        if self.base <= position and position + size <= self.base + self._filled:
-            return batch_crc_holds(self._buffer, position - self.base, size)
-        if size <= self.capacity:
-            piece = memoryview(bytearray(size))
-            return self._source.read_into(position, piece) == size and batch_crc_holds(piece, 0, size)
-        return self._crc_in_pieces(position, size)
-
-    def _crc_in_pieces(self, position: int, size: int) -> bool:
-        head = memoryview(bytearray(HEADER_SIZE))
-        if self._source.read_into(position, head) < HEADER_SIZE or head[MAGIC_OFFSET] != CURRENT_MAGIC:
-            return False  # legacy messages of more than a window do not exist: max.message.bytes predates them
-        crc, at, stop = 0, position + ATTRIBUTES_OFFSET, position + size
-        piece = memoryview(bytearray(1 << 20))
-        while at < stop:
-            read = self._source.read_into(at, piece[: min(len(piece), stop - at)])
-            if read == 0:
-                return False
-            crc = _crc32c.crc32c(piece[:read], crc)
-            at += read
-        return crc == int.from_bytes(head[17:21], "big")
 
 
 def stream_batches(
@@ -123,6 +82,15 @@ def stream_batches(
         yield piece
 
 
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    """A window of sound batches of magic 2, not yet made columns of."""
+
+    headers: Headers
+    file_positions: NDArray[np.int64]
+    controls: Controls
+
+
 class _Reader:
     """Takes one step at a time: a window of sound batches, or one stretch of damage."""
 
@@ -130,15 +98,56 @@ class _Reader:
         self.window = window
         self.source = source
         self.verify = verify
+        self.framing = Framing()
         self.expected_offset: int | None = None
 
     def next_piece(self, at: int, stop: int) -> Piece:
-        view = self.window.load(at)
-        walked = walk(view, 0, len(view), stop - at)
-        positions = np.asarray(walked.positions, dtype=np.int64)
-        batches = decode_headers(view, positions, at)
+        held: list[_Decoded] = []
+        count, sound = 0, True
+        while at < stop and count < _HELD_BATCHES:
+            view, walked = self._walk(at, stop)
+            sound = walked.sound
+            if not len(walked.positions):
+                break
+            headers = gather_headers(view, walked.positions)
+            current = bool((headers["magic"] == CURRENT_MAGIC).all())
+            if current:
+                decoded = _Decoded(headers, walked.positions + at, decode_controls(view, walked.positions, headers))
+            if not current or (self.verify and not self._all_crcs_hold(view, walked, headers)):
+                if held:
+                    break  # what is sound comes first; this window's turn is next
+                return self._one_by_one(view, walked, at)
+            held.append(decoded)
+            count += len(headers)
+            at += walked.stop
+        if not held:
+            return self._at_obstacle(at, sound=sound)
+        piece = Piece(_columns(held), [], at)
+        self._advance(piece.batches)
+        return piece
+
+    def _walk(self, at: int, stop: int) -> tuple[memoryview, Walk]:
+        mean = self.framing.mean_size or 0
+        view = self.window.load(at, max(_STRIDE_BYTES, int(mean) * _STRIDE_BATCHES))
+        walked = self.framing.follow(view, 0, len(view), stop - at)
+        if not len(walked.positions) and walked.sound and at + len(view) < self.window.end:
+            view = self.window.load(at)
+            walked = self.framing.follow(view, 0, len(view), stop - at)
+        return view, walked
+
+    def _all_crcs_hold(self, view: memoryview, walked: Walk, headers: Headers) -> bool:
+        holds = all_crcs_hold(view, walked.positions, headers["crc"].astype(np.uint32), walked.stop)
+        if holds:
+            self.window.spend(self.window.base + walked.stop)
+        else:
+            restore_heads(view, walked.positions, headers)
+        return holds
+
+    def _one_by_one(self, view: memoryview, walked: Walk, at: int) -> Piece:
+        """Decode and check the batches of a window that holds legacy messages or is damaged."""
+        batches = decode_headers(view, walked.positions, at)
         damages: list[LogDamage] = []
-        if self.verify and len(batches):
+        if self.verify:
             cut = self._drop_corrupt(view, batches, damages)
             if cut is not None:
                 return cut
@@ -146,14 +155,11 @@ class _Reader:
                 broken = {damage.position for damage in damages}
                 batches = batches[~np.isin(batches["position"], list(broken))]
         self._advance(batches)
-        reached = at + walked.stop
-        if not walked.positions:
-            return self._at_obstacle(at, sound=walked.sound)
-        return Piece(batches, damages, reached)
+        return Piece(batches, damages, at + walked.stop)
 
     def _advance(self, batches: Batches) -> None:
         if len(batches):
-            last = batches[-1]
+            last = batches[len(batches) - 1]
             self.expected_offset = int(last["base_offset"]) + int(last["last_offset_delta"]) + 1
 
     def _drop_corrupt(self, view: memoryview, batches: Batches, damages: list[LogDamage]) -> Piece | None:
@@ -196,7 +202,7 @@ class _Reader:
 
     def _goes_on_at(self, position: int) -> bool:
         """Tell whether a batch can start here, or nothing that looks like one follows anywhere."""
-        view = self.window.load(position)
+        view = self.window.load(position, HEADER_SIZE)
         remaining = self.window.end - position
         if not remaining:
             return True
@@ -210,15 +216,11 @@ class _Reader:
 
     def _sound_header_between(self, start: int, end: int) -> int | None:
         """First position in `start`..`end` where a batch with a valid CRC begins; the window holds these bytes."""
-        view = self.window.load(start - 1)
+        view = self.window.load(start - 1, end - start + 1 + HEADER_SIZE)
         after = self.window.end - (self.window.base + len(view))
-        offsets: list[int] = resync.candidates(view, 1, after).tolist()
-        for at in offsets:
-            position = self.window.base + at
-            if position >= end:
-                return None
-            if self.window.crc_holds(position, _size_at(view, at)):
-                return position
+        for at in resync.candidates(view, 1, after, end - self.window.base).tolist():
+            if self.window.crc_holds(self.window.base + at, _size_at(view, at)):
+                return int(self.window.base + at)
         return None
 
     def _lost_framing(self, start: int, end: int, inner: int | None, claimed: int) -> Piece:
@@ -229,18 +231,18 @@ class _Reader:
             if zeros_end == self.window.end:
                 detail = "the batch breaks off and zeros follow to the end of the file"
                 damage = LogDamage(DamageKind.TORN, start, zeros_end, False, detail, claimed)
-                return Piece(_none(), [damage], self.window.end)
+                return Piece(empty_batches(), [damage], self.window.end)
             resumed = self._resynchronise(end)
             stop = self.window.end if resumed is None else resumed
             detail = f"{zeros_end - first_zero} bytes are zero, from inside the batch at byte {start} on"
             damage = LogDamage(DamageKind.ZEROS, first_zero, stop, resumed is not None, detail, claimed)
-            return Piece(_none(), [damage], stop)
+            return Piece(empty_batches(), [damage], stop)
         resumed = inner if inner is not None else self._resynchronise(end)
         stop = self.window.end if resumed is None else resumed
         head = self.window.load(start)
         detail = f"the length field says {_size_at(head, 0) - LOG_OVERHEAD}, but no batch starts where it leads"
         damage = LogDamage(DamageKind.UNPARSABLE, start, stop, resumed is not None, detail, claimed)
-        return Piece(_none(), [damage], stop)
+        return Piece(empty_batches(), [damage], stop)
 
     def _at_obstacle(self, at: int, *, sound: bool) -> Piece:
         """No batch was taken at `at`: it is larger than the window, cut off by the end of the file, or none at all."""
@@ -256,14 +258,14 @@ class _Reader:
         resumed = self._resynchronise(at)
         if resumed is not None:
             damage = LogDamage(DamageKind.UNPARSABLE, at, resumed, True, _describe(view, remaining))
-            return Piece(_none(), [damage], resumed)
+            return Piece(empty_batches(), [damage], resumed)
         torn = resync.looks_torn(view, remaining, self.expected_offset)
         if torn and self.source.size() > self.window.end:
-            return Piece(_none(), [], self.window.end, still_growing=True)
+            return Piece(empty_batches(), [], self.window.end, still_growing=True)
         kind = DamageKind.TORN if torn else DamageKind.UNPARSABLE
         detail = f"the last {remaining} bytes are the start of a batch" if torn else _describe(view, remaining)
         claimed = int.from_bytes(view[:8], "big", signed=True) if torn and len(view) >= 8 else None
-        return Piece(_none(), [LogDamage(kind, at, self.window.end, False, detail, claimed)], self.window.end)
+        return Piece(empty_batches(), [LogDamage(kind, at, self.window.end, False, detail, claimed)], self.window.end)
 
     def _large_batch(self, at: int, size: int) -> Piece:
         batches = decode_headers(self.window.load(at)[:HEADER_SIZE], np.zeros(1, dtype=np.int64), at)
@@ -272,20 +274,20 @@ class _Reader:
             return Piece(batches, [], at + size)
         resumed = self._resynchronise(at)
         if resumed is None or resumed >= at + size:
-            return Piece(_none(), [_crc_mismatch(batches, 0)], at + size)
+            return Piece(empty_batches(), [_crc_mismatch(batches, 0)], at + size)
         detail = f"the length field says {size - LOG_OVERHEAD}, but a sound batch starts before it ends"
         damage = LogDamage(DamageKind.UNPARSABLE, at, resumed, True, detail, int(batches["base_offset"][0]))
-        return Piece(_none(), [damage], resumed)
+        return Piece(empty_batches(), [damage], resumed)
 
     def _zeros_at(self, at: int) -> Piece:
         zeros_end = self._zeros_end(at)
         if zeros_end == self.window.end:
             detail = f"{zeros_end - at} zero bytes to the end of the file"
-            return Piece(_none(), [LogDamage(DamageKind.ZEROS, at, zeros_end, False, detail)], zeros_end)
+            return Piece(empty_batches(), [LogDamage(DamageKind.ZEROS, at, zeros_end, False, detail)], zeros_end)
         resumed = self._resynchronise(at)
         stop = self.window.end if resumed is None else resumed
         detail = f"{zeros_end - at} zero bytes"
-        return Piece(_none(), [LogDamage(DamageKind.ZEROS, at, stop, resumed is not None, detail)], stop)
+        return Piece(empty_batches(), [LogDamage(DamageKind.ZEROS, at, stop, resumed is not None, detail)], stop)
 
     def _zeros_end(self, at: int) -> int:
         while at < self.window.end:
@@ -334,8 +336,17 @@ def corrupt_indexes(view: memoryview, base: int, batches: Batches) -> list[int]:
     return [index for index, start in enumerate(starts.tolist()) if not batch_crc_holds(view, start, sizes[index])]
 
 
-def _none() -> Batches:
-    return decode_headers(memoryview(b""), np.empty(0, dtype=np.int64), 0)
+def _columns(held: Sequence[_Decoded]) -> Batches:
+    if len(held) == 1:
+        return header_columns(held[0].headers, held[0].file_positions, held[0].controls)
+    before = np.cumsum([0] + [len(part.headers) for part in held[:-1]])
+    controls = Controls(
+        np.concatenate([part.controls.indexes + first for part, first in zip(held, before, strict=True)]),
+        np.concatenate([part.controls.types for part in held]),
+        np.concatenate([part.controls.coordinator_epochs for part in held]),
+    )
+    headers = np.concatenate([part.headers for part in held])
+    return header_columns(headers, np.concatenate([part.file_positions for part in held]), controls)
 
 
 def _size_at(view: memoryview, at: int) -> int:

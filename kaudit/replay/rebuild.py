@@ -51,9 +51,9 @@ class LogReader:
             if len(sound) < len(found.positions):
                 sound = sound[: next(i for i, at in enumerate(found.positions) if i >= len(sound) or sound[i] != at)]
             rows = decode_headers(buffer, np.array(sound, dtype=np.int64), 0)
-            for row in rows.tolist():
+            for row in zip(*(rows[name].tolist() for name in _FIELDS), strict=True):
                 batch = _batch(row)
-                self.end = LogEnd(row[_BASE_OFFSET] + row[_LAST_OFFSET_DELTA] + 1, damaged=False)
+                self.end = LogEnd(row[0] + row[1] + 1, damaged=False)
                 if batch is not None:
                     yield batch
             if damaged:
@@ -65,28 +65,22 @@ def _size(buffer: memoryview, at: int) -> int:
     return int.from_bytes(buffer[at + 8 : at + 12], "big") + 12
 
 
-_BASE_OFFSET, _LAST_OFFSET_DELTA = 2, 3
+_FIELDS = (
+    "base_offset",
+    "last_offset_delta",
+    "attributes",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "record_count",
+    "control_type",
+    "coordinator_epoch",
+)
 
 
 def _batch(row: tuple[int, ...]) -> DataBatch | MarkerBatch | None:
-    (
-        _,
-        _,
-        base,
-        delta,
-        _,
-        _,
-        _,
-        attributes,
-        _,
-        timestamp,
-        producer_id,
-        epoch,
-        sequence,
-        count,
-        control,
-        coordinator,
-    ) = row
+    base, delta, attributes, timestamp, producer_id, epoch, sequence, count, control, coordinator = row
     if producer_id < 0:
         return None
     if attributes & CONTROL_FLAG:

@@ -1,10 +1,14 @@
 """`--output-format concise`: one line per finding, made for grep."""
 
+from collections.abc import Iterator
+
 from kaudit.model.finding import Finding, Severity
+from kaudit.model.producers import Producer, ProducersResult
 from kaudit.model.result import NotAudited, ScanResult, TimelineResult
 from kaudit.report.console import visible
 from kaudit.report.entries import describe
-from kaudit.report.phrases import SEVERITY_STYLE, headline, partition_of, span
+from kaudit.report.phrases import SEVERITY_STYLE, headline, partition_of, plural, span
+from kaudit.report.producer_phrases import blocks_of, one_moment
 from kaudit.report.view import View
 
 
@@ -32,6 +36,20 @@ def render_timeline(result: TimelineResult, view: View) -> str:
                 lines.append(_finding(finding, view))
     lines += [_not_audited(item) for item in result.scan.not_audited]
     return "".join(f"{line}\n" for line in lines)
+
+
+def render_producers(result: ProducersResult, view: View) -> Iterator[str]:
+    """Yield one line per producer id, then the findings and what was not checked."""
+    for producer in result.producers:
+        yield _producer(producer) + "\n"
+    yield render_scan(result.scan, view)
+
+
+def _producer(producer: Producer) -> str:
+    parts = [plural(len(producer.partitions), "partition"), plural(producer.batches, "batch", "batches")]
+    parts += [plural(producer.records, "record"), f"last {one_moment(producer.last_timestamp)}", blocks_of(producer)]
+    parts += [visible(producer.transactional_id or producer.pattern), *producer.findings]
+    return f"producer {producer.producer_id}: {', '.join(parts)}"
 
 
 def _finding(finding: Finding, view: View) -> str:

@@ -2,9 +2,10 @@
 
 import json
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from kaudit import __version__
+from kaudit.model.producers import GrantedBlock, ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.moment import NO_TIMESTAMP, rfc3339
 from kaudit.report.view import View
@@ -40,6 +41,41 @@ def timeline_document(result: TimelineResult, view: View) -> dict[str, object]:
         "timelines": [timeline.to_dict() for timeline in result.timelines],
         "findings": [finding.to_dict() for finding in result.scan.findings],
     }
+
+
+def producers_document(result: ProducersResult, view: View) -> dict[str, object]:
+    """Return the kaudit.producers/1 document with an empty list of producers: they come one at a time."""
+    return {
+        **header(result.scan, "kaudit.producers/1", view),
+        "producers": [],
+        "blocks": [_block(block) for block in result.blocks],
+        "summary": dict(result.summary),
+        "findings": [finding.to_dict() for finding in result.scan.findings],
+    }
+
+
+def _block(block: GrantedBlock) -> dict[str, object]:
+    return {
+        "start": block.start,
+        "end": block.end,
+        "broker": block.broker,
+        "version": block.version,
+        "at": None if block.at_ms is None else rfc3339(block.at_ms) or block.at_ms,
+        "source": block.source,
+    }
+
+
+def pretty_pieces(document: Mapping[str, object], key: str, items: Iterable[Mapping[str, object]]) -> Iterator[str]:
+    """Yield what `pretty` returns for the document with these items under `key`, which is an empty list in it."""
+    empty = f'\n  "{key}": []'  # at the top level only: deeper keys stand further right, and no string holds a newline
+    before, _, after = pretty(document).partition(empty)
+    first = True
+    for item in items:
+        text = json.dumps(_presentable(item), sort_keys=True, indent=2, allow_nan=False, default=operator.index)
+        lead = f'{before}\n  "{key}": [\n' if first else ",\n"
+        yield lead + "\n".join(f"    {row}" for row in text.split("\n"))
+        first = False
+    yield f"{before}{empty}{after}" if first else f"\n  ]{after}"
 
 
 def pretty(document: Mapping[str, object]) -> str:

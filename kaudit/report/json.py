@@ -1,7 +1,10 @@
 """`--output-format json`: one document (CONTRACT.md section 2)."""
 
+from collections.abc import Iterator
+
+from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.document import pretty, scan_document, timeline_document
+from kaudit.report.document import pretty, pretty_pieces, producers_document, scan_document, timeline_document
 from kaudit.report.view import View
 
 
@@ -13,3 +16,10 @@ def render_scan(result: ScanResult, view: View) -> str:
 def render_timeline(result: TimelineResult, view: View) -> str:
     """Return the kaudit.timeline/1 document."""
     return pretty(timeline_document(result, view))
+
+
+def render_producers(result: ProducersResult, view: View) -> Iterator[str]:
+    """Yield the kaudit.producers/1 document, a producer at a time."""
+    yield from pretty_pieces(
+        producers_document(result, view), "producers", (producer.to_dict() for producer in result.producers)
+    )

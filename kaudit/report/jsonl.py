@@ -1,7 +1,10 @@
 """`--output-format jsonl`: one finding (or timeline) a line, the summary last."""
 
+from collections.abc import Iterator
+
+from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.document import header, line
+from kaudit.report.document import header, line, producers_document
 from kaudit.report.view import View
 
 
@@ -17,3 +20,14 @@ def render_timeline(result: TimelineResult, view: View) -> str:
     findings = [line({"type": "finding", **finding.to_dict()}) for finding in result.scan.findings]
     summary = line({"type": "summary", **header(result.scan, "kaudit.timeline/1", view)})
     return "".join([*timelines, *findings, summary])
+
+
+def render_producers(result: ProducersResult, view: View) -> Iterator[str]:
+    """Yield one line per producer id, one per finding, and the summary with the blocks."""
+    for producer in result.producers:
+        yield line({"type": "producer", **producer.to_dict()})
+    for finding in result.scan.findings:
+        yield line({"type": "finding", **finding.to_dict()})
+    summary = producers_document(result, view)
+    del summary["producers"], summary["findings"]
+    yield line({"type": "summary", **summary})

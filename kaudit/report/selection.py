@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kaudit.model.finding import Finding, Severity
+from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 
 
@@ -29,6 +30,11 @@ class Selection:
     def of_timeline(self, result: TimelineResult) -> TimelineResult:
         """Return the timelines with only the findings that belong."""
         return TimelineResult(self.of_scan(result.scan), [self._of_one(timeline) for timeline in result.timelines])
+
+    def of_producers(self, result: ProducersResult) -> ProducersResult:
+        """Return the list with only the findings that belong; the engine has left the others out of the producers."""
+        scan = self.of_scan(result.scan)
+        return replace(result, scan=scan, summary={**result.summary, "findings": dict(scan.summary.findings)})
 
     def _of_one(self, timeline: Timeline) -> Timeline:
         entries = [

@@ -287,7 +287,11 @@ def _take_meta(found: _Discovery, directory: Path) -> None:
         found.skipped.append(Unreadable(str(directory / META_PROPERTIES), str(error)))
         return
     entry = {"version": str(properties.version), "path": str(directory)}
-    for key, value in (("node.id", properties.node_id), ("directory.id", properties.directory_id)):
+    for key, value in (
+        ("node.id", properties.node_id),
+        ("directory.id", properties.directory_id),
+        ("cluster.id", properties.cluster_id),
+    ):
         if value is not None:
             entry[key] = str(value)
     if entry not in found.meta:

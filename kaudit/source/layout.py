@@ -77,10 +77,11 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Everything found under the inputs."""
+    """Everything found under the inputs. `unchosen` are partitions that no filter chose: they may tell of the others."""
 
     partitions: Sequence[PartitionDirectory]
     strays: Sequence[StrayFile] = ()
     unreadable: Sequence[Unreadable] = ()
     skipped: Sequence[Unreadable] = ()
     evidence: Evidence = field(default_factory=Evidence)
+    unchosen: Sequence[PartitionDirectory] = ()

@@ -26,12 +26,14 @@ from kaudit.model.batch import (
     NO_TIMESTAMP,
     UNDECODED_CONTROL,
     Batches,
+    empty_batches,
 )
 from kaudit.wire.control import parse_marker
 from kaudit.wire.errors import WireError
 
 LOG_OVERHEAD = 12
 """Bytes of offset and length in front of every batch; the length field counts what follows them."""
+LENGTH_OFFSET = 8
 MAGIC_OFFSET = 16
 CRC_OFFSET = 17
 ATTRIBUTES_OFFSET = 21
@@ -61,11 +63,14 @@ WIRE_HEADER = np.dtype(
     ]
 )
 assert WIRE_HEADER.itemsize == HEADER_SIZE
+Headers = NDArray[Any]
+"""Rows of WIRE_HEADER."""
 
 _LENGTH = struct.Struct(">i")
 _LEGACY = struct.Struct(">qiIbb")  # offset, size, crc, magic, attributes
 _TIMESTAMP = struct.Struct(">q")
 _COPIED = tuple(name for name in WIRE_HEADER.names or () if name != "batch_length")
+_LEGACY_ROW = tuple(name for name in BATCH.names or () if name not in ("control_type", "coordinator_epoch"))
 
 # A marker as brokers write it: one uncompressed record, 4-byte key, 6-byte value, no headers.
 _MARKER_SIZE = 78
@@ -87,13 +92,22 @@ _MARKER = np.dtype(
 
 
 @dataclass(frozen=True, slots=True)
+class Controls:
+    """What the records of control batches say: rows of the batches with `indexes` among others."""
+
+    indexes: NDArray[np.intp]
+    types: NDArray[np.int8]
+    coordinator_epochs: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
 class Walk:
     """Where batches start in a buffer, and where and why the walk stopped.
 
     `sound` is False if the bytes at `stop` cannot be a batch header; True if the buffer just ends before the batch does.
     """
 
-    positions: list[int]
+    positions: NDArray[np.int64]
     stop: int
     sound: bool
 
@@ -117,12 +131,12 @@ def walk(buffer: memoryview, start: int, end: int, last_start: int) -> Walk:
         magic = buffer[at + MAGIC_OFFSET]
         following = at + LOG_OVERHEAD + length
         if (magic != CURRENT_MAGIC or length < MIN_LENGTH_V2) and not plausible_length(magic, length):
-            return Walk(positions, at, sound=False)
+            return Walk(np.asarray(positions, dtype=np.int64), at, sound=False)
         if following > end:
-            return Walk(positions, at, sound=True)
+            break
         append(at)
         at = following
-    return Walk(positions, at, sound=True)
+    return Walk(np.asarray(positions, dtype=np.int64), at, sound=True)
 
 
 def decode_headers(buffer: memoryview, positions: NDArray[np.int64], file_position: int) -> Batches:
@@ -130,26 +144,38 @@ def decode_headers(buffer: memoryview, positions: NDArray[np.int64], file_positi
 
     Every batch must lie in the buffer whole; the decoded control type of a marker needs its record.
     """
-    batches: Batches = np.empty(len(positions), dtype=BATCH)
     if len(positions) == 0:
-        return batches
+        return empty_batches()
+    headers = gather_headers(buffer, positions)
+    batches = header_columns(headers, positions + file_position, decode_controls(buffer, positions, headers))
+    legacy = np.flatnonzero(headers["magic"] != CURRENT_MAGIC)
+    for index in legacy.tolist():
+        row = _legacy_row(buffer, int(positions[index]), file_position)
+        for name, value in zip(_LEGACY_ROW, row, strict=True):
+            batches[name][index] = value
+    return batches
+
+
+def gather_headers(buffer: memoryview, positions: NDArray[np.int64]) -> Headers:
+    """Copy the 61 bytes at each of `positions` out of `buffer`."""
     # Legacy messages may be shorter than 61 bytes: gather only from where 61 bytes exist.
     padded = _readable(buffer, int(positions[-1]) + HEADER_SIZE)
     windows: NDArray[Any] = np.ndarray((len(padded) - HEADER_SIZE + 1,), np.dtype("V61"), padded, 0, (1,))
-    rows = windows[positions].view(WIRE_HEADER)
-    for name in _COPIED:
-        batches[name] = rows[name]
-    batches["position"] = positions + file_position
-    batches["size"] = rows["batch_length"].astype(np.int64) + LOG_OVERHEAD
-    batches["control_type"] = NO_CONTROL_TYPE
-    batches["coordinator_epoch"] = NO_COORDINATOR_EPOCH
-    legacy = np.flatnonzero(rows["magic"] != CURRENT_MAGIC)
-    for index in legacy.tolist():
-        batches[index] = _legacy_row(buffer, int(positions[index]), file_position)
-    control = np.flatnonzero((batches["attributes"] & CONTROL_FLAG != 0) & (batches["magic"] == CURRENT_MAGIC))
-    if len(control):
-        _decode_markers(buffer, positions, batches, control)
-    return batches
+    headers: Headers = windows[positions].view(WIRE_HEADER)
+    return headers
+
+
+def header_columns(headers: Headers, file_positions: NDArray[np.int64], controls: Controls) -> Batches:
+    """Columns of headers of magic 2 that lie at these positions of the file."""
+    columns = {name: headers[name].astype(BATCH[name]) for name in _COPIED}
+    columns["position"] = file_positions
+    columns["size"] = headers["batch_length"].astype(np.int64) + LOG_OVERHEAD
+    if len(controls.indexes):
+        columns["control_type"] = np.full(len(headers), NO_CONTROL_TYPE, dtype=BATCH["control_type"])
+        columns["coordinator_epoch"] = np.full(len(headers), NO_COORDINATOR_EPOCH, dtype=BATCH["coordinator_epoch"])
+        columns["control_type"][controls.indexes] = controls.types
+        columns["coordinator_epoch"][controls.indexes] = controls.coordinator_epochs
+    return Batches(columns)
 
 
 def batch_crc_holds(buffer: memoryview, at: int, size: int) -> bool:
@@ -188,21 +214,28 @@ def _legacy_row(buffer: memoryview, at: int, file_position: int) -> tuple[int, .
         NO_PRODUCER_EPOCH,
         NO_SEQUENCE,
         count,
-        NO_CONTROL_TYPE,
-        NO_COORDINATOR_EPOCH,
     )
 
 
-def _decode_markers(
-    buffer: memoryview, positions: NDArray[np.int64], batches: Batches, control: NDArray[np.intp]
-) -> None:
-    usual = control[batches["size"][control] == _MARKER_SIZE]
-    decoded = np.zeros(len(batches), dtype=bool)
+def decode_controls(buffer: memoryview, positions: NDArray[np.int64], headers: Headers) -> Controls:
+    """Decode the records of the control batches among the batches with these headers."""
+    flags = headers.view(np.uint8).reshape(-1, HEADER_SIZE)[:, ATTRIBUTES_OFFSET + 1]
+    indexes = np.flatnonzero(flags & CONTROL_FLAG)
+    if len(indexes):
+        indexes = indexes[headers["magic"][indexes] == CURRENT_MAGIC]
+    types = np.full(len(indexes), NO_CONTROL_TYPE, dtype=BATCH["control_type"])
+    epochs = np.full(len(indexes), NO_COORDINATOR_EPOCH, dtype=BATCH["coordinator_epoch"])
+    controls = Controls(indexes, types, epochs)
+    if not len(indexes):
+        return controls
+    own, at = headers[indexes], positions[indexes]
+    usual = np.flatnonzero(own["batch_length"] == _MARKER_SIZE - LOG_OVERHEAD)
+    decoded = np.zeros(len(indexes), dtype=bool)
     if len(usual):
         raw: NDArray[Any] = np.ndarray(
             (len(buffer) - _MARKER.itemsize + 1,), np.dtype(f"V{_MARKER.itemsize}"), buffer, 0, (1,)
         )
-        records = raw[positions[usual] + HEADER_SIZE].view(_MARKER)
+        records = raw[at[usual] + HEADER_SIZE].view(_MARKER)
         plain = (
             (records["length"] == 32)  # zigzag of 16
             & (records["timestamp_delta"] == 0)
@@ -213,21 +246,22 @@ def _decode_markers(
             & (records["type"] < 7)
             & (records["value_length"] == 12)  # zigzag of 6
             & (records["value_version"] >= 0)
-            & (batches["record_count"][usual] == 1)
-            & (batches["attributes"][usual] & CODEC_MASK == 0)
+            & (own["record_count"][usual] == 1)
+            & (own["attributes"][usual] & CODEC_MASK == 0)
         )
         good = usual[plain]
-        batches["control_type"][good] = records["type"][plain]
-        batches["coordinator_epoch"][good] = records["coordinator_epoch"][plain]
+        types[good] = records["type"][plain]
+        epochs[good] = records["coordinator_epoch"][plain]
         decoded[good] = True
-    for index in control[~decoded[control]].tolist():
-        at = int(positions[index])
+    for index in np.flatnonzero(~decoded).tolist():
+        start = int(at[index])
         try:
-            marker = parse_marker(buffer[at : at + int(batches["size"][index])])
+            marker = parse_marker(buffer[start : start + LOG_OVERHEAD + int(own["batch_length"][index])])
         except WireError:
-            batches["control_type"][index] = UNDECODED_CONTROL
+            types[index] = UNDECODED_CONTROL
             continue
         if marker is not None:
-            batches["control_type"][index] = int(marker.type)
+            types[index] = int(marker.type)
             if marker.coordinator_epoch is not None:
-                batches["coordinator_epoch"][index] = marker.coordinator_epoch
+                epochs[index] = marker.coordinator_epoch
+    return controls

@@ -14,6 +14,9 @@ from kaudit.wire.record_batch import (
     MIN_LENGTH_LEGACY,
     MIN_LENGTH_V2,
     PREFIX_SIZE,
+    WIRE_HEADER,
+    Headers,
+    gather_headers,
 )
 
 _KNOWN_ATTRIBUTES = 0x7F
@@ -22,39 +25,48 @@ _HIGHEST_CODEC = 4
 _PREFIX = struct.Struct(">qi")
 
 
-def candidates(buffer: memoryview, start: int, remaining_after: int) -> NDArray[np.int64]:
-    """Positions >= `start` in `buffer` that could be a batch header, in order; their CRC is for the caller to check.
+def candidates(buffer: memoryview, start: int, remaining_after: int, stop: int | None = None) -> NDArray[np.int64]:
+    """Positions >= `start` (and < `stop`) in `buffer` that could be a batch header, in order; CRCs are for the caller to check.
 
     `remaining_after` is how many bytes of the file follow the buffer: no batch may claim more than there is. A position
-    needs 61 bytes (magic 2) or 17 (before) inside the buffer to be considered.
+    needs 61 bytes (magic 2) or 18 (before) inside the buffer to be considered.
     """
     raw: NDArray[np.uint8] = np.frombuffer(buffer, dtype=np.uint8)
-    stop = len(raw) - PREFIX_SIZE
-    if start > stop:
+    limit = len(raw) - PREFIX_SIZE if stop is None else min(stop, len(raw) - PREFIX_SIZE)
+    if start >= limit:
         return np.empty(0, dtype=np.int64)
-    magic = raw[start + MAGIC_OFFSET : stop + MAGIC_OFFSET + 1]
+    magic = raw[start + MAGIC_OFFSET : limit + MAGIC_OFFSET]
     # the top byte of a base offset below 2^56 is zero: one cheap filter that leaves few positions
-    found = (np.flatnonzero((magic <= CURRENT_MAGIC) & (raw[start : stop + 1] == 0)) + start).astype(np.int64)
+    found = (np.flatnonzero((magic <= CURRENT_MAGIC) & (raw[start:limit] == 0)) + start).astype(np.int64)
     if not len(found):
         return found
-    words: NDArray[Any] = np.ndarray((len(raw) - 3,), np.dtype(">i4"), buffer, 0, (1,))
-    length = words[found + 8].astype(np.int64)
+    lengths: NDArray[Any] = np.ndarray((len(raw) - LOG_OVERHEAD + 1,), np.dtype(">i4"), buffer, 8, (1,))
+    length = lengths[found].astype(np.int64)
+    found = found[(length >= MIN_LENGTH_LEGACY) & (length <= len(raw) + remaining_after - found - LOG_OVERHEAD)]
     kind = raw[found + MAGIC_OFFSET]
-    fits = length <= len(raw) + remaining_after - found - LOG_OVERHEAD
-    current = (kind == CURRENT_MAGIC) & (length >= MIN_LENGTH_V2) & (found <= len(raw) - HEADER_SIZE)
-    legacy = (kind < CURRENT_MAGIC) & (length >= MIN_LENGTH_LEGACY) & (found <= len(raw) - PREFIX_SIZE - 1)
-    found = found[fits & (current | legacy)]
-    return np.asarray([at for at in found.tolist() if _plausible(buffer, at)], dtype=np.int64)
+    legacy, current = found[kind < CURRENT_MAGIC], found[kind == CURRENT_MAGIC]
+    attributes = raw[legacy + PREFIX_SIZE]
+    legacy = legacy[(attributes <= _LEGACY_ATTRIBUTES) & (attributes & 0x07 < _HIGHEST_CODEC)]
+    current = current[current <= len(raw) - HEADER_SIZE]
+    if len(current):
+        current = _plausible(buffer, current)
+    return np.sort(np.concatenate((legacy, current)))
 
 
-def _plausible(buffer: memoryview, at: int) -> bool:
-    if buffer[at + MAGIC_OFFSET] != CURRENT_MAGIC:
-        attributes = buffer[at + PREFIX_SIZE]
-        return attributes <= _LEGACY_ATTRIBUTES and attributes & 0x07 < _HIGHEST_CODEC
-    attributes = int.from_bytes(buffer[at + 21 : at + 23], "big")
-    delta = int.from_bytes(buffer[at + 23 : at + 27], "big", signed=True)
-    count = int.from_bytes(buffer[at + 57 : at + 61], "big", signed=True)
-    return attributes <= _KNOWN_ATTRIBUTES and attributes & 0x07 <= _HIGHEST_CODEC and delta >= 0 and count >= 0
+def _plausible(buffer: memoryview, found: NDArray[np.int64]) -> NDArray[np.int64]:
+    headers = gather_headers(buffer, found)
+    return found[(headers["batch_length"] >= MIN_LENGTH_V2) & _plausible_fields(headers)]
+
+
+def _plausible_fields(headers: Headers) -> NDArray[np.bool_]:
+    attributes = headers["attributes"].astype(np.int64) & 0xFFFF
+    plausible: NDArray[np.bool_] = (
+        (attributes <= _KNOWN_ATTRIBUTES)
+        & (attributes & 0x07 <= _HIGHEST_CODEC)
+        & (headers["last_offset_delta"] >= 0)
+        & (headers["record_count"] >= 0)
+    )
+    return plausible
 
 
 def looks_torn(header: memoryview, available: int, expected_offset: int | None) -> bool:
@@ -78,5 +90,6 @@ def looks_torn(header: memoryview, available: int, expected_offset: int | None) 
         if magic > CURRENT_MAGIC:
             return False
         if len(header) >= HEADER_SIZE and magic == CURRENT_MAGIC:
-            return _plausible(header, 0)
+            first = np.frombuffer(header[:HEADER_SIZE], dtype=WIRE_HEADER)
+            return bool(_plausible_fields(first)[0])
     return True

@@ -28,8 +28,10 @@ class Engine:
 
     scan_result: object = None
     timeline_result: object = None
+    producers_result: object = None
     error: Exception | None = None
     options: object = None
+    query: object = None
 
     def scan(self, options, progress):
         self.options = options
@@ -45,12 +47,19 @@ class Engine:
             raise self.error
         return self.timeline_result
 
+    def producers(self, options, progress, query):
+        self.options, self.query = options, query
+        if self.error is not None:
+            raise self.error
+        return self.producers_result
+
 
 @pytest.fixture
 def engine(monkeypatch):
-    fake = Engine(results.many(), results.timeline_result())
+    fake = Engine(results.many(), results.timeline_result(), results.producers_result())
     monkeypatch.setattr(local, "scan", fake.scan)
     monkeypatch.setattr(local, "timeline", fake.timeline)
+    monkeypatch.setattr(local, "producers", fake.producers)
     return fake
 
 

@@ -20,13 +20,26 @@ def test_the_readme_shows_every_command(name):
     assert f"kaudit {name}" in README
 
 
+def _options(name):
+    return {option for param in COMMANDS[name].params for option in param.opts if option.startswith("-")}
+
+
+def _listed(section):
+    """The options in the tables of one section of the guide."""
+    text = GUIDE.split(f"## {section}\n")[1].split("\n## ")[0]
+    rows = [line for line in text.splitlines() if line.startswith("| `-")]
+    return {option for row in rows for option in re.findall(r"`(--?[a-zA-Z-]+)", row.split("|")[1])}
+
+
 @pytest.mark.parametrize("name", ["scan", "timeline"])
 def test_the_guide_lists_every_option_and_no_other(name):
-    options = {option for param in COMMANDS[name].params for option in param.opts if option.startswith("-")}
-    section = GUIDE.partition("\n## Options of scan and timeline\n")[2].partition("\n## ")[0]
-    rows = [line for line in section.splitlines() if line.startswith("| `-")]
-    listed = {option for row in rows for option in re.findall(r"`(--?[a-zA-Z-]+)", row.split("|")[1])}
-    assert listed == options
+    assert _listed("Options of scan, timeline and producers") == _options(name)
+
+
+def test_the_guide_lists_the_options_of_producers():
+    shared, own = _listed("Options of scan, timeline and producers"), _listed("Producer ids")
+    assert shared | own == _options("producers")
+    assert not shared & own
 
 
 def test_the_guide_lists_what_inspect_has_of_its_own():

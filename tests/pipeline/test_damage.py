@@ -4,6 +4,7 @@ The damages are those of the torn-writes capture (tests/data/captures/torn-write
 """
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ MIDDLE, LAST = "00000000000000000662.log", "00000000000000001322.log"
 
 
 def run(path: Path):
-    return local.scan(ScanOptions([str(path)], jobs=1), SilentProgress())
+    result = local.scan(ScanOptions([str(path)], jobs=1), SilentProgress())
+    # the source is a flood of short-lived producers (KA405), which no damage changes
+    return replace(result, findings=[finding for finding in result.findings if finding.code != "KA405"])
 
 
 def found(path: Path) -> list[tuple[str, str, int | None, int | None, int | None]]:

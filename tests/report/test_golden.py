@@ -69,6 +69,26 @@ def test_timeline_without_producers(golden):
     assert FORMATS["table"].timeline(nothing, View(NARROW)) == golden
 
 
+@pytest.mark.parametrize("width", [80, 140])
+def test_producers(width, golden):
+    assert "".join(FORMATS["table"].producers(results.producers_result(), View(Console(width=width)))) == golden
+
+
+def test_producers_with_their_partitions(golden):
+    shown = FORMATS["table"].producers(results.producers_result(detailed=True), View(NARROW))
+    assert "".join(shown) == golden
+
+
+@pytest.mark.parametrize("form", ["concise", "json", "jsonl"])
+def test_producers_for_programs(form, golden):
+    assert "".join(FORMATS[form].producers(results.producers_result(), View(PIPE))) == golden
+
+
+def test_no_producers(golden):
+    nothing = results.ProducersResult(results.scan_result(), (), found=0, listed=0)
+    assert "".join(FORMATS["table"].producers(nothing, View(NARROW))) == golden
+
+
 def _without_color(text):
     import re
 

@@ -35,6 +35,7 @@ def outputs(names):
             view = View(Console(width=width))
             yield FORMATS[name].scan(results.hostile(), view)
             yield FORMATS[name].timeline(hostile_timeline(), view)
+            yield "".join(FORMATS[name].producers(results.hostile_producers(), view))
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -69,6 +70,7 @@ def test_programs_get_every_character_back():
 def test_a_topic_of_249_characters_is_never_cut(name, width):
     text = FORMATS[name].scan(results.hostile(), View(Console(width=width)))
     assert "t" * 249 in text
+    assert "t" * 249 in "".join(FORMATS[name].producers(results.hostile_producers(), View(Console(width=width))))
 
 
 @given(st.text())

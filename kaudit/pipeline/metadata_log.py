@@ -1,0 +1,92 @@
+"""Reading __cluster_metadata: the blocks of producer ids a KRaft controller granted."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kaudit.model.batch import CONTROL_FLAG
+from kaudit.pipeline.read import OpenSource
+from kaudit.pipeline.stream import stream_batches
+from kaudit.replay.allocation.history import BlockHistory, ProducerIdsRecord, from_records
+from kaudit.source.layout import PartitionDirectory, SegmentFile
+from kaudit.wire.errors import WireError
+from kaudit.wire.metadata_records import ProducerIds, parse_metadata_record
+from kaudit.wire.records import read_records
+
+CLUSTER_METADATA = "__cluster_metadata"
+_MAX_BATCH = 64 << 20
+
+
+@dataclass(slots=True)
+class MetadataLog:
+    """What one replica of the metadata log tells of producer ids.
+
+    `extent` is its first and last offset, None when empty; `problems` and `unreadable` are (path, words) of what is
+    damaged and of files the operating system refused.
+    """
+
+    history: BlockHistory = field(default_factory=BlockHistory)
+    extent: tuple[int, int] | None = None
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+
+
+def read_metadata_log(directory: PartitionDirectory, open_source: OpenSource) -> MetadataLog:
+    """Read all ProducerIdsRecords of one replica; damage is listed and the rest is used."""
+    log = MetadataLog()
+    records: list[ProducerIdsRecord] = []
+    clock = _Clock()
+    for segment in directory.segments:
+        try:
+            records += _segment_records(segment, open_source, log, clock)
+        except OSError as error:
+            log.unreadable.append((segment.path, error.strerror or type(error).__name__))
+    log.history = from_records(records, directory.directory, clock.newest_ms)
+    return log
+
+
+@dataclass(slots=True)
+class _Clock:
+    newest_ms: int | None = None
+
+    def see(self, timestamp: int) -> None:
+        if timestamp >= 0 and (self.newest_ms is None or timestamp > self.newest_ms):
+            self.newest_ms = timestamp
+
+
+def _segment_records(
+    segment: SegmentFile, open_source: OpenSource, log: MetadataLog, clock: _Clock
+) -> Iterator[ProducerIdsRecord]:
+    source = open_source(segment)
+    try:
+        for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=segment.base_offset):
+            log.problems += [(segment.path, f"byte {damage.position}: {damage.detail}") for damage in piece.damages]
+            for batch in piece.batches:
+                size = int(batch["size"])
+                if int(batch["magic"]) < 2 or size > _MAX_BATCH:
+                    continue
+                clock.see(int(batch["max_timestamp"]))
+                base = int(batch["base_offset"])
+                log.extent = (log.extent[0] if log.extent else base, base + int(batch["last_offset_delta"]))
+                if int(batch["attributes"]) & CONTROL_FLAG:
+                    continue
+                data = memoryview(bytearray(size))
+                source.read_into(int(batch["position"]), data)
+                yield from _decode(data, segment, int(batch["position"]), log)
+    finally:
+        source.close()
+
+
+def _decode(data: memoryview, segment: SegmentFile, position: int, log: MetadataLog) -> Iterator[ProducerIdsRecord]:
+    try:
+        for record in read_records(data):
+            content = parse_metadata_record(record.value).content
+            if isinstance(content, ProducerIds):
+                yield ProducerIdsRecord(
+                    record.offset,
+                    record.timestamp,
+                    content.broker_id,
+                    content.broker_epoch,
+                    content.next_producer_id,
+                )
+    except WireError as error:
+        log.problems.append((segment.path, f"byte {position}: {error}"))

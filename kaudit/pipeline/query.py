@@ -1,0 +1,47 @@
+"""Which producer ids to list, and in what order."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+
+def _all(code: str) -> bool:  # noqa: ARG001 - every code belongs
+    return True
+
+
+class SortKey(Enum):
+    """What to sort by; those of activity begin with the greatest."""
+
+    ID = "id"
+    FIRST = "first"
+    LAST = "last"
+    BATCHES = "batches"
+    RECORDS = "records"
+    EPOCHS = "epochs"
+    PARTITIONS = "partitions"
+    FINDINGS = "findings"
+
+    @property
+    def descends(self) -> bool:
+        """Tell whether the greatest comes first."""
+        return self not in (SortKey.ID, SortKey.FIRST)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Filters and order. Ages are ms between an id's newest batch and the directory's clock; None means no limit.
+
+    `includes` says of a code whether findings of it count.
+    """
+
+    sort: SortKey = SortKey.ID
+    reverse: bool = False
+    limit: int | None = None
+    min_batches: int | None = None
+    max_batches: int | None = None
+    min_epochs: int | None = None
+    min_age_ms: int | None = None
+    max_age_ms: int | None = None
+    with_findings: bool = False
+    summary_only: bool = False
+    includes: Callable[[str], bool] = _all

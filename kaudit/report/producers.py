@@ -1,0 +1,94 @@
+"""`kaudit producers --output-format table`: a line per producer id, then the figures of all of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from kaudit.model.finding import Severity
+from kaudit.model.producers import Producer, ProducersResult
+from kaudit.report.console import Console, Style, visible
+from kaudit.report.coverage import coverage_sections, text_of
+from kaudit.report.phrases import SEVERITY_STYLE, extent, headline, partition_of
+from kaudit.report.population import population_lines
+from kaudit.report.producer_phrases import one_moment, partition_text
+from kaudit.report.view import View
+
+_PAGE = 1000
+"""Rows whose widths are settled together: a million do not fit into memory as text."""
+_GAP = "  "
+_DISPENSABLE = ("records", "first seen (UTC)", "pattern", "epochs", "partitions")
+"""Columns left out of a narrow terminal, in this order."""
+
+
+def render_producers(result: ProducersResult, view: View) -> Iterator[str]:
+    """Yield the report in pieces."""
+    console = view.console
+    yield from _list(result, console, detailed=result.detailed or view.show_notes)
+    shown = [finding for finding in result.scan.findings if view.show_notes or finding.severity is not Severity.NOTE]
+    findings = [console.paint("Findings (kaudit scan tells more):", Style.STRONG)] if shown else []
+    for finding in shown:
+        label, rest = headline(finding)
+        where = partition_of(finding)
+        lines = console.wrap(label + rest + (f" [{where}]" if where else ""), lead="  ", indent="    ")
+        lines[0] = lines[0].replace(label, console.paint(label, SEVERITY_STYLE[finding.severity]), 1)
+        findings += lines
+    yield text_of([population_lines(result, console), findings, *coverage_sections(result.scan, console)])
+
+
+def _list(result: ProducersResult, console: Console, *, detailed: bool) -> Iterator[str]:
+    producers = iter(result.producers)
+    columns: Sequence[str] | None = None
+    while page := list(islice(producers, _PAGE)):
+        rows = [_cells(producer) for producer in page]
+        if columns is None:
+            columns = _fitting(rows, console)
+            widths = {name: _width(name, rows) for name in columns}
+            heading = _GAP.join(_aligned(name, name, widths[name]) for name in columns)
+            yield console.paint(heading.rstrip(), Style.FAINT) + "\n"
+        for producer, cells in zip(page, rows, strict=True):
+            yield _GAP.join(_aligned(name, cells[name], widths[name]) for name in columns).rstrip() + "\n"
+            if detailed:
+                for partition in producer.partitions:
+                    lines = console.wrap(partition_text(partition), lead="    ", indent="      ")
+                    yield "".join(f"{line}\n" for line in lines)
+    if columns is not None:
+        yield "\n"
+    elif not result.found:
+        yield f"no producer ids {extent(result.scan)}\n\n"
+
+
+def _cells(producer: Producer) -> Mapping[str, str]:
+    grants = producer.grants
+    block = " and ".join(str(grant.start) + ("" if grant.broker is None else f" (b{grant.broker})") for grant in grants)
+    return {
+        "producer": str(producer.producer_id),
+        "transactional id": visible(producer.transactional_id or "-"),
+        "batches": str(producer.batches),
+        "records": str(producer.records),
+        "epochs": str(producer.epochs),
+        "partitions": str(len({(place.topic, place.partition) for place in producer.partitions})),
+        "first seen (UTC)": one_moment(producer.first_timestamp),
+        "last seen (UTC)": one_moment(producer.last_timestamp),
+        "block": block or "-",
+        "pattern": visible(producer.pattern),
+        "findings": ", ".join(dict.fromkeys(producer.findings)) or "-",
+    }
+
+
+def _fitting(rows: Sequence[Mapping[str, str]], console: Console) -> list[str]:
+    """Choose the columns: those that say something, as many of them as the terminal has room for."""
+    optional = ("transactional id", "block", "findings")
+    columns = [name for name in rows[0] if name not in optional or any(row[name] != "-" for row in rows)]
+    for name in _DISPENSABLE:
+        if console.fits(sum(_width(column, rows) + len(_GAP) for column in columns) - len(_GAP)):
+            break
+        columns.remove(name)
+    return columns
+
+
+def _width(name: str, rows: Sequence[Mapping[str, str]]) -> int:
+    return max(len(name), *(len(row[name]) for row in rows))
+
+
+def _aligned(name: str, text: str, width: int) -> str:
+    numbers = ("producer", "batches", "records", "epochs", "partitions")
+    return text.rjust(width) if name in numbers else text.ljust(width)

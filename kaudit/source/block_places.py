@@ -1,0 +1,60 @@
+"""Where a cluster's blocks of producer ids may be told: ZooKeeper's files inside or next to what is audited."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kaudit.source.names import parse_partition_name
+from kaudit.source.zookeeper import SeveralDataDirectoriesError, ZooKeeperFiles, find_zookeeper_files
+
+_DATA_DIRECTORY = "version-2"
+_MAX_DEPTH = 6
+
+
+def zookeeper_nearby(paths: Sequence[str]) -> list[ZooKeeperFiles]:
+    """Find ZooKeeper's data directories inside the inputs and beside them, one entry per ensemble, by path.
+
+    Logs and snapshots in directories of one parent (`dataLogDir`, `dataDir`) are one ensemble's. Directories that cannot
+    be listed are passed over: nobody asked for them.
+    """
+    folders: dict[Path, list[Path]] = {}
+    for folder in sorted({folder.resolve() for path in paths for folder in _candidates(Path(path))}):
+        folders.setdefault(folder.parent.parent, []).append(folder)
+    found: list[ZooKeeperFiles] = []
+    for parent, own in folders.items():
+        found += _of_one_parent(parent, own)
+    return [files for files in found if files.logs or files.snapshots]
+
+
+def _of_one_parent(parent: Path, folders: list[Path]) -> list[ZooKeeperFiles]:
+    try:
+        if len(folders) > 1:
+            return [find_zookeeper_files(parent)]
+        return [find_zookeeper_files(folders[0])]
+    except SeveralDataDirectoriesError:
+        return [find_zookeeper_files(folder) for folder in folders]
+    except OSError:
+        return []
+
+
+def _candidates(path: Path) -> Iterator[Path]:
+    """Yield directories named version-2 in and beside one input."""
+    yield from _inside(path, _MAX_DEPTH)
+    parent = path.absolute().parent
+    yield from _inside(parent, 1)
+
+
+def _inside(directory: Path, depth: int) -> Iterator[Path]:
+    for folder in _folders(directory):
+        if folder.name == _DATA_DIRECTORY:
+            yield folder
+        elif depth > 0 and parse_partition_name(folder.name) is None:
+            yield from _inside(folder, depth - 1)
+
+
+def _folders(directory: Path) -> list[Path]:
+    try:
+        with os.scandir(directory) as entries:
+            return [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
