@@ -64,21 +64,26 @@ class Batch:
             records = [record(index, None, self.payload) for index in range(self.count)]
         if self.kept is not None:
             records = records[: self.kept]
-        body = b"".join(records)
-        tail = struct.pack(
-            ">hiqqqhii",
-            self.attributes,
-            self.count - 1,
-            self.timestamp,
-            self.timestamp,
-            self.producer_id,
-            self.epoch,
-            self.sequence,
-            len(records),
-        )
-        crc = crc32c.crc32c(tail + body)
-        head = struct.pack(">qiibI", self.base_offset, 9 + len(tail) + len(body), self.leader_epoch, 2, crc)
-        return head + tail + body
+        return sealed_records(self, records)
+
+
+def sealed_records(batch: Batch, records: list[bytes]) -> bytes:
+    """The bytes of a batch around these records."""
+    body = b"".join(records)
+    tail = struct.pack(
+        ">hiqqqhii",
+        batch.attributes,
+        batch.count - 1,
+        batch.timestamp,
+        batch.timestamp,
+        batch.producer_id,
+        batch.epoch,
+        batch.sequence,
+        len(records),
+    )
+    crc = crc32c.crc32c(tail + body)
+    head = struct.pack(">qiibI", batch.base_offset, 9 + len(tail) + len(body), batch.leader_epoch, 2, crc)
+    return head + tail + body
 
 
 def data(

@@ -8,6 +8,8 @@ from kaudit.checks.catalogue import CATALOGUE
 from tests import crafted_sample
 from tests.examples import EXAMPLES, SAMPLE_NAMES, SAMPLES, pages
 
+BY_HAND = ("KA005", "KA010")  # no sample has a malformed batch or a bomb: their pages tell of one in words
+
 
 def test_every_example_and_sample_page_still_comes_out():
     stale = [str(path) for path, content in pages() if path.read_text(encoding="utf-8") != content]
@@ -30,6 +32,6 @@ def test_the_crafted_sample_is_what_its_maker_writes(tmp_path: Path):
         assert (crafted_sample.TARGET / written.relative_to(tmp_path)).read_bytes() == written.read_bytes()
 
 
-@pytest.mark.parametrize("code", [code for code, *_ in CATALOGUE if code < "KA305"])
+@pytest.mark.parametrize("code", [code for code, *_ in CATALOGUE if code < "KA305" and code not in BY_HAND])
 def test_every_check_of_the_main_job_has_an_example(code):
     assert code in EXAMPLES

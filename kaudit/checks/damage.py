@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from kaudit.checks.context import Context, quote
+from kaudit.checks.loading import loading_verdict
 from kaudit.model.continuity import PlacedDamage
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -55,6 +56,9 @@ def _report(context: Context, group: Sequence[PlacedDamage], explained: Sequence
     size = last.damage.end - damage.position
     evidence: dict[str, object] = {
         "rule": _RULES[damage.kind],
+        "broker": loading_verdict(
+            damage, len(context.segments) - 1 - placed.segment, was_batch=placed.first_missing is not None
+        ),
         "detail": damage.detail,
         "bytes": size,
         "end_position": last.damage.end,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kaudit.checks.context import Context
 from kaudit.checks.damage import consequences_of
+from kaudit.checks.loading import gap_verdict
 from kaudit.model.continuity import EpochRegression, Missing, MissingCause
 from kaudit.model.finding import Explanation, Finding
 from kaudit.replay.judge import Fact
@@ -40,6 +41,7 @@ def report_leader_epochs(context: Context, regressions: Sequence[EpochRegression
             last_offset=entry.last_offset,
             evidence={
                 "rule": "leader epochs never fall along a log (LeaderEpochFileCache); the CRC does not cover the field",
+                "broker": gap_verdict(),
                 "leader_epoch": entry.leader_epoch,
                 "expected_leader_epoch": entry.expected_epoch,
             },
@@ -120,7 +122,11 @@ def _offsets(gap: Missing) -> str:
 
 
 def _evidence(rule: str, gap: Missing, explained: Sequence[Fact]) -> dict[str, object]:
-    evidence: dict[str, object] = {"rule": rule, "missing_offsets": gap.last_offset - gap.first_offset + 1}
+    evidence: dict[str, object] = {
+        "rule": rule,
+        "broker": gap_verdict(),
+        "missing_offsets": gap.last_offset - gap.first_offset + 1,
+    }
     consequences = consequences_of(gap.first_offset, gap.last_offset, explained)
     if consequences:
         evidence["consequences"] = consequences

@@ -117,6 +117,8 @@ def _run(
         )
         for directory in layout.partitions
     ]
+    if options.depth is Depth.RECORDS:
+        plans = [[replace(spec, decode=True) for spec in plan] for plan in plans]
     total = sum(spec.end for plan in plans for spec in plan)
     progress.start(total)
     jobs = options.jobs or os.cpu_count() or 1

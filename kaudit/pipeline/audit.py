@@ -10,8 +10,10 @@ from kaudit.checks.context import Context
 from kaudit.checks.coordinator import CoordinatorView
 from kaudit.checks.damage import report_damage
 from kaudit.checks.epoch import report_epochs
+from kaudit.checks.malformed import report_malformed
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.offsets import report_leader_epochs, report_missing
+from kaudit.checks.outcome import report_outcomes, report_transitions
 from kaudit.checks.sequence import report_sequences
 from kaudit.checks.sidefiles import SideFileFact, report_side_files
 from kaudit.checks.snapshot_state import report_snapshots
@@ -21,12 +23,16 @@ from kaudit.checks.transaction import OpenTransaction, report_transactions
 from kaudit.model.batch import NO_OFFSET
 from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
 from kaudit.model.finding import Finding, Severity
+from kaudit.model.malformed import MalformedBatch
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
 from kaudit.pipeline.allocation import AllocationAudit, Inhabitants
 from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.coordinator import TRANSACTION_STATE, CoordinatorReader
+from kaudit.pipeline.decisions import DecisionHistory
+from kaudit.pipeline.features import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
 from kaudit.pipeline.forgotten import evicted_producers, idle_longest
 from kaudit.pipeline.options import ScanOptions, UsageError
+from kaudit.pipeline.outcomes import Markers, compare_outcomes
 from kaudit.pipeline.partition import PartitionReplay
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.rows import Counts
@@ -66,10 +72,14 @@ class PartitionAudit:
     idle: Sequence[IdleProducer] = ()
     empty_marker: EmptyMarker | None = None
     unreadable: Sequence[Unreadable] = ()
+    malformed: Sequence[MalformedBatch] = ()
     producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     log: LogFacts | None = None
     """What its side files are held against; dropped once they are."""
     side_facts: Sequence[SideFileFact] = ()
+    has_all_markers: bool = False
+    markers: Markers | None = None
+    """For comparison with the coordinator's decisions, where those are among the inputs."""
 
 
 def close_partition(
@@ -84,7 +94,7 @@ def close_partition(
         dropped_facts=replay.joints.dropped_facts,
         missing=replay.continuity.missing,
         damages=replay.continuity.damages,
-        unlisted=replay.continuity.unlisted,
+        unlisted=replay.continuity.unlisted + replay.more_malformed,
         regressions=replay.continuity.epoch_regressions(),
         opened=_open_transactions(replay),
         compacted=compacted or replay.compacted,
@@ -98,6 +108,8 @@ def close_partition(
         idle=idle_longest(rows),
         empty_marker=replay.empty_marker,
         unreadable=unreadable,
+        malformed=replay.malformed,
+        has_all_markers=replay.spans.has_all_commits,
         producer_ids=rows["producer_id"].copy(),
         log=_log_facts(replay, compacted=compacted or replay.compacted, unread=bool(unreadable)),
     )
@@ -115,7 +127,7 @@ def _log_facts(replay: PartitionReplay, *, compacted: bool, unread: bool) -> Log
         has_legacy=bool(replay.counts.legacy_batches),
         epoch_regressions=bool(continuity.epoch_regressions()),
         epoch_steps=continuity.epoch_steps(),
-        ended=replay.spans.ended() if replay.spans.complete else None,
+        ended=replay.spans.ended() if replay.spans.has_all_aborts else None,
         unread=unread,
     )
 
@@ -161,6 +173,10 @@ class Audit:
         """Add a partition that was read, and look at its side files."""
         if partition.log is not None:
             partition.side_facts = self.side_files.facts(partition.log)
+            ended = partition.log.ended
+            tells = any(entry.topic == TRANSACTION_STATE for entry in self.layout.partitions)
+            if tells and ended is not None and len(ended) and partition.has_all_markers and not partition.damages:
+                partition.markers = Markers(partition.directory, ended)
             partition.log = None
         self.partitions.append(partition)
 
@@ -173,7 +189,7 @@ class Audit:
         contexts = [self._context(partition, versions, coordinator, now) for partition in self.partitions]
         allocation = AllocationAudit(self.book, self.open_source)
         inhabitants = [_inhabitants(partition) for partition in self.partitions]
-        findings: list[Finding] = []
+        findings = self._outcome_findings(reader.history, contexts)
         for partition, context, own in zip(self.partitions, contexts, inhabitants, strict=True):
             findings += self._partition_findings(partition, context, *allocation.partition_findings(own, context))
         findings += allocation.cluster_findings(inhabitants, contexts.__getitem__)
@@ -198,6 +214,22 @@ class Audit:
             summary=self._total(findings),
             incomplete=bool(unreadable) or any(note.unreadable for note in self.book.notes),
         )
+
+    def _outcome_findings(self, history: DecisionHistory, contexts: Sequence[Context]) -> list[Finding]:
+        """What the coordinator's log says against itself and against the partitions' markers."""
+        found: list[Finding] = []
+        chosen = [
+            (part.markers, context)
+            for part, context in zip(self.partitions, contexts, strict=True)
+            if part.markers is not None
+        ]
+        outcomes = compare_outcomes([markers for markers, _ in chosen], history.decisions)
+        for (_, context), own in zip(chosen, outcomes, strict=True):
+            found += report_outcomes(context, own)
+        for part, context in zip(self.partitions, contexts, strict=True):
+            own_transitions = [entry for directory, entry in history.transitions if directory == part.directory]
+            found += report_transitions(context, own_transitions)
+        return found
 
     @staticmethod
     def _context(partition: PartitionAudit, versions: VersionRange, coordinator: CoordinatorView, now: int) -> Context:
@@ -237,6 +269,7 @@ class Audit:
                 *report_sequences(context, facts, partition.missing),
                 *report_epochs(context, partition.facts),
                 *report_transactions(context, partition.opened, partition.facts),
+                *report_malformed(context, partition.malformed),
                 *allocation,
                 *report_side_files(context, partition.side_facts),
                 *report_snapshots(context, snapshots),
@@ -269,6 +302,7 @@ class Audit:
             return VersionRange(version, version), told
         meta = self.layout.evidence.meta_properties
         parts = self.partitions
+        features = feature_levels(self.layout.partitions, self.open_source)
         found, because = infer_range(
             VersionEvidence(
                 has_delete_horizon=any(part.counts.delete_horizons for part in parts),
@@ -279,6 +313,8 @@ class Audit:
                 has_directory_id=any("directory.id" in entry for entry in meta),
                 has_bootstrap_checkpoint=self.layout.evidence.has_bootstrap_checkpoint,
                 has_topic_id=any(part.directory.topic_id for part in parts),
+                metadata_version=features.get(METADATA_VERSION, 0),
+                transaction_version=features.get(TRANSACTION_VERSION, 0),
             )
         )
         return found, BrokerVersions(AUTO, None, str(found.at_least), str(found.at_most), because)

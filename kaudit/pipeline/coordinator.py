@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kaudit.checks.coordinator import CoordinatorEntry, CoordinatorView
 from kaudit.model.batch import CONTROL_FLAG
+from kaudit.pipeline.decisions import DecisionHistory
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
 from kaudit.source.layout import PartitionDirectory
@@ -22,6 +23,7 @@ class CoordinatorReader:
         self._open = open_source
         self.has_flexible_value = False
         self.unreadable: list[str] = []
+        self.history = DecisionHistory()
 
     def view(self, directories: Sequence[PartitionDirectory], producer_ids: Iterable[int]) -> CoordinatorView:
         """Return what the coordinator says of `producer_ids`, from all replicas of its partitions given."""
@@ -32,12 +34,15 @@ class CoordinatorReader:
         entries: dict[int, CoordinatorEntry] = {}
         current: dict[str, CoordinatorEntry | None] = {}
         for directory in directories:
+            self.history.enter(directory)
             for offset, record in self._records(directory):
+                self.history.take(offset, record)
                 if record.value is not None and record.value.version > 0:
                     self.has_flexible_value = True
                 # with the wrong number of partitions ids would lie elsewhere than where their hash says
                 complete = complete and coordinator_partition(record.transactional_id, count) == directory.partition
                 self._take(current, record, offset, wanted)
+        self.history.leave()
         for entry in current.values():
             if entry is not None:
                 known = entries.get(entry.value.producer_id)

@@ -8,7 +8,8 @@ import numpy as np
 
 from kaudit.checks.state import EmptyMarker
 from kaudit.model.batch import NO_OFFSET
-from kaudit.pipeline.continuity import Continuity
+from kaudit.model.malformed import MalformedBatch
+from kaudit.pipeline.continuity import MAX_LISTED, Continuity
 from kaudit.pipeline.joints import FetchRun, JointReplay
 from kaudit.pipeline.producer_table import ProducerTable
 from kaudit.pipeline.rows import ChunkRows, Counts, Rows
@@ -85,6 +86,8 @@ class PartitionReplay:
         self.spans = TransactionSpans()
         self.empty_marker: EmptyMarker | None = None
         self.snapshots = SnapshotWatch(list_snapshots(directory))
+        self.malformed: list[MalformedBatch] = []
+        self.more_malformed = 0
         self.counts = Counts()
         self.kept = kept
         self.still_growing = False
@@ -105,6 +108,9 @@ class PartitionReplay:
             self.joints.holes_are_normal = False
         for runs, markers in by_producers(chunk.runs, chunk.markers):
             self.joints.feed(runs, chunk.edges, markers)
+        room = max(MAX_LISTED - len(self.malformed), 0)
+        self.malformed += chunk.malformed[:room]
+        self.more_malformed += chunk.more_malformed + len(chunk.malformed[room:])
         self.spans.feed(chunk.runs, chunk.markers)
         self._count_empty(chunk.markers)
         self.still_growing = self.still_growing or chunk.still_growing

@@ -1,6 +1,7 @@
 """Cutting segments into chunks at batch boundaries."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kaudit.pipeline.read import CHUNK_BYTES, ChunkSpec
 from kaudit.pipeline.window import Window
@@ -39,9 +40,7 @@ def cut(spec: ChunkSpec, source: ByteSource, chunk_bytes: int = CHUNK_BYTES) -> 
 
 
 def _part(spec: ChunkSpec, start: int, stop: int) -> ChunkSpec:
-    return ChunkSpec(
-        spec.segment, spec.file, start, stop, spec.end, spec.log_start_offset, spec.verify, spec.latest_timestamp
-    )
+    return replace(spec, start=start, stop=stop)
 
 
 def _boundary_after(source: ByteSource, position: int, end: int) -> int | None:

@@ -8,6 +8,7 @@ import numpy as np
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import LogDamage
 from kaudit.pipeline.compress import compress
+from kaudit.pipeline.content import malformed_batches
 from kaudit.pipeline.order import OrderFilter
 from kaudit.pipeline.rows import ChunkRows
 from kaudit.pipeline.stream import stream_batches
@@ -33,6 +34,8 @@ class ChunkSpec:
     verify: bool
     latest_timestamp: int
     """Timestamps (ms) beyond this are no clock: a producer's mistake, or a field of another unit."""
+    decode: bool = False
+    """Decode the records of every batch."""
 
 
 def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
@@ -58,6 +61,7 @@ def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
         latest_timestamp=spec.latest_timestamp,
     )
     _attach(rows, damages, sound)
+    rows.malformed, rows.more_malformed = malformed_batches(sound, spec.segment, source if spec.decode else None)
     rows.still_growing = growing
     return rows
 
@@ -95,18 +99,20 @@ def _read_segment(
         read_to = piece.read_to
         growing = growing or piece.still_growing
         if read_to - start >= CHUNK_BYTES:
-            yield _rows(spec, held, damages, start, read_to)
+            yield _rows(spec, held, damages, start, read_to, source)
             start, held, damages = read_to, [], []
     # batches held back for a look ahead belong to this segment: settle them before the next one begins
     batches, disorder = order.finish()
     held.append(batches)
     damages.extend(disorder)
-    rows = _rows(spec, held, damages, start, read_to)
+    rows = _rows(spec, held, damages, start, read_to, source)
     rows.still_growing = growing and last_segment
     yield rows
 
 
-def _rows(spec: ChunkSpec, held: list[Batches], damages: list[LogDamage], start: int, read_to: int) -> ChunkRows:
+def _rows(
+    spec: ChunkSpec, held: list[Batches], damages: list[LogDamage], start: int, read_to: int, source: ByteSource
+) -> ChunkRows:
     sound = concatenate(held)
     rows = compress(
         sound,
@@ -118,6 +124,7 @@ def _rows(spec: ChunkSpec, held: list[Batches], damages: list[LogDamage], start:
         latest_timestamp=spec.latest_timestamp,
     )
     _attach(rows, sorted(damages, key=lambda damage: damage.position), sound)
+    rows.malformed, rows.more_malformed = malformed_batches(sound, spec.segment, source if spec.decode else None)
     return rows
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.model.damage import LogDamage
+from kaudit.model.malformed import MalformedBatch
 
 WINDOW = 5
 """Batches of a producer a broker remembers (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
@@ -182,4 +183,6 @@ class ChunkRows:
     damages: list[LogDamage] = field(default_factory=list)
     expected_offsets: list[int | None] = field(default_factory=list)
     """For each of `damages` the offset after the last sound batch of the chunk in front of it, None without one."""
+    malformed: list[MalformedBatch] = field(default_factory=list)
+    more_malformed: int = 0
     still_growing: bool = False

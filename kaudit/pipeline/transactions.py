@@ -30,19 +30,20 @@ the marker, -1 without one."""
 
 _OPEN = np.dtype([("producer_id", np.int64), ("offset", np.int64)])
 _NEVER = np.iinfo(np.int64).max
-MAX_MARKERS = 1_000_000
-"""Markers kept of one partition (55 MB); of those beyond nothing is compared."""
+MAX_ABORTS = 1_000_000
+"""Abort markers kept of one partition (58 MB); with more, none is compared."""
+MAX_COMMITS = 200_000
+"""Commit markers kept of one partition; with more, outcomes are not compared with their coordinator's decisions."""
 
 
 @dataclass(slots=True)
 class TransactionSpans:
-    """Follows the transactions of a partition. `keep_commits`: keep all markers, not only those of aborts."""
+    """Follows the transactions of a partition."""
 
-    keep_commits: bool = False
-    complete: bool = True
     _open: Rows = field(default_factory=lambda: np.empty(0, dtype=_OPEN))
     _ended: list[Rows] = field(default_factory=list)
-    _kept: int = 0
+    _aborts: int = 0
+    _commits: int = 0
 
     def feed(self, runs: Rows, markers: Rows) -> None:
         """Take a chunk's rows, chunks in offset order."""
@@ -70,17 +71,26 @@ class TransactionSpans:
         self._open["producer_id"], self._open["offset"] = producers[first[opened]], spans_first[opened]
 
     def _keep(self, markers: Rows, first_offsets: Rows, stable: Rows) -> None:
-        chosen = np.flatnonzero(markers["type"] == ABORT_MARKER) if not self.keep_commits else np.arange(len(markers))
-        room = MAX_MARKERS - self._kept
-        if len(chosen) > room:
-            chosen, self.complete = chosen[:room], False
+        is_abort = markers["type"] == ABORT_MARKER
+        self._aborts += int(is_abort.sum())
+        self._commits += int((~is_abort).sum())
+        chosen = np.flatnonzero(is_abort & self.has_all_aborts | ~is_abort & self.has_all_commits)
         rows = np.empty(len(chosen), dtype=ENDED)
         for name in ("producer_id", "producer_epoch", "coordinator_epoch", "type", "timestamp", "position", "segment"):
             rows[name] = markers[name][chosen]
         rows["marker_offset"] = markers["offset"][chosen]
         rows["first_offset"], rows["stable_offset"] = first_offsets[chosen], stable[chosen]
         self._ended.append(rows)
-        self._kept += len(rows)
+
+    @property
+    def has_all_aborts(self) -> bool:
+        """Whether every abort marker was kept."""
+        return self._aborts <= MAX_ABORTS
+
+    @property
+    def has_all_commits(self) -> bool:
+        """Whether every commit marker was kept."""
+        return self._commits <= MAX_COMMITS
 
     def ended(self) -> Rows:
         """All markers kept, by offset."""

@@ -31,6 +31,9 @@ def finding_lines(finding: Finding, console: Console, *, many_inputs: bool) -> l
     rule = finding.evidence.get("rule")
     if isinstance(rule, str):
         lines += _remark("rule", visible(rule), console)
+    broker = finding.evidence.get("broker")
+    if isinstance(broker, str):
+        lines += _remark("broker", visible(broker), console)
     lines += _causes([cause for cause in finding.explanations if not cause.innocent], console)
     if finding.confidence is not Confidence.CERTAIN:
         lines += _remark("note", f"{finding.confidence.value}, not certain", console)

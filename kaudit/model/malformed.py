@@ -1,0 +1,22 @@
+"""A batch whose CRC holds but whose content contradicts itself."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class MalformedBatch:
+    """One batch; `limited` tells that its content was larger than the limit, not wrong.
+
+    `position` and `size` in the segment file of index `segment`.
+    """
+
+    segment: int
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    producer_id: int
+    producer_epoch: int
+    detail: str
+    limited: bool = False
+    limit: int | None = None

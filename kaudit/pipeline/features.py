@@ -1,0 +1,58 @@
+"""Feature levels told by the __cluster_metadata log (KRaft): what the brokers that wrote it could do."""
+
+from collections.abc import Sequence
+
+from kaudit.model.batch import CONTROL_FLAG
+from kaudit.pipeline.read import OpenSource
+from kaudit.pipeline.stream import stream_batches
+from kaudit.source.layout import PartitionDirectory
+from kaudit.wire.errors import WireError
+from kaudit.wire.metadata_records import FeatureLevel, parse_metadata_record
+from kaudit.wire.records import read_records
+
+CLUSTER_METADATA = "__cluster_metadata"
+METADATA_VERSION = "metadata.version"
+TRANSACTION_VERSION = "transaction.version"
+_MAX_BYTES = 64 << 20
+"""Read of one log: features are written when a cluster is made or upgraded, and absence proves nothing."""
+_MAX_BATCH = 16 << 20
+
+
+def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenSource) -> dict[str, int]:
+    """Return the highest level each feature was ever given; damage and unreadable files are passed over here."""
+    found: dict[str, int] = {}
+    for directory in directories:
+        if directory.topic != CLUSTER_METADATA:
+            continue
+        left = _MAX_BYTES
+        for segment in directory.segments:
+            if left <= 0:
+                break
+            try:
+                source = open_source(segment)
+            except OSError:
+                continue  # told when the segment itself was read
+            try:
+                stop = min(segment.size, left)
+                for piece in stream_batches(source, 0, stop, segment.size, expected_offset=None):
+                    for batch in piece.batches:
+                        size = int(batch["size"])
+                        if int(batch["attributes"]) & CONTROL_FLAG or size > _MAX_BATCH:
+                            continue
+                        data = memoryview(bytearray(size))
+                        source.read_into(int(batch["position"]), data)
+                        _take(data, found)
+                left -= stop
+            finally:
+                source.close()
+    return found
+
+
+def _take(data: memoryview, found: dict[str, int]) -> None:
+    try:
+        for record in read_records(data):
+            content = parse_metadata_record(record.value).content
+            if isinstance(content, FeatureLevel):
+                found[content.name] = max(content.level, found.get(content.name, 0))
+    except WireError:
+        return  # a record of a release we do not know: KA005 tells of malformed ones
