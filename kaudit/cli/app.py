@@ -67,7 +67,7 @@ _REPLAY_EXAMPLES = """\b
 Examples:
   kaudit replay attempts.jsonl
   kaudit replay --broker-version 2.0.1 --explain 17 attempts.jsonl
-  kaudit replay --on /var/lib/kafka/data --topic orders --partition 3 attempts.jsonl
+  kaudit replay --on /data/kafka --topic orders --partition 3 attempts.jsonl
 """
 
 # Plain help: rich's boxes cost a quarter of a second.

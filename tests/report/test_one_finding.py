@@ -26,6 +26,8 @@ def replicas(evidence, tmp_path):
     whole = first.read_bytes()
     first.write_bytes(whole[:157])
     first.with_name("00000000000000000002.log").write_bytes(whole[157:])
+    for stale in (*first.parent.glob("*.index"), *first.parent.glob("*.timeindex")):
+        stale.unlink()  # they belong to the log before it was rolled
     return tmp_path / "b1" / "data", tmp_path / "b2" / "data"
 
 
