@@ -30,6 +30,8 @@ class ScanOptions:
     compacted: bool = False
     jobs: int | None = None
     depth: Depth = Depth.CRC
+    layout: str | None = None
+    """Pattern of --layout: where topic, partition and replica stand in a path."""
 
 
 class Progress(Protocol):
