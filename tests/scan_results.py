@@ -135,7 +135,11 @@ def fencing():
         offset=1000,
         producer_id=1000,
         producer_epoch=1,
-        evidence={"count": 1},
+        evidence={
+            "count": 1,
+            "previous": {"offset": 998, "producer_epoch": 0, "coordinator_epoch": 2, "type": "ABORT", "timestamp": -1},
+            "offending": batch(1000, 1004, 100, 0, 4, producer_epoch=1, is_transactional=True),
+        },
     )
 
 

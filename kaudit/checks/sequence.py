@@ -93,8 +93,13 @@ def _gap(context: Context, fact: Fact, missing: Sequence[Missing]) -> Finding:
     expected = sequence.add(state.last_sequence, 1)
     last_missing = sequence.subtract(batch.first_sequence, 1)
     moved = batch.leader_epoch != state.last.leader_epoch
+    # offsets lost to damage are reported with it, and may be another producer's
     between = [
-        gap for gap in missing if gap.first_offset > state.last.last_offset and gap.last_offset < batch.base_offset
+        gap
+        for gap in missing
+        if gap.cause is not MissingCause.DAMAGE
+        and gap.first_offset > state.last.last_offset
+        and gap.last_offset < batch.base_offset
     ]
     sequences = f"sequence {expected}" if expected == last_missing else f"sequences {expected}..{last_missing}"
     explanations = [

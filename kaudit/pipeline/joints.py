@@ -401,7 +401,8 @@ class _Joints:
         at = np.where(has_final, first, 0)
         first_run = np.where(has_final & has_run, self.source[at], 0)
         first_edge = self.runs["edges_start"][first_run]
-        opens_epoch = written & has_final & (self.remembered[at] == NO_SEQUENCE) & (self.first[at] == 0)
+        fresh_epoch = (self.remembered[at] == NO_SEQUENCE) | (self.epoch[at] != self.previous_epoch[at])
+        opens_epoch = written & has_final & fresh_epoch & (self.first[at] == 0)
         state["start_crc"][opens_epoch] = self.edges["crc"][first_edge[opens_epoch]]
         fresh = np.where(has_final, np.minimum(newest - first_edge + 1, WINDOW), 0)
         old = state["remembered"].astype(np.int64)

@@ -39,8 +39,8 @@ class Profile:
     offset_delta_from_sequences: bool = True
     """A cached batch's length is lastSeq - firstSeq without wrapping, so a duplicate of a batch that wraps is answered
     with an offset 2^31 too high (fixed by KAFKA-7692: 2.1.1, 2.2.0)."""
-    marker_sets_timestamp: bool = False
-    """A marker's timestamp renews the producer's expiry (KAFKA-9144: 2.4.1, 2.5.0)."""
+    marker_sets_timestamp: bool = True
+    """A marker's timestamp renews the producer's expiry: not from 1.0.0 to 2.4.0 (KAFKA-9144: 2.4.1)."""
     marker_only_snapshot_loads_a_batch: bool = False
     """A producer known by a marker alone comes back from a snapshot with a batch of sequence -1 (1.0.0 to 2.4.0)."""
 
@@ -92,6 +92,18 @@ class Profile:
     """InitProducerId takes the caller's producer id and epoch and raises the epoch (KIP-360: 2.5.0)."""
     coordinator_fenced_error: KafkaError = KafkaError.INVALID_PRODUCER_EPOCH
     """What the coordinator answers a fenced producer: 47, from 2.7.0 on 90 (KIP-588)."""
+    end_txn_needs_exact_epoch: bool = False
+    """EndTxn with an epoch above the coordinator's is refused like one below it (2.6.0)."""
+    fence_keeps_last_epoch: bool = False
+    """After an open transaction was aborted by InitProducerId, its producer's old epoch still counts as the previous
+    one, so a retry with it succeeds (2.5.x, and again from 4.0.1 and 4.1.0 on; KAFKA-19367)."""
+    fence_bumps_twice: bool = False
+    """An abort by the coordinator raises the epoch by two (4.0.0 only; KAFKA-19367)."""
+    kraft: bool = False
+    """Clusters of this release are taken to run without ZooKeeper (KIP-833: 3.3.0). There a clean restart of the only
+    replica raises leader epochs, hence coordinator epochs, by two."""
+    unclean_restart_raises_leader_epochs: bool = False
+    """So does an unclean restart (eligible leader replicas, KIP-966: 4.1.0)."""
     failed_fence_burns_epochs: bool = True
     """A fence that could not be written still used up an epoch (until 2.6; KAFKA-9666)."""
     verifies_transactions: bool = False
@@ -114,8 +126,16 @@ class Profile:
     # -- requests ----------------------------------------------------------------------------------------------------
     invalid_record_error: KafkaError = KafkaError.CORRUPT_MESSAGE
     """Answer to a batch that fails validation: 2, from 2.4 on 87."""
+    bad_record_set_closes_connection: bool = True
+    """A record set that is not exactly one batch of magic 2 closes the connection; answered from 2.2.0 on."""
+    unreadable_records_close_connection: bool = True
+    """So does a record set whose first batch cannot be found, until 2.7."""
+    needs_transactional_id: bool = False
+    """Transactional batches in a request without a transactional id are refused with 53 (2.1.0)."""
+    validates_offset_range: bool = False
+    """lastOffsetDelta + 1 must equal the record count; before 1.1.0 such a batch was written below its offsets."""
     timestamp_after_max_ms: int | None = None
-    """How far ahead of the broker's clock a record's timestamp may be, in ms (KIP-937: 3.6.0, one hour)."""
+    """How far ahead of the broker's clock a record's timestamp may be, in ms (KIP-1030: one hour from 4.0.0 on)."""
     fences_stale_leader_append: bool = False
     """A log whose writes failed refuses further appends until it is reloaded (KAFKA-10778: 2.8.0)."""
 

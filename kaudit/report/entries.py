@@ -83,7 +83,7 @@ def _amount(entry: Entry) -> str:
 
 def _while(entry: Entry) -> str:
     first, last = entry.get("min_timestamp"), entry.get("max_timestamp")
-    if not isinstance(first, int) or not isinstance(last, int) or first == NO_TIMESTAMP or last <= first:
+    if not isinstance(first, int) or not isinstance(last, int) or first == NO_TIMESTAMP or last < first + 50:
         return ""
     return f" in {duration((last - first) / 1000)}"
 

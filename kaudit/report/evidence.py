@@ -23,7 +23,7 @@ class _Column:
 
     @property
     def uniform(self) -> bool:
-        return len(set(self.cells)) == 1
+        return len(set(self.cells) - {"-"}) <= 1
 
     @property
     def empty(self) -> bool:
@@ -111,7 +111,7 @@ def _table(columns: Sequence[_Column], broken: str, console: Console) -> list[st
 def _caret(columns: Sequence[_Column], row: int, broken: str, console: Console) -> list[str]:
     start = 2
     for column in columns:
-        if column.heading == broken:
+        if broken and column.heading == broken:
             return [" " * start + console.paint("^" * len(column.cells[row]), Style.ERROR)]
         start += column.width + len(_GAP)
     return []
@@ -120,7 +120,7 @@ def _caret(columns: Sequence[_Column], row: int, broken: str, console: Console) 
 def _list(names: Sequence[str], columns: Sequence[_Column], console: Console) -> list[str]:
     lines = []
     for row, name in enumerate(names):
-        facts = ", ".join(f"{column.heading} {column.cells[row]}" for column in columns)
+        facts = ", ".join(f"{column.heading} {cell}" for column in columns if (cell := column.cells[row]) != "-")
         lines += console.wrap(facts, lead=f"  {name:<11}  ", style=Style.STRONG if name.startswith(">") else None)
     return lines
 

@@ -52,8 +52,8 @@ def _place(finding: Finding, *, many_inputs: bool) -> str:
         epoch = "" if finding.producer_epoch is None else f" epoch {finding.producer_epoch}"
         parts.append(f"producer {finding.producer_id}{epoch}")
     if finding.file is not None:
-        byte = "" if finding.position is None else f" : byte {finding.position}"
-        parts.append(visible(finding.file) + byte)
+        byte = "" if finding.position is None else f"byte {finding.position} of "
+        parts.append(byte + visible(finding.file))
     if finding.log_dir is not None and (many_inputs or not parts):
         parts.append(f"in {visible(finding.log_dir)}")
     return ", ".join(parts) or "no place recorded"

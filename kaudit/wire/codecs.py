@@ -34,6 +34,8 @@ _MAX_FRAMES: Final = 1024
 # Also the largest piece the libraries may allocate at once: above it a page fault costs more than a second call.
 _PIECE_BYTES: Final = 1 << 24
 
+_GZIP_WINDOW_BYTES: Final = 1 << 18
+
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
 
@@ -94,22 +96,24 @@ def _none(data: Buffer, _magic: int, limit: int) -> bytes:
 
 def _gzip(data: Buffer, _magic: int, limit: int) -> bytes:
     """RFC 1952: one member after another, as Java's GZIPInputStream reads them."""
-    whole = bytes(data)
+    whole = memoryview(data)
     pieces: list[bytes] = []
     size = position = 0
     for _ in range(_MAX_FRAMES):
         member = zlib.decompressobj(wbits=31)
-        try:
-            piece = member.decompress(whole[position:], limit - size + 1)
-        except zlib.error as error:
-            raise WireError(position, Reason.DECOMPRESSION, f"gzip: {error}") from None
-        size += len(piece)
-        if size > limit:
-            raise _too_large(position, limit)
-        if not member.eof:
-            raise WireError(len(whole), Reason.TRUNCATED, "gzip: the data ends before the member does")
-        pieces.append(piece)
-        position = len(whole) - len(member.unused_data)
+        while not member.eof:
+            # In windows: what zlib leaves unused it copies, and each of many members would copy all the rest.
+            window = whole[position : position + _GZIP_WINDOW_BYTES]
+            if not window:
+                raise WireError(len(whole), Reason.TRUNCATED, "gzip: the data ends before the member does")
+            try:
+                pieces.append(member.decompress(window, limit - size + 1))
+            except zlib.error as error:
+                raise WireError(position, Reason.DECOMPRESSION, f"gzip: {error}") from None
+            size += len(pieces[-1])
+            if size > limit:
+                raise _too_large(position, limit)
+            position += len(window) - len(member.unused_data)
         if position == len(whole):
             return b"".join(pieces)
     raise LimitExceededError(position, _MAX_FRAMES, f"gzip: more than {_MAX_FRAMES} members")

@@ -130,7 +130,7 @@ def _columns(
             value = value + higher * 10 ** (8 * group)
         if field is not None:
             columns[field] = np.where(signs[:, number], -value, value)
-        elif (value != value[0]).any():
+        elif (value != value[0]).any() or signs[:, number].any():
             return None
     return columns
 

@@ -15,10 +15,12 @@ MAX_LINE_BYTES: Final = 1 << 26
 """Longest line, and longest record over several lines, that is held; what is longer becomes a note."""
 
 _MAX_LAYOUTS: Final = 32
+_MAX_DIGITS: Final = 19
+_MAX_INT64: Final = 2**63 - 1
 ROW_STARTS: Final = (b"baseOffset: ", b"| offset: ", b"offset: ", b"producerId: ", b"version: ", b"timestamp: ")
 FILE_START: Final = b"Dumping "
 OFFSET_STARTS: Final = (b"Log starting offset: ", b"Starting offset: ")
-_INVALID_BYTES: Final = re.compile(rb"Found ([0-9]{1,19}) invalid bytes at the end of .*")
+_INVALID_BYTES: Final = re.compile(rb"Found ([0-9]{1,18}) invalid bytes at the end of .*")
 _NOTE_STARTS: Final = (
     (b"Non-consecutive offsets in", NoteKind.NON_CONSECUTIVE),
     (b"Mismatches in", NoteKind.MISMATCH),
@@ -57,14 +59,13 @@ class DumpLines:
             row: DumpRow | None = self._read(line, self._number) if line.startswith(ROW_STARTS) else None
             if row is None:
                 row = self._other_row(line)
-                if row is None and self._record is not None:
+                goes_on = self._record is not None and self._record_bytes + len(line) < MAX_LINE_BYTES
+                if row is None and goes_on:
                     self._record_lines.append(line)
                     self._record_bytes += len(line) + 1
-                    if self._record_bytes > MAX_LINE_BYTES:
-                        yield from self.finish()
                     continue
             if self._record is not None:
-                yield from self.finish()
+                yield self._release(self._record)
             if row is None:
                 if line:
                     yield self._note(line)
@@ -75,16 +76,16 @@ class DumpLines:
 
     def finish(self) -> Iterator[DumpRow]:
         """Yield the record that was held back, if any, with all its lines."""
-        row = self._record
-        if row is None:
-            return
+        if self._record is not None:
+            yield self._release(self._record)
+
+    def _release(self, row: DumpRecord) -> DumpRow:
         self._record = None
         if len(self._record_lines) == 1:
-            yield row
-            return
+            return row
         whole = self._read(b"\n".join(self._record_lines), row.line)
         assert whole is not None, "more free text does not change the pairs before it"
-        yield whole
+        return whole
 
     def _read(self, line: bytes, number: int) -> DumpDataRow | None:
         if len(line) > MAX_LINE_BYTES:
@@ -117,7 +118,7 @@ class DumpLines:
             return DumpFile(self._number, line[len(FILE_START) :].rstrip(b"\r").decode("utf-8", "surrogateescape"))
         for start in OFFSET_STARTS:
             digits = line[len(start) :].rstrip(b"\r")
-            if line.startswith(start) and digits.isdigit() and len(digits) <= 20:
+            if line.startswith(start) and digits.isdigit() and len(digits) <= _MAX_DIGITS and int(digits) <= _MAX_INT64:
                 return DumpStart(self._number, int(digits))
         if found := _INVALID_BYTES.fullmatch(line):
             return DumpNote(self._number, NoteKind.INVALID_BYTES, line.decode("utf-8", "replace"), int(found[1]))

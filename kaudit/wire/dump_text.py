@@ -10,6 +10,8 @@ from kaudit.wire.dump_rows import DumpRow
 
 # Enough lines for numpy to pay, few enough that columns stay in cache.
 _PIECE_BYTES: Final = 1 << 18
+# Columns pay where most lines are batches; in a deep dump few follow one another.
+_BATCH_LINE: Final = b"\nbaseOffset: "
 
 
 def read_dump(chunks: Iterable[bytes]) -> Iterator[DumpRow]:
@@ -28,6 +30,9 @@ def read_dump_columns(chunks: Iterable[bytes]) -> Iterator[DumpRow | DumpBatchCo
     """Yield the rows of a dump as read_dump does, but runs of batch lines of one shape as columns."""
     lines = DumpLines()
     for text in _whole_lines(chunks):
+        if 2 * text.count(_BATCH_LINE) < text.count(b"\n"):
+            yield from lines.feed(text[:-1].split(b"\n"))
+            continue
         for start, end, count, is_block in shapes(text):
             block = parse_block(text[start:end], count, lines.number + 1) if is_block else None
             if block is not None:

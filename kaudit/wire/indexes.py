@@ -23,6 +23,9 @@ _TIME_ROW: Final = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
 class OffsetIndex:
     """Rows of a .index: offsets relative to the segment's base offset, and byte positions in its .log.
 
+    A row is written per append: its position is where the append starts, its offset the last one in it, which in magic
+    0, 1 and on followers may lie several batches further on.
+
     Both columns hold what is stored (-2^31..2^31-1); order and meaning are not judged here. `padding_rows` counts the
     all-zero rows behind the last one, `damage` tells of a row cut short (a broker then rebuilds the index).
     """

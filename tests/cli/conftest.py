@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import pytest
-import scan_results as results
 
 from kaudit.cli.app import run
 from kaudit.engines import local
+from tests import scan_results as results
 
 
 @pytest.fixture(autouse=True)

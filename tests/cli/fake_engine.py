@@ -4,12 +4,11 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-import scan_results as results
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from kaudit.cli.app import run
 from kaudit.engines import local
+from tests import scan_results as results
 
 
 def slow(options, progress):

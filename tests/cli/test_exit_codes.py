@@ -1,11 +1,11 @@
 """Exit codes: the table of the contract, the same for every format and both commands."""
 
 import pytest
-import scan_results as results
 
 from kaudit.model.finding import Status
 from kaudit.pipeline.options import NothingToAuditError, UsageError
 from kaudit.report.formats import FORMATS
+from tests import scan_results as results
 
 ERROR = results.old_duplicate()
 WARNING = results.unknown_start()

@@ -5,9 +5,9 @@ import stat
 from pathlib import Path
 
 import pytest
-import scan_results as results
 
 from kaudit.pipeline.options import Depth, ScanOptions
+from tests import scan_results as results
 
 
 def test_options_reach_the_engine(engine, kaudit):

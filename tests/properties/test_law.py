@@ -1,5 +1,7 @@
 """The law: replaying runs equals replaying batches, and cutting the log anywhere changes nothing (DESIGN.md section 1)."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -104,7 +106,7 @@ def replay_rows(batches: Batches, cuts: list[int], *, holes_are_normal: bool) ->
     replay.holes_are_normal = holes_are_normal
     present = 0
     bounds = [0, *sorted(cuts), len(batches)]
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, last in pairwise(bounds):
         part = batches[first:last]
         rows = compress(part, segment=0, start=0, read_to=0, stop=0, log_start_offset=None, latest_timestamp=2**62)
         rows.runs["present_before_first"] += present

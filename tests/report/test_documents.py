@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
-import scan_results as results
 
 from kaudit.report.formats import FORMATS
 from kaudit.report.view import View
+from tests import scan_results as results
 
 RUN = {"host": "h", "started_at": "2026-11-21T03:00:00.000Z"}
 

@@ -1,11 +1,11 @@
 """What operators see, byte for byte. Changed on purpose: `uv run pytest -n 0 tests/report --snapshot-update`."""
 
 import pytest
-import scan_results as results
 
 from kaudit.report.console import Console
 from kaudit.report.formats import FORMATS
 from kaudit.report.view import View
+from tests import scan_results as results
 
 PIPE, NARROW, WIDE = Console(), Console(width=80), Console(width=140)
 COLORED = Console(color=True, width=80)

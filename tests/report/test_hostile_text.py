@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import scan_results as results
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from kaudit.model.result import Timeline, TimelineResult
 from kaudit.report.console import Console, visible
 from kaudit.report.formats import FORMATS
 from kaudit.report.view import View
+from tests import scan_results as results
 
 HUMAN = ("table", "concise")
 WIDTHS = (None, 80, 140)

@@ -2,6 +2,7 @@ import json
 import re
 
 import pytest
+from archives import files
 from fuzz import damaged, outcome, quick
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,9 +20,6 @@ from kaudit.wire.checkpoints import (
     parse_partition_metadata,
 )
 from kaudit.wire.errors import Reason, WireError
-
-ARCHIVES = ["clients-mix", "txn-mix-2.8.2", "failover-acks1", "retention-compaction-2.8.2", "torn-writes"]
-ORACLES = ["1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0"]
 
 topics = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=12)
 offsets = st.builds(PartitionOffset, topics, st.integers(0, 2**31 - 1), st.integers(-(2**63), 2**63 - 1))
@@ -89,40 +87,32 @@ def test_the_labelled_garbage(evidence):
     assert [damage.reason for damage in parsed.damage] == [Reason.COUNT]
 
 
-def _roots(evidence):
-    return [evidence.capture(name) for name in ARCHIVES] + [evidence.oracle(version, "logdir") for version in ORACLES]
-
-
 def test_every_checkpoint_of_real_brokers(evidence):
     """Read again by hand: first line 0, second the number of lines that follow, each three (two) words."""
     read = 0
-    for root in _roots(evidence):
-        for path in root.rglob("*-checkpoint"):
-            if "leader-epoch-garbage" in path.parts:
-                continue
-            words = [line.split(" ") for line in path.read_text().splitlines()]
-            if path.name in OFFSET_CHECKPOINT_NAMES:
-                parsed = parse_offset_checkpoint(path.read_bytes())
-                rows = [[row.topic, str(row.partition), str(row.offset)] for row in parsed.rows]
-            else:
-                parsed = parse_leader_epoch_checkpoint(path.read_bytes())
-                rows = [[str(row.epoch), str(row.start_offset)] for row in parsed.rows]
-            assert (parsed.damage, rows) == ((), words[2:]), path
-            read += 1
-    assert read > 500
+    for path in files(evidence, "*-checkpoint", without=["leader-epoch-garbage"]):
+        words = [line.split(" ") for line in path.read_text().splitlines()]
+        if path.name in OFFSET_CHECKPOINT_NAMES:
+            parsed = parse_offset_checkpoint(path.read_bytes())
+            rows = [[row.topic, str(row.partition), str(row.offset)] for row in parsed.rows]
+        else:
+            parsed = parse_leader_epoch_checkpoint(path.read_bytes())
+            rows = [[str(row.epoch), str(row.start_offset)] for row in parsed.rows]
+        assert (parsed.damage, rows) == ((), words[2:]), path
+        read += 1
+    assert read > 1100
 
 
 def test_meta_properties_of_real_brokers(evidence):
     versions = set()
-    for root in _roots(evidence):
-        for path in root.rglob("meta.properties"):
-            parsed = parse_meta_properties(path.read_bytes())
-            text = path.read_text()
-            assert parsed.node_id == int(re.search(r"^(?:node|broker)\.id=(\d+)$", text, re.MULTILINE).group(1))
-            cluster = re.search(r"^cluster\.id=(.*)$", text, re.MULTILINE)
-            assert parsed.cluster_id == (cluster and cluster.group(1))
-            assert parsed.others == ()
-            versions.add(parsed.version)
+    for path in files(evidence, "meta.properties"):
+        parsed = parse_meta_properties(path.read_bytes())
+        text = path.read_text()
+        assert parsed.node_id == int(re.search(r"^(?:node|broker)\.id=(\d+)$", text, re.MULTILINE).group(1))
+        cluster = re.search(r"^cluster\.id=(.*)$", text, re.MULTILINE)
+        assert parsed.cluster_id == (cluster and cluster.group(1))
+        assert parsed.others == ()
+        versions.add(parsed.version)
     assert versions == {0, 1}
 
 
@@ -158,11 +148,10 @@ def test_meta_properties_nobody_can_use(data, reason):
 
 def test_partition_metadata_of_real_brokers(evidence):
     ids = set()
-    for version in ("2.8.2", "3.9.1", "4.2.0"):
-        for path in evidence.oracle(version, "logdir").rglob("partition.metadata"):
-            parsed = parse_partition_metadata(path.read_bytes())
-            assert parsed == PartitionMetadata(0, path.read_text().split()[-1])
-            ids.add(parsed.topic_id)
+    for path in files(evidence, "partition.metadata"):
+        parsed = parse_partition_metadata(path.read_bytes())
+        assert parsed == PartitionMetadata(0, path.read_text().split()[-1])
+        ids.add(parsed.topic_id)
     assert len(ids) > 100
 
 
@@ -187,11 +176,10 @@ def test_partition_metadata_nobody_can_use(data, reason):
 
 def test_clean_shutdown_files(evidence):
     epochs = set()
-    for root in _roots(evidence):
-        for path in root.rglob(".kafka_cleanshutdown"):
-            raw = path.read_bytes()
-            assert parse_clean_shutdown(raw) == (json.loads(raw)["brokerEpoch"] if raw else None)
-            epochs.add(parse_clean_shutdown(raw))
+    for path in files(evidence, ".kafka_cleanshutdown"):
+        raw = path.read_bytes()
+        assert parse_clean_shutdown(raw) == (json.loads(raw)["brokerEpoch"] if raw else None)
+        epochs.add(parse_clean_shutdown(raw))
     assert None in epochs
     assert len(epochs) > 3
     for bad in (b"{", b"[]", b'{"brokerEpoch": "1"}', b'{"brokerEpoch": 9223372036854775808}', b"[" * 9000):

@@ -1,9 +1,11 @@
 import pytest
+from archives import CAPTURES, ORACLES
 from fuzz import damaged, quick
 from hypothesis import given
 from hypothesis import strategies as st
 from segment_rows import batch_rows
 
+from kaudit.wire import dump_lines, dump_text
 from kaudit.wire.control import read_control_records
 from kaudit.wire.dump_rows import (
     DumpAbortedTransaction,
@@ -23,20 +25,6 @@ from kaudit.wire.legacy import parse_message, read_legacy_records
 from kaudit.wire.producer_snapshot import parse_producer_snapshot
 from kaudit.wire.records import read_records
 from kaudit.wire.transaction_index import parse_transaction_index
-
-CAPTURES = [
-    "clients-mix",
-    "legacy-formats",
-    "txn-mix-2.8.2",
-    "failover-acks1",
-    "retry-dup",
-    "cross-session",
-    "retention-compaction-2.8.2",
-    "unknown-pid-2.0.1",
-    "zk-pid-blocks",
-    "torn-writes",
-]
-ORACLES = ["1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0"]
 
 
 def by_file(path):
@@ -267,6 +255,8 @@ def test_a_batch_line_field_by_field():
         (BATCH % (1, 1, b"OptionalLong.empty"))[:200],
         BATCH % (1, 1, b"soon"),
         b"offset: one position: 2",
+        b"Starting offset: 9223372036854775808",
+        b"Starting offset: soon",
     ],
 )
 def test_lines_that_only_look_like_rows_are_notes(line):
@@ -292,6 +282,20 @@ def test_pieces_of_any_size_give_the_same_rows(data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=9)))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert list(read_dump(pieces)) == list(read_dump([text]))
+
+
+def test_lines_longer_than_we_hold_are_told_and_passed_over(monkeypatch):
+    for module in (dump_lines, dump_text):
+        monkeypatch.setattr(module, "MAX_LINE_BYTES", 1000)
+    pieces = [_record(b"k", b"v") + b"\n", *[b"x" * 300] * 50, b"\n", _record(None, b"z") + b"\n"]
+    first, note, second = read_dump(pieces)
+    assert (first.payload, second.payload) == (b"v", b"z")
+    assert (note.kind, note.line, len(note.text)) == (NoteKind.TOO_LONG, 2, 200)
+    # A record that goes on for ever is closed at the limit, and what follows are notes.
+    record, *rest = read_dump([_record(b"k", b"v") + b"\n" + (b"y" * 99 + b"\n") * 20])
+    assert len(record.payload) < 1000
+    assert {(row.kind, row.text) for row in rest} == {(NoteKind.OTHER, "y" * 99)}
+    assert len(record.payload.split(b"\n")) + len(rest) == 21
 
 
 def test_what_looks_like_a_dump(evidence):

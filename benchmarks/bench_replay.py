@@ -1,0 +1,86 @@
+"""Attempts a second through `kaudit replay --output-format jsonl`, beside the time Python needs to parse the same JSON.
+
+Usage: uv run python benchmarks/bench_replay.py [attempts]. Three kinds: fields only, bytes (records_hex), transactions.
+CPU time of one process, best of seven: other work on the machine must not count.
+"""
+
+import io
+import json
+import struct
+import sys
+import time
+
+import crc32c
+
+from kaudit.replay.profile import profile_for
+from kaudit.replay.session import answer_lines
+
+PRODUCERS = 1000
+START = 1_795_241_983_883
+
+
+def fields(number):
+    producer = number % PRODUCERS
+    return {
+        "index": number, "topic": "orders", "partition": 0, "op": "produce", "producer_id": producer,
+        "producer_epoch": 0, "base_sequence": number // PRODUCERS, "record_count": 1, "is_transactional": False,
+        "transactional_id": None, "acks": -1, "api_version": 8, "timestamp": START + number, "at": START + number,
+    }  # fmt: skip
+
+
+def with_bytes(number):
+    attempt = fields(number)
+    record = b"\x1e\x00\x00\x00\x01\x12value-123\x00"
+    covered = struct.pack(
+        ">hiqqqhii", 0, 0, attempt["timestamp"], attempt["timestamp"], attempt["producer_id"], 0,
+        attempt["base_sequence"], 1,
+    ) + record  # fmt: skip
+    header = struct.pack(">qiibI", 0, 9 + len(covered), -1, 2, crc32c.crc32c(covered))
+    return attempt | {"records_hex": (header + covered).hex()}
+
+
+def transactions(number):
+    """Each producer's transactions of eight batches: add, eight, commit."""
+    step, rest = number % 10, number // 10
+    producer, generation = rest % PRODUCERS, rest // PRODUCERS
+    owner = {"transactional_id": f"tx-{producer}", "producer_id": producer, "producer_epoch": 0}
+    base = {"index": number, "topic": "orders", "partition": 0, "at": START + number}
+    if step == 0 and generation == 0:
+        init = {"op": "init_producer_id", "transactional_id": f"tx-{producer}", "timeout_ms": 600_000}
+        return base | init | {"granted_producer_id": producer}
+    if step <= 1:
+        return base | owner | {"op": "add_partitions"}
+    if step == 9:
+        return base | owner | {"op": "end_txn", "commit": True}
+    sequence = generation * 7 + step - 2
+    return fields(number) | owner | {"base_sequence": sequence, "is_transactional": True}
+
+
+def cpu_seconds(work):
+    best = float("inf")
+    for _ in range(7):
+        start = time.process_time()
+        work()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def main():
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    profile = profile_for("3.9.1")
+    for kind in (fields, with_bytes, transactions):
+        lines = [json.dumps(kind(number), separators=(",", ":")) + "\n" for number in range(count)]
+        answered = io.StringIO()
+        answer_lines(lines, profile, answered)
+        outcomes = [json.loads(line)["outcome"] for line in answered.getvalue().splitlines()]
+        assert "rejected" not in outcomes, outcomes.index("rejected")
+        parse = cpu_seconds(lambda lines=lines: [json.loads(line) for line in lines])
+        replay = cpu_seconds(lambda lines=lines: answer_lines(lines, profile, io.StringIO()))
+        print(
+            f"{kind.__name__:13} {count / replay:10,.0f} attempts/s   parsing the JSON alone {count / parse:10,.0f}/s"
+            f"   ratio {replay / parse:.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,365 @@
+"""A broker, its partitions and its transaction coordinator, answering attempts one by one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from kaudit.model.batch import NO_PRODUCER_ID
+from kaudit.model.sequence import add as add_sequence
+from kaudit.replay.answer import Answer, Ruling, TopicPartition, ok_fields, rejected_fields
+from kaudit.replay.attempts import Attempt
+from kaudit.replay.coordinator import (
+    TRANSACTION_VERSION_2,
+    Coordinator,
+    CoordinatorLimits,
+    EndOfTransaction,
+    Granted,
+    Request,
+)
+from kaudit.replay.errors import KafkaError
+from kaudit.replay.partition import SNAPSHOT_SUFFIX, Partition, Tampering
+from kaudit.replay.produce import ProducePath
+from kaudit.replay.profile import Profile, profile_for
+from kaudit.replay.record_set import TopicLimits, config_number
+from kaudit.replay.restarts import CoordinatorEpochs
+from kaudit.replay.state import DataBatch, MarkerBatch
+from kaudit.replay.verdict import Outcome
+
+_DEFAULT_SWEEP_MS = 600_000
+_DEFAULT_TIMEOUT_MS = 60_000
+_FIRST_END_TXN_OF_VERSION_2 = 5
+
+
+class MissingBrokerError(ValueError):
+    """Attempts begin before any line said which broker answers them."""
+
+
+class Broker:
+    """Answers attempts in order. A `broker` line begins a new, empty broker; `profile` overrides its version."""
+
+    def __init__(self, profile: Profile | None = None) -> None:
+        self._override = profile
+        self._profile: Profile | None = None
+        self._ops: dict[str, Callable[[Attempt, TopicPartition, Partition, int], Answer]] = {
+            "init_producer_id": self._init_producer_id,
+            "add_partitions": self._add_partitions,
+            "end_txn": self._end_txn,
+            "write_marker": self._write_marker,
+            "delete_records": self._delete_records,
+            "restart": self._restart,
+            "leader_change": self._leader_change,
+            "follower_restart": self._follower_restart,
+            "wait": self._wait,
+            "describe": self._describe,
+        }
+        if profile is not None:
+            self._begin(profile, {})
+
+    @property
+    def profile(self) -> Profile:
+        """The rules that answer; raises MissingBrokerError before any broker is known."""
+        if self._profile is None:
+            raise MissingBrokerError("a broker line first, or --broker-version")
+        return self._profile
+
+    def answer(self, attempt: Attempt) -> Answer:
+        """Answer one checked attempt.
+
+        Raises MissingBrokerError before any broker is known, UnknownVersionError for a broker of no known version, and
+        ValueError, saying what was expected, for configuration that is no number.
+        """
+        op = attempt["op"]
+        if op == "broker":
+            profile = self._override or profile_for(attempt["broker_version"])
+            self._begin(profile, attempt.get("config", {}))
+            return Answer(attempt["index"], {"op": "broker"}, f"rules of {profile.version}")
+        if self._profile is None:
+            raise MissingBrokerError("a broker line first, or --broker-version")
+        key = (attempt["topic"], attempt["partition"])
+        if op == "topic":
+            return self._configure(attempt, key)
+        partition = self._partitions.get(key) or self._create(key)
+        at = attempt.get("at")
+        now = self._guess(key) if at is None else self._set_clock(key, at)
+        if partition.next_sweep is None or now >= partition.next_sweep:
+            partition.pass_time(now)
+        if self._coordinator.has_open(key):
+            self._coordinator.abort_timed_out(key, now)
+        if op == "produce":
+            limits = self._limits.get(key[0], self._default_limits)
+            return self._produce_path.produce(attempt, key, partition, limits, now)
+        return self._ops[op](attempt, key, partition, now)
+
+    # -- set up ------------------------------------------------------------------------------------------------------
+    def _begin(self, profile: Profile, config: dict[str, Any]) -> None:
+        self._profile = profile
+        self._config = {name: str(value) for name, value in config.items()}
+        if "process.roles" in config or "zookeeper.connect" in config:
+            profile = replace(profile, kraft="process.roles" in config)
+            self._profile = profile
+        self._limits: dict[str, TopicLimits] = {}
+        self._default_limits = TopicLimits.of({}, profile)
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self._clocks: dict[TopicPartition, int] = {}
+        self._first_seen: int | None = None
+        self._next_producer_id = 0
+        self._epochs = CoordinatorEpochs(profile)
+        defaults = CoordinatorLimits()
+        limits = CoordinatorLimits(
+            self._number("transaction.max.timeout.ms", defaults.max_timeout_ms),
+            self._number("transactional.id.expiration.ms", defaults.expiration_ms),
+            self._number("transaction.remove.expired.transaction.cleanup.interval.ms", defaults.cleanup_interval_ms),
+        )
+        self._coordinator = Coordinator(profile, limits, self._write_markers, self._allocate)
+        self._produce_path = ProducePath(
+            profile,
+            self._coordinator,
+            verifies=self._config.get("transaction.partition.verification.enable", "true") == "true",
+        )
+
+    def _number(self, name: str, default: int) -> int:
+        return config_number(self._config, name, default)
+
+    def _configure(self, attempt: Attempt, key: TopicPartition) -> Answer:
+        config = {name: str(value) for name, value in attempt.get("config", {}).items()}
+        self._limits[key[0]] = TopicLimits.of(config, self.profile)
+        return Answer(attempt["index"], {"outcome": "ok"}, "a topic's configuration")
+
+    def _create(self, key: TopicPartition) -> Partition:
+        profile = self.profile
+        partition = Partition(
+            profile,
+            self._number(profile.expiration_config, profile.expiration_default_ms),
+            self._number("producer.id.expiration.check.interval.ms", _DEFAULT_SWEEP_MS),
+        )
+        self._partitions[key] = partition
+        return partition
+
+    def _guess(self, key: TopicPartition) -> int:
+        """Return the clock at an attempt without time: that of the partition's attempt before, or of the very first."""
+        return self._clocks.get(key, self._first_seen or 0)
+
+    def _set_clock(self, key: TopicPartition, at: int) -> int:
+        self._epochs.answered(key, at)
+        self._clocks[key] = at
+        if self._first_seen is None:
+            self._first_seen = at
+        return at
+
+    def _allocate(self, granted: int | None) -> int:
+        producer_id = self._next_producer_id if granted is None else granted
+        self._next_producer_id = max(self._next_producer_id, producer_id + 1)
+        return producer_id
+
+    # -- the coordinator ---------------------------------------------------------------------------------------------
+    @staticmethod
+    def _request(attempt: Attempt, key: TopicPartition, now: int) -> Request:
+        return Request(
+            key, attempt.get("api_version", 0), now, attempt.get("at") is not None, attempt.get("granted_producer_id")
+        )
+
+    def _init_producer_id(self, attempt: Attempt, key: TopicPartition, _: Partition, now: int) -> Answer:
+        granted = self._coordinator.init_producer_id(
+            self._request(attempt, key, now),
+            attempt.get("transactional_id"),
+            attempt.get("timeout_ms", _DEFAULT_TIMEOUT_MS),
+            (_or_unknown(attempt.get("producer_id")), _or_unknown(attempt.get("producer_epoch"))),
+        )
+        fields = _outcome(granted)
+        fields["producer_id"] = granted.producer_id
+        fields["producer_epoch"] = granted.producer_epoch
+        return Answer(attempt["index"], fields, granted.why)
+
+    def _add_partitions(self, attempt: Attempt, key: TopicPartition, _: Partition, now: int) -> Answer:
+        granted = self._coordinator.add_partitions(
+            self._request(attempt, key, now),
+            attempt["transactional_id"],
+            attempt["producer_id"],
+            attempt["producer_epoch"],
+        )
+        return Answer(attempt["index"], _outcome(granted), granted.why)
+
+    def _end_txn(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        bumps = self.profile.transaction_version2 and attempt.get("api_version", 0) >= _FIRST_END_TXN_OF_VERSION_2
+        producer_id = attempt["producer_id"]
+        before = partition.state_of(producer_id)
+        granted = self._coordinator.end_transaction(
+            self._request(attempt, key, now),
+            attempt["transactional_id"],
+            producer_id,
+            attempt["producer_epoch"],
+            commit=attempt["commit"],
+            transaction_version=TRANSACTION_VERSION_2 if bumps else 0,
+        )
+        fields = _outcome(granted)
+        if bumps and granted.error is KafkaError.NONE:
+            fields["producer_id"] = granted.producer_id
+            fields["producer_epoch"] = granted.producer_epoch
+        after = partition.state_of(producer_id)
+        return Answer(attempt["index"], fields, granted.why, (producer_id, before, after))
+
+    def _write_markers(self, ended: EndOfTransaction) -> None:
+        coordinator_epoch = self._epochs.at(ended.at)
+        for key in ended.partitions:
+            partition = self._partitions.get(key) or self._create(key)
+            partition.append_marker(
+                MarkerBatch(
+                    ended.producer_id,
+                    ended.marker_epoch,
+                    coordinator_epoch,
+                    partition.log_end,
+                    ended.at,
+                    ended.commit,
+                    ended.transaction_version,
+                )
+            )
+
+    def _write_marker(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        producer_id = attempt["producer_id"]
+        marker = MarkerBatch(
+            producer_id,
+            attempt["producer_epoch"],
+            attempt["coordinator_epoch"],
+            partition.log_end,
+            now,
+            attempt["commit"],
+            attempt.get("transaction_version", 0),
+        )
+        verdict = partition.append_marker(marker)
+        outcome = "ok" if verdict.outcome is Outcome.APPENDED else "rejected"
+        fields = {"outcome": outcome, "error": verdict.error.name, "error_code": int(verdict.error)}
+        producer = (producer_id, verdict.state, partition.state_of(producer_id))
+        return Answer(attempt["index"], fields, Ruling(verdict, marker.offset, key), producer)
+
+    # -- the log and its replicas ------------------------------------------------------------------------------------
+    def _delete_records(self, attempt: Attempt, key: TopicPartition, partition: Partition, _: int) -> Answer:
+        before = attempt["before_offset"]
+        if not self._limits.get(key[0], self._default_limits).deletes:
+            why = "the topic's cleanup.policy does not include delete"
+            return Answer(attempt["index"], rejected_fields(KafkaError.POLICY_VIOLATION), why)
+        if before > partition.log_end:
+            why = f"offset {before} lies beyond the high watermark {partition.log_end}"
+            return Answer(attempt["index"], rejected_fields(KafkaError.OFFSET_OUT_OF_RANGE), why)
+        partition.delete_records(partition.log_end if before < 0 else before)
+        why = f"the log starts at {partition.log_start}"
+        if self.profile.forgets_on_log_start_advance:
+            why += "; producers whose last data lay below it are forgotten on this version"
+        return Answer(attempt["index"], ok_fields(), why)
+
+    def _restart(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        clean = attempt["clean"]
+        tamper = attempt.get("tamper") or {}
+        tampering = Tampering(
+            tamper.get("truncated_to_offset"),
+            tamper.get("corrupted_batch_offset"),
+            _snapshot_offsets(tamper.get("deleted", ())),
+            _snapshot_offsets(tamper.get("corrupted", ())),
+        )
+        found = [_found(batch, now) for batch in attempt.get("found_on_disk", ())]
+        partition.restart(now, found, tampering, clean=clean)
+        self._coordinator.reload(key)
+        self._epochs.restarted(key, attempt.get("at"), clean=clean)
+        fields: dict[str, Any] = {"outcome": "ok"}
+        if self.profile.describes_producers:
+            fields["producers"] = _described(partition)
+        kind = "a clean restart" if clean else "an unclean restart"
+        return Answer(attempt["index"], fields, f"{kind}: {len(partition.producers.states)} producers are remembered")
+
+    def _leader_change(self, attempt: Attempt, _: TopicPartition, partition: Partition, now: int) -> Answer:
+        how = attempt["how"]
+        old_restarts = how in ("kill9", "unclean") or attempt.get("via") == "controlled_shutdown"
+        if attempt.get("old_leader") is not None:
+            partition.leader = attempt["old_leader"]
+        partition.change_leader(
+            now, attempt.get("new_leader"), attempt.get("lost_from_offset"), old_restarts=old_restarts
+        )
+        fields: dict[str, Any] = {"outcome": "ok"}
+        if self.profile.describes_producers:
+            fields["producers"] = _described(partition)
+        return Answer(attempt["index"], fields, "the new leader knows what it has replicated")
+
+    def _follower_restart(self, attempt: Attempt, _: TopicPartition, partition: Partition, now: int) -> Answer:
+        partition.restart_follower(now)
+        return Answer(attempt["index"], {"outcome": "ok"}, "the next leader keeps the newest batch of every producer")
+
+    def _wait(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        if attempt.get("at") is None:
+            now += attempt["ms"]
+            self._clocks[key] = now
+            partition.pass_time(now)
+            self._coordinator.abort_timed_out(key, now)
+        return Answer(attempt["index"], {"outcome": "ok"}, f"{attempt['ms']} ms pass")
+
+    def _describe(self, attempt: Attempt, _: TopicPartition, partition: Partition, __: int) -> Answer:
+        stable = partition.last_stable_offset
+        fields: dict[str, Any] = {
+            "outcome": "ok",
+            "high_watermark": partition.log_end,
+            "log_start_offset": partition.log_start,
+            "last_stable_offset": stable,
+            "aborted": [
+                {"producer_id": aborted.producer_id, "first_offset": aborted.first_offset}
+                for aborted in partition.producers.aborted_between(partition.log_start, stable)
+            ],
+        }
+        if self.profile.describes_producers:
+            fields["producers"] = _described(partition)
+        if partition.leader is not None:
+            fields["leader"] = partition.leader
+        return Answer(attempt["index"], fields, "what the partition's leader knows")
+
+
+def _or_unknown(value: int | None) -> int:
+    return NO_PRODUCER_ID if value is None else value
+
+
+def _outcome(granted: Granted) -> dict[str, Any]:
+    return ok_fields() if granted.error is KafkaError.NONE else rejected_fields(granted.error)
+
+
+def _described(partition: Partition) -> list[dict[str, int]]:
+    return [
+        {
+            "producer_id": producer_id,
+            "producer_epoch": state.epoch,
+            "last_sequence": state.last_sequence,
+            "last_timestamp": state.last_timestamp,
+            "coordinator_epoch": state.coordinator_epoch,
+            "current_txn_start_offset": state.current_txn_first_offset,
+        }
+        for producer_id, state in sorted(partition.producers.states.items())
+    ]
+
+
+def _snapshot_offsets(names: list[str] | tuple[str, ...]) -> frozenset[int]:
+    """Offsets of producer snapshot files by name; other files do not matter here."""
+    stems = [name.removesuffix(SNAPSHOT_SUFFIX) for name in names if name.endswith(SNAPSHOT_SUFFIX)]
+    return frozenset(int(stem) for stem in stems if stem.isdecimal())
+
+
+def _found(batch: dict[str, Any], now: int) -> DataBatch | MarkerBatch:
+    """Read a batch that lay on the disk; where its time is unknown it is the clock's."""
+    timestamp = batch.get("timestamp")
+    timestamp = now if timestamp is None else timestamp
+    base_offset = batch["base_offset"]
+    if "commit" in batch:
+        return MarkerBatch(
+            batch["producer_id"],
+            batch["producer_epoch"],
+            batch.get("coordinator_epoch", 0),
+            base_offset,
+            timestamp,
+            batch["commit"],
+        )
+    delta = batch.get("record_count", 1) - 1
+    base_sequence = batch.get("base_sequence", 0)
+    return DataBatch(
+        batch["producer_id"],
+        batch["producer_epoch"],
+        base_sequence,
+        add_sequence(base_sequence, delta),
+        base_offset,
+        base_offset + delta,
+        timestamp,
+        batch.get("is_transactional", False),
+    )

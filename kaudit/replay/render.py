@@ -1,0 +1,121 @@
+"""Answers as text: JSON lines, one JSON document, a table. Values from a log are data: control characters are dropped."""
+
+import json
+import unicodedata
+from json.encoder import encode_basestring
+from typing import Any
+
+from kaudit.replay.answer import Answer
+from kaudit.replay.attempts import Attempt
+from kaudit.replay.profile import Profile
+from kaudit.replay.state import ProducerState
+
+SCHEMA = "kaudit.replay/1"
+_dumps = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(", ", ": ")).encode
+
+
+def plain(text: str) -> str:
+    """Drop what could move the cursor or colour the rest: control, format and unassigned characters."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(character for character in text if not unicodedata.category(character).startswith("C"))
+
+
+def state_fields(state: ProducerState, profile: Profile) -> dict[str, Any]:
+    """Return a producer's state as JSON; -1 stays -1."""
+    return {
+        "producer_epoch": state.epoch,
+        "coordinator_epoch": state.coordinator_epoch,
+        "last_timestamp": state.last_timestamp,
+        "current_txn_start_offset": state.current_txn_first_offset,
+        "batches": [
+            {
+                "first_sequence": batch.first_sequence(profile),
+                "last_sequence": batch.last_sequence,
+                "first_offset": batch.first_offset,
+                "last_offset": batch.last_offset,
+                "timestamp": batch.timestamp,
+            }
+            for batch in state.batches
+        ],
+    }
+
+
+def as_json(answer: Answer) -> str:
+    """Return an answer as one line of JSON, keys sorted."""
+    fields = answer.fields
+    if len(fields) != _PRODUCE_FIELDS or "base_offset" not in fields:
+        return _dumps({**fields, "index": answer.attempt, "why": answer.why})
+    return (
+        f'{{"base_offset": {fields["base_offset"]}, "error": "{fields["error"]}", "error_code": {fields["error_code"]}, '
+        f'"index": {answer.attempt}, "outcome": "{fields["outcome"]}", "why": {encode_basestring(answer.why)}}}'
+    )
+
+
+_PRODUCE_FIELDS = 4
+"""outcome, error, error_code and base_offset: the answers there are most of, written out for speed."""
+
+
+def as_json_with_state(answer: Answer, profile: Profile) -> str:
+    """Return an answer as one line of JSON with the producer's state before and after, null where none is concerned."""
+    state = None
+    if answer.producer is not None:
+        _, before, after = answer.producer
+        state = {"before": state_fields(before, profile), "after": state_fields(after, profile)}
+    return _dumps({**answer.fields, "index": answer.attempt, "why": answer.why, "state": state})
+
+
+DOCUMENT_BEGIN = '{"answers": ['
+DOCUMENT_END = f'\n], "schema": "{SCHEMA}"}}\n'
+"""What stands around the answers, separated by commas, to make one JSON document of them."""
+
+TABLE_HEADER = f"{'INDEX':>7}  {'PARTITION':<28}  {'ATTEMPT':<46}  ANSWER"
+
+
+def as_row(attempt: Attempt, answer: Answer) -> str:
+    """Return one line of the table; a refusal gets its reason below."""
+    partition = f"{attempt['topic']}-{attempt['partition']}" if "topic" in attempt else ""
+    row = f"{answer.attempt:>7}  {plain(partition):<28}  {_asked(attempt):<46}  {_said(answer)}"
+    if answer.fields.get("outcome") in ("rejected", "connection-closed"):
+        row += f"\n{'':9}{plain(answer.why)}"
+    return row
+
+
+def _asked(attempt: Attempt) -> str:
+    op = attempt["op"]
+    if op == "broker":
+        return f"broker {plain(attempt['broker_version'])}"
+    if op == "produce":
+        if attempt.get("producer_id") is None:
+            return "produce"
+        kind = " transactional" if attempt.get("is_transactional") else ""
+        return (
+            f"produce id {attempt['producer_id']} epoch {attempt['producer_epoch']} seq {attempt['base_sequence']}"
+            f" x{attempt['record_count']}{kind}"
+        )
+    if op in ("end_txn", "write_marker"):
+        end = "commit" if attempt["commit"] else "abort"
+        return f"{op} id {attempt['producer_id']} epoch {attempt['producer_epoch']} {end}"
+    for name in ("transactional_id", "before_offset", "how", "ms", "clean"):
+        if attempt.get(name) is not None:
+            return f"{op} {plain(str(attempt[name]))}"
+    return str(op)
+
+
+def _said(answer: Answer) -> str:
+    fields = answer.fields
+    said = [str(fields.get("outcome", ""))]
+    if fields.get("error", "NONE") != "NONE":
+        said.append(f"{fields['error_code']} {fields['error']}")
+    if "base_offset" in fields:
+        said.append(f"at {fields['base_offset']}")
+    if fields.get("producer_epoch", -1) >= 0:
+        said.append(f"id {fields['producer_id']} epoch {fields['producer_epoch']}")
+    if "high_watermark" in fields:
+        said.append(
+            f"high watermark {fields['high_watermark']}, log start {fields['log_start_offset']}, "
+            f"stable to {fields['last_stable_offset']}, {len(fields['aborted'])} aborted"
+        )
+    if "producers" in fields:
+        said.append(f"{len(fields['producers'])} producers")
+    return ", ".join(part for part in said if part)

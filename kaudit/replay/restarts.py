@@ -1,0 +1,63 @@
+"""Leader epochs of the coordinator's partition, from the restarts attempts tell of.
+
+A coordinator's epoch is its partition's leader epoch. With one broker that grows with restarts, by how much depends on
+the release (Profile.kraft). Attempts say of each partition between which of its own attempts the broker restarted, so
+the same restart appears once for every partition; overlapping stretches of time are one restart.
+"""
+
+from dataclasses import dataclass
+
+from kaudit.replay.profile import Profile
+
+RAISED_BY_RESTART = 2
+"""One step when the leader goes, one when it is back."""
+
+_BEGINNING = -1
+
+
+@dataclass(slots=True)
+class _Restart:
+    """A restart some time after `after` and before `before` (ms)."""
+
+    after: int
+    before: int
+    clean: bool
+
+
+class CoordinatorEpochs:
+    """Coordinator epochs by time."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._raised_by_clean = RAISED_BY_RESTART if profile.kraft else 0
+        self._raised_by_unclean = RAISED_BY_RESTART if profile.unclean_restart_raises_leader_epochs else 0
+        self._known: list[_Restart] = []
+        self._unfinished: dict[tuple[str, int], list[tuple[int, bool]]] = {}
+
+    def restarted(self, partition: tuple[str, int], at: int | None, *, clean: bool) -> None:
+        """Take note of a restart after `at`; it is over when the partition's next attempt arrives."""
+        self._unfinished.setdefault(partition, []).append((_BEGINNING if at is None else at, clean))
+
+    def answered(self, partition: tuple[str, int], at: int) -> None:
+        """Take note that the broker answered an attempt on `partition` at `at`.
+
+        An attempt of the very moment the restart was noted says nothing: a restart takes longer.
+        """
+        if partition not in self._unfinished or at <= self._unfinished[partition][-1][0]:
+            return
+        earlier = list(self._known)
+        for after, clean in self._unfinished.pop(partition):
+            for restart in earlier:
+                if restart.clean == clean and restart.after < at and after < restart.before:
+                    restart.after, restart.before = max(restart.after, after), min(restart.before, at)
+                    earlier.remove(restart)
+                    break
+            else:
+                self._known.append(_Restart(after, at, clean))
+
+    def at(self, now: int) -> int:
+        """Return the coordinator epoch at `now`."""
+        return sum(
+            self._raised_by_clean if restart.clean else self._raised_by_unclean
+            for restart in self._known
+            if restart.before <= now
+        )

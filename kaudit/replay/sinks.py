@@ -1,0 +1,110 @@
+"""Where answers go: all of them, or, when a line is bad, nothing at all."""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TextIO, cast
+
+from kaudit.replay.broker import Broker
+from kaudit.replay.profile import Profile
+from kaudit.replay.session import FORMATS, Session, formatted
+
+STDIN = "-"
+_IN_MEMORY = 16 << 20
+"""Bytes of answers kept in memory before they wait in a temporary file."""
+
+
+class OutputError(ValueError):
+    """Output options that contradict each other or name nothing we can write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One output: a format and its file, None for stdout."""
+
+    output_format: str
+    file: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """All outputs of one run."""
+
+    targets: tuple[Target, ...]
+
+    def write(self, lines: Iterable[bytes], profile: Profile | None, *, with_state: bool) -> None:
+        """Answer `lines` once and write every format.
+
+        Answers wait until the last line has been read: raises AttemptError for a bad line with nothing written.
+        """
+        session = Session(lines, Broker(profile))
+        with ExitStack() as stack:
+            spools = [stack.enter_context(_spool()) for _ in self.targets]
+            names = [target.output_format for target in self.targets]
+            for pieces in formatted(session, names, with_state=with_state):
+                for spool, piece in zip(spools, pieces, strict=True):
+                    spool.write(piece)
+            for target, spool in zip(self.targets, spools, strict=True):
+                spool.seek(0)
+                _release(spool, target.file)
+
+
+def parse_outputs(formats: list[str], output: Path | None) -> Targets:
+    """Read `FMT[:FILE]` options; `output` is the file of the one format without a file. Raises OutputError."""
+    targets = []
+    for text in formats:
+        name, _, file = text.partition(":")
+        if name not in FORMATS:
+            raise OutputError(f"--output-format {text!r}: expected one of {', '.join(FORMATS)}")
+        targets.append(Target(name, Path(file) if file else None))
+    open_ended = [target for target in targets if target.file is None]
+    if len(open_ended) > 1:
+        raise OutputError("more than one --output-format without a file: only one can go to stdout or --output")
+    if output is not None and not open_ended:
+        raise OutputError("--output needs an --output-format without a file")
+    return Targets(tuple(Target(target.output_format, output) if target.file is None else target for target in targets))
+
+
+def deliver(pieces: Iterable[str], output: Path | None) -> None:
+    """Write text to `output`, None for stdout, when all of it is there."""
+    with _spool() as spool:
+        spool.writelines(pieces)
+        spool.seek(0)
+        _release(spool, output)
+
+
+@contextmanager
+def opened(name: str) -> Iterator[BinaryIO]:
+    """Open a file of attempts, `-` for stdin."""
+    if name == STDIN:
+        yield sys.stdin.buffer
+        return
+    with Path(name).open("rb") as lines:
+        yield lines
+
+
+@contextmanager
+def _spool() -> Iterator[TextIO]:
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline="") as spool:
+        yield cast("TextIO", spool)
+
+
+def _release(spool: TextIO, file: Path | None) -> None:
+    if file is None:
+        shutil.copyfileobj(spool, sys.stdout)
+        sys.stdout.flush()
+        return
+    # Beside its target, so that the file is there whole or not at all.
+    handle, partial = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as out:
+            shutil.copyfileobj(spool, out)
+        Path(partial).replace(file)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,205 @@
+"""The state machine of one producer id in one partition: pure, one small check after the other.
+
+Source: ProducerAppendInfo, ProducerStateEntry and UnifiedLog.analyzeAndValidateProducerState (Log before 3.0), which
+RULES.md section 3 describes version by version.
+"""
+
+from kaudit.model.batch import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
+from kaudit.model.sequence import MAX_SEQUENCE
+from kaudit.replay.errors import KafkaError
+from kaudit.replay.profile import Profile
+from kaudit.replay.state import CachedBatch, DataBatch, MarkerBatch, ProducerState, Verification
+from kaudit.replay.verdict import CompletedTransaction, Origin, Outcome, Rule, Verdict
+
+TRANSACTION_VERSION_2 = 2
+
+
+def step(
+    state: ProducerState,
+    batch: DataBatch,
+    profile: Profile,
+    origin: Origin,
+    verification: Verification | None = None,
+) -> tuple[ProducerState, Verdict]:
+    """Check one batch against a producer's state; return the state afterwards and the verdict.
+
+    `verification` is the entry the leader keeps for this producer, if any. A rejected batch leaves the state as it is;
+    a duplicate too.
+    """
+    if origin is Origin.CLIENT:
+        duplicate = find_duplicate(state, batch, profile)
+        if duplicate is not None:
+            return state, Verdict(
+                Outcome.DUPLICATE, KafkaError.NONE, Rule.DUPLICATE, duplicate.first_offset, batch, state
+            )
+        refusal = _check_epoch(state, batch) or _check_sequence(state, batch, profile, verification)
+    elif origin is Origin.COORDINATOR:
+        refusal = _check_epoch(state, batch)
+    else:
+        refusal = None
+    if refusal is not None:
+        return state, refusal
+    if state.current_txn_first_offset != NO_OFFSET and not batch.is_transactional:
+        return state, _rejected(KafkaError.INVALID_TXN_STATE, Rule.NOT_TRANSACTIONAL, batch, state)
+    rule = _accepting_rule(state, batch, origin)
+    return adopt(state, batch, profile), Verdict(
+        Outcome.APPENDED, KafkaError.NONE, rule, batch.base_offset, batch, state
+    )
+
+
+def adopt(state: ProducerState, batch: DataBatch, profile: Profile) -> ProducerState:
+    """Return the state after `batch` was written, whatever it holds. A different epoch, even a lower one, replaces."""
+    epoch, coordinator_epoch, _, batches, first_offset = state
+    if profile.offset_delta_from_sequences:
+        length = batch.last_sequence - batch.base_sequence
+        transaction_start = batch.last_offset - length
+    else:
+        length = batch.last_offset - batch.base_offset
+        transaction_start = batch.base_offset
+    cached = CachedBatch(batch.last_sequence, batch.last_offset, length, batch.max_timestamp)
+    if epoch != batch.producer_epoch:
+        batches = (cached,)
+    elif len(batches) >= profile.window:
+        batches = (*batches[1 - profile.window :], cached) if profile.window > 1 else (cached,)
+    else:
+        batches = (*batches, cached)
+    if batch.is_transactional and first_offset == NO_OFFSET:
+        first_offset = transaction_start
+    return ProducerState(batch.producer_epoch, coordinator_epoch, batch.max_timestamp, batches, first_offset)
+
+
+def step_marker(
+    state: ProducerState, marker: MarkerBatch, profile: Profile, origin: Origin
+) -> tuple[ProducerState, Verdict, CompletedTransaction | None]:
+    """Check an end of transaction marker; return the state afterwards, the verdict and the transaction it ended."""
+    if origin is not Origin.REPLICATION or profile.marker_checks_bind_replicas:
+        refusal = _check_marker_epoch(state, marker, profile, origin) or _check_coordinator_epoch(state, marker)
+        if refusal is not None:
+            return state, refusal, None
+    completed: CompletedTransaction | None = None
+    if state.in_transaction:
+        completed = CompletedTransaction(
+            marker.producer_id, state.current_txn_first_offset, marker.offset, not marker.commit
+        )
+    elif profile.empty_marker_completes_transaction:
+        completed = CompletedTransaction(marker.producer_id, marker.offset, marker.offset, not marker.commit)
+    verdict = Verdict(Outcome.APPENDED, KafkaError.NONE, Rule.MARKER, marker.offset, marker, state)
+    return adopt_marker(state, marker, profile), verdict, completed
+
+
+def adopt_marker(state: ProducerState, marker: MarkerBatch, profile: Profile) -> ProducerState:
+    """Return the state after a marker was written: its epochs, no open transaction, no batches of another epoch."""
+    batches = state.batches if marker.producer_epoch == state.epoch else ()
+    if profile.marker_replaces_last_batch:
+        last_sequence = batches[-1].last_sequence if batches else NO_SEQUENCE
+        batches = (CachedBatch(last_sequence, marker.offset, 0, marker.timestamp),)
+    timestamp = marker.timestamp if profile.marker_sets_timestamp else state.last_timestamp
+    return ProducerState(marker.producer_epoch, marker.coordinator_epoch, timestamp, batches, NO_OFFSET)
+
+
+def find_duplicate(state: ProducerState, batch: DataBatch, profile: Profile) -> CachedBatch | None:
+    """Return the remembered batch `batch` repeats exactly, or None."""
+    if batch.producer_epoch != state.epoch:
+        return None
+    for cached in state.batches:
+        if cached.last_sequence == batch.last_sequence and cached.first_sequence(profile) == batch.base_sequence:
+            return cached
+    return None
+
+
+def in_sequence(last: int, following: int) -> bool:
+    """Tell whether `following` comes after `last`, where -1 stands for nothing yet. Source: inSequence."""
+    return following == last + 1 or (following == 0 and last == MAX_SEQUENCE)
+
+
+def is_stale(state: ProducerState, batch: DataBatch) -> bool:
+    """Tell whether the batch's epoch is below the current one."""
+    return batch.producer_epoch < state.epoch
+
+
+def _rejected(
+    error: KafkaError, rule: Rule, batch: DataBatch | MarkerBatch, state: ProducerState, bound: int = 0
+) -> Verdict:
+    return Verdict(Outcome.REJECTED, error, rule, NO_OFFSET, batch, state, bound)
+
+
+def _check_epoch(state: ProducerState, batch: DataBatch) -> Verdict | None:
+    if batch.producer_epoch < state.epoch:
+        return _rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.STALE_EPOCH, batch, state)
+    return None
+
+
+def _check_sequence(
+    state: ProducerState, batch: DataBatch, profile: Profile, verification: Verification | None
+) -> Verdict | None:
+    if verification is not None:
+        refusal = _check_verification(state, batch, profile, verification)
+        if refusal is not None:
+            return refusal
+    if batch.producer_epoch != state.epoch:
+        return _check_first_of_epoch(state, batch, profile) if batch.base_sequence != 0 else None
+    last = state.last_sequence
+    if in_sequence(last, batch.base_sequence):
+        return None
+    if state.epoch == NO_PRODUCER_EPOCH and profile.accepts_unknown_nonzero:
+        return None  # an entry of epoch -1 counts as unknown
+    if last == NO_SEQUENCE:
+        return _rejected(profile.marker_only_nonzero_error, Rule.UNKNOWN_NEXT, batch, state)
+    if _ends_before_window(state, batch, profile):
+        return _rejected(profile.old_duplicate_error, Rule.OLD_DUPLICATE, batch, state)
+    return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.OUT_OF_ORDER, batch, state)
+
+
+def _check_verification(
+    state: ProducerState, batch: DataBatch, profile: Profile, verification: Verification
+) -> Verdict | None:
+    version2 = verification.transaction_version >= TRANSACTION_VERSION_2
+    if profile.tv2_starts_at_zero and version2 and batch.base_sequence != 0 and not state.batches:
+        return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.TV2_START, batch, state)
+    lowest = verification.lowest_sequence
+    if batch.base_sequence > lowest:
+        return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.VERIFICATION, batch, state, lowest)
+    return None
+
+
+def _check_first_of_epoch(state: ProducerState, batch: DataBatch, profile: Profile) -> Verdict | None:
+    if state.epoch != NO_PRODUCER_EPOCH:
+        return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.NEW_EPOCH_NONZERO, batch, state)
+    if profile.accepts_unknown_nonzero:
+        return None
+    return _rejected(profile.unknown_producer_error, Rule.UNKNOWN_PRODUCER, batch, state)
+
+
+def _check_marker_epoch(state: ProducerState, marker: MarkerBatch, profile: Profile, origin: Origin) -> Verdict | None:
+    # The log does not say a marker's transaction version, so replicas use the lenient test.
+    strict = (
+        profile.tv2_marker_must_exceed_epoch
+        and marker.transaction_version >= TRANSACTION_VERSION_2
+        and origin is not Origin.REPLICATION
+    )
+    if marker.producer_epoch < state.epoch:
+        return _rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.STALE_MARKER, marker, state)
+    if strict and marker.producer_epoch == state.epoch and state.in_transaction:
+        return _rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.REPEATED_MARKER, marker, state)
+    return None
+
+
+def _check_coordinator_epoch(state: ProducerState, marker: MarkerBatch) -> Verdict | None:
+    if state.coordinator_epoch > marker.coordinator_epoch:
+        return _rejected(KafkaError.TRANSACTION_COORDINATOR_FENCED, Rule.STALE_COORDINATOR, marker, state)
+    return None
+
+
+def _ends_before_window(state: ProducerState, batch: DataBatch, profile: Profile) -> bool:
+    oldest = state.batches[0].first_sequence(profile)
+    return batch.last_sequence != 0 and batch.last_sequence < oldest
+
+
+def _accepting_rule(state: ProducerState, batch: DataBatch, origin: Origin) -> Rule:
+    if origin is Origin.REPLICATION:
+        return Rule.REPLICATED
+    if origin is Origin.COORDINATOR:
+        return Rule.COORDINATOR
+    if state.epoch == NO_PRODUCER_EPOCH:
+        return Rule.FIRST if batch.base_sequence == 0 else Rule.UNKNOWN_ACCEPTED
+    return Rule.NEXT if batch.producer_epoch == state.epoch else Rule.NEW_EPOCH

@@ -1,0 +1,98 @@
+"""Every attempt of every recording answered as the real broker answered it."""
+
+import json
+
+import pytest
+
+from kaudit.replay.attempts import read_attempts
+from kaudit.replay.broker import Broker
+from kaudit.replay.record_set import split
+from tests.conformance.exclusions import BROKER_CLOCK_TOLERANCE_MS, EXCLUSIONS
+
+RECORDINGS = [
+    *((version, name) for version in ("1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0") for name in ("main", "expiry")),
+    ("3.9.1", "failover"),
+]
+
+
+def sent_timestamps(attempts):
+    """Times the clients put into batches, by topic; under LogAppendTime none of them is kept."""
+    sent = {}
+    stamped = {
+        attempt["topic"]
+        for attempt in attempts
+        if attempt["op"] == "topic" and attempt["config"].get("message.timestamp.type") == "LogAppendTime"
+    }
+    for attempt in attempts:
+        if attempt.get("topic") in stamped:
+            continue
+        times = sent.setdefault(attempt.get("topic"), set())
+        times.add(attempt.get("timestamp"))
+        if "records_hex" in attempt:
+            times.update(batch.max_timestamp for batch in split(bytes.fromhex(attempt["records_hex"])).batches)
+    return sent
+
+
+def differences(attempt, answer, recorded, sent):
+    """Yield (field, ours, recorded) for every recorded field that differs and is not excluded."""
+    topic, op = attempt.get("topic", ""), attempt["op"]
+    for field, value in recorded.items():
+        if field == "index" or any(exclusion.covers(topic, op, field) for exclusion in EXCLUSIONS):
+            continue
+        ours = answer.get(field, "absent")
+        if field == "producers":
+            yield from producer_differences(ours, value, sent.get(topic, set()))
+        elif ours != value:
+            yield field, ours, value
+
+
+def producer_differences(ours, recorded, sent):
+    known = {producer["producer_id"]: producer for producer in ours}
+    if sorted(known) != sorted(producer["producer_id"] for producer in recorded):
+        yield "producers", sorted(known), recorded
+        return
+    for producer in recorded:
+        for field, value in producer.items():
+            mine = known[producer["producer_id"]][field]
+            on_brokers_clock = field == "last_timestamp" and value not in sent and value >= 0
+            if on_brokers_clock and abs(mine - value) <= BROKER_CLOCK_TOLERANCE_MS:
+                continue
+            if mine != value:
+                yield f"{producer['producer_id']}.{field}", mine, value
+
+
+@pytest.mark.parametrize(("version", "name"), RECORDINGS, ids=lambda value: value)
+def test_answers_are_those_of_the_real_broker(evidence, version, name, record_property):
+    attempts = list(read_attempts(evidence.oracle_lines(version, f"{name}.attempts.jsonl")))
+    answers = {
+        answer["index"]: answer for answer in map(json.loads, evidence.oracle_lines(version, f"{name}.answers.jsonl"))
+    }
+    assert len(answers) == len(attempts)
+    sent = sent_timestamps(attempts)
+    broker = Broker()
+    wrong = []
+    for attempt in attempts:
+        answer = broker.answer(attempt)
+        found = list(differences(attempt, answer.fields, answers[attempt["index"]], sent))
+        if found:
+            wrong.append((attempt["index"], attempt.get("topic"), attempt["op"], found, answer.why))
+    record_property("conformance", f"{version} {name}: {len(attempts) - len(wrong)} of {len(attempts)}")
+    print(f"{version} {name}: {len(attempts) - len(wrong)} of {len(attempts)}")  # noqa: T201
+    assert wrong == []
+
+
+def test_there_are_at_most_ten_exclusions_each_with_a_reason():
+    assert len(EXCLUSIONS) + 1 <= 10  # one more for the broker's clock
+    assert all(exclusion.reason for exclusion in EXCLUSIONS)
+
+
+@pytest.mark.parametrize("version", ["1.1.1", "3.9.1", "4.2.0"])
+def test_the_acks_0_batch_lies_in_the_log_and_its_retry_does_not(evidence, version):
+    """Why s55 is excluded: the bytes on the broker's disk are those of the acks=0 attempt, so the retry appended nothing."""
+    attempts = [json.loads(line) for line in evidence.oracle_lines(version, "main.attempts.jsonl")]
+    second = [a for a in attempts if a.get("topic") == "s55-acks-0" and a.get("base_sequence") == 1]
+    crcs = {attempt["acks"]: split(bytes.fromhex(attempt["records_hex"])).batches[0].crc for attempt in second}
+    log = evidence.oracle(version, "logdir") / "main" / "s55-acks-0-0" / "00000000000000000000.log"
+    on_disk = [batch.crc for batch in split(log.read_bytes()).batches]
+    assert crcs[0] in on_disk
+    assert crcs[-1] not in on_disk

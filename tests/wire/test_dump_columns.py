@@ -1,0 +1,103 @@
+import pytest
+from fuzz import damaged, quick
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kaudit.wire.dump_columns import DumpBatchColumns, parse_block, shapes
+from kaudit.wire.dump_lines import DumpLines
+from kaudit.wire.dump_rows import DumpBatch
+from kaudit.wire.dump_text import read_dump, read_dump_columns
+
+LAYOUTS = {
+    "1.1": (
+        "baseOffset: {} lastOffset: {} baseSequence: {} lastSequence: {} producerId: {} producerEpoch: {} "
+        "partitionLeaderEpoch: {} isTransactional: true position: {} LogAppendTime: {} isvalid: true size: {} magic: {} "
+        "compresscodec: LZ4 crc: {}"
+    ),
+    "3.9": (
+        "baseOffset: {} lastOffset: {} count: 1 baseSequence: {} lastSequence: {} producerId: {} producerEpoch: {} "
+        "partitionLeaderEpoch: {} isTransactional: false isControl: false deleteHorizonMs: OptionalLong[{}] position: 7 "
+        "CreateTime: {} size: {} magic: {} compresscodec: none crc: {} isvalid: true"
+    ),
+}
+numbers = st.integers(-(2**59), 2**59) | st.integers(-1, 9) | st.integers(-(2**63), 2**63 - 1)
+crcs = st.integers(0, 2**32 - 1)
+rows = st.lists(st.tuples(*[numbers] * 11, crcs), min_size=1, max_size=60)
+
+
+def line_by_line(text):
+    reader = DumpLines()
+    return [*reader.feed(text.removesuffix(b"\n").split(b"\n")), *reader.finish()]
+
+
+@given(rows, st.sampled_from(list(LAYOUTS)))
+@quick
+def test_columns_equal_lines_whatever_the_numbers(rows, layout):
+    text = "".join(LAYOUTS[layout].format(*row) + "\n" for row in rows).encode()
+    expected = line_by_line(text)
+    assert list(read_dump([text])) == expected
+    assert [(row.base_offset, row.producer_id, row.crc) for row in expected] == [
+        (row[0], row[4], row[11]) for row in rows
+    ]
+    block = parse_block(text, len(rows), 1)
+    assert block is None or list(block.rows()) == expected
+
+
+def _uniform(count):
+    values = [
+        (n, n, n % 5, n % 7, -1, -1, 0, n * 99, 1_795_240_108_273 + n, 99, 2, 2**32 - 1 - n) for n in range(count)
+    ]
+    return "".join(LAYOUTS["1.1"].format(*row) + "\n" for row in values).encode()
+
+
+def test_a_run_of_batches_is_one_block():
+    header = b"Dumping x.log\nStarting offset: 0\n"
+    _, _, block = read_dump_columns([header + _uniform(500)])
+    assert isinstance(block, DumpBatchColumns)
+    assert (block.first_line, block.count) == (3, 500)
+    assert block.columns["base_offset"].tolist() == list(range(500))
+    assert block.columns["producer_id"].tolist() == [-1] * 500
+    assert block.columns["max_timestamp"][-1] == 1_795_240_108_772
+    assert block.constants["codec"] == "lz4"
+    assert (block.constants["is_transactional"], block.constants["is_control"]) == (True, None)
+    assert {*block.columns, *block.constants} == set(DumpBatch._fields) - {"line", "fields"}
+
+
+def test_runs_are_cut_where_the_shape_changes():
+    text = _uniform(30) + _uniform(30).replace(b"true position", b"false position") + b"note\n" + _uniform(3)
+    assert [(count, is_block) for _, _, count, is_block in shapes(text)] == [
+        (30, True),
+        (30, True),
+        (1, False),
+        (3, False),
+    ]
+    assert list(read_dump([text])) == line_by_line(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"size: 99", b"size: 9-9"),
+        (b"LZ4", b"LZ-4"),
+        (b"LZ4", b"LZ5"),
+        (b"lastOffset: 7", b"last7Offset: "),
+        (b"lastOffset: 7", b"lastOffset: --7"),
+        (b"lastOffset: 7", b"lastOffset: -"),
+        (b"lastOffset: 7 ", b"lastOffset:7  "),
+        (b"producerId: -1", b"producerId: -9223372036854775808"),
+        (b"producerId: -1", b"producerId: 9223372036854775808"),
+        (b"producerId: -1", b"producerId: -0"),
+    ],
+)
+def test_one_odd_line_does_not_bend_its_neighbours(old, new):
+    lines = _uniform(40).splitlines(keepends=True)
+    assert old in lines[7]
+    lines[7] = lines[7].replace(old, new)
+    text = b"".join(lines)
+    assert list(read_dump([text])) == line_by_line(text)
+
+
+@given(damaged([_uniform(40), _uniform(30) + _uniform(30).replace(b"LZ4", b"GZIP")]))
+@quick
+def test_fuzz(data):
+    assert list(read_dump([data])) == line_by_line(data) or not data.strip(b"\n")
