@@ -11,6 +11,7 @@ from typer.main import get_command
 from kaudit.cli.commands.checks import checks
 from kaudit.cli.commands.explain import explain
 from kaudit.cli.commands.scan import scan
+from kaudit.cli.commands.spark_bundle import spark_bundle
 from kaudit.cli.commands.timeline import timeline
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import Version
@@ -44,6 +45,7 @@ app.command(short_help="Audit broker logs.", epilog=_SCAN_EXAMPLES)(scan)
 app.command(short_help="Show what each producer id did.", epilog=_TIMELINE_EXAMPLES)(timeline)
 app.command(short_help="Explain a check.")(explain)
 app.command(short_help="List the checks.")(checks)
+app.command("spark-bundle", short_help="Pack what Spark's workers need.")(spark_bundle)
 
 
 @app.callback(

@@ -26,6 +26,10 @@ def scan(
     compacted: options.Compacted = False,
     jobs: options.Jobs = None,
     depth: options.DepthOption = Depth.CRC,
+    layout: options.Layout = None,
+    engine: options.EngineOption = options.EngineChoice.LOCAL,
+    master: options.Master = None,
+    spark_conf: options.SparkSettings = None,
     color: options.Color = ColorChoice.AUTO,
     no_color: options.NoColor = False,
     quiet: options.Quiet = False,
@@ -38,6 +42,7 @@ def scan(
     Nothing is ever written into PATH. A directory in use by a running broker is fine.
     """
     from kaudit.cli.audit import Request, run_scan
+    from kaudit.cli.engine import choose_engine
     from kaudit.cli.parsing import parse_broker_version, parse_moment, parse_selection, parse_window
     from kaudit.cli.targets import parse_targets
     from kaudit.pipeline.options import ScanOptions
@@ -57,6 +62,7 @@ def scan(
             compacted=compacted,
             jobs=jobs,
             depth=depth,
+            layout=layout,
         ),
         selection=parse_selection(select or (), ignore or ()),
         targets=parse_targets(output_format or (), output, paths),
@@ -67,7 +73,4 @@ def scan(
         verbose=verbose,
         reproducible=reproducible,
     )
-    # numpy only loads now, when every option is known to be right.
-    from kaudit.engines import local
-
-    return run_scan(request, local.scan)
+    return run_scan(request, choose_engine(engine, master, spark_conf or ()).scan)

@@ -26,6 +26,10 @@ def timeline(
     compacted: options.Compacted = False,
     jobs: options.Jobs = None,
     depth: options.DepthOption = Depth.CRC,
+    layout: options.Layout = None,
+    engine: options.EngineOption = options.EngineChoice.LOCAL,
+    master: options.Master = None,
+    spark_conf: options.SparkSettings = None,
     color: options.Color = ColorChoice.AUTO,
     no_color: options.NoColor = False,
     quiet: options.Quiet = False,
@@ -35,6 +39,7 @@ def timeline(
 ) -> int:
     """Show what producer ids did, in offset order: runs of batches, markers, missing offsets and findings."""
     from kaudit.cli.audit import Request, run_timeline
+    from kaudit.cli.engine import choose_engine
     from kaudit.cli.parsing import parse_broker_version, parse_moment, parse_selection, parse_window
     from kaudit.cli.targets import parse_targets
     from kaudit.pipeline.options import ScanOptions
@@ -54,6 +59,7 @@ def timeline(
             compacted=compacted,
             jobs=jobs,
             depth=depth,
+            layout=layout,
         ),
         selection=parse_selection(select or (), ignore or ()),
         targets=parse_targets(output_format or (), output, paths),
@@ -64,7 +70,4 @@ def timeline(
         verbose=verbose,
         reproducible=reproducible,
     )
-    # numpy only loads now, when every option is known to be right.
-    from kaudit.engines import local
-
-    return run_timeline(request, local.timeline)
+    return run_timeline(request, choose_engine(engine, master, spark_conf or ()).timeline)
