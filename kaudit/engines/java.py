@@ -57,8 +57,9 @@ def _version(java: str) -> int | None:
 
 
 def _launcher(runtime: Path) -> str:
-    """Make a JAVA_HOME whose `java` drops the flag; one a user and runtime, made anew when missing."""
+    """Make a JAVA_HOME whose `java` drops the flag, for as long as this process lives."""
     home = Path(tempfile.mkdtemp(prefix="kaudit-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     (home / "bin").mkdir()
     launcher = home / "bin" / "java"
     launcher.write_text(_LAUNCHER.format(java=runtime / "bin" / "java"), encoding="utf-8")

@@ -11,7 +11,6 @@ from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.pipeline.audit import Audit
 from kaudit.pipeline.options import Progress, ScanOptions
 from kaudit.pipeline.partition import KeptRows
-from kaudit.pipeline.plan import cut
 from kaudit.pipeline.read import ChunkSpec
 from kaudit.pipeline.schedule import Job, Outcome, PartitionFeed, find_input, plan_jobs, read_range
 from kaudit.pipeline.timeline import build_timelines
@@ -61,7 +60,7 @@ def _run(options: ScanOptions, progress: Progress, *, keep: KeptRows | None) -> 
         outcomes = pool.read(jobs)
         for job in jobs:
             feed = PartitionFeed(job, KeptRows(keep.producer_ids) if keep is not None else None)
-            for _ in range(sum(1 for spec in job.plan for _ in cut(spec))):
+            for _ in job.ranges():
                 spec, outcome = next(outcomes)
                 progress.advance(spec.stop - spec.start)
                 feed.take(outcome)
@@ -116,8 +115,7 @@ def _results(task: Sequence[ChunkSpec], future: "Future[list[Outcome]]") -> Iter
 
 def _ranges(jobs: Iterable[Job]) -> Iterator[ChunkSpec]:
     for job in jobs:
-        for spec in job.plan:
-            yield from cut(spec)
+        yield from job.ranges()
 
 
 def _tasks(jobs: Iterable[Job]) -> Iterator[list[ChunkSpec]]:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kaudit.engines.spark_tasks import Opening, Stretch, Work
-from kaudit.pipeline.plan import cut
 from kaudit.pipeline.read import CHUNK_BYTES
 from kaudit.pipeline.schedule import Job
 
@@ -47,14 +46,14 @@ def _assign(jobs: Sequence[Job], replays: int) -> list[int]:
 def _works(jobs: Sequence[Job], where: Sequence[int], size: int) -> Iterator[Work]:
     work, filled = Work([], []), 0
     for place, job in enumerate(jobs):
-        ranges = [spec for whole in job.plan for spec in cut(whole)]
+        ranges = job.ranges()
         work.openings.append((place, where[place], Opening(job, len(ranges))))
         for number, spec in enumerate(ranges):
             last = work.stretches[-1] if work.stretches else None
             if last is not None and last.place == place and last.spec.file == spec.file:
                 work.stretches[-1] = replace(last, spec=replace(last.spec, stop=spec.stop))
             else:
-                work.stretches.append(Stretch(place, where[place], number, spec))
+                work.stretches.append(Stretch(place, where[place], number, spec, job.chunk_bytes))
             filled += spec.stop - spec.start
             if filled >= size:
                 yield work

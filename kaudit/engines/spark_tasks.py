@@ -43,6 +43,7 @@ class Stretch:
     replay: int
     number: int
     spec: ChunkSpec
+    chunk_bytes: int
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ def read(plan: Batches) -> Batches:
             for place, replay, opening in work.openings:
                 yield _row(replay, place, _OPENING, pack(opening))
             for stretch in work.stretches:
-                for number, spec in enumerate(cut(stretch.spec), stretch.number):
+                for number, spec in enumerate(cut(stretch.spec, stretch.chunk_bytes), stretch.number):
                     yield _row(stretch.replay, stretch.place, number, pack(read_range(spec)))
 
 

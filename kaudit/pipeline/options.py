@@ -32,6 +32,8 @@ class ScanOptions:
     depth: Depth = Depth.CRC
     layout: str | None = None
     """Pattern of --layout: where topic, partition and replica stand in a path."""
+    chunk_bytes: int | None = None
+    """Size of the ranges a segment is cut into; None: what was measured best. Changes nothing that is found."""
 
 
 class Progress(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kaudit.pipeline.read import CHUNK_BYTES, ChunkSpec
+from kaudit.pipeline.read import ChunkSpec
 from kaudit.pipeline.stream import Window
 from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import PartitionDirectory
@@ -24,7 +24,7 @@ def whole_segments(
     ]
 
 
-def cut(spec: ChunkSpec, chunk_bytes: int = CHUNK_BYTES) -> Iterator[ChunkSpec]:
+def cut(spec: ChunkSpec, chunk_bytes: int) -> Iterator[ChunkSpec]:
     """Cut a range of a segment into ranges of about `chunk_bytes`, without a look at the file.
 
     Cuts lie at multiples of `chunk_bytes` of the segment, so that every engine cuts alike; `settle` moves them to

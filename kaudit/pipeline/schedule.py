@@ -7,8 +7,8 @@ from kaudit.pipeline.audit import DAY_MS, PartitionAudit, close_partition, lates
 from kaudit.pipeline.fetch import RunFetcher
 from kaudit.pipeline.options import Depth, NothingToAuditError, ScanOptions, UsageError
 from kaudit.pipeline.partition import KeptRows, PartitionReplay
-from kaudit.pipeline.plan import settle, whole_segments
-from kaudit.pipeline.read import ChunkSpec, OpenSource, read_chunk, read_serially
+from kaudit.pipeline.plan import cut, settle, whole_segments
+from kaudit.pipeline.read import CHUNK_BYTES, ChunkSpec, OpenSource, read_chunk, read_serially
 from kaudit.pipeline.rows import ChunkRows
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.filesystem import open_segment
@@ -35,11 +35,16 @@ class Job:
 
     directory: PartitionDirectory
     plan: Sequence[ChunkSpec]
+    chunk_bytes: int = CHUNK_BYTES
 
     @property
     def bytes(self) -> int:
         """Bytes to read."""
         return sum(spec.stop - spec.start for spec in self.plan)
+
+    def ranges(self) -> list[ChunkSpec]:
+        """Return what to read in pieces, in order."""
+        return [part for spec in self.plan for part in cut(spec, self.chunk_bytes)]
 
 
 def find_input(options: ScanOptions) -> Layout:
@@ -96,6 +101,7 @@ def plan_jobs(options: ScanOptions, layout: Layout) -> list[Job]:
                 verify=options.depth is not Depth.HEADERS,
                 latest_timestamp=latest,
             ),
+            options.chunk_bytes or CHUNK_BYTES,
         )
         for directory in layout.partitions
     ]
