@@ -1,7 +1,6 @@
 """Recorded evidence of real brokers, unpacked once per test run and shared by all workers."""
 
 import fcntl
-import hashlib
 import lzma
 import os
 import shutil
@@ -49,10 +48,22 @@ class Evidence:
             return list(lines)
 
 
+_DIRECTORY = "KAUDIT_TEST_EVIDENCE"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make one directory per run: workers inherit its name from the controller."""
+    if not hasattr(config, "workerinput"):
+        os.environ[_DIRECTORY] = tempfile.mkdtemp(prefix="kaudit-evidence-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove what was unpacked."""
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ.pop(_DIRECTORY), ignore_errors=True)
+
+
 @pytest.fixture(scope="session")
-def evidence(testrun_uid: str) -> Evidence:
+def evidence() -> Evidence:
     """One directory per test run, whatever the number of workers."""
-    owner = hashlib.sha256(f"{os.getuid()}{testrun_uid}".encode()).hexdigest()[:16]
-    root = Path(tempfile.gettempdir()) / f"kaudit-evidence-{owner}"
-    root.mkdir(exist_ok=True)
-    return Evidence(root)
+    return Evidence(Path(os.environ[_DIRECTORY]))

@@ -193,7 +193,8 @@ def _unknown_start(context: Context, fact: Fact) -> Finding:
 def _step_mismatch(context: Context, chain: Sequence[Fact]) -> Finding:
     first = chain[0]
     steps = [_step(fact) for fact in chain]
-    by_request = len({step for step, _ in steps}) == 1
+    excess = {step - records for step, records in steps}
+    by_request = len(excess) > 1 or {step for step, _ in steps} == {1}
     pattern = (
         f"by {steps[0][0]} a batch, whatever the batch holds"
         if by_request

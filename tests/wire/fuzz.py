@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from kaudit.wire.errors import WireError
 
-quick = settings(max_examples=150, deadline=1000, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=150, deadline=5000, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite

@@ -1,0 +1,35 @@
+"""What the documentation shows is what kaudit prints."""
+
+from pathlib import Path
+
+import pytest
+
+from kaudit.checks.catalogue import CATALOGUE
+from tests import crafted_sample
+from tests.examples import EXAMPLES, SAMPLE_NAMES, SAMPLES, pages
+
+
+def test_every_example_and_sample_page_still_comes_out():
+    stale = [str(path) for path, content in pages() if path.read_text(encoding="utf-8") != content]
+    assert stale == [], "run `python -m tests.examples`, then read the diff"
+
+
+def test_every_sample_directory_has_its_page():
+    assert {path.name for path in SAMPLES.iterdir() if path.is_dir()} == set(SAMPLE_NAMES)
+
+
+def test_the_example_of_a_check_shows_that_check():
+    for path, content in pages():
+        if path.stem in EXAMPLES:
+            assert f"[{path.stem}]" in content.split("## Example")[1], path.stem
+
+
+def test_the_crafted_sample_is_what_its_maker_writes(tmp_path: Path):
+    crafted_sample.write(tmp_path)
+    for written in tmp_path.rglob("*.log"):
+        assert (crafted_sample.TARGET / written.relative_to(tmp_path)).read_bytes() == written.read_bytes()
+
+
+@pytest.mark.parametrize("code", [code for code, *_ in CATALOGUE if code < "KA305"])
+def test_every_check_of_the_main_job_has_an_example(code):
+    assert code in EXAMPLES
