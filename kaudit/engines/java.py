@@ -1,5 +1,6 @@
 """A Java for Spark: the machine's if it is new enough, else the one that came with the `spark` extra."""
 
+import atexit
 import re
 import shutil
 import subprocess

@@ -19,7 +19,7 @@ _EXTRAS = ("pyarrow", "hdfs-native")
 _LAUNCHER = """\
 #!/bin/sh
 # Runs this bundle with the machine's Python {version}; KAUDIT_PYTHON names another one.
-here=$(cd "$(dirname "$0")/.." && pwd)
+here=$(cd "${{0%/*}}/.." && pwd)
 PYTHONPATH="$here/lib${{PYTHONPATH:+:$PYTHONPATH}}"
 export PYTHONPATH
 for python in ${{KAUDIT_PYTHON:-}} python{version} python3 python; do
