@@ -17,6 +17,7 @@ from kaudit.report.formats import Format
 from kaudit.report.moment import rfc3339
 from kaudit.report.phrases import closing_line
 from kaudit.report.selection import Selection, count
+from kaudit.report.tables import Tables
 from kaudit.report.view import View
 
 _Result = TypeVar("_Result", ScanResult, TimelineResult)
@@ -67,7 +68,7 @@ def run_timeline(request: Request, engine: Callable[[ScanOptions, Progress], Tim
 def _run(
     request: Request,
     produce: Callable[[Progress], _Result],
-    render: Callable[[Format, _Result, View], str],
+    render: Callable[[Format, _Result, View], str | Tables],
     empty: Callable[[ScanResult], _Result],
     scan_of: Callable[[_Result], ScanResult],
 ) -> int:
@@ -88,7 +89,9 @@ def _run(
     return exit_code(scan, request.fail_on, exit_zero=request.exit_zero)
 
 
-def _show(request: Request, started_ms: int, render: Callable[[Format, View], str], *, machines_only: bool) -> None:
+def _show(
+    request: Request, started_ms: int, render: Callable[[Format, View], str | Tables], *, machines_only: bool
+) -> None:
     run = None if request.reproducible else {"host": platform.node(), "started_at": rfc3339(started_ms)}
     for target in request.targets:
         if target.form.machine or not machines_only:

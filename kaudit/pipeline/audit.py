@@ -17,7 +17,7 @@ from kaudit.checks.transaction import OpenTransaction, report_transactions
 from kaudit.model.batch import NO_OFFSET
 from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
 from kaudit.model.finding import Finding, Severity
-from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
+from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
 from kaudit.pipeline.coordinator import TRANSACTION_STATE, CoordinatorReader
 from kaudit.pipeline.options import ScanOptions, UsageError
 from kaudit.pipeline.partition import PartitionReplay
@@ -139,6 +139,7 @@ class Audit:
             not_audited=self._not_audited(unreadable, coordinator, reader),
             summary=self._total(findings),
             incomplete=bool(unreadable),
+            segments=[row for partition in self.partitions for row in _segments(partition)],
         )
 
     def _partition_findings(
@@ -291,6 +292,25 @@ class Audit:
             if more:
                 told.append(NotAudited(_name(part), f"{more} more anomalies are counted here, not listed"))
         return told
+
+
+def _segments(partition: PartitionAudit) -> Iterable[SegmentSummary]:
+    failed = {entry.path: entry.reason for entry in partition.unreadable}
+    directory = partition.directory
+    for segment in directory.segments:
+        status = "unreadable" if segment.path in failed else "read" if segment.size else "empty"
+        yield SegmentSummary(
+            topic=directory.topic,
+            partition=directory.partition,
+            replica=directory.replica,
+            segment=segment.name,
+            path=segment.path,
+            base_offset=segment.base_offset,
+            bytes=segment.size,
+            modified=segment.modified_ms,
+            status=status,
+            reason=failed.get(segment.path),
+        )
 
 
 def latest_modification(layout: Layout) -> int:

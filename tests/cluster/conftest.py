@@ -127,22 +127,20 @@ def hdfs(tmp_path_factory):
     )  # fmt: skip
     path = classpath.read_text()
     subprocess.run(["javac", "-d", work, "-cp", path, HERE / "MiniDfs.java"], check=True, timeout=120)
-    log = (work / "log").open("w")
+    log, address = (work / "log").open("w"), work / "address"
     process = subprocess.Popen(
-        ["java", "-cp", f"{work}:{path}", "MiniDfs", str(work / "dfs")],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=work,
+        # the REST interface's old libraries reach into java.lang
+        ["java", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-cp", f"{work}:{path}", "MiniDfs",
+         str(work / "dfs"), str(address)],
+        stdin=subprocess.PIPE, stdout=log, stderr=log, text=True, cwd=work,
     )  # fmt: skip
     try:
-        for line in process.stdout:
-            if line.startswith("READY"):
-                _, url, web = line.split()
-                yield Hdfs(url, web)
-                return
-        raise RuntimeError((work / "log").read_text()[-2000:])
+        wait_for("HDFS", lambda: address.exists() or process.poll() is not None)
+        assert address.exists(), (work / "log").read_text()[-2000:]
+        yield Hdfs(*address.read_text().split())
     finally:
         process.stdin.close()
         process.wait(60)
-        process.stdout.close()
         log.close()
 
 

@@ -44,7 +44,7 @@ def test_options_of_spark_need_spark(capsys, options):
 
 
 def test_a_setting_is_refused_before_java_starts():
-    with pytest.raises(UsageError, match="spark.some.setting=VALUE"), session(SparkOptions(None, ["ui=1"]), None):
+    with pytest.raises(UsageError, match=r"spark\.some\.setting=VALUE"), session(SparkOptions(None, ["ui=1"]), None):
         pass
 
 
@@ -108,7 +108,9 @@ def fake_java(directory, version):
     return str(directory)
 
 
-@pytest.mark.parametrize(("version", "enough"), [("17.0.15", True), ("21", True), ("1.8.0_402", False), ("11.0.2", False)])
+@pytest.mark.parametrize(
+    ("version", "enough"), [("17.0.15", True), ("21", True), ("1.8.0_402", False), ("11.0.2", False)]
+)
 def test_a_machines_java_is_taken_if_it_is_new_enough(tmp_path, version, enough):
     home = fake_java(tmp_path, version)
     assert (java.java_home({"JAVA_HOME": home}) is None) is enough

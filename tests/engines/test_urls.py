@@ -15,11 +15,6 @@ def store(tmp_path):
         yield server
 
 
-def plain(document):
-    """A document without what names the place."""
-    return {key: value for key, value in document.items() if key not in ("inputs",)}
-
-
 def test_a_file_url_is_a_path(local, tmp_path):
     gap(tmp_path / "a dir" / "orders-0")
     assert local.scan(f"file://{tmp_path}/a%20dir").findings == local.scan(tmp_path / "a dir").findings
@@ -77,7 +72,7 @@ def test_a_path_that_is_not_there_is_usage(engine, store, tmp_path):
 
 
 def test_a_store_that_does_not_answer_is_unreadable(local):
-    with pytest.raises(NothingToAuditError, match="WebHDFS: .*refused"):
+    with pytest.raises(NothingToAuditError, match=r"WebHDFS: .*refused"):
         local.scan("webhdfs://127.0.0.1:1/logs")
 
 
