@@ -34,7 +34,18 @@ def engine_name(request):
 
 def write(command, logs, target, engine="local"):
     return run(
-        [command, str(logs), "--engine", engine, "--output-format", "parquet", "-o", str(target), "--reproducible", "-q"]
+        [
+            command,
+            str(logs),
+            "--engine",
+            engine,
+            "--output-format",
+            "parquet",
+            "-o",
+            str(target),
+            "--reproducible",
+            "-q",
+        ]
     )
 
 
