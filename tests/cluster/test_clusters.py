@@ -42,10 +42,10 @@ def test_spark_submit_with_the_bundle(standalone, bundle, logs, tmp_path, comman
         [
             str(SPARK_HOME / "bin" / "spark-submit"), "--master", standalone.url,
             "--archives", f"{bundle}#kaudit-env", "--conf", "spark.pyspark.python=./kaudit-env/bin/python",
-            "--conf", "spark.ui.enabled=false", entry, command, str(logs), *REPORT,
+            "--conf", f"spark.pyspark.driver.python={sys.executable}", "--conf", "spark.ui.enabled=false", entry, command, str(logs), *REPORT,
         ],
         capture_output=True, text=True, check=False, timeout=400, cwd=tmp_path,
-        env=plain_environment(PYSPARK_DRIVER_PYTHON=sys.executable, SPARK_HOME=str(SPARK_HOME)),
+        env=plain_environment(SPARK_HOME=str(SPARK_HOME)),
     )  # fmt: skip
     assert done.stdout == expected(command, logs), done.stderr[-3000:]
     assert done.returncode == 1

@@ -27,7 +27,8 @@ def spark_bundle(
         raise UsageError(f"--output {output}: cannot be written: {error.strerror}") from error
     sys.stderr.write(f"kaudit: {output} holds kaudit and {len(held)} packages, {output.stat().st_size >> 20} MiB\n")
     write_stdout(
-        f"PYSPARK_DRIVER_PYTHON={shlex.quote(sys.executable)} spark-submit "
-        f"--archives {shlex.quote(str(output))}#kaudit-env "
+        f"spark-submit --archives {shlex.quote(str(output))}#kaudit-env "
+        # the driver runs here, where nobody has unpacked the archive
+        f"--conf spark.pyspark.driver.python={shlex.quote(sys.executable)} "
         f"--conf spark.pyspark.python=./kaudit-env/bin/python {shlex.quote(str(ENTRY))} scan\n"
     )
