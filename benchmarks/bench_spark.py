@@ -17,9 +17,9 @@ from kaudit.engines.spark_session import SparkOptions, session
 from kaudit.pipeline.options import ScanOptions, SilentProgress
 
 
-def timed(work):
+def timed(engine, options):
     started = time.perf_counter()
-    result = work()
+    result = engine.scan(options, SilentProgress())
     return time.perf_counter() - started, result
 
 
@@ -34,7 +34,7 @@ def shuffle_bytes(started):
 def main(paths):
     for path in paths:
         options = ScanOptions([path])
-        seconds, expected = timed(lambda: local.scan(options, SilentProgress()))
+        seconds, expected = timed(local, options)
         batches, size = expected.summary.batches, expected.summary.bytes
         print(f"{path}: {size / 1e6:.0f} MB, {batches} batches")
         print(f"  local, all cores       {seconds:7.2f} s  {batches / seconds:10.0f} batches/s")
@@ -42,7 +42,7 @@ def main(paths):
             with session(SparkOptions(master), None) as started:
                 spark.scan(options, SilentProgress())  # starts the workers
                 before = shuffle_bytes(started)
-                seconds, result = timed(lambda: spark.scan(options, SilentProgress()))
+                seconds, result = timed(spark, options)
                 sent = shuffle_bytes(started) - before
             assert result == expected
             print(

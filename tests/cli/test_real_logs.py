@@ -7,7 +7,6 @@ import pytest
 from kaudit.checks.registry import CHECKS
 from kaudit.report.formats import FORMATS
 
-
 TEXTS = [name for name, form in FORMATS.items() if not form.directory]
 
 
