@@ -192,7 +192,10 @@ def main() -> None:
             print(f"{shape.name}: done", file=sys.stderr)
             segment.unlink()
         grown = growth(Path(name)) if options.growth else []
-    lines = [f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%d}, {machine()}; `{' '.join([Path(sys.argv[0]).name, *sys.argv[1:]])}`", ""]
+    lines = [
+        f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%d}, {machine()}; `{' '.join([Path(sys.argv[0]).name, *sys.argv[1:]])}`",
+        "",
+    ]
     lines += ["Seconds, whole process, least of the rounds:", "", *table(results), "", *ratios(results)]
     if isinstance(dump_log, str):
         lines += ["", f"kafka-dump-log was not measured: {dump_log}."]
