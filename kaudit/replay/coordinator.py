@@ -235,6 +235,10 @@ class Coordinator:
             return Granted(KafkaError.NONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
         return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
 
+    def transaction(self, transactional_id: str) -> Transaction | None:
+        """Return what is kept of a transactional id; to be looked at only."""
+        return self._transactions.get(transactional_id)
+
     # -- what happens by itself --------------------------------------------------------------------------------------
     def abort_timed_out(self, partition: TopicPartition, now: int) -> None:
         """Abort the transactions with `partition` that are older than their timeout at `now`.

@@ -1,0 +1,1 @@
+"""Who sent what when, drawn."""
