@@ -115,7 +115,7 @@ class Application:
 
     def _if_current(self, session: int, action: Callable[[], None]) -> None:
         if session == self.sessions and self._producer is not None:
-            action()
+            self._producer.do(action)
 
     def _next_request(self) -> int:
         self._requests += 1
@@ -161,7 +161,7 @@ class Application:
             self._producer.send(self._keys[self._next % self._partitions], self._payload, self._next)
             self._next += 1
         if self._next < last:
-            self._clock.after(self.spec.every_ms, partial(self._tick, session))
+            self._clock.after(self.spec.every_ms, partial(self._if_current, session, partial(self._tick, session)))
         elif self._transaction is not None:
             assert self.spec.transaction is not None
             self._clock.after(self.spec.transaction.pause_ms, partial(self._if_current, session, self._end_as_planned))
@@ -215,7 +215,8 @@ class Application:
         self._transaction = (self._next, min(self._next + spec.transaction.records, spec.records) - 1)
         self._committing = False
         producer.transactions.begin()
-        self._clock.after(spec.every_ms, partial(self._tick, self.sessions))
+        session = self.sessions
+        self._clock.after(spec.every_ms, partial(self._if_current, session, partial(self._tick, session)))
 
     _committing = False
 

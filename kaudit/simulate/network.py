@@ -110,11 +110,12 @@ class Network:
 class _Channel:
     """One life of a connection: from being opened to being cut."""
 
-    __slots__ = ("back_at", "busy", "dropped", "inbound", "muted", "out_at", "severed")
+    __slots__ = ("back_at", "busy", "dropped", "inbound", "muted", "out_at", "processing", "severed")
 
     def __init__(self) -> None:
         self.inbound: deque[InFlight] = deque()
         self.busy = False
+        self.processing = False
         self.dropped = False
         """The broker handles nothing of it any more."""
         self.severed = False
@@ -195,10 +196,14 @@ class Connection:
         self._process(channel)
 
     def _process(self, channel: _Channel) -> None:
+        if channel.processing:
+            return
+        channel.processing = True
         while channel.inbound and not channel.busy and self._broker.is_running:
             channel.busy = True
             sent = channel.inbound.popleft()
             self._broker.handle(sent.request, partial(self._respond, channel, sent))
+        channel.processing = False
 
     def _respond(self, channel: _Channel, sent: InFlight, response: Response | None) -> None:
         if channel.dropped:

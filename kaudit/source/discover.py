@@ -120,7 +120,10 @@ def _visit(found: _Discovery, root: Path, directory: Path, depth: int) -> None:
     if name is not None and name.moved is not None:
         _stray_directory(found, root, directory, name, name.moved)
         return
-    if name is not None and (segments or any(is_known_file(file) or leftover_kind(file) for file in files)):
+    # A log directory may be called kafka-1.
+    is_log_directory = META_PROPERTIES in files or not OFFSET_CHECKPOINT_NAMES.isdisjoint(files)
+    known = not is_log_directory and any(is_known_file(file) or leftover_kind(file) for file in files)
+    if name is not None and (segments or known):
         _take_partition(found, root, directory, name, files)
         return
     if segments:

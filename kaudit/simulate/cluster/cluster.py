@@ -290,7 +290,7 @@ class Cluster:
         if election.lost_from_offset is not None:
             text += f"; broker {election.old_leader} had more from {election.lost_from_offset} on"
         self._trace.fault(self._clock.now, name, text)
-        if election.old_leader in (None, election.leader) or partition.key[0] == TRANSACTION_TOPIC:
+        if not election.moved or partition.key[0] == TRANSACTION_TOPIC:
             return
         assert election.old_leader is not None
         old = self.brokers[election.old_leader]
@@ -336,6 +336,8 @@ class Cluster:
             if partition.leader is None or key[0] == TRANSACTION_TOPIC:
                 continue
             memory = partition.leader_log().memory
+            if memory.next_sweep is None or self._clock.timestamp >= memory.next_sweep:
+                memory.pass_time(self._clock.timestamp)
             states = sorted(memory.producers.states.items())
             if any(state.coordinator_epoch > 0 for _, state in states):
                 continue  # attempts do not tell where the coordinator moved
@@ -362,7 +364,7 @@ class Cluster:
                     }
                     for producer_id, state in states
                 ]
-            if any(election.old_leader not in (None, election.leader) for election in partition.elections):
+            if any(election.moved for election in partition.elections):
                 answer["leader"] = partition.leader
             self._recorder.record(self._recorder.attempt("describe", key), answer)
 

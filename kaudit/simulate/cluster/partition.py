@@ -90,6 +90,11 @@ class Election:
     lost_from_offset: int | None
     old_leader: int | None
 
+    @property
+    def moved(self) -> bool:
+        """Whether another broker leads than before."""
+        return self.leader is not None and self.old_leader not in (None, self.leader)
+
 
 @dataclass(slots=True)
 class _Follower:
@@ -132,6 +137,8 @@ class ReplicatedPartition:
         self.isr: list[int] = list(replicas)
         self.elections: list[Election] = []
         self.truncations: list[Truncation] = []
+        self.writes: dict[int, list[StoredBatch]] = {}
+        """Every copy of a client's batch a leader wrote, by the batch's identity, kept or not."""
         self._followers = {broker: _Follower() for broker in replicas}
         self._delayed: list[_Delayed] = []
         self.on_leader: Callable[[], None] = lambda: None
@@ -214,6 +221,8 @@ class ReplicatedPartition:
     def appended(self, stored: StoredBatch, before: ProducerState) -> None:
         """Let replicas have what the leader just wrote."""
         self.leader_log().store(stored, before)
+        if stored.sent is not None:
+            self.writes.setdefault(id(stored.sent), []).append(stored)
         self._wake_followers()
         self._advance()
 

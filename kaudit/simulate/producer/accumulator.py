@@ -151,8 +151,13 @@ class RecordAccumulator:
         queue.extendleft(reversed(lower))
 
     def split_and_reenqueue(self, batch: ProducerBatch, now: int) -> list[ProducerBatch]:
-        """Send a batch that was too large as several; returns them. Source: splitAndReenqueue."""
-        parts = batch.split(self._config.batch_size if batch.size > self._config.batch_size else batch.size // 2, now)
+        """Send a batch that was too large as several; returns them. Source: splitAndReenqueue.
+
+        The parts are of batch.size, which may be what it had; where the client knows better, a part is halved when it
+        comes back again (KAFKA-8350: 4.2).
+        """
+        halves = batch.is_split and self._config.client.halves_batches
+        parts = batch.split(batch.size // 2 if halves else self._config.batch_size, now)
         for part in reversed(parts):
             self.incomplete[id(part)] = part
             if part.has_sequence:

@@ -25,6 +25,7 @@ class ProducerBatch:
         "error",
         "finished",
         "in_retry",
+        "is_split",
         "last_appended_at",
         "last_attempt_at",
         "numbers",
@@ -48,6 +49,8 @@ class ProducerBatch:
         self.size = record_batch.HEADER_SIZE
         self.attempts = 0
         self.in_retry = False
+        self.is_split = False
+        """Whether it is part of a batch that was too large."""
         self.closed = False
         self.producer_id = NO_PRODUCER_ID
         self.epoch = NO_PRODUCER_EPOCH
@@ -129,7 +132,7 @@ class ProducerBatch:
             if not parts or parts[-1].size + size > batch_size:
                 parts.append(ProducerBatch(self.partition, self.payload, now))
                 parts[-1].created_at = self.created_at
-                parts[-1].closed = True
+                parts[-1].closed = parts[-1].is_split = True
             parts[-1].append(number, timestamp, size, now)
         if self.has_sequence:
             sequence = self.base_sequence

@@ -26,6 +26,8 @@ class ClientRelease:
     """Raises its epoch by itself and starts again at 0 (KIP-360: 2.5.0); before, it takes a new producer id."""
     fencing_is_fatal: bool
     """INVALID_PRODUCER_EPOCH on a produce response is ProducerFenced, fatal (until 2.6); later an abortable error."""
+    halves_batches: bool
+    """Halves a batch that is still too large after being split (KAFKA-8350); before, it tries the same for ever."""
     backoff_grows: bool
     """Retry backoff doubles up to retry.backoff.max.ms, 20% jittered (KIP-580: 3.7.0)."""
     produce_version: int
@@ -37,8 +39,8 @@ class ClientRelease:
 class Client(Enum):
     """Releases of the Java client that can be simulated, by the name scenarios use."""
 
-    V2_0 = ClientRelease("2.0", 1, False, 0, 0, 100, None, False, True, False, 6, 1, 1, 1)
-    CURRENT = ClientRelease("current", ACKS_ALL, True, NO_TIMEOUT, 5, 1000, 120_000, True, False, True, 12, 5, 5, 3)
+    V2_0 = ClientRelease("2.0", 1, False, 0, 0, 100, None, False, True, False, False, 6, 1, 1, 1)
+    CURRENT = ClientRelease("current", ACKS_ALL, True, NO_TIMEOUT, 5, 1000, 120_000, True, False, True, True, 12, 5, 5, 3)
 
 
 @dataclass(frozen=True, slots=True)

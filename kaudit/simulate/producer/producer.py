@@ -89,6 +89,10 @@ class Producer:
         if self._accumulator.append(partition, payload, number, clock.timestamp, clock.now):
             self.wake()
 
+    def do(self, action: Callable[[], None]) -> None:
+        """Let something happen in the producer's process, after its pause if there is one."""
+        self._process.do(action)
+
     def wake(self) -> None:
         """Let the sender look for work."""
         self._sender.wake()
@@ -132,11 +136,11 @@ class Producer:
         return connection
 
     def _any_broker(self) -> int | None:
-        """Return a broker to ask for a producer id, one after the other, None while none is up."""
+        """Return a broker to ask for a producer id, the same one while it is up, None while none is."""
         numbers = sorted(self._brokers)
-        for step in range(len(numbers)):
-            number = numbers[(self._next_broker + step) % len(numbers)]
+        for _ in numbers:
+            number = numbers[self._next_broker % len(numbers)]
             if self._brokers[number].is_up:
-                self._next_broker += 1
                 return number
+            self._next_broker += 1
         return None
