@@ -72,6 +72,7 @@ class Cluster:
             clock,
             recorder,
             trace,
+            self.is_running,
         )
         path = ProducePath(
             profile,
@@ -199,6 +200,9 @@ class Cluster:
             return
         self._trace.fault(self._clock.now, broker.name, "goes on")
         broker.life = Life.RUNNING
+        self.coordination.write_unwritten()
+        for key in self.partitions:
+            self.coordination.write_waiting_markers(key)
         self._network.broker_resumed(number)
         for partition in self.partitions.values():
             if number in partition.replicas:
@@ -290,7 +294,11 @@ class Cluster:
         if election.lost_from_offset is not None:
             text += f"; broker {election.old_leader} had more from {election.lost_from_offset} on"
         self._trace.fault(self._clock.now, name, text)
-        if not election.moved or partition.key[0] == TRANSACTION_TOPIC:
+        if partition.key[0] == TRANSACTION_TOPIC:
+            self.coordination.write_unwritten()
+            return
+        if not election.moved:
+            self.coordination.write_waiting_markers(partition.key)
             return
         assert election.old_leader is not None
         old = self.brokers[election.old_leader]
@@ -306,6 +314,11 @@ class Cluster:
         if old.life is Life.STOPPED:
             attempt["via"] = "controlled_shutdown"
         self._recorder.record(attempt, {"outcome": "ok"})
+        if election.lost_from_offset is not None:
+            committed = partition.logs[election.old_leader].high_watermark
+            self.coordination.write_lost_markers(partition.key, election.lost_from_offset, committed)
+        else:
+            self.coordination.write_waiting_markers(partition.key)
 
     # -- other things done to it -------------------------------------------------------------------------------------
     def delete_records(self, key: TopicPartition, before_offset: int) -> None:

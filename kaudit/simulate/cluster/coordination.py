@@ -1,9 +1,10 @@
 """The transaction coordinator: the replay's own, with its log and its time.
 
-Source: TransactionCoordinator, TransactionStateManager. It decides only while it can write its markers: EndTxn, and a
-timeout, wait for partitions without a leader.
+Source: TransactionCoordinator, TransactionStateManager, TransactionMarkerChannelManager. Markers for partitions whose
+leader does not answer wait for one; a timeout fires on time even while the coordinator moves.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from kaudit.replay.coordinator import Request as CoordinatorRequest
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.profile import Profile
 from kaudit.replay.state import UNKNOWN, MarkerBatch
+from kaudit.replay.verdict import Outcome, Verdict
 from kaudit.simulate.clock import BASE_TIMESTAMP, Clock
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.recorder import Recorder
@@ -31,7 +33,6 @@ from kaudit.wire.transaction_state import TransactionStatus
 
 TRANSACTION_TOPIC = "__transaction_state"
 _FIRST_END_TXN_OF_VERSION_2 = 5
-_RETRY_MS = 100
 _STATUS = {
     TransactionState.EMPTY: TransactionStatus.EMPTY,
     TransactionState.ONGOING: TransactionStatus.ONGOING,
@@ -64,8 +65,10 @@ class Coordination:
         clock: Clock,
         recorder: Recorder,
         trace: Trace,
+        is_running: Callable[[int], bool],
     ) -> None:
         self._profile = profile
+        self._is_running = is_running
         self._partitions = partitions
         self._clock = clock
         self._recorder = recorder
@@ -78,6 +81,12 @@ class Coordination:
         self._owners: dict[int, str] = {}
         """Transactional ids by producer id."""
         self._timing_out = False
+        self._markers: dict[TopicPartition, list[MarkerBatch]] = {}
+        """Markers written, by partition."""
+        self._waiting: dict[TopicPartition, list[MarkerBatch]] = {}
+        """Markers no leader has taken yet."""
+        self._unwritten: list[bytes] = []
+        """Records for the coordinator's own log, while it has no leader."""
         self._granted_id: int | None = None
         self._used_id: int | None = None
 
@@ -90,6 +99,10 @@ class Coordination:
     def epoch(self) -> int:
         """The coordinator's epoch: the leader epoch of its partition."""
         return 0 if self.log is None else self.log.leader_epoch
+
+    def _answers(self, partition: ReplicatedPartition) -> bool:
+        """Tell whether a partition's leader handles requests."""
+        return partition.leader is not None and self._is_running(partition.leader)
 
     def _allocate(self, granted: int | None) -> int:
         producer_id = self._granted_id if granted is None else granted
@@ -107,8 +120,6 @@ class Coordination:
     def init_producer_id(self, request: InitProducerIdRequest, granted: int | None) -> CoordinatorResponse:
         """Answer InitProducerId; `granted` is what the broker's allocator has ready."""
         tid = request.transactional_id
-        if tid is not None and not self._can_end(tid):
-            return CoordinatorResponse(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, NO_PRODUCER)
         self._granted_id, self._used_id = granted, None
         answer = self.coordinator.init_producer_id(
             CoordinatorRequest(request.home, request.api_version, self._clock.timestamp, True, None),
@@ -172,8 +183,6 @@ class Coordination:
     def end_transaction(self, request: EndTxnRequest, granted: int | None) -> CoordinatorResponse:
         """Answer EndTxn: markers are written at once. `granted` is what the broker's allocator has ready."""
         tid = request.transactional_id
-        if not self._can_end(tid):
-            return CoordinatorResponse(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, NO_PRODUCER)
         bumps = self._profile.transaction_version2 and request.api_version >= _FIRST_END_TXN_OF_VERSION_2
         self._granted_id, self._used_id = granted, None
         answer = self.coordinator.end_transaction(
@@ -224,9 +233,6 @@ class Coordination:
         transaction = self.coordinator.transaction(transactional_id)
         if transaction is None or transaction.started_at != started_at or not transaction.partitions:
             return
-        if self.broker is None or not self._can_end(transactional_id):
-            self._clock.after(_RETRY_MS, partial(self._time_out, transactional_id, started_at))
-            return
         self._timing_out = True
         partitions = tuple(transaction.partitions)
         self._trace.note(
@@ -239,36 +245,22 @@ class Coordination:
             self._recorder.record(self._recorder.attempt("wait", key, ms=0), {"outcome": "ok"})
 
     # -- what follows from decisions ---------------------------------------------------------------------------------
-    def _can_end(self, transactional_id: str) -> bool:
-        """Tell whether all partitions of a transaction have a leader for its markers."""
-        transaction = self.coordinator.transaction(transactional_id)
-        if transaction is None:
-            return True
-        return all(self._partitions[key].leader is not None for key in transaction.partitions)
-
     def _write_markers(self, ended: EndOfTransaction) -> None:
         owner = self._owners[ended.producer_id]
         prepared = TransactionStatus.PREPARE_COMMIT if ended.commit else TransactionStatus.PREPARE_ABORT
         self._write_value(owner, prepared, ended.partitions, ended.marker_epoch)
         for key in ended.partitions:
-            partition = self._partitions[key]
-            memory = partition.leader_log().memory
             marker = MarkerBatch(
                 ended.producer_id,
                 ended.marker_epoch,
                 self.epoch,
-                memory.log_end,
+                -1,
                 ended.at,
                 ended.commit,
                 ended.transaction_version,
             )
-            partition.append_marker(marker)
-            kind = "commit" if ended.commit else "abort"
-            self._trace.note(
-                self._clock.now,
-                f"broker {partition.leader}",
-                f"{partition.name}: {kind} marker, id {ended.producer_id} epoch {ended.marker_epoch}, offset {marker.offset}",
-            )
+            self._waiting.setdefault(key, []).append(marker)
+            self.write_waiting_markers(key)
         complete = TransactionStatus.COMPLETE_COMMIT if ended.commit else TransactionStatus.COMPLETE_ABORT
         self._write_value(owner, complete, (), ended.marker_epoch)
         self.ended.append(
@@ -283,6 +275,52 @@ class Coordination:
             )
         )
 
+    def write_waiting_markers(self, key: TopicPartition) -> None:
+        """Write the markers a partition's leader has not taken yet, if it can now."""
+        if not self._answers(self._partitions[key]):
+            return
+        for marker in self._waiting.pop(key, ()):
+            self._append_marker(key, marker)
+
+    def write_lost_markers(self, key: TopicPartition, lost_from: int, committed: int) -> None:
+        """Write the markers again that a partition's new leader lacks from `lost_from` on, and those that wait.
+
+        Only those not below `committed`, the old high watermark: the coordinator had no answer to them yet.
+        """
+        written = self._markers.get(key, [])
+        lost = [marker for marker in written if marker.offset >= max(lost_from, committed)]
+        self._markers[key] = [marker for marker in written if marker.offset < lost_from]
+        for marker in [*lost, *self._waiting.pop(key, ())]:
+            attempt = self._recorder.attempt(
+                "write_marker",
+                key,
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                commit=marker.commit,
+                coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=marker.transaction_version,
+            )
+            verdict = self._append_marker(key, marker._replace(timestamp=self._clock.timestamp))
+            outcome = "ok" if verdict.outcome is Outcome.APPENDED else "rejected"
+            self._recorder.record(
+                attempt, {"outcome": outcome, "error": verdict.error.name, "error_code": int(verdict.error)}
+            )
+
+    def _append_marker(self, key: TopicPartition, marker: MarkerBatch) -> Verdict:
+        partition = self._partitions[key]
+        marker = marker._replace(offset=partition.leader_log().memory.log_end)
+        verdict = partition.append_marker(marker)
+        if verdict.outcome is Outcome.APPENDED:
+            self._markers.setdefault(key, []).append(marker)
+        kind = "commit" if marker.commit else "abort"
+        self._trace.note(
+            self._clock.now,
+            f"broker {partition.leader}",
+            f"{partition.name}: {kind} marker, id {marker.producer_id} epoch {marker.producer_epoch}, "
+            f"offset {marker.offset}",
+        )
+        return verdict
+
     def _write_state(self, transactional_id: str) -> None:
         transaction = self.coordinator.transaction(transactional_id)
         assert transaction is not None
@@ -293,10 +331,9 @@ class Coordination:
     def _write_value(
         self, transactional_id: str, status: TransactionStatus, partitions: tuple[TopicPartition, ...], epoch: int
     ) -> None:
-        """Append a record to the coordinator's log; every replica that is up has it at once."""
-        log = self.log
+        """Append a record to the coordinator's log; every replica in sync has it at once."""
         transaction = self.coordinator.transaction(transactional_id)
-        if log is None or log.leader is None or transaction is None:
+        if self.log is None or transaction is None:
             return
         now = self._clock.timestamp
         value = transaction_state.TransactionValue(
@@ -313,8 +350,19 @@ class Coordination:
         flexible = self._profile.transaction_version2
         body = transaction_state.flexible_value(value) if flexible else transaction_state.fixed_value(value)
         data = record_batch.batch([record_batch.record(0, 0, key, body)], (-1, -1, -1), (now, now))
-        log.leader_log().memory.log_end += 1
-        log.append_internal(data, None, UNKNOWN, now)
+        self._unwritten.append(data)
+        self.write_unwritten()
+
+    def write_unwritten(self) -> None:
+        """Write what waits for the coordinator's own log to have a leader."""
+        log = self.log
+        if log is None or not self._answers(log):
+            return
+        waiting, self._unwritten = self._unwritten, []
+        for data in waiting:
+            log.leader_log().memory.log_end += 1
+            log.append_internal(data, None, UNKNOWN, self._clock.timestamp)
+            log.share()
 
 
 _NEARLY_EXHAUSTED = 32766

@@ -248,6 +248,16 @@ class ReplicatedPartition:
         end = self.leader_log().log_end - 1
         self.appended(StoredBatch(end, end, self.leader_epoch, timestamp, data, state, None), before)
 
+    def share(self) -> None:
+        """Let every replica in sync have all of the log at once: for a coordinator's own log, whose waits are not told."""
+        log = self.leader_log()
+        for broker in self.isr:
+            mine = self.logs[broker]
+            if broker != self.leader and self._brokers.is_up(broker) and common_end(mine, log) == mine.log_end:
+                mine.follow(log.batches[log.position(mine.log_end) :])
+                self._followers[broker].log_end = mine.log_end
+        self._advance()
+
     def await_replicas(
         self, base_offset: int, last_offset: int, timeout_ms: int, complete: Callable[[Appended], None]
     ) -> None:
