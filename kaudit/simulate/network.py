@@ -12,7 +12,15 @@ from typing import NamedTuple, Protocol
 
 from kaudit.replay.errors import KafkaError
 from kaudit.simulate.clock import Clock
-from kaudit.simulate.requests import CoordinatorResponse, ProduceRequest, ProduceResponse, Request, Response, answered, spoken
+from kaudit.simulate.requests import (
+    CoordinatorResponse,
+    ProduceRequest,
+    ProduceResponse,
+    Request,
+    Response,
+    answered,
+    spoken,
+)
 from kaudit.simulate.trace import Kind, Row, Trace
 
 OnResponse = Callable[[Response | None], None]
@@ -262,7 +270,9 @@ class Connection:
         if channel is self._channel:
             if self.in_flight:
                 self._network.trace.note(
-                    self._clock.now, self._client, f"connection to {self._broker.name} lost, {len(self.in_flight)} in flight"
+                    self._clock.now,
+                    self._client,
+                    f"connection to {self._broker.name} lost, {len(self.in_flight)} in flight",
                 )
             self.close()
 

@@ -82,9 +82,7 @@ class Cluster:
         store, controller = Znode(), Controller()
         for number in range(1, spec.brokers + 1):
             allocator = self._allocator(number, store, controller)
-            self.brokers[number] = Broker(
-                number, clock, self.partitions, path, self.coordination, allocator, recorder
-            )
+            self.brokers[number] = Broker(number, clock, self.partitions, path, self.coordination, allocator, recorder)
         recorder.broker(str(profile.version), config)
         self._create(topics, config)
         if transactional:
@@ -301,6 +299,8 @@ class Cluster:
             self.coordination.write_waiting_markers(partition.key)
             return
         assert election.old_leader is not None
+        if election.regained:
+            self._recorder.close(partition.key)
         old = self.brokers[election.old_leader]
         how = "unclean" if election.unclean else _HOW[old.life]
         attempt = self._recorder.attempt(

@@ -89,6 +89,8 @@ class Election:
     log_end: int | None
     lost_from_offset: int | None
     old_leader: int | None
+    regained: bool
+    """Whether the new leader has records the old one lacked: an earlier leader's, cut off and back again."""
 
     @property
     def moved(self) -> bool:
@@ -153,6 +155,7 @@ class ReplicatedPartition:
         self.leader = leader
         end = None
         lost = None
+        regained = False
         if leader is not None:
             log = self.logs[leader]
             end = log.log_end
@@ -161,8 +164,9 @@ class ReplicatedPartition:
                 log.memory.next_sweep = self.logs[old].memory.next_sweep
                 log.memory.verifications = {}
                 lost = self._diverges_at(log, self.logs[old], before)
+                regained = common_end(log, self.logs[old]) < end
             self.last_leader = leader
-        election = Election(self._clock.now, self.leader_epoch, leader, unclean, end, lost, old)
+        election = Election(self._clock.now, self.leader_epoch, leader, unclean, end, lost, old, regained)
         self.elections.append(election)
         self._fail_delayed()
         for broker, follower in self._followers.items():
@@ -241,9 +245,7 @@ class ReplicatedPartition:
             self.append_internal(data, marker, verdict.state, marker.timestamp)
         return verdict
 
-    def append_internal(
-        self, data: bytes, state: MarkerBatch | None, before: ProducerState, timestamp: int
-    ) -> None:
+    def append_internal(self, data: bytes, state: MarkerBatch | None, before: ProducerState, timestamp: int) -> None:
         """Write one record of a coordinator at the leader's end; memory knows of it already."""
         end = self.leader_log().log_end - 1
         self.appended(StoredBatch(end, end, self.leader_epoch, timestamp, data, state, None), before)
@@ -383,9 +385,7 @@ class ReplicatedPartition:
         lag = self._clock.now - follower.caught_up_at
         if lag >= self.config.replica_lag_ms and len(self.isr) > 1:
             self.isr.remove(broker)
-            self._trace.note(
-                self._clock.now, f"broker {leader}", f"{self.name}: broker {broker} lags, ISR {self.isr}"
-            )
+            self._trace.note(self._clock.now, f"broker {leader}", f"{self.name}: broker {broker} lags, ISR {self.isr}")
             self._advance()
         elif lag < self.config.replica_lag_ms:
             follower.watched = True
@@ -431,4 +431,3 @@ def common_end(mine: ReplicaLog, leader: ReplicaLog) -> int:
         if epoch < 0:
             return 0 if leader.epochs else end
     return end
-

@@ -127,9 +127,7 @@ class ReplicaLog:
         self._snapshot(base, before)
 
     def _snapshot(self, offset: int, producers: Producers) -> None:
-        self.snapshots[offset] = [
-            snapshot_entry(producer_id, state) for producer_id, state in producers.states.items()
-        ]
+        self.snapshots[offset] = [snapshot_entry(producer_id, state) for producer_id, state in producers.states.items()]
         self.memory.snapshot_taken(offset)
 
     def follow(self, batches: list[StoredBatch]) -> None:

@@ -35,9 +35,7 @@ def write_log_directory(
         directory / "recovery-point-offset-checkpoint",
         [(part.key, log.log_end if clean else log.segments[-1]) for part, log in logs],
     )
-    _checkpoint(
-        directory / "replication-offset-checkpoint", [(part.key, log.high_watermark) for part, log in logs]
-    )
+    _checkpoint(directory / "replication-offset-checkpoint", [(part.key, log.high_watermark) for part, log in logs])
     _checkpoint(
         directory / "log-start-offset-checkpoint",
         [(part.key, log.log_start) for part, log in logs if log.log_start > log.segments[0]],

@@ -10,7 +10,6 @@ from kaudit.simulate.producer.batch import ProducerBatch
 from kaudit.simulate.producer.config import ProducerConfig
 
 
-
 class Ready(NamedTuple):
     """Brokers with something to send, when to look again (ms from now, None: nothing waits), leaders nobody knows."""
 

@@ -40,7 +40,9 @@ class Client(Enum):
     """Releases of the Java client that can be simulated, by the name scenarios use."""
 
     V2_0 = ClientRelease("2.0", 1, False, 0, 0, 100, None, False, True, False, False, 6, 1, 1, 1)
-    CURRENT = ClientRelease("current", ACKS_ALL, True, NO_TIMEOUT, 5, 1000, 120_000, True, False, True, True, 12, 5, 5, 3)
+    CURRENT = ClientRelease(
+        "current", ACKS_ALL, True, NO_TIMEOUT, 5, 1000, 120_000, True, False, True, True, 12, 5, 5, 3
+    )
 
 
 @dataclass(frozen=True, slots=True)

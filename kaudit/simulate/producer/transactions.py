@@ -45,7 +45,11 @@ class TransactionState(Enum):
 
 
 _VALID_SOURCES = {
-    TransactionState.INITIALIZING: {TransactionState.UNINITIALIZED, TransactionState.COMMITTING, TransactionState.ABORTING},
+    TransactionState.INITIALIZING: {
+        TransactionState.UNINITIALIZED,
+        TransactionState.COMMITTING,
+        TransactionState.ABORTING,
+    },
     TransactionState.READY: {TransactionState.INITIALIZING, TransactionState.COMMITTING, TransactionState.ABORTING},
     TransactionState.IN_TRANSACTION: {TransactionState.READY},
     TransactionState.COMMITTING: {TransactionState.IN_TRANSACTION},
@@ -188,7 +192,9 @@ class TransactionalRequests:
             self._fail(error)
         elif self.state in (TransactionState.IN_TRANSACTION, TransactionState.COMMITTING):
             self.last_error = error
-            self._bump_required = self._config.client.bumps_epoch and self._versions.init_producer_id >= _FIRST_WITH_HELD_ID
+            self._bump_required = (
+                self._config.client.bumps_epoch and self._versions.init_producer_id >= _FIRST_WITH_HELD_ID
+            )
             self._pending = deque(item for item in self._pending if not isinstance(item, _End))
             self._become(TransactionState.ABORTABLE_ERROR)
 

@@ -144,7 +144,9 @@ class Table:
         """Raise for a field nobody knows."""
         for name in self._content:
             near = [known for known in self._known if known.replace("_", "") == name.replace("_", "").replace("-", "")]
-            self.fail(name, f"no such key{f', {near[0]} is one' if near else ''}; known are {', '.join(sorted(self._known))}")
+            self.fail(
+                name, f"no such key{f', {near[0]} is one' if near else ''}; known are {', '.join(sorted(self._known))}"
+            )
 
 
 def _shown(value: object) -> str:

@@ -1,1 +1,0 @@
-"""Who sent what when, drawn."""
