@@ -4,7 +4,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 BASE_TIMESTAMP = 1_700_000_000_000
-"""Wall clock (ms since 1970) at time 0 of every run: the same for ever, so that logs are."""
+"""Wall clock (ms since 1970) at time 0 where a scenario says nothing: the same for ever, so that logs are."""
 
 Action = Callable[[], None]
 
@@ -12,7 +12,9 @@ Action = Callable[[], None]
 class Clock:
     """A queue of things to happen. Times are whole milliseconds since the run began."""
 
-    def __init__(self) -> None:
+    def __init__(self, base: int = BASE_TIMESTAMP) -> None:
+        self.base = base
+        """The wall clock at time 0."""
         self.now = 0
         self.events = 0
         """How many events have happened."""
@@ -22,7 +24,7 @@ class Clock:
     @property
     def timestamp(self) -> int:
         """The wall clock, ms since 1970."""
-        return BASE_TIMESTAMP + self.now
+        return self.base + self.now
 
     def at(self, when: int, action: Action) -> None:
         """Let `action` happen at `when`, or now if that has passed."""

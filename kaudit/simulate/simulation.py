@@ -22,7 +22,7 @@ class Simulation:
     def __init__(self, scenario: Scenario, seed: int, trace_limit: int = DEFAULT_LIMIT) -> None:
         self.scenario = scenario
         self.seed = seed
-        self.clock = Clock()
+        self.clock = Clock(scenario.starts_at)
         self.trace = Trace(trace_limit)
         self.recorder = Recorder(self.clock)
         self.faults = (*scenario.faults, *drawn_faults(scenario, self._chance("faults")))

@@ -87,5 +87,5 @@ def _words(row: Row) -> str:
     if row.kind is Kind.LOST:
         return f"lost: {row.text}" if "lost" not in row.text else row.text
     if row.kind in (Kind.NOTE, Kind.FAULT):
-        return row.text if row.source in ("controller",) else f"{row.source}: {row.text}"
+        return row.text if row.source == "controller" else f"{row.source}: {row.text}"
     return row.text

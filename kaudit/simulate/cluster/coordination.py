@@ -22,7 +22,7 @@ from kaudit.replay.errors import KafkaError
 from kaudit.replay.profile import Profile
 from kaudit.replay.state import UNKNOWN, MarkerBatch
 from kaudit.replay.verdict import Outcome, Verdict
-from kaudit.simulate.clock import BASE_TIMESTAMP, Clock
+from kaudit.simulate.clock import Clock
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.recorder import Recorder
 from kaudit.simulate.encode import record_batch, transaction_state
@@ -226,7 +226,7 @@ class Coordination:
         self._watched[transactional_id] = seen
         self._write_state(transactional_id)
         if transaction.started_at is not None and (known is None or known[0] != transaction.started_at):
-            due = transaction.started_at + transaction.timeout_ms - BASE_TIMESTAMP + 1
+            due = transaction.started_at + transaction.timeout_ms - self._clock.base + 1
             self._clock.at(due, partial(self._time_out, transactional_id, transaction.started_at))
 
     def _time_out(self, transactional_id: str, started_at: int) -> None:

@@ -14,7 +14,7 @@ from kaudit.replay.profile import Profile
 from kaudit.replay.record_set import TopicLimits
 from kaudit.replay.state import MarkerBatch, ProducerState
 from kaudit.replay.verdict import Outcome, Verdict
-from kaudit.simulate.clock import BASE_TIMESTAMP, Clock
+from kaudit.simulate.clock import Clock
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
 from kaudit.simulate.encode import record_batch
 from kaudit.simulate.trace import Kind, Row, Trace
@@ -408,7 +408,7 @@ class ReplicatedPartition:
             f"broker {broker}",
             f"{self.name}: truncates from {log.log_end} to {offset}, leader epoch {self.leader_epoch}",
         )
-        log.truncate(offset, BASE_TIMESTAMP + self._clock.now)
+        log.truncate(offset, self._clock.timestamp)
         self._fetch(broker, generation)
 
 

@@ -86,10 +86,9 @@ class _Places:
             for broker, places in self._replicas.items()
             if (missing := [offset for offset in places.get(id(batch), []) if offset not in copies])
         }
+        told = Told.ACKNOWLEDGED if batch.error is None else Told.FAILED
         if not batch.finished:
             told = Told.NOTHING
-        else:
-            told = Told.ACKNOWLEDGED if batch.error is None else Told.FAILED
         if not copies:
             ended = Ended.NOWHERE
         elif copies[-1] + batch.record_count <= self._log.log_start:
@@ -108,12 +107,13 @@ class _Places:
         if fate.ended is Ended.TWICE:
             return _why_twice(batch, [write for write in writes if write.base_offset in fate.copies], application)
         if fate.ended is Ended.ONCE:
-            return self._why_once(fate, writes, application)
+            return self._why_once(fate, writes)
         if writes:
             return self._why_lost(fate, writes, application)
         return _why_never(fate, application)
 
-    def _why_once(self, fate: BatchFate, writes: list[StoredBatch], application: Application) -> str:
+    @staticmethod
+    def _why_once(fate: BatchFate, writes: list[StoredBatch]) -> str:
         offset = fate.copies[0]
         batch = fate.batch
         again = f", sent {batch.attempts + 1} times" if batch.attempts else ""
@@ -124,7 +124,6 @@ class _Places:
             return f"written at offset {offset}, the answer never arrived{again}"
         if len(writes) > 1:
             return f"written at offset {offset} after an earlier copy at {writes[0].base_offset} was truncated{again}"
-        del application
         return f"written at offset {offset}{again}"
 
     def _why_lost(self, fate: BatchFate, writes: list[StoredBatch], application: Application) -> str:

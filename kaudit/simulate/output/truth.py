@@ -7,7 +7,6 @@ from typing import Any
 
 from kaudit.replay.answer import TopicPartition
 from kaudit.replay.state import DataBatch
-from kaudit.simulate.clock import BASE_TIMESTAMP
 from kaudit.simulate.output.fates import BatchFate, Ended, Told, fates_of, leader_log
 from kaudit.simulate.simulation import Simulation
 
@@ -102,6 +101,7 @@ class Truth:
         yield "\n]}\n"
 
     def _partitions(self) -> Iterator[dict[str, Any]]:
+        base = self.simulation.clock.base
         for (topic, number), partition in self.simulation.cluster.partitions.items():
             yield {
                 "topic": topic,
@@ -120,7 +120,7 @@ class Truth:
                 },
                 "elections": [
                     {
-                        "at": BASE_TIMESTAMP + election.at,
+                        "at": base + election.at,
                         "leader_epoch": election.epoch,
                         "leader": election.leader,
                         "unclean": election.unclean,
@@ -129,12 +129,13 @@ class Truth:
                     for election in partition.elections
                 ],
                 "truncations": [
-                    {"at": BASE_TIMESTAMP + cut.at, "broker": cut.broker, "from": cut.log_end, "to": cut.offset}
+                    {"at": base + cut.at, "broker": cut.broker, "from": cut.log_end, "to": cut.offset}
                     for cut in partition.truncations
                 ],
             }
 
     def _transactions(self) -> list[dict[str, Any]]:
+        base = self.simulation.clock.base
         return [
             {
                 "producer": name,
@@ -152,7 +153,7 @@ class Truth:
                 "marker_epoch": ended.marker_epoch,
                 "outcome": "committed" if ended.commit else "aborted",
                 "by_timeout": ended.by_timeout,
-                "at": BASE_TIMESTAMP + ended.at,
+                "at": base + ended.at,
             }
             for ended in self.simulation.cluster.coordination.ended
         ]

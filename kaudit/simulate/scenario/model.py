@@ -136,6 +136,8 @@ class Scenario:
     title: str
     story: str
     seed: int
+    starts_at: int
+    """The wall clock at time 0, ms since 1970."""
     duration_ms: int
     """Nothing happens after this."""
     delays: tuple[int, int]

@@ -2,9 +2,11 @@
 
 import tomllib
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, NoReturn, TypeVar
 
 from kaudit.replay.profile import UnknownVersionError, profile_for
+from kaudit.simulate.clock import BASE_TIMESTAMP
 from kaudit.simulate.producer.config import ACKS_ALL, NO_TIMEOUT, Client, ProducerConfig
 from kaudit.simulate.scenario.model import (
     DEFAULT_DETECT_MS,
@@ -99,6 +101,16 @@ class Table:
             self.fail(name, f"[low, high], whole numbers from 0 to {high}, not {_shown(value)}")
         return Between(pair[0], pair[1])
 
+    def moment(self, name: str, default: int) -> int:
+        """Take a date with time and zone, as ms since 1970."""
+        if not self.has(name):
+            self._known.append(name)
+            return default
+        value = self.take(name)
+        if type(value) is not datetime or value.tzinfo is None:
+            self.fail(name, f"a date with time and zone like 2026-01-31T08:00:00Z, not {_shown(value)}")
+        return int(value.timestamp() * 1000)
+
     def rate(self, name: str) -> float:
         """Take a share from 0 to 1."""
         value = self.take(name, 0)
@@ -176,6 +188,7 @@ def parse_scenario(text: str, name: str) -> Scenario:
         root.text("title", name),
         root.text("story", "-").strip(),
         root.integer("seed", 0, 0, 2**63 - 1),
+        root.moment("starts_at", BASE_TIMESTAMP),
         root.integer("duration_ms", _HOUR_MS, 1, 30 * _DAY_MS),
         (delay.low, delay.high),
         cluster,
