@@ -103,7 +103,7 @@ def _run(
 ) -> int:
     started_ms, started = round(time.time() * 1000), time.monotonic()
     try:
-        with progress_on_stderr(quiet=request.quiet) as progress:
+        with progress_on_stderr(quiet=request.quiet, verbose=request.verbose) as progress:
             result = produce(progress)
     except NothingToAuditError as error:
         # Whoever parses stdout gets a valid document also now, with the reason in it.

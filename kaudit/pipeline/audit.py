@@ -174,7 +174,7 @@ class Audit:
         if partition.log is not None:
             partition.side_facts = self.side_files.facts(partition.log)
             ended = partition.log.ended
-            tells = any(entry.topic == TRANSACTION_STATE for entry in self.layout.partitions)
+            tells = any(entry.topic == TRANSACTION_STATE for entry in self.layout.everything)
             if tells and ended is not None and len(ended) and partition.has_all_markers and not partition.damages:
                 partition.markers = Markers(partition.directory, ended)
             partition.log = None
@@ -288,7 +288,7 @@ class Audit:
             return []  # reading the segment for the audit has told of it
 
     def _coordinator(self, reader: CoordinatorReader) -> CoordinatorView:
-        directories = [entry for entry in self.layout.partitions if entry.topic == TRANSACTION_STATE]
+        directories = [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
         wanted = {transaction.producer_id for partition in self.partitions for transaction in partition.opened}
         return reader.view(directories, wanted) if directories else CoordinatorView()
 
@@ -303,7 +303,7 @@ class Audit:
             return VersionRange(version, version), told
         meta = self.layout.evidence.meta_properties
         parts = self.partitions
-        features = feature_levels(self.layout.partitions, self.open_source)
+        features = feature_levels(self.layout.everything, self.open_source)
         found, because = infer_range(
             VersionEvidence(
                 has_delete_horizon=any(part.counts.delete_horizons for part in parts),
