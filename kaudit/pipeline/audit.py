@@ -24,7 +24,7 @@ from kaudit.model.batch import NO_OFFSET
 from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.malformed import MalformedBatch
-from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
+from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
 from kaudit.pipeline.allocation import AllocationAudit, Inhabitants
 from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.coordinator import TRANSACTION_STATE, CoordinatorReader
@@ -213,6 +213,7 @@ class Audit:
             ],
             summary=self._total(findings),
             incomplete=bool(unreadable) or any(note.unreadable for note in self.book.notes),
+            segments=[row for partition in self.partitions for row in _segments(partition)],
         )
 
     def _outcome_findings(self, history: DecisionHistory, contexts: Sequence[Context]) -> list[Finding]:
@@ -407,6 +408,25 @@ class Audit:
             if more:
                 told.append(NotAudited(_name(part), f"{more} more anomalies are counted here, not listed"))
         return told
+
+
+def _segments(partition: PartitionAudit) -> Iterable[SegmentSummary]:
+    failed = {entry.path: entry.reason for entry in partition.unreadable}
+    directory = partition.directory
+    for segment in directory.segments:
+        status = "unreadable" if segment.path in failed else "read" if segment.size else "empty"
+        yield SegmentSummary(
+            topic=directory.topic,
+            partition=directory.partition,
+            replica=directory.replica,
+            segment=segment.name,
+            path=segment.path,
+            base_offset=segment.base_offset,
+            bytes=segment.size,
+            modified=segment.modified_ms,
+            status=status,
+            reason=failed.get(segment.path),
+        )
 
 
 def latest_modification(layout: Layout) -> int:
