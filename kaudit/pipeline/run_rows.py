@@ -15,13 +15,16 @@ from kaudit.model.batch import (
     last_sequences,
 )
 from kaudit.pipeline.grouping import group
-from kaudit.pipeline.rows import EDGE, MARKER, RUN, SILENCE_MS, WINDOW, Rows, assemble
+from kaudit.pipeline.rows import EDGE, MARKER, RUN, SILENCE_MS, WINDOW, Rows, assemble, pick
 
 _CURRENT_MAGIC = 2
 _KEY = np.dtype([("sequence", np.int32), ("epoch", np.int16), ("flags", np.int16)])
 """A batch among those of its producer id; eight bytes, compared as one number."""
 _NOTHING_FOLLOWS = -1
 """Flags no batch has."""
+
+_DENSE_SHARE = 4
+"""With more than one batch in so many an edge, rows of all batches are made first."""
 
 Indexes = NDArray[np.intp]
 
@@ -184,10 +187,13 @@ def _edges(
     segment: int,
 ) -> Rows:
     copied = ("base_offset", "record_count", "crc", "max_timestamp", "position", "size", "leader_epoch")
-    columns: dict[str, NDArray[Any] | int] = {name: batches[name][kept] for name in copied}
-    columns["last_offset"] = lasts[kept]
-    columns["first_sequence"] = batches["base_sequence"][kept]
-    columns["last_sequence"] = sequences[kept]
-    columns["present_before"] = before[kept]
-    columns["segment"] = segment
-    return assemble(EDGE, len(kept), columns)
+    columns: dict[str, NDArray[Any]] = {name: batches[name] for name in copied}
+    columns["last_offset"] = lasts
+    columns["first_sequence"] = batches["base_sequence"]
+    columns["last_sequence"] = sequences
+    columns["present_before"] = before
+    if len(kept) * _DENSE_SHARE > len(batches):
+        # most batches are edges: rows of all of them, written in file order, are reordered whole
+        return pick(assemble(EDGE, len(batches), {**columns, "segment": segment}), kept)
+    chosen = {name: column.take(kept) for name, column in columns.items()}
+    return assemble(EDGE, len(kept), {**chosen, "segment": segment})

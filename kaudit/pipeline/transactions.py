@@ -142,9 +142,9 @@ def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
     elsewhere = waiting
     if len(waiting):
         # a transaction that was open already goes on to its producer id's first marker
-        producers = np.ones(len(first), dtype=np.bool_)
-        producers[1:] = changes.take(first[1:] - 1)
-        producers = np.flatnonzero(producers)
+        is_new = np.ones(len(first), dtype=np.bool_)
+        is_new[1:] = changes.take(first[1:] - 1)
+        producers = np.flatnonzero(is_new)
         here = ids.take(first.take(producers))
         at = np.minimum(np.searchsorted(waiting["producer_id"].copy(), here), len(waiting) - 1)
         known = waiting["producer_id"].take(at) == here
