@@ -40,6 +40,15 @@ MAX_FACTS = 100_000
 _PART_ROWS = 8192
 """Rows judged at a time: the columns made of them stay in the processor's cache, and memory stays bounded."""
 
+_NO_TRANSACTION: dict[str, NDArray[Any]] = {
+    "txn_first_offset": np.array(NO_OFFSET),
+    "txn_first_timestamp": np.array(-1),
+    "txn_position": np.array(-1),
+    "txn_segment": np.array(-1),
+    "txn_records": np.array(0),
+    "flags": np.array(0),
+}
+
 FetchRun = Callable[[Rows], list[Edge]]
 """All batches of a run (one row of dtype RUN), read again from the log."""
 
@@ -306,7 +315,7 @@ class _Joints:
         run_end, marker_end = self.run_at[ends], self.marker_at[ends]
         has_run, has_marker = run_end >= 0, marker_end >= 0
         same_epoch = state["known"] & (state["epoch"] == final)
-        new: dict[str, NDArray[np.generic]] = {}
+        new: dict[str, NDArray[Any]] = {}
         new["epoch"] = final
         last = np.where(same_epoch & ~has_run, state["last_sequence"], NO_SEQUENCE)
         new["last_sequence"] = np.where(has_run & (self.epoch[run_end] == final), self.last[run_end], last)
@@ -330,25 +339,29 @@ class _Joints:
     def _advance_transaction(
         self,
         state: Rows,
-        new: dict[str, NDArray[np.generic]],
+        new: dict[str, NDArray[Any]],
         has_marker: NDArray[np.bool_],
         marker_end: NDArray[np.int64],
     ) -> None:
         ends, starts = self.ends, self.starts
+        opening = np.flatnonzero(self.is_run & self.transactional)
+        flags, waiting = state["flags"], state["txn_first_offset"] != NO_OFFSET
+        if not len(opening) and not len(self.markers) and not waiting.any() and not flags.any():
+            new |= _NO_TRANSACTION  # nothing to carry on
+            return
         after = np.where(has_marker, marker_end + 1, starts)
-        opening = self.is_run & self.transactional
-        upcoming = np.minimum.accumulate(np.where(opening, self.rows, len(self.rows))[::-1])[::-1]
-        first = np.where(after <= ends, upcoming[np.minimum(after, len(self.rows) - 1)], len(self.rows))
+        first = np.append(opening, len(self.rows)).take(np.searchsorted(opening, after))
         opens = first <= ends
-        still_open = ~has_marker & (state["txn_first_offset"] != NO_OFFSET)
+        still_open = ~has_marker & waiting
         opens_here = opens & ~still_open
         at = np.where(opens, first, 0)
         runs = np.where(opens, self.source[at], 0)
-        if len(self.runs):
-            records = np.where(opening, self.runs["records"][np.where(self.is_run, self.source, 0)], 0)
+        if opens.any():
+            records = np.where(self.runs["is_transactional"], self.runs["records"], 0)
             total = np.cumsum(records)
-            added = np.where(opens, total[ends] - total[at] + records[at], 0)
-            head = self.edges[self.runs["edges_start"][runs]]
+            newest = np.where(opens, self.source[np.maximum(self.run_at[ends], 0)], 0)
+            added = np.where(opens, total[newest] - total[runs] + records[runs], 0)
+            head = pick(self.edges, self.runs["edges_start"][runs])
         else:
             added = np.zeros(len(ends), dtype=np.int64)
             head = np.zeros(len(ends), dtype=self.edges.dtype)
@@ -362,7 +375,6 @@ class _Joints:
         new["txn_segment"] = choose("txn_segment", head["segment"], -1)
         new["txn_records"] = np.where(still_open, state["txn_records"] + added, added)
 
-        flags = state["flags"]
         kept = flags & EXHAUSTION_TOLD
         kept |= np.where(self.tv2_end, TV2, 0)
         kept |= np.where(has_marker, 0, flags & OUTSIDE_TOLD)
