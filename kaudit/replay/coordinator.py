@@ -41,16 +41,23 @@ class CoordinatorLimits:
 
 
 class TransactionState(Enum):
-    """States that outlive a request here; the Prepare states do not, since markers are written at once.
+    """States a transactional id is found in. Markers are written at once, so the Prepare states pass within a request.
 
-    Except when they never are: see Profile.end_txn_needs_exact_epoch.
+    Unless a partition refuses its marker, or none is sent (Profile.end_txn_needs_exact_epoch): then a coordinator gives
+    up, and only a restarted one, which finds the decision in its log, tries again.
     """
 
     EMPTY = "Empty"
-    STUCK = "prepared to end, but its markers will never be written"
     ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
     COMPLETE_COMMIT = "CompleteCommit"
     COMPLETE_ABORT = "CompleteAbort"
+
+
+_PREPARED = {TransactionState.PREPARE_COMMIT: True, TransactionState.PREPARE_ABORT: False}
+_COMPLETE = {TransactionState.COMPLETE_COMMIT: True, TransactionState.COMPLETE_ABORT: False}
+"""Whether it is a commit."""
 
 
 @dataclass(slots=True)
@@ -68,6 +75,10 @@ class Transaction:
     home: TopicPartition | None = None
     """The partition whose attempts it appeared in last."""
     updated_at: int = 0
+    transaction_version: int = 0
+    """Of the end that was decided last."""
+    markers_sent: bool = False
+    """Whether its markers are under way: a transition is pending, which no request may interrupt."""
 
 
 class Request(NamedTuple):
@@ -103,15 +114,34 @@ class EndOfTransaction(NamedTuple):
     transaction_version: int
     at: int
     partitions: tuple[TopicPartition, ...]
+    restarted: TopicPartition | None = None
+    """Whose restart made a coordinator send them again, None where they are sent for the first time."""
 
 
-WriteMarkers = Callable[[EndOfTransaction], None]
+WriteMarkers = Callable[[EndOfTransaction], bool]
+"""Writes the markers; tells whether every partition took its own."""
 Allocate = Callable[[int | None], int]
 """Gives out a producer id: the recorded one, or the next of its own."""
 
 
 def _refused(error: KafkaError, why: str) -> Granted:
     return Granted(error, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, why)
+
+
+def _busy(transaction: Transaction) -> Granted:
+    return _refused(
+        KafkaError.CONCURRENT_TRANSACTIONS,
+        f"the transaction is {transaction.state.value}, a partition refused its marker or was never sent one",
+    )
+
+
+def _ended_before(transaction: Transaction, *, commit: bool) -> Granted:
+    """Answer EndTxn where no transaction is open: a repeated end succeeds, the other one does not."""
+    if _COMPLETE.get(transaction.state) is commit:
+        return Granted(KafkaError.NONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
+    if transaction.markers_sent or _PREPARED.get(transaction.state) is commit:
+        return _busy(transaction)
+    return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
 
 
 class Coordinator:
@@ -153,12 +183,16 @@ class Coordinator:
             transaction.home = request.partition
             transaction.updated_at = request.now
             self._transactions[transactional_id] = transaction
+        if transaction.markers_sent:
+            return _busy(transaction)
         if expected is not None and not _knows(transaction, expected):
             return self._fenced(request, _FENCED_INIT, transaction, expected)
-        if transaction.state is TransactionState.STUCK:
-            return _refused(KafkaError.CONCURRENT_TRANSACTIONS, f"the transaction is {transaction.state.value}")
+        if transaction.state in _PREPARED:
+            return _busy(transaction)
         if transaction.state is TransactionState.ONGOING:
             self._fence(transaction, request.now)
+            if transaction.state in _PREPARED:
+                return _busy(transaction)
         transaction.timeout_ms = timeout_ms
         return self._next_epoch(request, transaction, expected)
 
@@ -170,8 +204,8 @@ class Coordinator:
             return refusal or _refused(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
         if transaction.epoch != producer_epoch:
             return self._fenced(request, _FENCED_ADD, transaction, (producer_id, producer_epoch))
-        if transaction.state is TransactionState.STUCK:
-            return _refused(KafkaError.CONCURRENT_TRANSACTIONS, f"the transaction is {transaction.state.value}")
+        if transaction.state in _PREPARED:
+            return _busy(transaction)
         if transaction.state is not TransactionState.ONGOING:
             transaction.state = TransactionState.ONGOING
             transaction.started_at = request.now if request.knows_now else None
@@ -193,6 +227,9 @@ class Coordinator:
                 KafkaError.INVALID_PRODUCER_EPOCH,
                 f"the coordinator's epoch is {transaction.epoch}, the batch's {producer_epoch}",
             )
+        if transaction.state in _PREPARED:
+            # Partition leaders make this retriable for their clients (KAFKA-15459).
+            return KafkaError.NOT_ENOUGH_REPLICAS, f"the transaction is {transaction.state.value}"
         if partition not in transaction.partitions:
             return KafkaError.TRANSACTION_ABORTABLE, "the partition was not added to the transaction"
         return KafkaError.NONE, ""
@@ -216,24 +253,16 @@ class Coordinator:
         refusal = self._check_owner(transaction, producer_id, transactional_id)
         if refusal is not None:
             return refusal
-        stale = producer_epoch < transaction.epoch
-        if stale or producer_epoch != transaction.epoch:
-            if (
-                transaction.state is TransactionState.ONGOING
-                and not stale
-                and not self._profile.end_txn_needs_exact_epoch
-            ):
-                transaction.state = TransactionState.STUCK
+        exact = producer_epoch == transaction.epoch
+        if producer_epoch < transaction.epoch or (not exact and self._profile.end_txn_needs_exact_epoch):
             return self._fenced(request, _FENCED_END, transaction, (producer_id, producer_epoch))
-        if transaction.state is TransactionState.STUCK:
-            return _refused(KafkaError.CONCURRENT_TRANSACTIONS, f"the transaction is {transaction.state.value}")
-        if transaction.state is TransactionState.ONGOING:
-            self._end(transaction, transaction.epoch, request.now, commit=commit, transaction_version=0)
-            return Granted(KafkaError.NONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "the transaction ended")
-        repeated = TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT
-        if transaction.state is repeated:
-            return Granted(KafkaError.NONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
-        return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
+        if transaction.state is not TransactionState.ONGOING:
+            return _ended_before(transaction, commit=commit)
+        if not exact:
+            transaction.state = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
+            return self._fenced(request, _FENCED_END, transaction, (producer_id, producer_epoch))
+        self._end(transaction, transaction.epoch, request.now, commit=commit, transaction_version=0)
+        return Granted(KafkaError.NONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "the transaction ended")
 
     # -- what happens by itself --------------------------------------------------------------------------------------
     def abort_timed_out(self, partition: TopicPartition, now: int) -> None:
@@ -254,11 +283,16 @@ class Coordinator:
             else:
                 self._end(transaction, transaction.epoch, due_at, commit=False, transaction_version=0)
 
-    def reload(self, partition: TopicPartition) -> None:
-        """Forget what a restarted coordinator does not read from its log: the previous epoch."""
+    def reload(self, partition: TopicPartition, now: int) -> None:
+        """Restart with the broker of `partition`: the previous epoch is not in the coordinator's log, decisions are.
+
+        Markers of a transaction that was decided but not ended are sent again.
+        """
         for transaction in self._transactions.values():
             if transaction.home == partition:
                 transaction.last_epoch = NO_PRODUCER_EPOCH
+                if transaction.state in _PREPARED:
+                    self._send_markers(transaction, now, partition)
 
     def has_open(self, partition: TopicPartition) -> bool:
         """Tell whether a transaction with this partition is open."""
@@ -315,20 +349,37 @@ class Coordinator:
             transaction.last_epoch = NO_PRODUCER_EPOCH
 
     def _end(self, transaction: Transaction, epoch: int, at: int, *, commit: bool, transaction_version: int) -> None:
+        transaction.epoch = epoch
+        transaction.state = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
+        transaction.transaction_version = transaction_version
+        transaction.started_at = None
+        self._send_markers(transaction, at)
+
+    def _send_markers(self, transaction: Transaction, at: int, restarted: TopicPartition | None = None) -> None:
+        """Write the markers of a decided transaction; it is over when every partition took its own."""
+        commit = _PREPARED[transaction.state]
+        transaction.markers_sent = True
         partitions = tuple(transaction.partitions)
+        ended = EndOfTransaction(
+            transaction.producer_id,
+            transaction.epoch,
+            commit,
+            transaction.transaction_version,
+            at,
+            partitions,
+            restarted,
+        )
+        if not self._write_markers(ended):
+            return
         for partition in partitions:
             still_open = [other for other in self._open[partition] if other is not transaction]
             if still_open:
                 self._open[partition] = still_open
             else:
                 del self._open[partition]
-        transaction.epoch = epoch
         transaction.state = TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT
         transaction.partitions = {}
-        transaction.started_at = None
-        self._write_markers(
-            EndOfTransaction(transaction.producer_id, epoch, commit, transaction_version, at, partitions)
-        )
+        transaction.markers_sent = False
 
     def _next_epoch(self, request: Request, transaction: Transaction, expected: tuple[int, int] | None) -> Granted:
         current = transaction.epoch
