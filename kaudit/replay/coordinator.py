@@ -190,7 +190,7 @@ class Coordinator:
         if transaction.state in _PREPARED:
             return _busy(transaction)
         if transaction.state is TransactionState.ONGOING:
-            self._fence(transaction, request.now)
+            self._fence(transaction, request.now, request.granted_producer_id)
             if transaction.state in _PREPARED:
                 return _busy(transaction)
         transaction.timeout_ms = timeout_ms
@@ -199,6 +199,8 @@ class Coordinator:
     def add_partitions(self, request: Request, transactional_id: str, producer_id: int, producer_epoch: int) -> Granted:
         """Make the request's partition part of the producer's transaction; one begins if none is open."""
         transaction = self._find(request, transactional_id)
+        if transaction is not None and transaction.markers_sent and self._profile.pending_transition_comes_first:
+            return _busy(transaction)
         refusal = self._check_owner(transaction, producer_id, transactional_id)
         if refusal is not None or transaction is None:
             return refusal or _refused(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
@@ -279,7 +281,7 @@ class Coordinator:
             if due_at >= now:
                 continue
             if self._profile.timeout_bumps_epoch:
-                self._fence(transaction, due_at)
+                self._fence(transaction, due_at, None)
             else:
                 self._end(transaction, transaction.epoch, due_at, commit=False, transaction_version=0)
 
@@ -333,8 +335,11 @@ class Coordinator:
             f"the coordinator remembers producer {transaction.producer_id} with epoch {transaction.epoch}",
         )
 
-    def _fence(self, transaction: Transaction, at: int) -> None:
-        """Abort an open transaction with a higher epoch, so that its producer is fenced."""
+    def _fence(self, transaction: Transaction, at: int, granted_producer_id: int | None) -> None:
+        """Abort an open transaction with a higher epoch, so that its producer is fenced.
+
+        Under transaction version 2 that may use up the epochs, and the next producer id is taken at once.
+        """
         profile = self._profile
         old = transaction.epoch
         steps = 2 if profile.fence_bumps_twice else 1
@@ -347,6 +352,13 @@ class Coordinator:
             transaction.last_epoch = old + 1
         else:
             transaction.last_epoch = NO_PRODUCER_EPOCH
+        if version == TRANSACTION_VERSION_2 and old >= EXHAUSTED_EPOCH:
+            self._change_producer_id(transaction, granted_producer_id)
+
+    def _change_producer_id(self, transaction: Transaction, granted_producer_id: int | None) -> None:
+        transaction.previous_producer_id = transaction.producer_id
+        transaction.producer_id = self._allocate(granted_producer_id)
+        transaction.epoch = 0
 
     def _end(self, transaction: Transaction, epoch: int, at: int, *, commit: bool, transaction_version: int) -> None:
         transaction.epoch = epoch
@@ -384,10 +396,8 @@ class Coordinator:
     def _next_epoch(self, request: Request, transaction: Transaction, expected: tuple[int, int] | None) -> Granted:
         current = transaction.epoch
         if current >= EXHAUSTED_EPOCH and (expected is None or expected[1] == current):
-            transaction.previous_producer_id = transaction.producer_id
-            transaction.producer_id = self._allocate(request.granted_producer_id)
+            self._change_producer_id(transaction, request.granted_producer_id)
             transaction.last_epoch = NO_PRODUCER_EPOCH if expected is None else current
-            transaction.epoch = 0
             why = "the epochs of the producer id are used up: a new one, epoch 0"
         elif expected is None or current == NO_PRODUCER_EPOCH or expected[1] == current:
             transaction.last_epoch = NO_PRODUCER_EPOCH if expected is None else current
@@ -404,7 +414,9 @@ class Coordinator:
         self, request: Request, transaction: Transaction, incoming: tuple[int, int], *, commit: bool
     ) -> Granted:
         producer_id, epoch = incoming
-        completed = transaction.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+        if transaction.markers_sent:
+            return _busy(transaction)
+        completed = transaction.state in _COMPLETE
         overflowed = (
             transaction.previous_producer_id == producer_id and epoch == EXHAUSTED_EPOCH and transaction.epoch == 0
         )
@@ -417,8 +429,7 @@ class Coordinator:
         if not retried and epoch != transaction.epoch:
             return self._fenced(request, _FENCED_END, transaction, incoming)
         if retried:
-            repeated = TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT
-            if transaction.state is not repeated:
+            if _COMPLETE[transaction.state] is not commit:
                 return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
             return Granted(
                 KafkaError.NONE, transaction.producer_id, transaction.epoch, "a retry: it had ended that way already"
@@ -429,9 +440,7 @@ class Coordinator:
         transaction.last_epoch = epoch
         why = "the transaction ended, the next one has the next epoch"
         if epoch >= EXHAUSTED_EPOCH:
-            transaction.previous_producer_id = producer_id
-            transaction.producer_id = self._allocate(request.granted_producer_id)
-            transaction.epoch = 0
+            self._change_producer_id(transaction, request.granted_producer_id)
             why = "the transaction ended with the last epoch, the next one has a new producer id"
         return Granted(KafkaError.NONE, transaction.producer_id, transaction.epoch, why)
 

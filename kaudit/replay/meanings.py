@@ -28,6 +28,7 @@ MEANINGS: Mapping[str, str] = {
     "coordinator_fenced_error": "what the coordinator answers a fenced producer",
     "end_txn_needs_exact_epoch": "EndTxn with too high an epoch is refused before anything is written",
     "fence_keeps_last_epoch": "after InitProducerId aborted a transaction, a retry with the old epoch still succeeds",
+    "pending_transition_comes_first": "while a transaction's markers are under way AddPartitions is answered 51 whoever asks",
     "fence_bumps_twice": "an abort by the coordinator raises the epoch by two",
     "kraft": "clusters are taken to run without ZooKeeper",
     "unclean_restart_raises_leader_epochs": "an unclean restart of the only replica raises leader epochs by two",

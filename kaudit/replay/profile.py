@@ -98,13 +98,16 @@ class Profile:
     fence_keeps_last_epoch: bool = False
     """After an open transaction was aborted by InitProducerId, its producer's old epoch still counts as the previous
     one, so a retry with it succeeds (2.5.x, and again from 4.0.1 and 4.1.0 on; KAFKA-19367)."""
+    pending_transition_comes_first: bool = False
+    """AddPartitionsToTxn answers 51 while markers are under way, whoever asks; before, the owner and epoch were looked
+    at first (KIP-890 part 2: 4.0.0)."""
     fence_bumps_twice: bool = False
     """An abort by the coordinator raises the epoch by two (4.0.0 only; KAFKA-19367)."""
     kraft: bool = False
     """Clusters of this release are taken to run without ZooKeeper (KIP-833: 3.3.0). There a clean restart of the only
     replica raises leader epochs, hence coordinator epochs, by two."""
     unclean_restart_raises_leader_epochs: bool = False
-    """So does an unclean restart (eligible leader replicas, KIP-966: 4.1.0)."""
+    """So does an unclean restart (recorded from 4.0.0 on; eligible leader replicas, KIP-966)."""
     failed_fence_burns_epochs: bool = True
     """A fence that could not be written still used up an epoch (until 2.6; KAFKA-9666)."""
     verifies_transactions: bool = False

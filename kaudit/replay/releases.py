@@ -114,6 +114,7 @@ CHANGES: tuple[Change, ...] = (
     _change("3.7.0", "verifies_coordinator_appends", True, "KIP-890 part 1, VerificationGuard"),
     _change("3.8.0", "abortable_error", True, "KIP-890, KAFKA-16314"),
     _change("4.0.0", "timestamp_after_max_ms", ONE_HOUR_MS, "KIP-1030"),
+    _change("4.0.0", "pending_transition_comes_first", True, "KIP-890 part 2, TransactionCoordinator"),
     _change("4.0.0", "fence_bumps_twice", True, "KIP-890 part 2"),
     _change("4.0.0", "unclean_restart_raises_leader_epochs", True, "recorded; KIP-966"),
     _change("4.0.0", "transaction_version2", True, "KIP-890 part 2"),

@@ -60,7 +60,7 @@ def _clock() -> int:
 
 
 class Topic:
-    """One scenario's topic: its lines, the producers it names, the broker's clock it has seen."""
+    """One scenario's topic: its lines, the producers it names."""
 
     def __init__(self, scenario: Step) -> None:
         self.name: str = scenario["name"]
@@ -68,15 +68,15 @@ class Topic:
         self.lines: list[tuple[Step, Step]] = []
         self.producers: dict[str, tuple[int, int]] = {}
         self._newest = (-1, -1)
-        self.at: int | None = None
+        self.done = False
         self.end = 0
         """The log's end."""
         self.answered_end = 0
         """The end of what somebody was told is written."""
 
     def note(self, attempt: Step, answer: Step) -> None:
-        """Keep a line."""
-        self.lines.append(({"topic": self.name, "partition": 0, **attempt, "at": self.at}, answer))
+        """Keep a line; `at` is the clock when it was answered, unless the attempt says when it was sent."""
+        self.lines.append(({"topic": self.name, "partition": 0, "at": _clock(), **attempt}, answer))
 
     def name_producer(self, name: str, granted: tuple[int, int] | None) -> None:
         """Let later steps name what was granted, or what there was before, where nothing was."""
@@ -140,7 +140,6 @@ class Recorder:
                 for topic in held:
                     self._play(topic, waiting[topic.name])
         for topic in topics:
-            self._describe(topic, {})
             yield from topic.lines
 
     def _supported(self, scenario: Step) -> bool:
@@ -180,6 +179,9 @@ class Recorder:
         while steps and steps[0]["op"] != "barrier":
             step = steps.pop(0)
             self._steps[step["op"]](topic, step)
+        if not steps and not topic.done:
+            self._describe(topic, {})
+            topic.done = True
 
     # -- steps -------------------------------------------------------------------------------------------------------
     def _version(self, api: int, wanted: int) -> int:
@@ -202,10 +204,10 @@ class Recorder:
             "acks": step.get("acks", -1),
             "api_version": self._version(PRODUCE, step.get("version", PLAIN_PRODUCE)),
             "timestamp": timestamp,
+            "at": now,
         }
         if len(data) <= KEPT_HEX_BYTES:
             attempt["records_hex"] = data.hex()
-        topic.at = now
         return attempt, data
 
     def _produce(self, topic: Topic, step: Step) -> None:
@@ -217,6 +219,7 @@ class Recorder:
                 "acks": first["acks"],
                 "api_version": first["api_version"],
                 "transactional_id": None,
+                "at": first["at"],
             }
             data = b"".join(data for _, data in parts)
         else:
@@ -224,8 +227,7 @@ class Recorder:
         self._ask_produce(topic, attempt, data)
 
     def _produce_raw(self, topic: Topic, step: Step) -> None:
-        topic.at = _clock()
-        sent = Sent(step.get("pid", -1), step.get("epoch", -1), step.get("seq", -1), 2, topic.at, {})
+        sent = Sent(step.get("pid", -1), step.get("epoch", -1), step.get("seq", -1), 2, _clock(), {})
         data = raw(step["kind"], sent)
         version = self._version(PRODUCE, PLAIN_PRODUCE)
         self._ask_produce(topic, {"acks": -1, "api_version": version, "records_hex": data.hex()}, data)
@@ -360,8 +362,6 @@ class Recorder:
 
     def _sleep(self, topic: Topic, step: Step) -> None:
         time.sleep(step["ms"] / 1000)
-        if topic.at is not None:
-            topic.at += step["ms"]
         topic.note({"op": "wait", "ms": step["ms"]}, {"outcome": "ok"})
         self._take_end(topic)
 
@@ -410,8 +410,9 @@ class Recorder:
     def _restart(self, kind: str, held: list[tuple[Topic, Step]]) -> None:
         """Stop the broker, do to the topics' files what their steps say, start it again."""
         self._connection.close()
+        stopped_at = _clock()
         self.broker.stop(clean=kind == "clean")
-        attempts = [self._tamper(topic, step) for topic, step in held]
+        attempts = [{"at": stopped_at, **self._tamper(topic, step)} for topic, step in held]
         self.broker.start()
         self._await_coordinator()
         for (topic, _), attempt in zip(held, attempts, strict=True):
