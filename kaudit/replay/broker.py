@@ -9,7 +9,6 @@ from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.answer import Answer, Ruling, TopicPartition, ok_fields, rejected_fields
 from kaudit.replay.attempts import Attempt
 from kaudit.replay.coordinator import (
-    TRANSACTION_VERSION_2,
     Coordinator,
     CoordinatorLimits,
     EndOfTransaction,
@@ -23,6 +22,7 @@ from kaudit.replay.profile import Profile, profile_for
 from kaudit.replay.record_set import TopicLimits, config_number
 from kaudit.replay.restarts import CoordinatorEpochs
 from kaudit.replay.state import DataBatch, MarkerBatch
+from kaudit.replay.step import TRANSACTION_VERSION_2
 from kaudit.replay.verdict import Outcome
 from kaudit.replay.whatif import RecordedLog
 

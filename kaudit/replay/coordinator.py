@@ -14,14 +14,13 @@ from kaudit.replay.answer import TopicPartition
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.profile import Profile
 from kaudit.replay.releases import SEVEN_DAYS_MS
+from kaudit.replay.step import MAX_EPOCH, TRANSACTION_VERSION_2
 
-MAX_EPOCH = 2**15 - 1
 EXHAUSTED_EPOCH = MAX_EPOCH - 1
 """The last epoch a producer gets; the one above is kept for fencing it."""
 
 NOTHING_HELD = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
-TRANSACTION_VERSION_2 = 2
 _FENCED_INIT = 4
 _FENCED_ADD = 2
 _FENCED_END = 2

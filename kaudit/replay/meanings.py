@@ -17,6 +17,7 @@ MEANINGS: Mapping[str, str] = {
     "client_epoch_bump": "Java clients of this release raise their own epoch and start again at 0 after an error",
     "marker_checks_bind_replicas": "an end marker with a stale epoch stops followers, and stops a broker loading the log",
     "tv2_marker_must_exceed_epoch": "a marker of transaction version 2 must raise the epoch of an open transaction",
+    "tv2_marker_may_repeat_last_epoch": "unless that epoch is 32767, the last one",
     "empty_marker_completes_transaction": "an abort without data enters the transaction index",
     "empty_control_batch_is_fatal": "a marker the cleaner emptied stops a broker loading the log",
     "index_lso_excludes_own_transaction": "the transaction index's last stable offset looks at other transactions only",

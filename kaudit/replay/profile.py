@@ -69,6 +69,8 @@ class Profile:
     tv2_marker_must_exceed_epoch: bool = False
     """A marker of transaction version 2 needs an epoch above the current one, except when it repeats a marker of no
     open transaction (KAFKA-19446, KAFKA-19999: 4.2.0)."""
+    tv2_marker_may_repeat_last_epoch: bool = False
+    """Except at epoch 32767, which a transaction should not have but may: there the marker may be the same (4.3.0)."""
     empty_marker_completes_transaction: bool = True
     """A marker without an open transaction counts as a transaction of its own: an aborted one enters the index (until
     2.7; KAFKA-10702)."""

@@ -125,4 +125,5 @@ CHANGES: tuple[Change, ...] = (
     _change("4.0.1,4.1.1,4.2.0", "stale_epoch_before_verification", True, "KAFKA-19690"),
     _change("4.1.0", "tv2_starts_at_zero", True, "KAFKA-18202"),
     _change("4.2.0", "tv2_marker_must_exceed_epoch", True, "KAFKA-19446, KAFKA-19999"),
+    _change("4.3.0", "tv2_marker_may_repeat_last_epoch", True, "ProducerAppendInfo.checkProducerEpoch"),
 )
