@@ -17,10 +17,15 @@ from kaudit.cli.commands.producers import producers
 from kaudit.cli.commands.replay import replay
 from kaudit.cli.commands.report import report
 from kaudit.cli.commands.scan import scan
+<<<<<<< HEAD
 from kaudit.cli.commands.simulate import simulate
+=======
+from kaudit.cli.commands.spark_bundle import spark_bundle
+>>>>>>> main
 from kaudit.cli.commands.timeline import timeline
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import Version
+from kaudit.cli.settings.coercion import PlainGroup
 from kaudit.cli.settings.command import ConfiguredCommand
 from kaudit.pipeline.options import NothingToAuditError, UsageError
 from kaudit.report.console import visible
@@ -79,7 +84,7 @@ Examples:
 """
 
 # Plain help: rich's boxes cost a quarter of a second.
-app = typer.Typer(name="kaudit", rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(name="kaudit", cls=PlainGroup, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command(cls=ConfiguredCommand, short_help="Audit broker logs.", epilog=_SCAN_EXAMPLES)(scan)
 app.command(cls=ConfiguredCommand, short_help="Show what each producer id did.", epilog=_TIMELINE_EXAMPLES)(timeline)
 app.command(cls=ConfiguredCommand, short_help="List the producer ids.", epilog=_PRODUCERS_EXAMPLES)(producers)
@@ -91,6 +96,7 @@ app.add_typer(baseline, short_help="Keep known findings in a file.")
 app.add_typer(config, short_help="Look at the configuration.")
 app.command(short_help="Explain a check, or a broker version's rules.")(explain)
 app.command(short_help="List the checks.")(checks)
+app.command("spark-bundle", short_help="Pack what Spark's workers need.")(spark_bundle)
 
 
 @app.callback(
