@@ -17,11 +17,8 @@ from kaudit.cli.commands.producers import producers
 from kaudit.cli.commands.replay import replay
 from kaudit.cli.commands.report import report
 from kaudit.cli.commands.scan import scan
-<<<<<<< HEAD
 from kaudit.cli.commands.simulate import simulate
-=======
 from kaudit.cli.commands.spark_bundle import spark_bundle
->>>>>>> main
 from kaudit.cli.commands.timeline import timeline
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import Version

@@ -4,7 +4,7 @@ Source: KafkaController, ReplicationControlManager: a leader out of the ISR wher
 unclean.leader.election.enable says so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from kaudit.replay.allocation.controller_allocator import Controller
@@ -73,6 +73,7 @@ class Cluster:
             recorder,
             trace,
             self.is_running,
+            self._with_producer_id,
         )
         path = ProducePath(
             profile,
@@ -134,6 +135,14 @@ class Cluster:
         self.partitions[key] = partition
         partition.elect(replicas[0], list(replicas), unclean=False)
         return partition
+
+    def _with_producer_id(self, use: Callable[[int | None], None]) -> None:
+        """Let the coordinator have a producer id of its broker's."""
+        number = self.coordination.broker
+        if number is None or not self.is_running(number):
+            use(None)
+        else:
+            self.brokers[number].allocator.generate(use)
 
     # -- what others want to know ------------------------------------------------------------------------------------
     def is_up(self, broker: int) -> bool:
@@ -232,7 +241,7 @@ class Cluster:
             if without_snapshots:
                 attempt["tamper"] = tamper
             self._recorder.record(attempt, {"outcome": "ok"})
-            self.coordination.coordinator.reload(partition.key)
+            self.coordination.coordinator.reload(partition.key, self._clock.timestamp)
         elif recorded and partition.last_leader != number:
             self._recorder.record(
                 self._recorder.attempt(

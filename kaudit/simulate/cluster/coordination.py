@@ -33,10 +33,12 @@ from kaudit.wire.transaction_state import TransactionStatus
 
 TRANSACTION_TOPIC = "__transaction_state"
 _FIRST_END_TXN_OF_VERSION_2 = 5
+_RETRY_MS = 100
 _STATUS = {
     TransactionState.EMPTY: TransactionStatus.EMPTY,
     TransactionState.ONGOING: TransactionStatus.ONGOING,
-    TransactionState.STUCK: TransactionStatus.PREPARE_COMMIT,
+    TransactionState.PREPARE_COMMIT: TransactionStatus.PREPARE_COMMIT,
+    TransactionState.PREPARE_ABORT: TransactionStatus.PREPARE_ABORT,
     TransactionState.COMPLETE_COMMIT: TransactionStatus.COMPLETE_COMMIT,
     TransactionState.COMPLETE_ABORT: TransactionStatus.COMPLETE_ABORT,
 }
@@ -66,9 +68,11 @@ class Coordination:
         recorder: Recorder,
         trace: Trace,
         is_running: Callable[[int], bool],
+        with_producer_id: Callable[[Callable[[int | None], None]], None],
     ) -> None:
         self._profile = profile
         self._is_running = is_running
+        self.with_producer_id = with_producer_id
         self._partitions = partitions
         self._clock = clock
         self._recorder = recorder
@@ -233,6 +237,9 @@ class Coordination:
         transaction = self.coordinator.transaction(transactional_id)
         if transaction is None or transaction.started_at != started_at or not transaction.partitions:
             return
+        if transaction.epoch >= _NEARLY_EXHAUSTED and self._granted_id is None:
+            self.with_producer_id(partial(self._time_out_with_id, transactional_id, started_at))
+            return
         self._timing_out = True
         partitions = tuple(transaction.partitions)
         self._trace.note(
@@ -244,11 +251,21 @@ class Coordination:
             # Attempts tell of time only: this is when the abort shows.
             self._recorder.record(self._recorder.attempt("wait", key, ms=0), {"outcome": "ok"})
 
+    def _time_out_with_id(self, transactional_id: str, started_at: int, granted: int | None) -> None:
+        """Time out a transaction whose epochs are used up: the abort may take a new producer id."""
+        self._granted_id = granted
+        if granted is None:
+            self._clock.after(_RETRY_MS, partial(self._time_out, transactional_id, started_at))
+        else:
+            self._time_out(transactional_id, started_at)
+
     # -- what follows from decisions ---------------------------------------------------------------------------------
-    def _write_markers(self, ended: EndOfTransaction) -> None:
+    def _write_markers(self, ended: EndOfTransaction) -> bool:
+        """Write a transaction's markers; tell whether none was refused. One that waits for a leader counts as taken."""
         owner = self._owners[ended.producer_id]
         prepared = TransactionStatus.PREPARE_COMMIT if ended.commit else TransactionStatus.PREPARE_ABORT
         self._write_value(owner, prepared, ended.partitions, ended.marker_epoch)
+        taken = True
         for key in ended.partitions:
             marker = MarkerBatch(
                 ended.producer_id,
@@ -260,7 +277,9 @@ class Coordination:
                 ended.transaction_version,
             )
             self._waiting.setdefault(key, []).append(marker)
-            self.write_waiting_markers(key)
+            taken = self.write_waiting_markers(key) and taken
+        if not taken:
+            return False
         complete = TransactionStatus.COMPLETE_COMMIT if ended.commit else TransactionStatus.COMPLETE_ABORT
         self._write_value(owner, complete, (), ended.marker_epoch)
         self.ended.append(
@@ -274,13 +293,14 @@ class Coordination:
                 self._timing_out,
             )
         )
+        return True
 
-    def write_waiting_markers(self, key: TopicPartition) -> None:
-        """Write the markers a partition's leader has not taken yet, if it can now."""
+    def write_waiting_markers(self, key: TopicPartition) -> bool:
+        """Write the markers a partition's leader has not taken yet, if it can now; tell whether none was refused."""
         if not self._answers(self._partitions[key]):
-            return
-        for marker in self._waiting.pop(key, ()):
-            self._append_marker(key, marker)
+            return True
+        verdicts = [self._append_marker(key, marker) for marker in self._waiting.pop(key, ())]
+        return all(verdict.outcome is Outcome.APPENDED for verdict in verdicts)
 
     def write_lost_markers(self, key: TopicPartition, lost_from: int, committed: int) -> None:
         """Write the markers again that a partition's new leader lacks from `lost_from` on, and those that wait.
