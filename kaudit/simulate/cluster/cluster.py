@@ -234,6 +234,8 @@ class Cluster:
 
     def _load(self, partition: ReplicatedPartition, number: int, *, clean: bool, without_snapshots: bool) -> None:
         log = partition.logs[number]
+        if without_snapshots and len(partition.replicas) > 1:
+            self._recorder.close(partition.key)
         recorded = partition.key[0] != TRANSACTION_TOPIC
         if recorded and partition.leader is None and partition.last_leader == number:
             tamper = {"deleted": [f"{offset:020d}.snapshot" for offset in {*log.snapshots, log.log_end}]}

@@ -2,7 +2,8 @@
 
 A partition's lines are in the order its leaders handled them. What a leader refuses before it looks at the batch - it
 is not the leader, too few replicas are in sync - is no question of the log's rules and not among them. Nor is what comes
-after an unclean election that brings records back which an earlier leader lacked: attempts have no words for that.
+after an unclean election that brings records back which an earlier leader lacked, or after one of several replicas lost
+its snapshots: attempts have no words for that.
 """
 
 import json
