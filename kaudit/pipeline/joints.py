@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.batch import COMMIT_MARKER, NO_OFFSET, NO_SEQUENCE
+from kaudit.model.batch import MAYBE_COMMITS, NO_OFFSET, NO_SEQUENCE
 from kaudit.pipeline.grouping import group
 from kaudit.pipeline.producer_table import REMEMBERED, ProducerTable
 from kaudit.pipeline.rows import SILENCE_MS, WINDOW, Rows
@@ -191,7 +191,7 @@ class _Joints:
         self.transactional = np.concatenate((runs["is_transactional"], np.zeros(marks, bool)))[order]
         coordinator = np.concatenate((np.full(count, NO_SEQUENCE, dtype=np.int64), markers["coordinator_epoch"]))
         self.coordinator = coordinator[order]
-        self.commit = np.concatenate((np.zeros(count, bool), markers["type"] == COMMIT_MARKER))[order]
+        self.commit = np.concatenate((np.zeros(count, bool), np.isin(markers["type"], MAYBE_COMMITS)))[order]
         rows = np.arange(len(ids))
         starts = np.ones(len(ids), dtype=bool)
         starts[1:] = ids[1:] != ids[:-1]
