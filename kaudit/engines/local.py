@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Self, TypeVar
 
-from kaudit.engines.memory import keep_freed_memory_small
+from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.pipeline.activity import ActivityRows
@@ -43,6 +43,7 @@ def scan(options: ScanOptions, progress: Progress) -> ScanResult:
         NothingToAuditError: no segment was found.
 
     """
+    keep_freed_memory()
     return _run(options, progress, lambda: None).result()
 
 
@@ -51,6 +52,7 @@ def timeline(options: ScanOptions, progress: Progress) -> TimelineResult:
 
     Raises as `scan` does.
     """
+    keep_freed_memory()
     chosen = frozenset(options.producer_ids) or None
     kept: list[KeptRows] = []
     audit = _run(options, progress, lambda: _appended(kept, KeptRows(chosen)))
