@@ -385,7 +385,7 @@ def _fresh(epoch: int) -> State:
 
 def _adopt(state: State, batch: Edge) -> State:
     remembered = Remembered(batch.base_offset, batch.first_sequence, batch.last_sequence, batch.crc)
-    starts_epoch = batch.first_sequence == 0 and state.last_sequence == NO_SEQUENCE, UNTOLD_CONTROL
+    starts_epoch = batch.first_sequence == 0 and state.last_sequence == NO_SEQUENCE
     return state._replace(
         last_sequence=batch.last_sequence,
         window=(*state.window[1 - WINDOW :], remembered),
