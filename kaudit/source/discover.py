@@ -144,7 +144,10 @@ def _visit(found: _Discovery, root: Place, directory: Place, depth: int) -> None
         return
     if placed is None and name is not None:
         placed = Placed(name.topic, name.partition, "")
-    if placed is not None and (segments or any(is_known_file(file) or leftover_kind(file) for file in held)):
+    # A log directory may be called kafka-1.
+    is_log_directory = META_PROPERTIES in files or not OFFSET_CHECKPOINT_NAMES.isdisjoint(files)
+    known = not is_log_directory and any(is_known_file(file) or leftover_kind(file) for file in held)
+    if placed is not None and (segments or known):
         _take_partition(found, root, directory, placed, held)
         return
     if segments:
