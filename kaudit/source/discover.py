@@ -145,7 +145,7 @@ def _visit(found: _Discovery, root: Place, directory: Place, depth: int) -> None
     if placed is None and name is not None:
         placed = Placed(name.topic, name.partition, "")
     # A log directory may be called kafka-1.
-    is_log_directory = META_PROPERTIES in files or not OFFSET_CHECKPOINT_NAMES.isdisjoint(files)
+    is_log_directory = META_PROPERTIES in held or not OFFSET_CHECKPOINT_NAMES.isdisjoint(held)
     known = not is_log_directory and any(is_known_file(file) or leftover_kind(file) for file in held)
     if placed is not None and (segments or known):
         _take_partition(found, root, directory, placed, held)

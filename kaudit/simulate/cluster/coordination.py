@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from kaudit.replay.answer import TopicPartition, ok_fields, rejected_fields
 from kaudit.replay.coordinator import (
-    TRANSACTION_VERSION_2,
     Coordinator,
     CoordinatorLimits,
     EndOfTransaction,
@@ -21,6 +20,7 @@ from kaudit.replay.coordinator import Request as CoordinatorRequest
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.profile import Profile
 from kaudit.replay.state import UNKNOWN, MarkerBatch
+from kaudit.replay.step import TRANSACTION_VERSION_2
 from kaudit.replay.verdict import Outcome, Verdict
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.cluster.partition import ReplicatedPartition
