@@ -22,9 +22,11 @@ from kaudit.checks.strays import report_strays
 from kaudit.checks.transaction import OpenTransaction, report_transactions
 from kaudit.model.batch import NO_OFFSET
 from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
+from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
+from kaudit.model.untold import Untold
 from kaudit.pipeline.allocation import AllocationAudit, Inhabitants
 from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.coordinator import TRANSACTION_STATE, CoordinatorReader
@@ -77,6 +79,7 @@ class PartitionAudit:
     log: LogFacts | None = None
     """What its side files are held against; dropped once they are."""
     side_facts: Sequence[SideFileFact] = ()
+    untold: frozenset[Untold] = frozenset()
     has_all_markers: bool = False
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
@@ -102,13 +105,15 @@ def close_partition(
         last_stable_offset=replay.last_stable_offset,
         producers=len(rows),
         runs=replay.joints.runs,
-        has_tv2=bool((rows["flags"] & TV2 != 0).any()),
+        # of markers whose type nobody tells an epoch raised by an abort looks the same
+        has_tv2=bool((rows["flags"] & TV2 != 0).any()) and Untold.MARKERS not in replay.untold,
         still_growing=replay.still_growing,
         suspects=replay.snapshots.suspects,
         idle=idle_longest(rows),
         empty_marker=replay.empty_marker,
         unreadable=unreadable,
         malformed=replay.malformed,
+        untold=replay.untold,
         has_all_markers=replay.spans.has_all_commits,
         producer_ids=rows["producer_id"].copy(),
         log=_log_facts(replay, compacted=compacted or replay.compacted, unread=bool(unreadable)),
@@ -175,7 +180,8 @@ class Audit:
             partition.side_facts = self.side_files.facts(partition.log)
             ended = partition.log.ended
             tells = any(entry.topic == TRANSACTION_STATE for entry in self.layout.everything)
-            if tells and ended is not None and len(ended) and partition.has_all_markers and not partition.damages:
+            told = partition.has_all_markers and Untold.MARKERS not in partition.untold
+            if tells and ended is not None and len(ended) and told and not partition.damages:
                 partition.markers = Markers(partition.directory, ended)
             partition.log = None
         self.partitions.append(partition)
@@ -248,6 +254,7 @@ class Audit:
             coordinator=coordinator,
             now_ms=now,
             log_end_offset=partition.log_end_offset,
+            texts=sorted({segment.path for segment in directory.segments if segment.text is not None}),
         )
 
     def _partition_findings(
@@ -397,6 +404,9 @@ class Audit:
             "compacted: missing offsets and the sequences they held are not reported",
         )
         told += _aspect((part for part in parts if part.still_growing), "the last batch was still being written")
+        for kind in Untold:
+            told += _aspect((part for part in parts if kind in part.untold), kind.value)
+        told += [entry for part in parts for entry in _left_out(part)]
         if not coordinator.present:
             told += _aspect(
                 (part for part in parts if part.opened),
@@ -436,6 +446,17 @@ def latest_modification(layout: Layout) -> int:
 
 def _inhabitants(part: PartitionAudit) -> Inhabitants:
     return Inhabitants(part.directory, part.producer_ids, part.facts, part.counts)
+
+
+def _left_out(part: PartitionAudit) -> list[NotAudited]:
+    """What a text in place of the segments leaves out."""
+    found = [placed for placed in part.damages if placed.damage.kind is DamageKind.LEFT_OUT]
+    if not found:
+        return []
+    first = found[0]
+    more = f", and {len(found) - 1} more such places" if len(found) > 1 else ""
+    segment = part.directory.segments[first.segment].name
+    return [NotAudited(_name(part), f"{segment}: {first.damage.detail}: what lies there is not audited{more}")]
 
 
 def _aspect(parts: Iterable[PartitionAudit], reason: str) -> list[NotAudited]:

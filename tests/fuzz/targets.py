@@ -257,6 +257,19 @@ def _scan(data: bytes) -> None:
         json.dumps([item.to_dict() for item in result.not_audited])
 
 
+def _scan_text(data: bytes) -> None:
+    """Any text is audited as if it were a segment, or refused."""
+    with TemporaryDirectory() as root:
+        path = Path(root) / "dump.txt"
+        path.write_bytes(data)
+        try:
+            result = local.scan(ScanOptions([str(path)], jobs=1), SilentProgress())
+        except NothingToAuditError:
+            return
+        json.dumps([finding.to_dict() for finding in result.findings], allow_nan=False)
+        json.dumps([item.to_dict() for item in result.not_audited])
+
+
 def _text(*parsers: Callable[[str], object], refusing: tuple[type[Exception], ...]) -> Callable[[bytes], None]:
     def run(data: bytes) -> None:
         text = data.decode("utf-8", "replace")
@@ -339,6 +352,7 @@ TARGETS: dict[str, Target] = {
     "baseline": Target(_text(partial(parse_baseline, file="b.json"), refusing=(UsageError,)), seeds.saved_scans),
     "inspect": Target(_inspect, seeds.files, _seal_batches),
     "scan": Target(_scan, seeds.segments, _seal_batches),
+    "scan_text": Target(_scan_text, seeds.dumps),
 }
 
 
