@@ -269,7 +269,9 @@ class Partition:
         `replica` None is the one that will lead next; `log_end` None: it had everything.
         """
         end = self.log_end if log_end is None else min(log_end, self.log_end)
-        restarted = _Replica(end, self._snapshot_at(end, now))
+        # A snapshot at or below the log start is not used.
+        memory = self._snapshot_at(end, now) if end > self.log_start else Producers(self._profile)
+        restarted = _Replica(end, memory)
         if replica is None:
             self._restarted_follower = restarted
         else:
