@@ -50,7 +50,9 @@ def main() -> None:
     options = parser.parse_args()
     for brokers in (1, 3):
         alone, known = max(sends(options.records, brokers) for _ in range(2))
-        print(f"{brokers} brokers: {alone:,.0f} simulated sends/s, {known:,.0f} with the truth (wanted {WANTED_SENDS:,})")
+        print(
+            f"{brokers} brokers: {alone:,.0f} simulated sends/s, {known:,.0f} with the truth (wanted {WANTED_SENDS:,})"
+        )
     start = time.perf_counter()
     sweep(shipped("anything"), 0, options.seeds)
     each = (time.perf_counter() - start) / options.seeds
