@@ -21,6 +21,7 @@ from kaudit.cli.commands.spark_bundle import spark_bundle
 from kaudit.cli.commands.timeline import timeline
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import Version
+from kaudit.cli.settings.coercion import PlainGroup
 from kaudit.cli.settings.command import ConfiguredCommand
 from kaudit.pipeline.options import NothingToAuditError, UsageError
 from kaudit.report.console import visible
@@ -72,7 +73,7 @@ Examples:
 """
 
 # Plain help: rich's boxes cost a quarter of a second.
-app = typer.Typer(name="kaudit", rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(name="kaudit", cls=PlainGroup, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command(cls=ConfiguredCommand, short_help="Audit broker logs.", epilog=_SCAN_EXAMPLES)(scan)
 app.command(cls=ConfiguredCommand, short_help="Show what each producer id did.", epilog=_TIMELINE_EXAMPLES)(timeline)
 app.command(cls=ConfiguredCommand, short_help="List the producer ids.", epilog=_PRODUCERS_EXAMPLES)(producers)

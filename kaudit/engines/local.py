@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self, TypeVar
 
-from kaudit.engines.memory import keep_freed_memory_small
+from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
 from kaudit.model.finding import Finding
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
@@ -58,6 +58,7 @@ def scan(options: ScanOptions, progress: Progress) -> ScanResult:
         NothingToAuditError: no segment was found.
 
     """
+    keep_freed_memory()
     return _run(options, progress, lambda: None).result()
 
 
@@ -66,6 +67,7 @@ def timeline(options: ScanOptions, progress: Progress) -> TimelineResult:
 
     Raises as `scan` does.
     """
+    keep_freed_memory()
     chosen = frozenset(options.producer_ids) or None
     kept: list[KeptRows] = []
     audit = _run(options, progress, lambda: _appended(kept, KeptRows(chosen)))
@@ -89,6 +91,7 @@ def record(options: ScanOptions, progress: Progress, teller: Teller) -> Iterator
 
     Raises as `scan` does.
     """
+    keep_freed_memory()
     with tempfile.TemporaryDirectory(prefix="kaudit-") as directory:
         files: list[Path] = []
 

@@ -11,6 +11,7 @@ from kaudit.model.batch import NO_OFFSET
 from kaudit.model.malformed import MalformedBatch
 from kaudit.pipeline.continuity import MAX_LISTED, Continuity
 from kaudit.pipeline.joints import FetchRun, JointReplay
+from kaudit.pipeline.merging import merge, with_records
 from kaudit.pipeline.producer_table import ProducerTable
 from kaudit.pipeline.rows import ChunkRows, Counts, Rows
 from kaudit.pipeline.snapshots import SnapshotWatch
@@ -106,12 +107,12 @@ class PartitionReplay:
         self.counts.add(chunk.counts)
         if self.continuity.damages or (self.continuity.missing and not self.compacted):
             self.joints.holes_are_normal = False
-        for runs, markers in by_producers(chunk.runs, chunk.markers):
-            self.joints.feed(runs, chunk.edges, markers)
+        merged = merge(chunk.runs, with_records(chunk.markers))
+        self.joints.feed(merged, chunk.edges)
         room = max(MAX_LISTED - len(self.malformed), 0)
         self.malformed += chunk.malformed[:room]
         self.more_malformed += chunk.more_malformed + len(chunk.malformed[room:])
-        self.spans.feed(chunk.runs, chunk.markers)
+        self.spans.feed(merged)
         self._count_empty(chunk.markers)
         self.still_growing = self.still_growing or chunk.still_growing
         if self.kept is not None:

@@ -215,13 +215,18 @@ class _Reader:
         return self._resynchronise(position - 1) is None
 
     def _sound_header_between(self, start: int, end: int) -> int | None:
-        """First position in `start`..`end` where a batch with a valid CRC begins; the window holds these bytes."""
-        view = self.window.load(start - 1, end - start + 1 + HEADER_SIZE)
-        after = self.window.end - (self.window.base + len(view))
-        for at in resync.candidates(view, 1, after, end - self.window.base).tolist():
-            if self.window.crc_holds(self.window.base + at, _size_at(view, at)):
-                return int(self.window.base + at)
-        return None
+        """First position in `start`..`end` where a batch with a valid CRC begins."""
+        at = start - 1
+        while True:
+            view = self.window.load(at, end - at + HEADER_SIZE)
+            after = self.window.end - (at + len(view))
+            for candidate in resync.candidates(view, 1, after, end - at).tolist():
+                if self.window.crc_holds(at + candidate, _size_at(view, candidate)):
+                    return int(at + candidate)
+            # a header in the window's last bytes is seen whole only in the next one
+            if not len(view) or at + len(view) >= min(end + HEADER_SIZE, self.window.end):
+                return None
+            at += max(len(view) - HEADER_SIZE, 1)
 
     def _lost_framing(self, start: int, end: int, inner: int | None, claimed: int) -> Piece:
         probe = bytes(self.window.load(end)[:_ZERO_PROBE]) if inner is None else b""

@@ -9,7 +9,6 @@ from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.answer import Answer, Ruling, TopicPartition, ok_fields, rejected_fields
 from kaudit.replay.attempts import Attempt
 from kaudit.replay.coordinator import (
-    TRANSACTION_VERSION_2,
     Coordinator,
     CoordinatorLimits,
     EndOfTransaction,
@@ -23,6 +22,7 @@ from kaudit.replay.profile import Profile, profile_for
 from kaudit.replay.record_set import TopicLimits, config_number
 from kaudit.replay.restarts import CoordinatorEpochs
 from kaudit.replay.state import DataBatch, MarkerBatch
+from kaudit.replay.step import TRANSACTION_VERSION_2
 from kaudit.replay.verdict import Outcome
 from kaudit.replay.whatif import RecordedLog
 
@@ -219,11 +219,13 @@ class Broker:
         after = partition.state_of(producer_id)
         return Answer(attempt["index"], fields, granted.why, (producer_id, before, after))
 
-    def _write_markers(self, ended: EndOfTransaction) -> None:
-        coordinator_epoch = self._epochs.at(ended.at)
+    def _write_markers(self, ended: EndOfTransaction) -> bool:
+        """Write a transaction's markers; tell whether every partition took its own."""
+        coordinator_epoch = self._epochs.at(ended.at, ended.restarted)
+        taken = True
         for key in ended.partitions:
             partition = self._partitions.get(key) or self._create(key)
-            partition.append_marker(
+            verdict = partition.append_marker(
                 MarkerBatch(
                     ended.producer_id,
                     ended.marker_epoch,
@@ -234,6 +236,8 @@ class Broker:
                     ended.transaction_version,
                 )
             )
+            taken = taken and verdict.outcome is Outcome.APPENDED
+        return taken
 
     def _write_marker(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
         producer_id = attempt["producer_id"]
@@ -278,8 +282,8 @@ class Broker:
         )
         found = [_found(batch, now) for batch in attempt.get("found_on_disk", ())]
         partition.restart(now, found, tampering, clean=clean)
-        self._coordinator.reload(key)
         self._epochs.restarted(key, attempt.get("at"), clean=clean)
+        self._coordinator.reload(key, now)
         fields: dict[str, Any] = {"outcome": "ok"}
         if self.profile.describes_producers:
             fields["producers"] = _described(partition)

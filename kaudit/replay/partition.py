@@ -11,7 +11,7 @@ from kaudit.replay.history import History
 from kaudit.replay.producers import Producers
 from kaudit.replay.profile import Profile
 from kaudit.replay.state import UNKNOWN, DataBatch, MarkerBatch, ProducerState, Verification
-from kaudit.replay.step import step, step_marker
+from kaudit.replay.step import TRANSACTION_VERSION_2, step, step_marker
 from kaudit.replay.verdict import Origin, Outcome, Verdict
 
 SNAPSHOT_SUFFIX = ".snapshot"
@@ -99,6 +99,10 @@ class Partition:
             return False
         return state.in_transaction
 
+    def is_fenced(self, producer_id: int, producer_epoch: int) -> bool:
+        """Tell whether a higher epoch of the producer is remembered."""
+        return producer_id in self.producers.states and producer_epoch < self.producers.states[producer_id].epoch
+
     def start_verification(self, first: tuple[int, int, int], now: int, transaction_version: int) -> None:
         """Remember that the coordinator is asked about a batch: its producer id, epoch and first sequence."""
         producer_id, epoch, sequence = first
@@ -113,7 +117,7 @@ class Partition:
             return
         of_next_transaction = (
             self._profile.verification_survives_tv2_marker
-            and marker.transaction_version > 1
+            and known.transaction_version >= TRANSACTION_VERSION_2
             and known.producer_epoch == marker.producer_epoch
         )
         if not of_next_transaction:

@@ -146,6 +146,9 @@ class ProducePath:
         if len({(batch.producer_id, batch.producer_epoch) for batch in transactional}) > 1:
             return Refusal(KafkaError.INVALID_PRODUCER_ID_MAPPING, "transactional batches of several producers")
         producer_id, epoch = transactional[0].producer_id, transactional[0].producer_epoch
+        if self._profile.stale_epoch_before_verification and partition.is_fenced(producer_id, epoch):
+            known = partition.state_of(producer_id).epoch
+            return Refusal(KafkaError.INVALID_PRODUCER_EPOCH, f"epoch {epoch} is below the current one, {known}")
         if partition.has_ongoing_transaction(producer_id, epoch):
             return None
         adds = self._profile.transaction_version2 and request.api_version >= _ADDING_VERSION
