@@ -13,6 +13,8 @@ _INT16 = (-(2**15), 2**15 - 1)
 _INT32 = (-(2**31), 2**31 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
 _OFFSET = (0, 2**63 - 1)
+_OFFSET_OF_BATCH = (0, 2**62)
+"""Leaves room for what follows."""
 _NO_OFFSET_OR_OFFSET = (-1, 2**63 - 1)
 _DURATION = (0, 2**63 - 1)
 _VERSION = (0, 2**15 - 1)
@@ -141,7 +143,7 @@ _SUB_BATCH_BYTES = (*_OPTIONAL_BATCH_FIELDS, *_REQUEST_FIELDS, *_SENT)
 _SUB_BATCH_FIELDS = (*_BATCH_FIELDS, *_REQUEST_FIELDS)
 _FOUND = _objects(
     (
-        _Field("base_offset", _integer(*_OFFSET), required=True),
+        _Field("base_offset", _integer(*_OFFSET_OF_BATCH), required=True),
         *_PRODUCER,
         _Field("base_sequence", _integer(*_INT32)),
         _Field("record_count", _integer(1, _INT32[1])),
