@@ -91,6 +91,7 @@ def record(options: ScanOptions, progress: Progress, teller: Teller) -> Iterator
 
     Raises as `scan` does.
     """
+    keep_freed_memory()
     with tempfile.TemporaryDirectory(prefix="kaudit-") as directory:
         files: list[Path] = []
 

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from kaudit import __version__
+from kaudit.engines.memory import keep_freed_memory
 from kaudit.model.finding import Finding
 from kaudit.pipeline.audit import PartitionAudit
 from kaudit.pipeline.exchange import pack, unpack
@@ -74,6 +75,7 @@ class VersionMismatchError(RuntimeError):
 
 def read(plan: Batches) -> Batches:
     """Read, verify and compress the ranges of each row's work; one row out per range, one more per partition."""
+    keep_freed_memory()
     for batch in plan:
         for data in batch.column("work"):
             work: Work = unpack(data.as_py())
