@@ -22,9 +22,11 @@ from kaudit.checks.strays import report_strays
 from kaudit.checks.transaction import OpenTransaction, report_transactions
 from kaudit.model.batch import NO_OFFSET
 from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
+from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
+from kaudit.model.untold import Untold
 from kaudit.pipeline.allocation import AllocationAudit, Inhabitants
 from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.coordinator import TRANSACTION_STATE, CoordinatorReader
@@ -77,6 +79,7 @@ class PartitionAudit:
     log: LogFacts | None = None
     """What checkpoints are held against; dropped once they are."""
     side_facts: Sequence[SideFileFact] = ()
+    untold: frozenset[Untold] = frozenset()
     side_files_unread: Sequence[Unreadable] = ()
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
@@ -105,7 +108,8 @@ def close_partition(
     files = PartitionFiles(SideFileReader(open_source))
     side_facts = files.facts(log)
     markers = None
-    if needs.markers and log.ended is not None and len(log.ended) and replay.spans.has_all_commits and not log.damages:
+    told = replay.spans.has_all_commits and Untold.MARKERS not in replay.untold
+    if needs.markers and log.ended is not None and len(log.ended) and told and not log.damages:
         markers = Markers(replay.directory, log.ended)
     return PartitionAudit(
         directory=replay.directory,
@@ -122,13 +126,15 @@ def close_partition(
         last_stable_offset=replay.last_stable_offset,
         producers=len(rows),
         runs=replay.joints.runs,
-        has_tv2=bool((rows["flags"] & TV2 != 0).any()),
+        # of markers whose type nobody tells an epoch raised by an abort looks the same
+        has_tv2=bool((rows["flags"] & TV2 != 0).any()) and Untold.MARKERS not in replay.untold,
         still_growing=replay.still_growing,
         suspects=replay.snapshots.suspects,
         idle=idle_longest(rows),
         empty_marker=replay.empty_marker,
         unreadable=unreadable,
         malformed=replay.malformed,
+        untold=replay.untold,
         producer_ids=rows["producer_id"].copy() if needs.producer_ids else np.empty(0, dtype=np.int64),
         log=replace(log, ended=None, epoch_steps=log.epoch_steps[:0]),
         side_facts=side_facts,
@@ -267,6 +273,7 @@ class Audit:
             coordinator=coordinator,
             now_ms=now,
             log_end_offset=partition.log_end_offset,
+            texts=sorted({segment.path for segment in directory.segments if segment.text is not None}),
         )
 
     def _partition_findings(
@@ -416,6 +423,9 @@ class Audit:
             "compacted: missing offsets and the sequences they held are not reported",
         )
         told += _aspect((part for part in parts if part.still_growing), "the last batch was still being written")
+        for kind in Untold:
+            told += _aspect((part for part in parts if kind in part.untold), kind.value)
+        told += [entry for part in parts for entry in _left_out(part)]
         if not coordinator.present:
             told += _aspect(
                 (part for part in parts if part.opened),
@@ -455,6 +465,17 @@ def latest_modification(layout: Layout) -> int:
 
 def _inhabitants(part: PartitionAudit) -> Inhabitants:
     return Inhabitants(part.directory, part.producer_ids, part.producers, part.facts, part.counts)
+
+
+def _left_out(part: PartitionAudit) -> list[NotAudited]:
+    """What a text in place of the segments leaves out."""
+    found = [placed for placed in part.damages if placed.damage.kind is DamageKind.LEFT_OUT]
+    if not found:
+        return []
+    first = found[0]
+    more = f", and {len(found) - 1} more such places" if len(found) > 1 else ""
+    segment = part.directory.segments[first.segment].name
+    return [NotAudited(_name(part), f"{segment}: {first.damage.detail}: what lies there is not audited{more}")]
 
 
 def _aspect(parts: Iterable[PartitionAudit], reason: str) -> list[NotAudited]:

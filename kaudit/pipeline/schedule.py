@@ -69,6 +69,7 @@ def find_input(options: ScanOptions) -> Layout:
         raise UsageError(f"no such file or directory: {error}") from error
     except (UrlError, PatternError) as error:
         raise UsageError(str(error)) from error
+    layout = replace(layout, partitions=[_named(directory, options) for directory in layout.partitions])
     chosen = [
         directory
         for directory in layout.partitions
@@ -81,6 +82,17 @@ def find_input(options: ScanOptions) -> Layout:
     if not any(directory.segments for directory in chosen):
         raise NothingToAuditError(_nothing(options, layout))
     return replace(layout, partitions=chosen, unchosen=unchosen)
+
+
+def _named(directory: PartitionDirectory, options: ScanOptions) -> PartitionDirectory:
+    """Give batches that no name places the topic and partition asked for, if it is one."""
+    if directory.named:
+        return directory
+    return replace(
+        directory,
+        topic=options.topics[0] if len(options.topics) == 1 else directory.topic,
+        partition=options.partitions[0] if len(options.partitions) == 1 else directory.partition,
+    )
 
 
 def _nothing(options: ScanOptions, layout: Layout) -> str:

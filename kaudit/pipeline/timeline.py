@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kaudit.model.batch import ABORT_MARKER, COMMIT_MARKER
+from kaudit.model.batch import ABORT_MARKER, COMMIT_MARKER, UNTOLD_CONTROL
 from kaudit.model.continuity import Missing, MissingCause
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
@@ -138,12 +138,13 @@ def _transaction_starts(runs: Sequence[Entry]) -> None:
 
 
 def _marker(marker: Rows) -> Entry:
-    names = {ABORT_MARKER: "ABORT", COMMIT_MARKER: "COMMIT"}
+    names = {ABORT_MARKER: "ABORT", COMMIT_MARKER: "COMMIT", UNTOLD_CONTROL: None}
+    untold = int(marker["type"]) == UNTOLD_CONTROL
     return {
         "kind": "marker",
         "offset": int(marker["offset"]),
         "producer_epoch": int(marker["producer_epoch"]),
-        "coordinator_epoch": int(marker["coordinator_epoch"]),
+        "coordinator_epoch": None if untold else int(marker["coordinator_epoch"]),
         "type": names.get(int(marker["type"]), "CLEANED"),
         "timestamp": int(marker["timestamp"]),
     }

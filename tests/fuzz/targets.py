@@ -26,7 +26,7 @@ from kaudit.report.saved import SavedScanError, read_saved
 from kaudit.wire import checkpoints
 from kaudit.wire.candidate_scan import Framing
 from kaudit.wire.chained_crc import all_crcs_hold, restore_heads
-from kaudit.wire.codecs import decompress, lz4_header_checksum
+from kaudit.wire.codecs import decompress
 from kaudit.wire.consumer_offsets import parse_group_record
 from kaudit.wire.control import parse_control, parse_marker, read_control_records
 from kaudit.wire.dump_lines import DumpLines
@@ -34,6 +34,7 @@ from kaudit.wire.dump_text import looks_like_dump, read_dump
 from kaudit.wire.errors import Damage, WireError
 from kaudit.wire.indexes import parse_offset_index, parse_time_index
 from kaudit.wire.legacy import read_legacy_records, read_messages
+from kaudit.wire.lz4_frames import lz4_header_checksum
 from kaudit.wire.metadata_records import parse_metadata_record
 from kaudit.wire.pid_block_lines import parse_pid_block_lines
 from kaudit.wire.producer_snapshot import parse_producer_snapshot
@@ -257,6 +258,19 @@ def _scan(data: bytes) -> None:
         json.dumps([item.to_dict() for item in result.not_audited])
 
 
+def _scan_text(data: bytes) -> None:
+    """Any text is audited as if it were a segment, or refused."""
+    with TemporaryDirectory() as root:
+        path = Path(root) / "dump.txt"
+        path.write_bytes(data)
+        try:
+            result = local.scan(ScanOptions([str(path)], jobs=1), SilentProgress())
+        except NothingToAuditError:
+            return
+        json.dumps([finding.to_dict() for finding in result.findings], allow_nan=False)
+        json.dumps([item.to_dict() for item in result.not_audited])
+
+
 def _text(*parsers: Callable[[str], object], refusing: tuple[type[Exception], ...]) -> Callable[[bytes], None]:
     def run(data: bytes) -> None:
         text = data.decode("utf-8", "replace")
@@ -339,6 +353,7 @@ TARGETS: dict[str, Target] = {
     "baseline": Target(_text(partial(parse_baseline, file="b.json"), refusing=(UsageError,)), seeds.saved_scans),
     "inspect": Target(_inspect, seeds.files, _seal_batches),
     "scan": Target(_scan, seeds.segments, _seal_batches),
+    "scan_text": Target(_scan_text, seeds.dumps),
 }
 
 
