@@ -213,6 +213,16 @@ CATALOGUE: tuple[tuple[str, str, str, str, str, str], ...] = (
         "a producer snapshot holds something else than the log before it",
         "0.1.0",
     ),
+    ("KA601", "replicas-diverged", "error", "", "replicas hold different records at one offset", "0.1.0"),
+    ("KA602", "replica-behind", "note", "", "a replica ends before the others", "0.1.0"),
+    (
+        "KA603",
+        "only-copy",
+        "error",
+        "warning above the high watermark",
+        "records that are on one replica alone",
+        "0.1.0",
+    ),
     (
         "KA801",
         "state-expired",

@@ -33,10 +33,13 @@ class _Column:
 def evidence_lines(finding: Finding, console: Console) -> list[str]:
     """Return the table, or one wrapped line per batch where the table is too wide; nothing without such evidence."""
     batches = [(name, batch) for name in _ROWS if isinstance(batch := finding.evidence.get(name), Mapping)]
+    copies = finding.evidence.get("copies")
+    if isinstance(copies, Mapping):  # one offset as several replicas hold it
+        batches += [(visible(f"on {name}"), batch) for name, batch in copies.items() if isinstance(batch, Mapping)]
     if not batches:
         return []
     columns = _columns([batch for _, batch in batches])
-    names = [f"> {name}" if name == "offending" else f"  {name}" for name, _ in batches]
+    names = [f"> {name}" if name == "offending" or name.startswith("on ") else f"  {name}" for name, _ in batches]
     label = _Column("", names)
     for fewer in (columns, [column for column in columns if column.heading != "byte"]):
         if console.fits(2 + sum(column.width + len(_GAP) for column in [label, *fewer])):
@@ -47,6 +50,7 @@ def evidence_lines(finding: Finding, console: Console) -> list[str]:
 def _columns(batches: Sequence[Mapping[str, object]]) -> list[_Column]:
     times = _times([date_and_clock(batch.get("timestamp")) for batch in batches])
     producer = _Column("producer", [_text(batch, "producer_id") for batch in batches])
+    leader = _Column("leader epoch", [_text(batch, "leader_epoch") for batch in batches])
     columns = [
         _Column("offset", [span(batch.get("offset"), batch.get("last_offset")) for batch in batches]),
         times,
@@ -54,6 +58,7 @@ def _columns(batches: Sequence[Mapping[str, object]]) -> list[_Column]:
         _Column("epoch", [_text(batch, "producer_epoch") for batch in batches]),
         _Column("sequence", [_sequences(batch) for batch in batches]),
         _Column("kind", [_kind(batch) for batch in batches]),
+        leader,
         _Column("crc", [_crc(batch) for batch in batches]),
         _Column("byte", [_text(batch, "position") for batch in batches]),
     ]
