@@ -224,6 +224,16 @@ CATALOGUE: tuple[tuple[str, str, str, str, str, str], ...] = (
         "0.1.0",
     ),
     (
+        "KA701",
+        "repeated-across-sessions",
+        "warning",
+        "",
+        "a producer's first records are those another session had written (--depth records)",
+        "0.1.0",
+    ),
+    ("KA702", "retry-duplicate", "warning", "", "a batch without a producer id is in the log twice", "0.1.0"),
+    ("KA703", "reordered-retry", "warning", "", "a retry has put batches without producer ids out of order", "0.1.0"),
+    (
         "KA801",
         "state-expired",
         "warning",

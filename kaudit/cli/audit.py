@@ -43,11 +43,13 @@ class Request:
     verbose: bool
     reproducible: bool
     policy: Policy = field(default_factory=Policy)
+    compares: bool = False
+    """Replicas are held against one another."""
 
     @property
     def scope(self) -> Scope:
         """Return what was looked for: the measure of what a baseline may call stale."""
-        return Scope(self.selection.includes, self.options)
+        return Scope(self.selection.includes, self.options, self.compares)
 
     @property
     def show_notes(self) -> bool:

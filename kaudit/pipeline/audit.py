@@ -14,6 +14,7 @@ from kaudit.checks.malformed import report_malformed
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.offsets import report_leader_epochs, report_missing
 from kaudit.checks.outcome import report_outcomes, report_transitions
+from kaudit.checks.repeats import Repeats, Resent, report_repeats, report_resent
 from kaudit.checks.sequence import report_sequences
 from kaudit.checks.sidefiles import SideFileFact, report_side_files
 from kaudit.checks.snapshot_state import report_snapshots
@@ -35,7 +36,9 @@ from kaudit.pipeline.options import ScanOptions, UsageError
 from kaudit.pipeline.outcomes import Markers, compare_outcomes
 from kaudit.pipeline.partition import PartitionReplay
 from kaudit.pipeline.read import OpenSource
+from kaudit.pipeline.repeats import settle_repeats
 from kaudit.pipeline.rows import Counts
+from kaudit.pipeline.sessions import Handover, compare_sessions
 from kaudit.pipeline.sidefiles import LogFacts, SideFileAudit
 from kaudit.pipeline.snapshot_check import compare_snapshots
 from kaudit.pipeline.snapshots import Suspects
@@ -78,6 +81,10 @@ class PartitionAudit:
     """What its side files are held against; dropped once they are."""
     side_facts: Sequence[SideFileFact] = ()
     has_all_markers: bool = False
+    repeats: Repeats = field(default_factory=Repeats)
+    sessions: Sequence[Handover] = ()
+    """Where one producer id's session follows on others: only when records were decoded."""
+    resent: Sequence[Resent] = ()
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
 
@@ -94,7 +101,10 @@ def close_partition(
         dropped_facts=replay.joints.dropped_facts,
         missing=replay.continuity.missing,
         damages=replay.continuity.damages,
-        unlisted=replay.continuity.unlisted + replay.more_malformed,
+        unlisted=replay.continuity.unlisted
+        + replay.more_malformed
+        + replay.repeats.unlisted
+        + replay.sessions.unlisted,
         regressions=replay.continuity.epoch_regressions(),
         opened=_open_transactions(replay),
         compacted=compacted or replay.compacted,
@@ -111,6 +121,8 @@ def close_partition(
         malformed=replay.malformed,
         has_all_markers=replay.spans.has_all_commits,
         producer_ids=rows["producer_id"].copy(),
+        repeats=replay.repeats.result(),
+        sessions=replay.sessions.handovers(),
         log=_log_facts(replay, compacted=compacted or replay.compacted, unread=bool(unreadable)),
     )
 
@@ -178,6 +190,9 @@ class Audit:
             if tells and ended is not None and len(ended) and partition.has_all_markers and not partition.damages:
                 partition.markers = Markers(partition.directory, ended)
             partition.log = None
+        partition.repeats = settle_repeats(partition.repeats, partition.directory, self.open_source)
+        partition.resent = compare_sessions(partition.sessions, partition.directory, self.open_source)
+        partition.sessions = ()
         self.partitions.append(partition)
 
     def result(self) -> ScanResult:
@@ -269,6 +284,8 @@ class Audit:
                 *report_sequences(context, facts, partition.missing),
                 *report_epochs(context, partition.facts),
                 *report_transactions(context, partition.opened, partition.facts),
+                *report_repeats(context, partition.repeats),
+                *report_resent(context, partition.resent),
                 *report_malformed(context, partition.malformed),
                 *allocation,
                 *report_side_files(context, partition.side_facts),

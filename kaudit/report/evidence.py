@@ -39,6 +39,8 @@ def evidence_lines(finding: Finding, console: Console) -> list[str]:
     if not batches:
         return []
     columns = _columns([batch for _, batch in batches])
+    if isinstance(copies, Mapping):
+        columns.insert(-1, _Column("leader epoch", [_text(batch, "leader_epoch") for _, batch in batches]))
     names = [f"> {name}" if name == "offending" or name.startswith("on ") else f"  {name}" for name, _ in batches]
     label = _Column("", names)
     for fewer in (columns, [column for column in columns if column.heading != "byte"]):
@@ -50,7 +52,6 @@ def evidence_lines(finding: Finding, console: Console) -> list[str]:
 def _columns(batches: Sequence[Mapping[str, object]]) -> list[_Column]:
     times = _times([date_and_clock(batch.get("timestamp")) for batch in batches])
     producer = _Column("producer", [_text(batch, "producer_id") for batch in batches])
-    leader = _Column("leader epoch", [_text(batch, "leader_epoch") for batch in batches])
     columns = [
         _Column("offset", [span(batch.get("offset"), batch.get("last_offset")) for batch in batches]),
         times,
@@ -58,7 +59,6 @@ def _columns(batches: Sequence[Mapping[str, object]]) -> list[_Column]:
         _Column("epoch", [_text(batch, "producer_epoch") for batch in batches]),
         _Column("sequence", [_sequences(batch) for batch in batches]),
         _Column("kind", [_kind(batch) for batch in batches]),
-        leader,
         _Column("crc", [_crc(batch) for batch in batches]),
         _Column("byte", [_text(batch, "position") for batch in batches]),
     ]

@@ -86,6 +86,7 @@ def diff(
         verbose=verbose,
         reproducible=reproducible,
         policy=parse_policy(severity or (), baseline, max_findings, settings),
+        compares=True,
     )
     # numpy only loads now, when every option is known to be right.
     from kaudit.engines import replicas

@@ -110,9 +110,7 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
     )
 
 
-def diff_result(
-    replicas: Sequence[Replica], layouts: Mapping[str, Layout], compared: Sequence[Compared]
-) -> DiffResult:
+def diff_result(replicas: Sequence[Replica], layouts: Mapping[str, Layout], compared: Sequence[Compared]) -> DiffResult:
     """Put everything together in contract order."""
     findings = sorted((finding for entry in compared for finding in entry.findings), key=Finding.sort_key)
     unreadable = [entry for layout in layouts.values() for entry in layout.unreadable]
