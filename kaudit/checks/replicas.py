@@ -172,7 +172,7 @@ def _behind(facts: ReplicaFacts) -> list[Finding]:
     lag = _offsets(lags[name])
     message = f"{name} ends at offset {start}, {lag} before {reference}"
     if len(behind) > 1:
-        message = f"{_listed(behind)} end up to {lag} before {reference}"
+        message = f"{_listed(behind)} are behind {reference} by up to {lag}"
     return [
         facts.contexts[name].finding(
             "KA602",

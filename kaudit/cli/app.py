@@ -18,6 +18,7 @@ from kaudit.cli.commands.producers import producers
 from kaudit.cli.commands.replay import replay
 from kaudit.cli.commands.report import report
 from kaudit.cli.commands.scan import scan
+from kaudit.cli.commands.spark_bundle import spark_bundle
 from kaudit.cli.commands.timeline import timeline
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import Version
@@ -92,6 +93,7 @@ app.add_typer(baseline, short_help="Keep known findings in a file.")
 app.add_typer(config, short_help="Look at the configuration.")
 app.command(short_help="Explain a check, or a broker version's rules.")(explain)
 app.command(short_help="List the checks.")(checks)
+app.command("spark-bundle", short_help="Pack what Spark's workers need.")(spark_bundle)
 
 
 @app.callback(

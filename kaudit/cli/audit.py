@@ -20,10 +20,11 @@ from kaudit.pipeline.query import Query
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
 from kaudit.report.console import ColorChoice
-from kaudit.report.formats import FORMATS, Format
+from kaudit.report.formats import FORMATS, Content, Format, in_pieces
 from kaudit.report.moment import rfc3339
 from kaudit.report.phrases import closing_line
 from kaudit.report.selection import Selection, count
+from kaudit.report.tables import Tables
 from kaudit.report.view import View
 
 _Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult)
@@ -62,7 +63,7 @@ def run_scan(request: Request, engine: Callable[[ScanOptions, Progress], ScanRes
     return _run(
         request,
         produce=lambda progress: request.selection.of_scan(engine(request.options, progress)),
-        render=lambda form, result, view: (form.scan(result, view),),
+        render=lambda form, result, view: in_pieces(form.scan(result, view)),
         empty=lambda nothing: nothing,
         scan_of=lambda result: result,
         with_scan=lambda _, scan: scan,
@@ -74,7 +75,7 @@ def run_timeline(request: Request, engine: Callable[[ScanOptions, Progress], Tim
     return _run(
         request,
         produce=lambda progress: request.selection.of_timeline(engine(request.options, progress)),
-        render=lambda form, result, view: (form.timeline(result, view),),
+        render=lambda form, result, view: in_pieces(form.timeline(result, view)),
         empty=lambda nothing: TimelineResult(nothing, []),
         scan_of=lambda result: result.scan,
         with_scan=lambda result, scan: replace(result, scan=scan),
@@ -104,7 +105,7 @@ def run_diff(
     return _run(
         request,
         produce=lambda progress: request.selection.of_diff(engine(request.options, replicas, progress)),
-        render=lambda form, result, view: (form.diff(result, view),),
+        render=lambda form, result, view: in_pieces(form.diff(result, view)),
         empty=lambda nothing: DiffResult(nothing, replicas),
         scan_of=lambda result: result.scan,
         with_scan=lambda result, scan: replace(result, scan=scan),
@@ -114,14 +115,14 @@ def run_diff(
 def _run(
     request: Request,
     produce: Callable[[Progress], _Result],
-    render: Callable[[Format, _Result, View], Iterable[str]],
+    render: Callable[[Format, _Result, View], Content],
     empty: Callable[[ScanResult], _Result],
     scan_of: Callable[[_Result], ScanResult],
     with_scan: Callable[[_Result, ScanResult], _Result],
 ) -> int:
     started_ms, started = round(time.time() * 1000), time.monotonic()
     try:
-        with progress_on_stderr(quiet=request.quiet) as progress:
+        with progress_on_stderr(quiet=request.quiet, verbose=request.verbose) as progress:
             result = produce(progress)
     except NothingToAuditError as error:
         # Whoever parses stdout gets a valid document also now, with the reason in it.
@@ -150,7 +151,7 @@ def show(
     request: Request,
     run: Mapping[str, object] | None,
     code: ExitCode,
-    render: Callable[[Format, View], Iterable[str]],
+    render: Callable[[Format, View], Content],
     *,
     machines_only: bool,
 ) -> None:
@@ -166,7 +167,12 @@ def show(
         if target.form.machine or not machines_only:
             write(target, render(target.form, replace(view, console=console_of(target, request.color))))
         if target.form.name == "github":
-            append_step_summary("".join(render(FORMATS["markdown"], view)), os.environ)
+            append_step_summary("".join(_texts(render(FORMATS["markdown"], view))), os.environ)
+
+
+def _texts(content: Content) -> Iterable[str]:
+    assert not isinstance(content, Tables)
+    return content
 
 
 def _nothing(options: ScanOptions, error: NothingToAuditError) -> ScanResult:

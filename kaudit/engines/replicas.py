@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
-from kaudit.engines.local import open_segment
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.pipeline.options import NothingToAuditError, Progress, ScanOptions, UsageError
 from kaudit.pipeline.replicas.audit import Compared, Task, compare_task, diff_result, tasks
 from kaudit.source.discover import PathNotFoundError, discover
+from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout
+from kaudit.source.place import Place, UrlError
 
 _POOL_THRESHOLD_BYTES = 64 << 20
 """Below this, starting processes costs more than it saves."""
@@ -39,8 +39,10 @@ def diff(options: ScanOptions, replicas: Sequence[Replica], progress: Progress) 
 
 def _compared(work: Sequence[Task], options: ScanOptions, progress: Progress) -> Iterator[Compared]:
     jobs = min(options.jobs or os.cpu_count() or 1, len(work))
+    # clients of remote stores have threads, which a fork would leave behind with their locks held
+    local = all(Place.parse(path).is_local for path in options.paths)
     job = partial(compare_task, options=options, open_source=open_segment)
-    if jobs < 2 or sum(task.bytes for task in work) < _POOL_THRESHOLD_BYTES:
+    if jobs < 2 or not local or sum(task.bytes for task in work) < _POOL_THRESHOLD_BYTES:
         yield from _advancing(work, map(job, work), progress)
         return
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
@@ -58,6 +60,8 @@ def _layout(replica: Replica, options: ScanOptions) -> Layout:
         layout = discover([replica.path])
     except PathNotFoundError as error:
         raise UsageError(f"no such file or directory: {error}") from error
+    except UrlError as error:
+        raise UsageError(str(error)) from error
     chosen = [
         entry
         for entry in layout.partitions
@@ -80,8 +84,8 @@ def name_replicas(paths: Sequence[str], names: Mapping[str, str]) -> list[Replic
 
     Raises UsageError when two have the same name or are the same place.
     """
-    parts = {path: Path(os.path.abspath(path)).parts[1:] for path in paths}  # noqa: PTH100 - keeps symlinks
-    if len({os.path.realpath(path) for path in paths}) < len(paths):
+    parts = {path: _parts(path) for path in paths}
+    if len({os.path.realpath(path) if Place.parse(path).is_local else path for path in paths}) < len(paths):
         raise UsageError("a replica is given twice: compare different directories")
     unnamed = [path for path in paths if path not in names]
     suffixes: dict[str, str] = {}
@@ -93,3 +97,10 @@ def name_replicas(paths: Sequence[str], names: Mapping[str, str]) -> list[Replic
     if len({replica.name for replica in found}) < len(found):
         raise UsageError("two replicas have the same name: tell them apart with --name NAME=PATH")
     return found
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    try:
+        return tuple(part for part in Place.parse(path).parts() if part != "/")
+    except UrlError as error:
+        raise UsageError(str(error)) from error

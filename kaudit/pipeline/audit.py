@@ -25,7 +25,7 @@ from kaudit.model.batch import NO_OFFSET
 from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.malformed import MalformedBatch
-from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
+from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
 from kaudit.pipeline.allocation import AllocationAudit, Inhabitants
 from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.coordinator import TRANSACTION_STATE, CoordinatorReader
@@ -186,7 +186,7 @@ class Audit:
         if partition.log is not None:
             partition.side_facts = self.side_files.facts(partition.log)
             ended = partition.log.ended
-            tells = any(entry.topic == TRANSACTION_STATE for entry in self.layout.partitions)
+            tells = any(entry.topic == TRANSACTION_STATE for entry in self.layout.everything)
             if tells and ended is not None and len(ended) and partition.has_all_markers and not partition.damages:
                 partition.markers = Markers(partition.directory, ended)
             partition.log = None
@@ -228,6 +228,9 @@ class Audit:
             ],
             summary=self._total(findings),
             incomplete=bool(unreadable) or any(note.unreadable for note in self.book.notes),
+            segments=[
+                row for partition in self.partitions for row in segment_rows(partition.directory, partition.unreadable)
+            ],
         )
 
     def _outcome_findings(self, history: DecisionHistory, contexts: Sequence[Context]) -> list[Finding]:
@@ -304,7 +307,7 @@ class Audit:
             return []  # reading the segment for the audit has told of it
 
     def _coordinator(self, reader: CoordinatorReader) -> CoordinatorView:
-        directories = [entry for entry in self.layout.partitions if entry.topic == TRANSACTION_STATE]
+        directories = [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
         wanted = {transaction.producer_id for partition in self.partitions for transaction in partition.opened}
         return reader.view(directories, wanted) if directories else CoordinatorView()
 
@@ -319,7 +322,7 @@ class Audit:
             return VersionRange(version, version), told
         meta = self.layout.evidence.meta_properties
         parts = self.partitions
-        features = feature_levels(self.layout.partitions, self.open_source)
+        features = feature_levels(self.layout.everything, self.open_source)
         found, because = infer_range(
             VersionEvidence(
                 has_delete_horizon=any(part.counts.delete_horizons for part in parts),
@@ -424,6 +427,25 @@ class Audit:
             if more:
                 told.append(NotAudited(_name(part), f"{more} more anomalies are counted here, not listed"))
         return told
+
+
+def segment_rows(directory: PartitionDirectory, unreadable: Sequence[Unreadable]) -> Iterable[SegmentSummary]:
+    """Yield a row for each segment of a partition replica."""
+    failed = {entry.path: entry.reason for entry in unreadable}
+    for segment in directory.segments:
+        status = "unreadable" if segment.path in failed else "read" if segment.size else "empty"
+        yield SegmentSummary(
+            topic=directory.topic,
+            partition=directory.partition,
+            replica=directory.replica,
+            segment=segment.name,
+            path=segment.path,
+            base_offset=segment.base_offset,
+            bytes=segment.size,
+            modified=segment.modified_ms,
+            status=status,
+            reason=failed.get(segment.path),
+        )
 
 
 def latest_modification(layout: Layout) -> int:

@@ -164,8 +164,7 @@ def _by_producer(findings: Sequence[Finding]) -> dict[int, list[Finding]]:
 
 
 def _names(audit: Audit, joined: Joined) -> dict[int, str]:
-    everything = (*audit.layout.partitions, *audit.layout.unchosen)
-    directories = [entry for entry in everything if entry.topic == TRANSACTION_STATE]
+    directories = [entry for entry in audit.layout.everything if entry.topic == TRANSACTION_STATE]
     if not directories or not joined.is_transactional.any():
         return {}
     return CoordinatorReader(audit.open_source).names(directories, joined.holds)

@@ -32,6 +32,8 @@ from kaudit.wire.transaction_index import TransactionIndex, parse_transaction_in
 
 MAX_SIDE_FILE = 256 << 20
 """Larger side files are not read: no broker's default makes one of a tenth of that."""
+MAX_SEGMENT_OFFSETS = 2**31
+"""Rows hold offsets relative to the segment's in 32 bits: LogSegment.canConvertToRelativeOffset."""
 MAX_PROBES = 256
 """Rows of an offset index looked up in the log, spread evenly."""
 _BASE_DIGITS = 20
@@ -165,7 +167,8 @@ class SideFileAudit:
                 length = int.from_bytes(head[8:12], "big", signed=True)
                 starts = head[MAGIC_OFFSET] <= CURRENT_MAGIC and plausible_length(head[MAGIC_OFFSET], length)
                 base = int.from_bytes(head[:8], "big", signed=True)
-                probes.append(Probe(row, base if starts and base >= place.base_offset else None))
+                stop = place.base_offset + MAX_SEGMENT_OFFSETS if place.end_offset is None else place.end_offset
+                probes.append(Probe(row, base if starts and place.base_offset <= base < stop else None))
         finally:
             source.close()
         return place, probes

@@ -40,7 +40,7 @@ def evidence_lines(finding: Finding, console: Console) -> list[str]:
         return []
     columns = _columns([batch for _, batch in batches])
     if isinstance(copies, Mapping):
-        columns.insert(-1, _Column("leader epoch", [_text(batch, "leader_epoch") for _, batch in batches]))
+        columns.insert(-2, _Column("leader epoch", [_text(batch, "leader_epoch") for _, batch in batches]))
     names = [f"> {name}" if name == "offending" or name.startswith("on ") else f"  {name}" for name, _ in batches]
     label = _Column("", names)
     for fewer in (columns, [column for column in columns if column.heading != "byte"]):

@@ -85,3 +85,8 @@ class Layout:
     skipped: Sequence[Unreadable] = ()
     evidence: Evidence = field(default_factory=Evidence)
     unchosen: Sequence[PartitionDirectory] = ()
+
+    @property
+    def everything(self) -> tuple[PartitionDirectory, ...]:
+        """The partitions to audit and those that may only tell of them: the coordinator's, the controller's."""
+        return (*self.partitions, *self.unchosen)

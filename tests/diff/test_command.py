@@ -3,6 +3,7 @@
 import json
 
 import jsonschema
+import pyarrow.parquet
 import pytest
 
 from kaudit.cli.app import run
@@ -211,6 +212,16 @@ def test_a_segment_that_fails_to_be_read_claims_nothing_about_the_rest(tmp_path,
 def test_every_format_tells_it_and_exits_alike(tmp_path, capsys, name):
     old, new = parted()
     paths = old.write(tmp_path / "b1"), new.write(tmp_path / "b2")
+    if name == "parquet":
+        assert diff("--output-format", "parquet", "--output", tmp_path / "tables", *paths) == 1
+        rows = pyarrow.parquet.read_table(next((tmp_path / "tables" / "comparisons").glob("*.parquet"))).to_pylist()
+        assert [
+            (row["replica"], row["relation"], row["first_difference"], row["only_last_offset"]) for row in rows
+        ] == [
+            ("b1", "diverged", 6, 7),
+            ("b2", None, 6, 9),
+        ]
+        return
     assert diff("--output-format", name, *paths) == 1
     told = capsys.readouterr()
     assert "replicas-diverged" in told.out or "KA601" in told.out

@@ -4,6 +4,7 @@ import json
 import re
 from collections import defaultdict
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -279,7 +280,7 @@ def test_cutting_the_log_into_chunks_changes_nothing(tmp_path_factory, messages,
     whole, pieces = RepeatWatch(), RepeatWatch()
     whole.feed(_rows(piece.batches))
     bounds = [0, *sorted(cut for cut in cuts if cut < len(messages)), len(messages)]
-    for start, stop in zip(bounds, bounds[1:], strict=False):
+    for start, stop in pairwise(bounds):
         pieces.feed(_rows(piece.batches[start:stop]))
     assert pieces.result() == whole.result()
     expected = [number for number, message in enumerate(messages) if message in messages[:number]]

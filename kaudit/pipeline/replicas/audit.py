@@ -10,7 +10,8 @@ from kaudit.checks.leader_epochs import LEADER_EPOCH_CHECKPOINT
 from kaudit.checks.replicas import ReplicaFacts, report_replicas
 from kaudit.model.finding import Finding
 from kaudit.model.replicas import DiffResult, PartitionComparison, Replica
-from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
+from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
+from kaudit.pipeline.audit import segment_rows
 from kaudit.pipeline.continuity import Continuity
 from kaudit.pipeline.options import Depth, ScanOptions
 from kaudit.pipeline.plan import whole_segments
@@ -46,6 +47,7 @@ class Compared:
     findings: Sequence[Finding]
     partitions: Sequence[PartitionSummary]
     unreadable: Sequence[Unreadable]
+    segments: Sequence[SegmentSummary]
 
 
 def tasks(layouts: Mapping[str, Layout]) -> list[Task]:
@@ -106,7 +108,11 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         )
         findings += report_replicas(facts)
     return Compared(
-        comparison, findings, [_summary(name, reader) for name, reader in readers.items()], tuple(unreadable)
+        comparison,
+        findings,
+        [_summary(name, reader) for name, reader in readers.items()],
+        tuple(unreadable),
+        [row for directory in task.holders.values() for row in segment_rows(directory, unreadable)],
     )
 
 
@@ -143,6 +149,7 @@ def diff_result(replicas: Sequence[Replica], layouts: Mapping[str, Layout], comp
             findings=counts,
         ),
         incomplete=bool(unreadable),
+        segments=[row for one in compared for row in one.segments],
     )
     return DiffResult(scan, replicas, [one.comparison for one in compared])
 
