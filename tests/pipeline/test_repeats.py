@@ -216,8 +216,8 @@ ORDERS = [b"a", b"b", b"c", b"d", b"e"]
 @pytest.mark.parametrize(
     ("again", "expected"),
     [
-        (ORDERS[2:] + [b"f"], [(5, 7)]),
-        (ORDERS[3:] + [b"f"], []),  # two may be chance
+        ([*ORDERS[2:], b"f"], [(5, 7)]),
+        ([*ORDERS[3:], b"f"], []),  # two may be chance
         ([b"f", *ORDERS], []),  # not at its beginning
         ([b"e", b"d", b"c"], []),  # not in that order
         ([b"c", b"c", b"c"], []),
