@@ -2,29 +2,44 @@
 
 import multiprocessing
 import os
+import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Self, TypeVar
 
-from kaudit.engines.memory import keep_freed_memory_small
+from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
+from kaudit.model.finding import Finding
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.pipeline.activity import ActivityRows
-from kaudit.pipeline.audit import Audit
+from kaudit.pipeline.audit import Audit, PartitionAudit
 from kaudit.pipeline.blocks import read_blocks
+from kaudit.pipeline.exchange import pack, unpack
+from kaudit.pipeline.histories import HistoryRows, PartitionHistory, Piece, Recording, Teller, by_replica
 from kaudit.pipeline.options import Progress, ScanOptions
 from kaudit.pipeline.partition import KeptRows, RowKeeper
-from kaudit.pipeline.producers import list_producers
+from kaudit.pipeline.producers import list_producers, remembers_markers
 from kaudit.pipeline.query import Query
 from kaudit.pipeline.read import CHUNK_BYTES, ChunkSpec
-from kaudit.pipeline.schedule import Job, Outcome, PartitionFeed, find_input, plan_jobs, read_range
+from kaudit.pipeline.schedule import (
+    Job,
+    Outcome,
+    PartitionFeed,
+    all_needs,
+    audit_needs,
+    find_input,
+    plan_jobs,
+    read_range,
+)
 from kaudit.pipeline.timeline import build_timelines
 from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout
 from kaudit.source.place import Place
 
-_Keeper = TypeVar("_Keeper", bound=RowKeeper)
+_Keeper = TypeVar("_Keeper", bound=RowKeeper | None)
 _TASK_BYTES = 8 << 20
 """Small segments share a task until they have this many bytes."""
 _SMALL_PIECE_BYTES = 1 << 20
@@ -43,6 +58,7 @@ def scan(options: ScanOptions, progress: Progress) -> ScanResult:
         NothingToAuditError: no segment was found.
 
     """
+    keep_freed_memory()
     return _run(options, progress, lambda: None).result()
 
 
@@ -51,6 +67,7 @@ def timeline(options: ScanOptions, progress: Progress) -> TimelineResult:
 
     Raises as `scan` does.
     """
+    keep_freed_memory()
     chosen = frozenset(options.producer_ids) or None
     kept: list[KeptRows] = []
     audit = _run(options, progress, lambda: _appended(kept, KeptRows(chosen)))
@@ -64,8 +81,33 @@ def producers(options: ScanOptions, progress: Progress, query: Query) -> Produce
     """
     keep_freed_memory_small()
     kept: list[ActivityRows] = []
-    audit = _run(options, progress, lambda: _appended(kept, ActivityRows()), _SMALL_PIECE_BYTES)
+    audit = _run(options, progress, lambda: _appended(kept, ActivityRows()), _SMALL_PIECE_BYTES, ids=True)
     return list_producers(audit, kept, query)
+
+
+@contextmanager
+def record(options: ScanOptions, progress: Progress, teller: Teller) -> Iterator[Recording]:
+    """Audit, and keep on disk what `teller` needs to tell the producers' histories while the body runs.
+
+    Raises as `scan` does.
+    """
+    keep_freed_memory()
+    with tempfile.TemporaryDirectory(prefix="kaudit-") as directory:
+        files: list[Path] = []
+
+        def close(partition: PartitionAudit, kept: HistoryRows) -> None:
+            files.append(Path(directory, str(len(files))))
+            files[-1].write_bytes(pack(PartitionHistory.of(partition, kept)))
+
+        result = _run(options, progress, HistoryRows, on_close=close).result()
+
+        def tell(findings: Sequence[Finding]) -> Iterator[Piece]:
+            own, remembers = by_replica(findings), remembers_markers(result)
+            for file in files:
+                history: PartitionHistory = unpack(file.read_bytes())
+                yield from teller(history, own.get(history.place, ()), remembers)
+
+        yield Recording(result, tell)
 
 
 def _appended(kept: list[_Keeper], keeper: _Keeper) -> _Keeper:
@@ -74,27 +116,38 @@ def _appended(kept: list[_Keeper], keeper: _Keeper) -> _Keeper:
 
 
 def _run(
-    options: ScanOptions, progress: Progress, keeper: Callable[[], RowKeeper | None], piece_bytes: int = CHUNK_BYTES
+    options: ScanOptions,
+    progress: Progress,
+    keeper: Callable[[], _Keeper],
+    piece_bytes: int = CHUNK_BYTES,
+    *,
+    ids: bool = False,
+    on_close: Callable[[PartitionAudit, _Keeper], None] | None = None,
 ) -> Audit:
     """Read everything, about `piece_bytes` at a time.
 
-    `keeper` is asked once a partition, in order, for what takes its rows beside the audit.
+    `keeper` is asked once a partition, in order, for what takes its rows beside the audit. `ids`: those of every
+    partition are wanted. `on_close` is told of each partition that has been read.
     """
     layout = find_input(options)
     audit = Audit(options, layout, open_segment, read_blocks(options, layout, open_segment))
-    jobs = plan_jobs(options, layout, piece_bytes)
+    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(layout, audit.book), piece_bytes)
     total = sum(job.bytes for job in jobs)
     progress.start(total)
     processes = options.jobs or os.cpu_count() or 1
     with _Pool(processes if total >= _POOL_THRESHOLD_BYTES else 1, _start_method(layout), piece_bytes) as pool:
         outcomes = pool.read(jobs)
         for job in jobs:
-            feed = PartitionFeed(job, keeper())
+            kept = keeper()
+            feed = PartitionFeed(job, kept)
             for _ in job.ranges():
                 spec, outcome = next(outcomes)
                 progress.advance(spec.stop - spec.start)
                 feed.take(outcome)
-            audit.add(feed.close(compacted=options.says_compacted(job.directory.topic)))
+            partition = feed.close()
+            if on_close is not None:
+                on_close(partition, kept)
+            audit.add(partition)
     return audit
 
 

@@ -31,6 +31,8 @@ def cut(spec: ChunkSpec, chunk_bytes: int) -> Iterator[ChunkSpec]:
     batch boundaries.
     """
     start = spec.start
+    if spec.file.text is not None:
+        chunk_bytes = spec.end  # positions in a text are not the segment's
     while spec.stop - start > chunk_bytes * 3 // 2:
         stop = (start // chunk_bytes + 1) * chunk_bytes
         yield replace(spec, start=start, stop=stop)

@@ -80,8 +80,8 @@ def parse_block(text: bytes, count: int, first_line: int) -> DumpBatchColumns | 
     if row is None:
         return None
     data = np.frombuffer(_PADDING + text, np.uint8)
-    is_digit = ((data - _ZERO) < 10).view(np.int8)
-    edges = np.flatnonzero(np.diff(is_digit)) + 1
+    is_digit = (data - _ZERO) < 10
+    edges = np.flatnonzero(is_digit[1:] != is_digit[:-1]) + 1
     numbers, left = divmod(len(edges), 2 * count)
     if left or is_digit[0] or not numbers:
         return None
@@ -128,6 +128,8 @@ def _columns(
         for group in range(1, -(-int(width.max()) // 8)):
             higher = _eight_digits(data, ends[:, number] - 8 * group, np.clip(width - 8 * group, 0, None))
             value = value + higher * 10 ** (8 * group)
+        if field == "crc" and signs[:, number].any():
+            return None  # the tool prints it unsigned
         if field is not None:
             columns[field] = np.where(signs[:, number], -value, value)
         elif (value != value[0]).any() or signs[:, number].any():

@@ -11,13 +11,13 @@ from kaudit.checks.replicas import ReplicaFacts, report_replicas
 from kaudit.model.finding import Finding
 from kaudit.model.replicas import DiffResult, PartitionComparison, Replica
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
-from kaudit.pipeline.audit import segment_rows
 from kaudit.pipeline.continuity import Continuity
 from kaudit.pipeline.options import Depth, ScanOptions
 from kaudit.pipeline.plan import whole_segments
 from kaudit.pipeline.read import OpenSource, read_serially
 from kaudit.pipeline.replicas.partition import compare_partition
 from kaudit.pipeline.replicas.reader import ReplicaReader
+from kaudit.pipeline.segment_rows import segment_rows
 from kaudit.replay.evidence import VersionEvidence, infer_range
 from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile, Unreadable
 from kaudit.wire.checkpoints import LeaderEpochCheckpoint, parse_leader_epoch_checkpoint, parse_offset_checkpoint

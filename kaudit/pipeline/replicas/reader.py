@@ -148,6 +148,10 @@ class ReplicaReader:
                 for piece in stream_batches(
                     source, 0, segment.size, segment.size, expected_offset=segment.base_offset, verify=self._verify
                 ):
+                    if piece.untold:
+                        reason = "text of kafka-dump-log: replicas are compared by their bytes"
+                        self.unreadable.append(Unreadable(segment.path, reason))
+                        return
                     if piece.damages:
                         self.damaged = True
                         tail = piece.damages[-1]
