@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kaudit.checks.catalogue import CATALOGUE
-from tests import crafted_sample
+from tests import crafted_sample, witness_samples
 from tests.examples import EXAMPLES, SAMPLE_NAMES, SAMPLES, pages
 
 BY_HAND = ("KA005", "KA010")  # no sample has a malformed batch or a bomb: their pages tell of one in words
@@ -32,6 +32,14 @@ def test_the_crafted_sample_is_what_its_maker_writes(tmp_path: Path):
         assert (crafted_sample.TARGET / written.relative_to(tmp_path)).read_bytes() == written.read_bytes()
 
 
-@pytest.mark.parametrize("code", [code for code, *_ in CATALOGUE if code < "KA305" and code not in BY_HAND])
-def test_every_check_of_the_main_job_has_an_example(code):
+def test_the_witness_samples_are_what_their_maker_writes(tmp_path: Path):
+    witness_samples.write(tmp_path)
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert written
+    for path in written:
+        assert (SAMPLES / path.relative_to(tmp_path)).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("code", [code for code, *_ in CATALOGUE if code not in BY_HAND])
+def test_every_check_has_an_example(code):
     assert code in EXAMPLES

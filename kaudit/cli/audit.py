@@ -5,8 +5,9 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.cli.progress import progress_on_stderr
@@ -19,11 +20,15 @@ from kaudit.pipeline.query import Query
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
 from kaudit.report.console import ColorChoice
-from kaudit.report.formats import FORMATS, Format
+from kaudit.report.formats import FORMATS, Content, Format, in_pieces
 from kaudit.report.moment import rfc3339
 from kaudit.report.phrases import closing_line
 from kaudit.report.selection import Selection, count
+from kaudit.report.tables import Tables, recorded_tables
 from kaudit.report.view import View
+
+if TYPE_CHECKING:  # numpy comes with them
+    from kaudit.pipeline.histories import Recording, Teller
 
 _Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult)
 
@@ -59,11 +64,39 @@ def run_scan(request: Request, engine: Callable[[ScanOptions, Progress], ScanRes
     return _run(
         request,
         produce=lambda progress: request.selection.of_scan(engine(request.options, progress)),
-        render=lambda form, result, view: (form.scan(result, view),),
+        render=lambda form, result, view: in_pieces(form.scan(result, view)),
         empty=lambda nothing: nothing,
         scan_of=lambda result: result,
         with_scan=lambda _, scan: scan,
     )
+
+
+def run_recording(
+    request: Request, engine: "Callable[[ScanOptions, Progress, Teller], AbstractContextManager[Recording]]"
+) -> int:
+    """Audit and report, with the histories of all producer ids in the formats that hold them; return the exit code."""
+    from kaudit.report.history_tables import tell_tables
+
+    with ExitStack() as stack:
+        recorded: list[Recording] = []
+
+        def produce(progress: Progress) -> ScanResult:
+            recorded.append(stack.enter_context(engine(request.options, progress, tell_tables)))
+            return request.selection.of_scan(recorded[0].result)
+
+        def render(form: Format, result: ScanResult, view: View) -> Content:
+            if form.directory:
+                return recorded_tables(result, recorded[0].tell(result.findings) if recorded else (), view)
+            return in_pieces(form.scan(result, view))
+
+        return _run(
+            request,
+            produce=produce,
+            render=render,
+            empty=lambda nothing: nothing,
+            scan_of=lambda result: result,
+            with_scan=lambda _, scan: scan,
+        )
 
 
 def run_timeline(request: Request, engine: Callable[[ScanOptions, Progress], TimelineResult]) -> int:
@@ -71,7 +104,7 @@ def run_timeline(request: Request, engine: Callable[[ScanOptions, Progress], Tim
     return _run(
         request,
         produce=lambda progress: request.selection.of_timeline(engine(request.options, progress)),
-        render=lambda form, result, view: (form.timeline(result, view),),
+        render=lambda form, result, view: in_pieces(form.timeline(result, view)),
         empty=lambda nothing: TimelineResult(nothing, []),
         scan_of=lambda result: result.scan,
         with_scan=lambda result, scan: replace(result, scan=scan),
@@ -95,14 +128,14 @@ def run_producers(
 def _run(
     request: Request,
     produce: Callable[[Progress], _Result],
-    render: Callable[[Format, _Result, View], Iterable[str]],
+    render: Callable[[Format, _Result, View], Content],
     empty: Callable[[ScanResult], _Result],
     scan_of: Callable[[_Result], ScanResult],
     with_scan: Callable[[_Result, ScanResult], _Result],
 ) -> int:
     started_ms, started = round(time.time() * 1000), time.monotonic()
     try:
-        with progress_on_stderr(quiet=request.quiet) as progress:
+        with progress_on_stderr(quiet=request.quiet, verbose=request.verbose) as progress:
             result = produce(progress)
     except NothingToAuditError as error:
         # Whoever parses stdout gets a valid document also now, with the reason in it.
@@ -131,7 +164,7 @@ def show(
     request: Request,
     run: Mapping[str, object] | None,
     code: ExitCode,
-    render: Callable[[Format, View], Iterable[str]],
+    render: Callable[[Format, View], Content],
     *,
     machines_only: bool,
 ) -> None:
@@ -147,7 +180,12 @@ def show(
         if target.form.machine or not machines_only:
             write(target, render(target.form, replace(view, console=console_of(target, request.color))))
         if target.form.name == "github":
-            append_step_summary("".join(render(FORMATS["markdown"], view)), os.environ)
+            append_step_summary("".join(_texts(render(FORMATS["markdown"], view))), os.environ)
+
+
+def _texts(content: Content) -> Iterable[str]:
+    assert not isinstance(content, Tables)
+    return content
 
 
 def _nothing(options: ScanOptions, error: NothingToAuditError) -> ScanResult:

@@ -17,6 +17,13 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
+class EngineChoice(enum.Enum):
+    """Where the work is done."""
+
+    LOCAL = "local"
+    SPARK = "spark"
+
+
 class TextFormat(enum.Enum):
     """The formats of `explain` and `checks`."""
 
@@ -27,15 +34,17 @@ class TextFormat(enum.Enum):
 TextOrJson = Annotated[TextFormat, typer.Option("--output-format", help="For people or for programs.")]
 Paths = Annotated[
     list[str],
-    typer.Argument(metavar="PATH", help="Broker log directories, partition directories or .log segment files."),
+    typer.Argument(
+        metavar="PATH", help="Log or partition directories, .log files, text of kafka-dump-log; hdfs://, s3:// too."
+    ),
 ]
 OutputFormats = Annotated[
     list[str] | None,
     typer.Option(
         "--output-format",
         metavar="FMT[:FILE]",
-        help="table (default), concise, json, jsonl, sarif, sarif-github, junit, github, gitlab or markdown; "
-        "with :FILE into a file. Repeatable.",
+        help="table (default), concise, json, jsonl, sarif, sarif-github, junit, github, gitlab, markdown; "
+        "with :FILE into a file. parquet: tables into a directory. Repeatable.",
     ),
 ]
 OutputFile = Annotated[
@@ -109,10 +118,31 @@ Jobs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Processes to
 DepthOption = Annotated[
     Depth, typer.Option("--depth", help="How deep to read: trust headers, verify every CRC, or decode records too.")
 ]
+Layout = Annotated[
+    str | None,
+    typer.Option(
+        "--layout",
+        metavar="PATTERN",
+        help="Where topic, partition and replica stand in a path: 'dc={replica}/{topic}/p{partition}'.",
+    ),
+]
+EngineOption = Annotated[
+    EngineChoice, typer.Option("--engine", help="Read with this machine's processes, or on Apache Spark.")
+]
+Master = Annotated[
+    str | None,
+    typer.Option("--master", metavar="URL", help="With --engine spark: its master; default: as Spark is configured."),
+]
+SparkSettings = Annotated[
+    list[str] | None,
+    typer.Option("--spark-conf", metavar="KEY=VALUE", help="With --engine spark: a setting of Spark. Repeatable."),
+]
 Color = Annotated[ColorChoice, typer.Option("--color", help="When to colour.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="The same as --color never.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing line; errors stay.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show notes too.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show notes too; off a terminal, tell the progress every 30 s.")
+]
 Reproducible = Annotated[
     bool, typer.Option("--reproducible", help="Leave out host and time of the run: same log, same bytes.")
 ]

@@ -1,25 +1,31 @@
-"""How far a scan is, on stderr: a bar on a terminal, nothing elsewhere."""
+"""How far a scan is, on stderr: a bar on a terminal; elsewhere nothing, or with -v a line now and then."""
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kaudit.pipeline.options import Progress, SilentProgress
+from kaudit.report.phrases import size
 
 if TYPE_CHECKING:
     from rich import progress as bars
 
 
 _REDRAW_SECONDS = 0.1
+LINE_SECONDS = 30.0
+"""Between two lines in a log file: a night's audit leaves a page of them, not a book."""
 
 
 @contextmanager
-def progress_on_stderr(*, quiet: bool) -> Iterator[Progress]:
-    """Show a bar with bytes, rate and time left while the body runs; it is gone when the report is printed."""
+def progress_on_stderr(*, quiet: bool, verbose: bool = False) -> Iterator[Progress]:
+    """Show a bar with bytes, rate and time left while the body runs; it is gone when the report is printed.
+
+    Where stderr is no terminal, `verbose` gets a line every LINE_SECONDS instead.
+    """
     if quiet or not sys.stderr.isatty():
-        yield SilentProgress()
+        yield ProgressLines() if verbose and not quiet else SilentProgress()
         return
     from rich import progress as bars
     from rich.console import Console
@@ -34,6 +40,35 @@ def progress_on_stderr(*, quiet: bool) -> Iterator[Progress]:
     # Without rich's refresh thread: the engine forks, and a fork beside a thread that holds a lock may hang.
     with bars.Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
         yield _Bar(progress)
+
+
+class ProgressLines:
+    """A line of progress every LINE_SECONDS, for logs that people read afterwards."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Take the clock, in seconds."""
+        self._clock = clock
+        self._began = self._told = clock()
+        self._total = self._read = 0
+
+    def start(self, total_bytes: int) -> None:
+        """Take what is to be read."""
+        self._total = total_bytes
+
+    def advance(self, read_bytes: int) -> None:
+        """Count, and tell when it is time."""
+        self._read += read_bytes
+        now = self._clock()
+        if now - self._told < LINE_SECONDS:
+            return
+        self._told = now
+        rate = self._read / (now - self._began)
+        left = round((self._total - self._read) / rate) if rate else 0
+        share = 100 * self._read // self._total if self._total else 100
+        sys.stderr.write(
+            f"kaudit: {size(self._read)} of {size(self._total)} read ({share}%), "
+            f"{size(round(rate))}/s, about {left} s left\n"
+        )
 
 
 class _Bar:

@@ -7,6 +7,7 @@ from kaudit.cli.audit import Request, show
 from kaudit.cli.exits import ExitCode, exit_code
 from kaudit.pipeline.options import UsageError
 from kaudit.policy.comparison import Scope
+from kaudit.report.formats import in_pieces
 from kaudit.report.phrases import closing_line
 from kaudit.report.saved import Saved, SavedScanError, read_saved
 
@@ -22,7 +23,7 @@ def run_report(request: Request, file: str) -> int:
         code = ExitCode.NOTHING_TO_AUDIT
     listed = request.policy.limit(scan)
     run = None if request.reproducible else saved.run
-    show(request, run, code, lambda form, view: (form.scan(listed, view),), machines_only=False)
+    show(request, run, code, lambda form, view: in_pieces(form.scan(listed, view)), machines_only=False)
     if not request.quiet:
         sys.stderr.write(closing_line(scan, notes_hidden=not request.show_notes, seconds=None) + "\n")
     return code

@@ -5,6 +5,7 @@ import secrets
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from kaudit.cli.parsing import suggestion
@@ -12,6 +13,8 @@ from kaudit.cli.stdout import stdout_console, write_stdout
 from kaudit.pipeline.options import UsageError
 from kaudit.report.console import ColorChoice, Console
 from kaudit.report.formats import FORMATS, Format
+from kaudit.report.parquet import is_replaceable, write_tables
+from kaudit.report.tables import Tables
 
 _STDOUT = "-"
 _BLOCK = 1 << 16
@@ -34,13 +37,25 @@ def parse_targets(formats: Sequence[str], output: str | None, inputs: Sequence[s
     if output is not None and not loose:
         raise UsageError(f"--output {output}: every --output-format has its own file already")
     targets = [Target(_format(name), _file(output if file is None else file)) for name, file in typed]
+    for target in targets:
+        if target.form.directory:
+            _check_directory(target)
     files = [target.file for target in targets]
     if len(set(files)) < len(files):
         raise UsageError("two formats cannot go to the same place")
-    for file in files:
-        if file is not None:
-            _check_place(file, inputs)
+    for target in targets:
+        if target.file is not None:
+            _check_place(target.file, inputs, is_directory=target.form.directory)
     return targets
+
+
+def _check_directory(target: Target) -> None:
+    if target.file is None:
+        raise UsageError(f"--output-format {target.form.name}: needs a directory, -o DIR")
+    if find_spec("pyarrow") is None:
+        raise UsageError(f"--output-format {target.form.name} needs an extra: pip install 'kaudit[parquet]'")
+    if target.file.exists() and not (target.file.is_dir() and is_replaceable(target.file)):
+        raise UsageError(f"--output {target.file}: holds something else than an earlier result of kaudit")
 
 
 def split_format(value: str) -> tuple[str, str | None]:
@@ -66,12 +81,12 @@ def output_file(name: str | None, inputs: Sequence[str]) -> Path | None:
     """Return the file of this name, None for stdout, refusing one that cannot be written or lies in an input."""
     file = _file(name)
     if file is not None:
-        _check_place(file, inputs)
+        _check_place(file, inputs, is_directory=False)
     return file
 
 
-def _check_place(file: Path, inputs: Sequence[str]) -> None:
-    if file.is_dir():
+def _check_place(file: Path, inputs: Sequence[str], *, is_directory: bool) -> None:
+    if file.is_dir() and not is_directory:
         raise UsageError(f"--output {file}: is a directory")
     if not file.parent.is_dir():
         raise UsageError(f"--output {file}: there is no directory {file.parent}")
@@ -86,8 +101,19 @@ def console_of(target: Target, choice: ColorChoice) -> Console:
     return stdout_console(choice) if target.file is None else Console(color=choice is ColorChoice.ALWAYS)
 
 
-def write(target: Target, pieces: Iterable[str]) -> None:
-    """Write a text: to stdout as it comes, or to the file through a temporary one beside it."""
+def write(target: Target, content: Iterable[str] | Tables) -> None:
+    """Write a report: text to stdout as it comes, to its file or directory through a temporary one beside it."""
+    if isinstance(content, Tables):
+        assert target.file is not None
+        try:
+            write_tables(content, target.file)
+        except OSError as error:
+            raise UsageError(f"--output {target.file}: cannot be written: {error.strerror or error}") from error
+        return
+    _write_text(target, content)
+
+
+def _write_text(target: Target, pieces: Iterable[str]) -> None:
     if target.file is None:
         for block in _blocks(pieces):
             write_stdout(block)

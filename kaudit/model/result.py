@@ -78,6 +78,26 @@ class PartitionSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class SegmentSummary:
+    """One segment file: `status` is `read`, `empty` or `unreadable`, the last with its reason."""
+
+    topic: str
+    partition: int
+    replica: str
+    segment: str
+    path: str
+    base_offset: int
+    bytes: int
+    modified: int
+    status: str
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the row of the `segments` table."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """Totals over everything audited.
 
@@ -166,6 +186,7 @@ class ScanResult:
     summary: Summary
     incomplete: bool = False
     baseline: BaselineComparison | None = None
+    segments: Sequence[SegmentSummary] = ()
 
     def worst(self) -> Severity | None:
         """Return the gravest severity among findings that are new, or None."""

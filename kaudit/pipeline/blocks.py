@@ -125,7 +125,7 @@ def _clusters(layout: Layout) -> dict[str, str]:
     told = {entry["path"]: entry.get("cluster.id", "") for entry in layout.evidence.meta_properties}
     absolute: Callable[[str], str] = os.path.abspath
     told = {absolute(path): cluster for path, cluster in told.items()}
-    places = {absolute(part.log_dir) for part in (*layout.partitions, *layout.unchosen)}
+    places = {absolute(part.log_dir) for part in layout.everything}
     return {place: told.get(place, "") for place in sorted(places)}
 
 
@@ -137,8 +137,7 @@ def _by_cluster(clusters: dict[str, str]) -> dict[str, list[str]]:
 
 
 def _metadata_partitions(layout: Layout) -> list[PartitionDirectory]:
-    everything = (*layout.partitions, *layout.unchosen)
-    return [part for part in everything if part.topic == CLUSTER_METADATA]
+    return [part for part in layout.everything if part.topic == CLUSTER_METADATA]
 
 
 def _agree(sources: Sequence[Told]) -> bool:

@@ -7,7 +7,7 @@ from kaudit.model.batch import CONTROL_FLAG
 from kaudit.pipeline.decisions import DecisionHistory
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
-from kaudit.source.layout import PartitionDirectory
+from kaudit.source.layout import PartitionDirectory, SegmentFile
 from kaudit.wire.errors import WireError
 from kaudit.wire.records import read_records
 from kaudit.wire.transaction_state import TransactionRecord, coordinator_partition, parse_transaction_record
@@ -73,20 +73,31 @@ class CoordinatorReader:
 
     def _records(self, directory: PartitionDirectory) -> Iterator[tuple[int, TransactionRecord]]:
         for segment in directory.segments:
-            source = self._open(segment)
             try:
-                for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=segment.base_offset):
-                    if piece.damages:
-                        self.unreadable.append(f"{directory.topic}-{directory.partition}: {piece.damages[0].detail}")
-                    for batch in piece.batches:
-                        size = int(batch["size"])
-                        if int(batch["attributes"]) & CONTROL_FLAG or int(batch["magic"]) < 2 or size > _MAX_BATCH:
-                            continue
-                        data = memoryview(bytearray(size))
-                        source.read_into(int(batch["position"]), data)
-                        yield from self._decode(data, directory)
-            finally:
-                source.close()
+                yield from self._segment_records(directory, segment)
+            except OSError as error:
+                self.unreadable.append(f"{segment.path}: {error.strerror or type(error).__name__}")
+
+    def _segment_records(
+        self, directory: PartitionDirectory, segment: SegmentFile
+    ) -> Iterator[tuple[int, TransactionRecord]]:
+        if segment.text is not None:
+            self.unreadable.append(f"{segment.path}: a text holds no records the states could be read from")
+            return
+        source = self._open(segment)
+        try:
+            for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=segment.base_offset):
+                if piece.damages:
+                    self.unreadable.append(f"{directory.topic}-{directory.partition}: {piece.damages[0].detail}")
+                for batch in piece.batches:
+                    size = int(batch["size"])
+                    if int(batch["attributes"]) & CONTROL_FLAG or int(batch["magic"]) < 2 or size > _MAX_BATCH:
+                        continue
+                    data = memoryview(bytearray(size))
+                    source.read_into(int(batch["position"]), data)
+                    yield from self._decode(data, directory)
+        finally:
+            source.close()
 
     def _decode(self, data: memoryview, directory: PartitionDirectory) -> Iterator[tuple[int, TransactionRecord]]:
         try:

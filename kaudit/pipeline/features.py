@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from kaudit.model.batch import CONTROL_FLAG
+from kaudit.pipeline.metadata_log import CLUSTER_METADATA, metadata_snapshots
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
 from kaudit.source.layout import PartitionDirectory
@@ -10,7 +11,6 @@ from kaudit.wire.errors import WireError
 from kaudit.wire.metadata_records import FeatureLevel, parse_metadata_record
 from kaudit.wire.records import read_records
 
-CLUSTER_METADATA = "__cluster_metadata"
 METADATA_VERSION = "metadata.version"
 TRANSACTION_VERSION = "transaction.version"
 _MAX_BYTES = 64 << 20
@@ -25,9 +25,11 @@ def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenS
         if directory.topic != CLUSTER_METADATA:
             continue
         left = _MAX_BYTES
-        for segment in directory.segments:
+        for segment in (*metadata_snapshots(directory), *directory.segments):
             if left <= 0:
                 break
+            if segment.text is not None:
+                continue  # no records to read
             try:
                 source = open_source(segment)
             except OSError:

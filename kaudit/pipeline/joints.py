@@ -3,16 +3,17 @@
 `JointReplay.feed` takes chunks in offset order; cutting the log elsewhere changes nothing it reports.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.batch import COMMIT_MARKER, NO_OFFSET, NO_SEQUENCE
-from kaudit.pipeline.grouping import group
+from kaudit.model.batch import MAYBE_COMMITS, NO_OFFSET, NO_SEQUENCE
+from kaudit.pipeline.merging import Merged
 from kaudit.pipeline.producer_table import REMEMBERED, ProducerTable
-from kaudit.pipeline.rows import SILENCE_MS, WINDOW, Rows
+from kaudit.pipeline.rows import SILENCE_MS, WINDOW, Rows, pick, put
 from kaudit.replay.judge import (
     ABORT_BUMPED,
     AFTER_MARKER,
@@ -39,6 +40,15 @@ MAX_FACTS = 100_000
 _PART_ROWS = 8192
 """Rows judged at a time: the columns made of them stay in the processor's cache, and memory stays bounded."""
 
+_NO_TRANSACTION: dict[str, NDArray[Any]] = {
+    "txn_first_offset": np.array(NO_OFFSET),
+    "txn_first_timestamp": np.array(-1),
+    "txn_position": np.array(-1),
+    "txn_segment": np.array(-1),
+    "txn_records": np.array(0),
+    "flags": np.array(0),
+}
+
 FetchRun = Callable[[Rows], list[Edge]]
 """All batches of a run (one row of dtype RUN), read again from the log."""
 
@@ -58,26 +68,25 @@ class JointReplay:
     """Runs so far, wherever the log was cut into chunks."""
     _awaiting: dict[int, list[int]] = field(default_factory=dict)
 
-    def feed(self, runs: Rows, edges: Rows, markers: Rows) -> None:
-        """Take one chunk's rows, sorted by producer id and offset, `present_before` counted from the log's start."""
-        if len(markers) and int(markers["record_count"].min()) <= 0:
-            markers = markers[markers["record_count"] > 0]
+    def feed(self, merged: Merged, edges: Rows) -> None:
+        """Take one chunk's runs and its markers that have records, `present_before` counted from the log's start."""
+        if not len(merged.ids):
+            return
         # new ids are added once: making room for them moves the whole index
-        self.table.slots(np.union1d(runs["producer_id"], markers["producer_id"]))
-        for some_runs, some_markers in _by_producers(runs, markers):
-            self._feed(some_runs, edges, some_markers)
+        slots = self.table.slots(merged.producer_ids)
+        for part, groups in merged.parts(_PART_ROWS):
+            self._feed(part, edges, slots[groups])
 
-    def _feed(self, runs: Rows, edges: Rows, markers: Rows) -> None:
-        joints = _Joints(runs, edges, markers)
-        slots = self.table.slots(joints.producer_ids)
-        before = self.table.rows[slots]
-        self.runs += len(runs) - joints.continue_runs(before)
+    def _feed(self, merged: Merged, edges: Rows, slots: NDArray[np.int32]) -> None:
+        joints = _Joints(merged, edges)
+        before = pick(self.table.rows, slots)
+        self.runs += len(merged.runs) - joints.continue_runs(before)
         healthy = joints.healthy(before, sequences_count=self.sequences_count, holes_are_normal=self.holes_are_normal)
         if self._awaiting:
             awaiting = np.fromiter(self._awaiting, dtype=np.int64, count=len(self._awaiting))
             healthy &= ~np.isin(joints.producer_ids, awaiting)
         joints.advance(before, healthy)
-        self.table.rows[slots] = before
+        put(self.table.rows, slots, before)
         for index in np.flatnonzero(~healthy).tolist():
             self._replay(int(slots[index]), joints, index)
 
@@ -143,19 +152,6 @@ class JointReplay:
             self.facts.append(fact)
 
 
-def _by_producers(runs: Rows, markers: Rows) -> Iterator[tuple[Rows, Rows]]:
-    """Cut rows between producer ids into parts small enough for the processor's cache."""
-    longer = (runs if len(runs) >= len(markers) else markers)["producer_id"]
-    bounds = np.unique(longer[_PART_ROWS::_PART_ROWS])
-    run_bounds = [0, *np.searchsorted(runs["producer_id"], bounds).tolist(), len(runs)]
-    marker_bounds = [0, *np.searchsorted(markers["producer_id"], bounds).tolist(), len(markers)]
-    for index in range(len(bounds) + 1):
-        some_runs = runs[run_bounds[index] : run_bounds[index + 1]]
-        some_markers = markers[marker_bounds[index] : marker_bounds[index + 1]]
-        if len(some_runs) or len(some_markers):
-            yield some_runs, some_markers
-
-
 def _continue_run(state: State, tail: list[Edge], rest_records: int, *, transactional: bool) -> State:
     """Take the rest of a run whose head was adopted to its end: in sequence by construction."""
     remembered = tuple(Remembered(edge.base_offset, edge.first_sequence, edge.last_sequence, edge.crc) for edge in tail)
@@ -172,42 +168,42 @@ def _continue_run(state: State, tail: list[Edge], rest_records: int, *, transact
 class _Joints:
     """A chunk's runs and markers in one order, by producer id and offset, with what precedes each."""
 
-    def __init__(self, runs: Rows, edges: Rows, markers: Rows) -> None:
-        self.runs, self.edges, self.markers = runs, edges, markers
-        count, marks = len(runs), len(markers)
-        ids = np.concatenate((runs["producer_id"], markers["producer_id"]))
-        offsets = np.concatenate((runs["first_offset"], markers["offset"]))
-        order = np.arange(count)
-        if marks:
-            by_offset = group(offsets).order
-            order = by_offset[group(ids[by_offset]).order]
-        self.source = order
-        self.is_run: NDArray[np.bool_] = order < count
-        ids = ids[order]
-        self.epoch = np.concatenate((runs["producer_epoch"], markers["producer_epoch"]))[order].astype(np.int64)
-        nothing = np.full(marks, NO_SEQUENCE, dtype=np.int64)
-        self.first = np.concatenate((runs["first_sequence"], nothing))[order]
-        self.last = np.concatenate((runs["last_sequence"], nothing))[order]
-        self.transactional = np.concatenate((runs["is_transactional"], np.zeros(marks, bool)))[order]
-        coordinator = np.concatenate((np.full(count, NO_SEQUENCE, dtype=np.int64), markers["coordinator_epoch"]))
-        self.coordinator = coordinator[order]
-        self.commit = np.concatenate((np.zeros(count, bool), markers["type"] == COMMIT_MARKER))[order]
-        rows = np.arange(len(ids))
-        starts = np.ones(len(ids), dtype=bool)
-        starts[1:] = ids[1:] != ids[:-1]
-        self.starts = np.flatnonzero(starts)
-        self.ends = np.append(self.starts[1:], len(ids)) - 1
-        self.producer_ids: NDArray[np.int64] = ids[self.starts]
-        self.group = np.cumsum(starts) - 1
-        self.group_start = self.starts[self.group]
-        self.rows = rows
+    def __init__(self, merged: Merged, edges: Rows) -> None:
+        self.runs, self.edges, self.markers = merged.runs, edges, merged.markers
+        self.source, self.is_run = merged.order, merged.is_run
+        self.starts, self.ends = merged.starts, merged.ends()
+        self.producer_ids = merged.producer_ids
+        self.rows = np.arange(len(self.source))
+        lengths = self.ends - self.starts + 1
+        self.group = np.repeat(np.arange(len(lengths)), lengths)
+        self.group_start = np.repeat(self.starts, lengths)
+        self.epoch = self._of_both("producer_epoch", "producer_epoch", np.int64)
+        self.first = self._of_both("first_sequence", NO_SEQUENCE, np.int64)
+        self.last = self._of_both("last_sequence", NO_SEQUENCE, np.int64)
+        self.transactional = self._of_both("is_transactional", 0, np.bool_)
+        self.coordinator = self._of_both(NO_SEQUENCE, "coordinator_epoch", np.int64)
+        self.commit = ~self.is_run
+        if len(self.markers):
+            self.commit[self.commit] = np.isin(self.markers["type"], MAYBE_COMMITS)
         # index of the newest run / marker at or before each row, in its group; -1 if none
         self.run_at = self._latest(self.is_run)
         self.marker_at = self._latest(~self.is_run)
 
+    def _of_both(self, of_runs: str | int, of_markers: str | int, dtype: type[np.generic]) -> NDArray[Any]:
+        """One column in the common order: a field of the runs or a constant, a field of the markers or a constant."""
+        runs = self.runs[of_runs] if isinstance(of_runs, str) else of_runs
+        if not len(self.markers):
+            return np.full(len(self.runs), runs, dtype=dtype) if isinstance(runs, int) else runs.astype(dtype)
+        both = np.empty(len(self.source), dtype=dtype)
+        both[: len(self.runs)] = runs
+        both[len(self.runs) :] = self.markers[of_markers] if isinstance(of_markers, str) else of_markers
+        ordered: NDArray[Any] = both.take(self.source)
+        return ordered
+
     def _latest(self, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
         newest = np.maximum.accumulate(np.where(chosen, self.rows, -1))
-        return np.where(newest >= self.group_start, newest, -1)
+        newest[newest < self.group_start] = -1
+        return newest
 
     def _before(self, latest: NDArray[np.int64]) -> NDArray[np.int64]:
         shifted = np.empty_like(latest)
@@ -319,7 +315,7 @@ class _Joints:
         run_end, marker_end = self.run_at[ends], self.marker_at[ends]
         has_run, has_marker = run_end >= 0, marker_end >= 0
         same_epoch = state["known"] & (state["epoch"] == final)
-        new: dict[str, NDArray[np.generic]] = {}
+        new: dict[str, NDArray[Any]] = {}
         new["epoch"] = final
         last = np.where(same_epoch & ~has_run, state["last_sequence"], NO_SEQUENCE)
         new["last_sequence"] = np.where(has_run & (self.epoch[run_end] == final), self.last[run_end], last)
@@ -343,25 +339,29 @@ class _Joints:
     def _advance_transaction(
         self,
         state: Rows,
-        new: dict[str, NDArray[np.generic]],
+        new: dict[str, NDArray[Any]],
         has_marker: NDArray[np.bool_],
         marker_end: NDArray[np.int64],
     ) -> None:
         ends, starts = self.ends, self.starts
+        opening = np.flatnonzero(self.is_run & self.transactional)
+        flags, waiting = state["flags"], state["txn_first_offset"] != NO_OFFSET
+        if not len(opening) and not len(self.markers) and not waiting.any() and not flags.any():
+            new |= _NO_TRANSACTION  # nothing to carry on
+            return
         after = np.where(has_marker, marker_end + 1, starts)
-        opening = self.is_run & self.transactional
-        upcoming = np.minimum.accumulate(np.where(opening, self.rows, len(self.rows))[::-1])[::-1]
-        first = np.where(after <= ends, upcoming[np.minimum(after, len(self.rows) - 1)], len(self.rows))
+        first = np.append(opening, len(self.rows)).take(np.searchsorted(opening, after))
         opens = first <= ends
-        still_open = ~has_marker & (state["txn_first_offset"] != NO_OFFSET)
+        still_open = ~has_marker & waiting
         opens_here = opens & ~still_open
         at = np.where(opens, first, 0)
         runs = np.where(opens, self.source[at], 0)
-        if len(self.runs):
-            records = np.where(opening, self.runs["records"][np.where(self.is_run, self.source, 0)], 0)
+        if opens.any():
+            records = np.where(self.runs["is_transactional"], self.runs["records"], 0)
             total = np.cumsum(records)
-            added = np.where(opens, total[ends] - total[at] + records[at], 0)
-            head = self.edges[self.runs["edges_start"][runs]]
+            newest = np.where(opens, self.source[np.maximum(self.run_at[ends], 0)], 0)
+            added = np.where(opens, total[newest] - total[runs] + records[runs], 0)
+            head = pick(self.edges, self.runs["edges_start"][runs])
         else:
             added = np.zeros(len(ends), dtype=np.int64)
             head = np.zeros(len(ends), dtype=self.edges.dtype)
@@ -375,7 +375,6 @@ class _Joints:
         new["txn_segment"] = choose("txn_segment", head["segment"], -1)
         new["txn_records"] = np.where(still_open, state["txn_records"] + added, added)
 
-        flags = state["flags"]
         kept = flags & EXHAUSTION_TOLD
         kept |= np.where(self.tv2_end, TV2, 0)
         kept |= np.where(has_marker, 0, flags & OUTSIDE_TOLD)
@@ -418,8 +417,9 @@ class _Joints:
         runs = np.where(has_run, self.source[np.maximum(run_end, 0)], 0)
         newest = self.runs["edges_start"][runs] + self.runs["edges"][runs] - 1
         written = chosen & has_run
-        state["last"][written] = self.edges[newest[written]]
-        state["has_last"][written] = True
+        into = np.flatnonzero(written)
+        put(state["last"], into, pick(self.edges, newest.take(into)))
+        state["has_last"][into] = True
         # runs of the final epoch are the last ones of their group: epochs only rise where joints are healthy
         of_final = self.is_run & (self.epoch == final[self.group])
         upcoming = np.minimum.accumulate(np.where(of_final, self.rows, len(self.rows))[::-1])[::-1]
@@ -432,23 +432,26 @@ class _Joints:
         opens_epoch = written & has_final & fresh_epoch & (self.first[at] == 0)
         state["start_crc"][opens_epoch] = self.edges["crc"][first_edge[opens_epoch]]
         fresh = np.where(has_final, np.minimum(newest - first_edge + 1, WINDOW), 0)
-        self._append_to_windows(state, np.flatnonzero(written), newest, fresh)
+        self._append_to_windows(state, into, newest, fresh)
 
     def _append_to_windows(
         self, state: Rows, groups: NDArray[np.intp], newest: NDArray[np.int64], fresh: NDArray[np.int64]
     ) -> None:
         """Append the `fresh` last edges up to `newest` to the windows of these groups, dropping the oldest entries."""
-        added, kept = fresh[groups], state["remembered"][groups].astype(np.int64)
+        added, kept = fresh.take(groups), state["remembered"].take(groups).astype(np.int64)
         count = np.minimum(kept + added, WINDOW)
         # of entry k of the new window: how many entries follow it
         behind = count[:, None] - 1 - np.arange(WINDOW)
         is_edge = (behind >= 0) & (behind < added[:, None])
-        edge = np.where(is_edge, newest[groups][:, None] - behind, 0)
-        old = np.clip(kept[:, None] - 1 - (behind - added[:, None]), 0, WINDOW - 1)
-        held = state["window"][groups]
-        window = np.zeros((len(groups), WINDOW), dtype=REMEMBERED)
+        # all entries there are, the old windows and then the edges of these runs, and which of them each new entry is
+        first, held = int(self.runs["edges_start"][0]), len(groups) * WINDOW
+        last = int(self.runs["edges_start"][-1]) + int(self.runs["edges"][-1])
+        entries = np.empty(held + last - first, dtype=REMEMBERED)
+        entries[:held] = pick(state["window"], groups).reshape(-1)
         for name in REMEMBERED.names or ():
-            before = np.take_along_axis(np.ascontiguousarray(held[name]), old, axis=1)
-            window[name] = np.where(is_edge, self.edges[name][edge], before)
-        state["window"][groups] = window
+            entries[name][held:] = self.edges[name][first:last]
+        old = np.clip(kept[:, None] - 1 - (behind - added[:, None]), 0, WINDOW - 1)
+        old += np.arange(0, held, WINDOW)[:, None]
+        new = newest.take(groups)[:, None] - behind + (held - first)
+        put(state["window"], groups, pick(entries, np.where(is_edge, new, old)))
         state["remembered"][groups] = count

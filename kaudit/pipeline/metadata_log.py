@@ -1,7 +1,8 @@
 """Reading __cluster_metadata: the blocks of producer ids a KRaft controller granted."""
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kaudit.model.batch import CONTROL_FLAG
 from kaudit.pipeline.read import OpenSource
@@ -14,6 +15,8 @@ from kaudit.wire.records import read_records
 
 CLUSTER_METADATA = "__cluster_metadata"
 _MAX_BATCH = 64 << 20
+# end offset and epoch: Snapshots.SNAPSHOT_FILE (KIP-630)
+_SNAPSHOT_NAME = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
 
 
 @dataclass(slots=True)
@@ -30,18 +33,66 @@ class MetadataLog:
     unreadable: list[tuple[str, str]] = field(default_factory=list)
 
 
+def metadata_snapshots(directory: PartitionDirectory) -> list[SegmentFile]:
+    """Return the snapshots beside a metadata log (`<end offset>-<epoch>.checkpoint`), `base_offset` the end offset."""
+    found: list[SegmentFile] = []
+    for file in directory.side_files:
+        name = _SNAPSHOT_NAME.fullmatch(file.name)
+        if name is not None:
+            found.append(replace(file, base_offset=int(name[1])))
+    return sorted(found, key=lambda file: file.base_offset)
+
+
 def read_metadata_log(directory: PartitionDirectory, open_source: OpenSource) -> MetadataLog:
-    """Read all ProducerIdsRecords of one replica; damage is listed and the rest is used."""
+    """Read all ProducerIdsRecords of one replica; damage is listed and the rest is used.
+
+    What the log no longer holds comes from its snapshots: the newest grant before each, its time unknown.
+    """
     log = MetadataLog()
     records: list[ProducerIdsRecord] = []
     clock = _Clock()
     for segment in directory.segments:
-        try:
-            records += _segment_records(segment, open_source, log, clock)
-        except OSError as error:
-            log.unreadable.append((segment.path, error.strerror or type(error).__name__))
+        records += _records_of(segment, open_source, log, clock)
+    first = log.extent[0] if log.extent is not None else None
+    records = [*_of_snapshots(directory, open_source, log, records, first), *records]
     log.history = from_records(records, directory.directory, clock.newest_ms)
     return log
+
+
+def _of_snapshots(
+    directory: PartitionDirectory,
+    open_source: OpenSource,
+    log: MetadataLog,
+    logged: list[ProducerIdsRecord],
+    first: int | None,
+) -> Iterator[ProducerIdsRecord]:
+    """Yield the grants that only snapshots tell of. They were made before the log's first offset, `first`."""
+    known = {_grant(record) for record in logged}
+    for file in metadata_snapshots(directory):
+        aside = MetadataLog()
+        for record in _records_of(replace(file, base_offset=0), open_source, aside, _Clock()):
+            if _grant(record) not in known:
+                known.add(_grant(record))
+                end = file.base_offset if first is None else min(first, file.base_offset)
+                # a snapshot's records count from 0, and its time is that of the newest record it holds
+                yield replace(record, offset=max(end - 1, 0), timestamp=None)
+        log.problems += aside.problems
+        log.unreadable += aside.unreadable
+
+
+def _grant(record: ProducerIdsRecord) -> tuple[int, int, int]:
+    return record.broker_id, record.broker_epoch, record.next_producer_id
+
+
+def _records_of(
+    segment: SegmentFile, open_source: OpenSource, log: MetadataLog, clock: "_Clock"
+) -> list[ProducerIdsRecord]:
+    found: list[ProducerIdsRecord] = []
+    try:
+        found.extend(_segment_records(segment, open_source, log, clock))
+    except OSError as error:
+        log.unreadable.append((segment.path, error.strerror or type(error).__name__))
+    return found
 
 
 @dataclass(slots=True)
@@ -56,6 +107,9 @@ class _Clock:
 def _segment_records(
     segment: SegmentFile, open_source: OpenSource, log: MetadataLog, clock: _Clock
 ) -> Iterator[ProducerIdsRecord]:
+    if segment.text is not None:
+        log.unreadable.append((segment.path, "a text holds no records the blocks could be read from"))
+        return
     source = open_source(segment)
     try:
         for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=segment.base_offset):

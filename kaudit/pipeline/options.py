@@ -39,6 +39,10 @@ class ScanOptions:
     zookeeper: str | None = None
     blocks: str | None = None
     metadata: str | None = None
+    layout: str | None = None
+    """Pattern of --layout: where topic, partition and replica stand in a path."""
+    chunk_bytes: int | None = None
+    """Size of the ranges a segment is cut into; None: what was measured best. Changes nothing that is found."""
 
     def says_compacted(self, topic: str) -> bool:
         """Tell whether the user says that the topic is compacted: all are, or this one by name or pattern."""

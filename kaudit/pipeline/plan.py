@@ -1,9 +1,9 @@
-"""Cutting segments into chunks at batch boundaries."""
+"""Cutting segments into chunks: by bytes when planning, at batch boundaries where the bytes are."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kaudit.pipeline.read import CHUNK_BYTES, ChunkSpec
+from kaudit.pipeline.read import ChunkSpec
 from kaudit.pipeline.window import Window
 from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import PartitionDirectory
@@ -24,35 +24,44 @@ def whole_segments(
     ]
 
 
-def cut(spec: ChunkSpec, source: ByteSource, chunk_bytes: int = CHUNK_BYTES) -> Iterator[ChunkSpec]:
-    """Cut a segment into chunks of about `chunk_bytes` at positions where a sound batch begins.
+def cut(spec: ChunkSpec, chunk_bytes: int) -> Iterator[ChunkSpec]:
+    """Cut a range of a segment into ranges of about `chunk_bytes`, without a look at the file.
 
-    A position is only a guess that reading the chunk before it confirms: it must end exactly there.
+    Cuts lie at multiples of `chunk_bytes` of the segment, so that every engine cuts alike; `settle` moves them to
+    batch boundaries.
     """
     start = spec.start
+    if spec.file.text is not None:
+        chunk_bytes = spec.end  # positions in a text are not the segment's
     while spec.stop - start > chunk_bytes * 3 // 2:
-        boundary = _boundary_after(source, start + chunk_bytes, spec.end)
-        if boundary is None or boundary >= spec.stop:
-            break
-        yield _part(spec, start, boundary)
-        start = boundary
-    yield _part(spec, start, spec.stop)
+        stop = (start // chunk_bytes + 1) * chunk_bytes
+        yield replace(spec, start=start, stop=stop)
+        start = stop
+    yield replace(spec, start=start)
 
 
-def _part(spec: ChunkSpec, start: int, stop: int) -> ChunkSpec:
+def settle(spec: ChunkSpec, source: ByteSource) -> ChunkSpec:
+    """Move a range's ends to where a sound batch begins at or after them.
+
+    Neighbours settle on the same boundary, each by itself. It is only a guess that reading the chunk before it
+    confirms: that chunk must end exactly there. A range that lies within one batch ends up empty.
+    """
+    start = _boundary_from(source, spec.start, spec.end) if spec.start > 0 else 0
+    stop = _boundary_from(source, spec.stop, spec.end) if spec.stop < spec.end else spec.end
     return replace(spec, start=start, stop=stop)
 
 
-def _boundary_after(source: ByteSource, position: int, end: int) -> int | None:
+def _boundary_from(source: ByteSource, position: int, end: int) -> int:
+    """First position at or after `position` where a batch begins whose CRC holds; the end of the file if none does."""
     window = Window(source, end, _PROBE_BYTES)
     while position < end:
         view = window.load(position)
         if not len(view):
-            return None
+            return end
         after = end - (position + len(view))
         for at in resync.candidates(view, 0, after).tolist():
             size = int.from_bytes(view[at + 8 : at + LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
             if window.crc_holds(position + at, size):
                 return int(position + at)
         position += max(len(view) - 60, 1)
-    return None
+    return end

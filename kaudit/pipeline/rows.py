@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kaudit.model.damage import LogDamage
 from kaudit.model.malformed import MalformedBatch
+from kaudit.model.untold import Untold
 
 WINDOW = 5
 """Batches of a producer a broker remembers (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
@@ -111,6 +112,8 @@ Rows = NDArray[Any]
 
 _BLOCK_ROWS = 2048
 """Rows filled at a time: they stay in the processor's cache while field after field is written into them."""
+_DENSE_SHARE = 4
+"""If more than one row in so many is chosen, all are made first."""
 
 
 def assemble(dtype: np.dtype[Any], count: int, columns: Mapping[str, NDArray[Any] | int]) -> Rows:
@@ -123,6 +126,32 @@ def assemble(dtype: np.dtype[Any], count: int, columns: Mapping[str, NDArray[Any
             column = columns[name]
             part[name] = column if isinstance(column, int) else column[block]
     return rows
+
+
+def chosen_rows(
+    dtype: np.dtype[Any], count: int, columns: Mapping[str, NDArray[Any] | int], chosen: NDArray[np.intp]
+) -> Rows:
+    """Make the rows with these indexes of the `count` that `columns` hold."""
+    if len(chosen) * _DENSE_SHARE > count:
+        # columns are read and rows written in order, then rows are moved whole
+        return pick(assemble(dtype, count, columns), chosen)
+    own = {name: column if isinstance(column, int) else column.take(chosen) for name, column in columns.items()}
+    return assemble(dtype, len(chosen), own)
+
+
+def pick(rows: Rows, chosen: NDArray[Any]) -> Rows:
+    """Return the rows at these indexes, or where the mask is set: `rows[chosen]`, twenty times as fast.
+
+    Indexing copies a record field by field, these copy it whole.
+    """
+    picked: Rows = rows.compress(chosen, axis=0) if chosen.dtype == np.bool_ else rows.take(chosen, axis=0)
+    return picked
+
+
+def put(rows: Rows, places: NDArray[Any], values: Rows) -> None:
+    """Write rows to these indexes: `rows[places] = values`, twenty times as fast; `rows` may be one field of others."""
+    whole = np.dtype((np.void, rows.dtype.itemsize))
+    rows.view(whole)[places] = values.view(whole)
 
 
 @dataclass(slots=True)
@@ -186,3 +215,5 @@ class ChunkRows:
     malformed: list[MalformedBatch] = field(default_factory=list)
     more_malformed: int = 0
     still_growing: bool = False
+    untold: frozenset[Untold] = frozenset()
+    """What a text in place of the segment does not tell."""

@@ -11,11 +11,12 @@ from kaudit.model.batch import (
     CONTROL_FLAG,
     DELETE_HORIZON_FLAG,
     TRANSACTIONAL_FLAG,
+    UNTOLD_CONTROL,
     Batches,
     last_sequences,
 )
 from kaudit.pipeline.grouping import group
-from kaudit.pipeline.rows import EDGE, MARKER, RUN, SILENCE_MS, WINDOW, Rows, assemble
+from kaudit.pipeline.rows import EDGE, MARKER, RUN, SILENCE_MS, WINDOW, Rows, assemble, chosen_rows
 
 _CURRENT_MAGIC = 2
 _KEY = np.dtype([("sequence", np.int32), ("epoch", np.int16), ("flags", np.int16)])
@@ -87,15 +88,15 @@ def _run_starts(
 def _markers(batches: Batches, before: NDArray[np.int64], control: Indexes, segment: int) -> Rows:
     kind, count = batches["control_type"][control], batches["record_count"][control]
     # other control types are not the transaction logic's: it would raise on them
-    index = control[(kind == ABORT_MARKER) | (kind == COMMIT_MARKER) | (count == 0)]
+    index = control[(kind == ABORT_MARKER) | (kind == COMMIT_MARKER) | (kind == UNTOLD_CONTROL) | (count == 0)]
     copied = ("producer_id", "producer_epoch", "coordinator_epoch", "leader_epoch", "position", "record_count", "size")
-    columns: dict[str, NDArray[Any] | int] = {name: batches[name][index] for name in copied}
-    columns["offset"] = batches["base_offset"][index]
-    columns["type"] = batches["control_type"][index]
-    columns["timestamp"] = batches["max_timestamp"][index]
-    columns["present_before"] = before[index]
+    columns: dict[str, NDArray[Any] | int] = {name: batches[name] for name in copied}
+    columns["offset"] = batches["base_offset"]
+    columns["type"] = batches["control_type"]
+    columns["timestamp"] = batches["max_timestamp"]
+    columns["present_before"] = before
     columns["segment"] = segment
-    return assemble(MARKER, len(index), columns)
+    return chosen_rows(MARKER, len(batches), columns, index)
 
 
 def _runs(
@@ -184,10 +185,10 @@ def _edges(
     segment: int,
 ) -> Rows:
     copied = ("base_offset", "record_count", "crc", "max_timestamp", "position", "size", "leader_epoch")
-    columns: dict[str, NDArray[Any] | int] = {name: batches[name][kept] for name in copied}
-    columns["last_offset"] = lasts[kept]
-    columns["first_sequence"] = batches["base_sequence"][kept]
-    columns["last_sequence"] = sequences[kept]
-    columns["present_before"] = before[kept]
+    columns: dict[str, NDArray[Any] | int] = {name: batches[name] for name in copied}
+    columns["last_offset"] = lasts
+    columns["first_sequence"] = batches["base_sequence"]
+    columns["last_sequence"] = sequences
+    columns["present_before"] = before
     columns["segment"] = segment
-    return assemble(EDGE, len(kept), columns)
+    return chosen_rows(EDGE, len(batches), columns, kept)

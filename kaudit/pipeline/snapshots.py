@@ -5,7 +5,6 @@ At a chunk's joint the producers' rows are that state, so that only producers th
 """
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,15 @@ from numpy.typing import NDArray
 from kaudit.model.batch import NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.pipeline.joints import JointReplay
 from kaudit.pipeline.rows import ChunkRows, Rows
+from kaudit.source.filesystem import read_side_file
 from kaudit.source.snapshots import SnapshotFile
 from kaudit.wire.errors import WireError
 from kaudit.wire.producer_snapshot import parse_producer_snapshot
 
 MAX_SUSPECTS = 1000
 """Producers looked at again per snapshot: one file that is wrong throughout needs no longer list."""
+_MAX_SNAPSHOT = 256 << 20
+"""Bytes: five million producers. A longer one is cut, and then corrupt."""
 SHORTEST_EXPIRATION_MS = 5000
 """Nobody lets producers expire faster than this."""
 _NOT_ADOPTED = frozenset({"KA101", "KA102", "KA103", "KA201", "KA205"})
@@ -82,7 +84,7 @@ class SnapshotWatch:
 def read_snapshot(file: SnapshotFile) -> NDArray[Any] | None:
     """Return a snapshot's rows; None if it cannot be read or is corrupt, which is another check's business."""
     try:
-        return parse_producer_snapshot(Path(file.path).read_bytes()).rows
+        return parse_producer_snapshot(read_side_file(file.path, _MAX_SNAPSHOT)).rows
     except (OSError, WireError):
         return None
 

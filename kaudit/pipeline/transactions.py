@@ -7,9 +7,12 @@ begins with the first transactional run behind a marker.
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kaudit.model.batch import ABORT_MARKER, COMMIT_MARKER, NO_OFFSET
-from kaudit.pipeline.rows import Rows
+from kaudit.pipeline.grouping import group
+from kaudit.pipeline.merging import Merged
+from kaudit.pipeline.rows import Rows, pick
 
 ENDED = np.dtype(
     [
@@ -25,13 +28,13 @@ ENDED = np.dtype(
         ("segment", np.int32),
     ]
 )
-"""A marker. `first_offset` -1: no data before it. `stable_offset`: first offset of the oldest other transaction open at
-the marker, -1 without one."""
+"""A marker. `first_offset` -1: no data before it. `stable_offset` of an abort: first offset of the oldest other
+transaction open at the marker, -1 without one."""
 
 _OPEN = np.dtype([("producer_id", np.int64), ("offset", np.int64)])
 _NEVER = np.iinfo(np.int64).max
 MAX_ABORTS = 1_000_000
-"""Abort markers kept of one partition (58 MB); with more, none is compared."""
+"""Abort markers kept of one partition (58 MB); with more, no marker is kept and none compared."""
 MAX_COMMITS = 200_000
 """Commit markers kept of one partition; with more, outcomes are not compared with their coordinator's decisions."""
 
@@ -45,41 +48,37 @@ class TransactionSpans:
     _aborts: int = 0
     _commits: int = 0
 
-    def feed(self, runs: Rows, markers: Rows) -> None:
-        """Take a chunk's rows, chunks in offset order."""
-        ends = markers[(markers["record_count"] > 0) & np.isin(markers["type"], (ABORT_MARKER, COMMIT_MARKER))]
-        starts = runs[runs["is_transactional"]]
-        if not len(ends) and not len(starts):
+    def feed(self, merged: Merged) -> None:
+        """Take a chunk's runs and its markers that have records, chunks in offset order."""
+        spans = _spans(merged, self._open)
+        if spans is None:
             return
-        waiting, new = len(self._open), len(starts)
-        producers = np.concatenate([self._open["producer_id"], starts["producer_id"], ends["producer_id"]])
-        offsets = np.concatenate([self._open["offset"], starts["first_offset"], ends["offset"]])
-        order = np.lexsort((offsets, producers))
-        producers, offsets = producers[order], offsets[order]
-        is_end = order >= waiting + new
-        begins = np.ones(len(order), dtype=np.bool_)
-        begins[1:] = (producers[1:] != producers[:-1]) | is_end[:-1]
-        first = np.flatnonzero(begins)
-        last = np.append(first[1:], len(order)) - 1
-        started, ended = ~is_end[first], is_end[last]
-        opened = started & ~ended
-        spans_first = np.where(started, offsets[first], NO_OFFSET)
-        spans_end = np.where(ended, offsets[last], _NEVER)
-        stable = _oldest_open(spans_first[started], spans_end[started], spans_end[ended])
-        self._keep(ends[order[last[ended]] - waiting - new], spans_first[ended], stable)
-        self._open = np.empty(int(opened.sum()), dtype=_OPEN)
-        self._open["producer_id"], self._open["offset"] = producers[first[opened]], spans_first[opened]
+        self._open = spans.still_open
+        is_abort = spans.markers["type"] == ABORT_MARKER
+        aborts = int(np.count_nonzero(is_abort))
+        self._aborts += aborts
+        self._commits += len(is_abort) - aborts
+        if not self.has_all_aborts:
+            self._ended.clear()
+        elif self.has_all_commits:
+            self._keep(spans, np.arange(len(is_abort)))
+        else:
+            self._ended = [rows for rows in map(_only_aborts, self._ended) if len(rows)]
+            self._keep(spans, np.flatnonzero(is_abort))
 
-    def _keep(self, markers: Rows, first_offsets: Rows, stable: Rows) -> None:
-        is_abort = markers["type"] == ABORT_MARKER
-        self._aborts += int(is_abort.sum())
-        self._commits += int((~is_abort).sum())
-        chosen = np.flatnonzero(is_abort & self.has_all_aborts | ~is_abort & self.has_all_commits)
+    def _keep(self, spans: "_Spans", chosen: NDArray[np.intp]) -> None:
+        if not len(chosen):
+            return
+        markers = pick(spans.markers, chosen)
         rows = np.empty(len(chosen), dtype=ENDED)
         for name in ("producer_id", "producer_epoch", "coordinator_epoch", "type", "timestamp", "position", "segment"):
-            rows[name] = markers[name][chosen]
-        rows["marker_offset"] = markers["offset"][chosen]
-        rows["first_offset"], rows["stable_offset"] = first_offsets[chosen], stable[chosen]
+            rows[name] = markers[name]
+        rows["marker_offset"] = markers["offset"]
+        rows["first_offset"] = spans.begun.take(chosen)
+        rows["stable_offset"] = NO_OFFSET
+        aborted = np.flatnonzero(markers["type"] == ABORT_MARKER)
+        if len(aborted):
+            rows["stable_offset"][aborted] = _oldest_open(*spans.all(), markers["offset"].take(aborted))
         self._ended.append(rows)
 
     @property
@@ -93,19 +92,86 @@ class TransactionSpans:
         return self._commits <= MAX_COMMITS
 
     def ended(self) -> Rows:
-        """All markers kept, by offset."""
+        """All markers kept, by offset; commits only if all of them were kept."""
         rows = np.concatenate(self._ended) if self._ended else np.empty(0, dtype=ENDED)
-        return rows[np.argsort(rows["marker_offset"], kind="stable")]
+        return pick(rows, group(rows["marker_offset"].copy()).order)
 
 
-def _oldest_open(first: Rows, end: Rows, markers: Rows) -> Rows:
+def _only_aborts(rows: Rows) -> Rows:
+    return pick(rows, rows["type"] == ABORT_MARKER)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """A chunk's markers with the offset where the transaction each ends began (-1: none), and what is open behind it."""
+
+    markers: Rows
+    begun: NDArray[np.int64]
+    still_open: Rows
+
+    def all(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First offset and marker offset of every transaction; the latter beyond all offsets for an open one."""
+        has_begun = self.begun != NO_OFFSET
+        first = np.concatenate((self.begun.compress(has_begun), self.still_open["offset"]))
+        ends = self.markers["offset"].compress(has_begun)
+        return first, np.concatenate((ends, np.full(len(self.still_open), _NEVER)))
+
+
+def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
+    """Find where the transactions of a chunk begin and end; `waiting` are those open before it, by producer id.
+
+    A span is a stretch of one producer id's rows up to and including its next marker.
+    """
+    runs, markers = merged.runs, merged.markers
+    transactional, kind = runs["is_transactional"], markers["type"]
+    ends = (kind == ABORT_MARKER) | (kind == COMMIT_MARKER)
+    order, is_run, ids = merged.order, merged.is_run, merged.ids
+    if not (transactional.all() and ends.all()):
+        kept = np.concatenate((transactional, ends)).take(order)
+        order, is_run, ids = order.compress(kept), is_run.compress(kept), ids.compress(kept)
+    if not len(order):
+        return None
+    changes = ids[1:] != ids[:-1]
+    begins = np.ones(len(order), dtype=np.bool_)
+    np.logical_or(changes, ~is_run[:-1], out=begins[1:])
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:] - 1, len(order) - 1)
+    started = is_run.take(first)
+    begun = np.full(len(first), NO_OFFSET, dtype=np.int64)
+    begun[started] = runs["first_offset"].take(order.take(first.compress(started)))
+    elsewhere = waiting
+    if len(waiting):
+        # a transaction that was open already goes on to its producer id's first marker
+        is_new = np.ones(len(first), dtype=np.bool_)
+        is_new[1:] = changes.take(first[1:] - 1)
+        producers = np.flatnonzero(is_new)
+        here = ids.take(first.take(producers))
+        at = np.minimum(np.searchsorted(waiting["producer_id"].copy(), here), len(waiting) - 1)
+        known = waiting["producer_id"].take(at) == here
+        begun[producers.compress(known)] = waiting["offset"].take(at.compress(known))
+        gone = np.ones(len(waiting), dtype=np.bool_)
+        gone[at.compress(known)] = False
+        elsewhere = pick(waiting, gone)
+    ended = ~is_run.take(last)
+    opened = np.flatnonzero(~ended)
+    still_open = np.empty(len(opened), dtype=_OPEN)
+    still_open["producer_id"], still_open["offset"] = ids.take(first.take(opened)), begun.take(opened)
+    if len(elsewhere):
+        still_open = np.concatenate((still_open, elsewhere))
+        still_open = pick(still_open, np.argsort(still_open["producer_id"], kind="stable"))
+    numbers = order.take(last.compress(ended)) - len(runs)
+    own = markers if len(numbers) == len(markers) else pick(markers, numbers)
+    return _Spans(own, begun.compress(ended), still_open)
+
+
+def _oldest_open(first: NDArray[np.int64], end: NDArray[np.int64], markers: NDArray[np.int64]) -> NDArray[np.int64]:
     """First offset of the oldest transaction open at each marker other than the one it ends, -1 without one."""
-    order = np.argsort(first, kind="stable")
-    first, reach = first[order], np.maximum.accumulate(end[order]) if len(order) else end
+    order = group(first).order
+    first, reach = first.take(order), np.maximum.accumulate(end.take(order)) if len(order) else end
     # the first transaction in offset order that ends behind the marker is the oldest one still open there
     at = np.searchsorted(reach, markers, side="right")
     found = at < len(first)
     result = np.full(len(markers), NO_OFFSET, dtype=np.int64)
-    candidates = first[at[found]]
-    result[found] = np.where(candidates < markers[found], candidates, NO_OFFSET)
+    candidates = first.take(at.compress(found))
+    result[found] = np.where(candidates < markers.compress(found), candidates, NO_OFFSET)
     return result

@@ -205,7 +205,12 @@ _FIELDS: dict[str, tuple[_Field, ...]] = {
         _Field("new_leader", _integer(*_INT32), nullable=True),
         _Field("via", _string, nullable=True),
     ),
-    "follower_restart": (*_PARTITION, _Field("clean", _boolean)),
+    "follower_restart": (
+        *_PARTITION,
+        _Field("clean", _boolean),
+        _Field("replica", _integer(*_INT32), nullable=True),
+        _Field("log_end_offset", _integer(*_OFFSET), nullable=True),
+    ),
     "wait": (*_PARTITION, _Field("ms", _integer(*_DURATION), required=True)),
     "describe": _PARTITION,
 }

@@ -321,7 +321,7 @@ class Broker:
         return Answer(attempt["index"], fields, "the new leader knows what it has replicated")
 
     def _follower_restart(self, attempt: Attempt, _: TopicPartition, partition: Partition, now: int) -> Answer:
-        partition.restart_follower(now)
+        partition.restart_follower(now, attempt.get("replica"), attempt.get("log_end_offset"))
         return Answer(attempt["index"], {"outcome": "ok"}, "the next leader keeps the newest batch of every producer")
 
     def _wait(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:

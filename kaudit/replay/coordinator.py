@@ -265,6 +265,10 @@ class Coordinator:
         self._end(transaction, transaction.epoch, request.now, commit=commit, transaction_version=0)
         return Granted(KafkaError.NONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "the transaction ended")
 
+    def transaction(self, transactional_id: str) -> Transaction | None:
+        """Return what is kept of a transactional id; to be looked at only."""
+        return self._transactions.get(transactional_id)
+
     # -- what happens by itself --------------------------------------------------------------------------------------
     def abort_timed_out(self, partition: TopicPartition, now: int) -> None:
         """Abort the transactions with `partition` that are older than their timeout at `now`.

@@ -146,6 +146,26 @@ class Partition:
         self.producers.replicate(batches)
         self.log_start, self.log_end = log_start, log_end
 
+    def follow(self, batches: Sequence[DataBatch | MarkerBatch], log_end: int) -> None:
+        """Take over what the leader wrote, up to `log_end`, as a replica that fetches does."""
+        self.take_over(batches, self.log_start, log_end)
+
+    def truncate_to(self, end: int, now: int) -> None:
+        """Cut the log at `end` and read it again, from the newest snapshot that is left.
+
+        Source: UnifiedLog.truncateTo, ProducerStateManager.truncateAndReload.
+        """
+        if end >= self.log_end:
+            return
+        written, stopped_at = self.producers, self.log_end
+        self._truncate(end)
+        self.producers = self._rebuilt(now, self._snapshots)
+        self._keep_transaction_index(written, stopped_at)
+
+    def snapshot_taken(self, offset: int) -> None:
+        """Take note that a producer snapshot was written at `offset`, as it is where a segment begins."""
+        self._snapshots.add(offset)
+
     # -- time --------------------------------------------------------------------------------------------------------
     def pass_time(self, now: int) -> None:
         """Let the periodic check for idle producers run as often as it would have until `now`."""
@@ -243,9 +263,17 @@ class Partition:
         self._snapshots = {offset for offset in self._snapshots if offset <= end}
 
     # -- replicas ----------------------------------------------------------------------------------------------------
-    def restart_follower(self, now: int) -> None:
-        """Restart the replica that will lead next: it keeps the newest batches and follows from here on."""
-        self._restarted_follower = _Replica(self.log_end, self._snapshot_at(self.log_end, now))
+    def restart_follower(self, now: int, replica: int | None = None, log_end: int | None = None) -> None:
+        """Restart a replica that follows: it keeps the newest batches up to its log's end and follows from there on.
+
+        `replica` None is the one that will lead next; `log_end` None: it had everything.
+        """
+        end = self.log_end if log_end is None else min(log_end, self.log_end)
+        restarted = _Replica(end, self._snapshot_at(end, now))
+        if replica is None:
+            self._restarted_follower = restarted
+        else:
+            self._replicas[replica] = restarted
 
     def change_leader(
         self, now: int, new_leader: int | None, lost_from_offset: int | None, *, old_restarts: bool

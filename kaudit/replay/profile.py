@@ -177,13 +177,7 @@ class VersionRange:
 
     def profiles(self) -> tuple[Profile, ...]:
         """Return the distinct sets of rules inside the range, oldest first, each by its first release."""
-        found: list[Profile] = []
-        for version in RELEASES:
-            if self.at_least <= version <= self.at_most:
-                candidate = _profile(version)
-                if not found or found[-1].differences(candidate):
-                    found.append(candidate)
-        return tuple(found) or (profile_for(self.at_most),)
+        return _distinct_profiles(self.at_least, self.at_most)
 
     def any(self, predicate: Callable[[Profile], bool]) -> bool:
         """Tell whether some release in the range fulfils `predicate`."""
@@ -241,6 +235,17 @@ def _nearest(version: Version) -> tuple[Version, ...]:
 def _profile(version: Version) -> Profile:
     switches = {change.switch: change.value for change in CHANGES if version.includes_fix(*change.since)}
     return Profile(version, **switches)
+
+
+@cache
+def _distinct_profiles(at_least: Version, at_most: Version) -> tuple[Profile, ...]:
+    found: list[Profile] = []
+    for version in RELEASES:
+        if at_least <= version <= at_most:
+            candidate = _profile(version)
+            if not found or found[-1].differences(candidate):
+                found.append(candidate)
+    return tuple(found) or (profile_for(at_most),)
 
 
 def changes_in(version: Version) -> tuple[Change, ...]:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report import concise, digest, github, gitlab, json, jsonl, junit, producers, sarif, table, timeline
+from kaudit.report.tables import Tables, producers_tables, scan_tables, timeline_tables
 from kaudit.report.view import View
 
+Content = Iterable[str] | Tables
 _RenderScan = Callable[[ScanResult, View], str]
 
 
@@ -15,14 +17,21 @@ _RenderScan = Callable[[ScanResult, View], str]
 class Format:
     """One output format. `machine`: parsers read it, so it is valid even when there was nothing to audit.
 
-    `producers` comes in pieces: the text of a million producer ids is larger than memory should be.
+    `producers` comes in pieces: the text of a million producer ids is larger than memory should be. Formats that fill a
+    `directory` give Tables, all others text.
     """
 
     name: str
     machine: bool
-    scan: _RenderScan
-    timeline: Callable[[TimelineResult, View], str]
-    producers: Callable[[ProducersResult, View], Iterable[str]]
+    scan: Callable[[ScanResult, View], str | Tables]
+    timeline: Callable[[TimelineResult, View], str | Tables]
+    producers: Callable[[ProducersResult, View], Content]
+    directory: bool = False
+
+
+def in_pieces(content: str | Tables) -> Content:
+    """Return a report as what is written piece by piece."""
+    return content if isinstance(content, Tables) else (content,)
 
 
 def _about_findings(name: str, scan: _RenderScan) -> Format:
@@ -69,5 +78,13 @@ FORMATS: Mapping[str, Format] = {
         _about_findings("github", github.render_scan),
         _about_findings("gitlab", gitlab.render_scan),
         _about_findings("markdown", digest.render_scan),
+        Format(
+            "parquet",
+            machine=True,
+            scan=scan_tables,
+            timeline=timeline_tables,
+            producers=producers_tables,
+            directory=True,
+        ),
     )
 }

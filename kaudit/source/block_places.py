@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kaudit.source.names import parse_partition_name
+from kaudit.source.place import Place
 from kaudit.source.zookeeper import SeveralDataDirectoriesError, ZooKeeperFiles, find_zookeeper_files
 
 _DATA_DIRECTORY = "version-2"
@@ -15,10 +16,11 @@ def zookeeper_nearby(paths: Sequence[str]) -> list[ZooKeeperFiles]:
     """Find ZooKeeper's data directories inside the inputs and beside them, one entry per ensemble, by path.
 
     Logs and snapshots in directories of one parent (`dataLogDir`, `dataDir`) are one ensemble's. Directories that cannot
-    be listed are passed over: nobody asked for them.
+    be listed are passed over, as are URLs: nobody asked for them.
     """
     folders: dict[Path, list[Path]] = {}
-    for folder in sorted({folder.resolve() for path in paths for folder in _candidates(Path(path))}):
+    places = (place for place in map(Place.parse, paths) if place.is_local)
+    for folder in sorted({folder.resolve() for place in places for folder in _candidates(Path(place.path))}):
         folders.setdefault(folder.parent.parent, []).append(folder)
     found: list[ZooKeeperFiles] = []
     for parent, own in folders.items():

@@ -1,10 +1,10 @@
 """Finding partitions and segments under the given paths. Only names, sizes and checkpoints: no Kafka semantics."""
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePath
 
+from kaudit.source.dumps import describe_dump
+from kaudit.source.filesystem import Entry, filesystem
 from kaudit.source.layout import (
     Evidence,
     Layout,
@@ -20,12 +20,16 @@ from kaudit.source.names import (
     parse_partition_name,
     segment_base_offset,
 )
+from kaudit.source.pattern import LayoutPattern, Placed
+from kaudit.source.place import Place
+from kaudit.source.text_partitions import partitions_of_texts
 from kaudit.wire.checkpoints import (
     OFFSET_CHECKPOINT_NAMES,
     parse_meta_properties,
     parse_offset_checkpoint,
     parse_partition_metadata,
 )
+from kaudit.wire.dump_text import looks_like_dump
 from kaudit.wire.errors import WireError
 
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
@@ -36,6 +40,7 @@ BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 MAX_DEPTH = 16
 _MAX_SIDE_FILE = 64 << 20
 _BATCH_PREFIX = 17
+_DUMP_PREFIX = 4096
 _HIGHEST_MAGIC = 2
 
 
@@ -59,33 +64,49 @@ class _Discovery:
     strays: list[StrayFile] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     skipped: list[Unreadable] = field(default_factory=list)
+    dumps: list[Unreadable] = field(default_factory=list)
     meta: list[dict[str, str]] = field(default_factory=list)
     bootstrap: bool = False
-    visited: set[tuple[int, int]] = field(default_factory=set)
-    log_directories: dict[Path, _LogDirectory] = field(default_factory=dict)
+    pattern: LayoutPattern | None = None
+    texts: list[tuple[Place, Entry]] = field(default_factory=list)
+    visited: set[Hashable] = field(default_factory=set)
+    log_directories: dict[Place, _LogDirectory] = field(default_factory=dict)
 
 
-def discover(paths: Sequence[str]) -> Layout:
+def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layout:
     """Find every partition under `paths`: log directories, partition directories, segment files, or parents of these.
 
-    Symbolic links are followed, each directory once. Partitions come in (topic, partition, directory) order.
+    Paths may be URLs; `pattern` says where topic and partition stand in paths a broker did not name. Symbolic links are
+    followed, each directory once. Partitions come in (topic, partition, directory) order.
 
     Raises:
         PathNotFoundError: a path does not exist.
+        UrlError: a URL has a scheme or a host kaudit cannot read from.
 
     """
-    found = _Discovery()
-    lone: dict[Path, list[Path]] = {}
+    found = _Discovery(pattern=pattern)
+    lone: dict[Place, list[tuple[Place, Entry]]] = {}
     for text in paths:
-        path = Path(text)
-        if not os.path.lexists(path):
-            raise PathNotFoundError(text)
-        if path.is_dir():
-            _visit(found, path, path, 0)
+        place = Place.parse(text)
+        try:
+            entry = filesystem(place).status(place)
+        except FileNotFoundError:
+            raise PathNotFoundError(text) from None
+        except OSError as error:
+            found.unreadable.append(Unreadable(str(place), _reason(error)))
+            continue
+        if entry.is_directory:
+            _visit(found, place, place, 0)
         else:
-            lone.setdefault(path.absolute().parent, []).append(path)
+            lone.setdefault(place.absolute().parent, []).append((place, entry))
     for parent, files in lone.items():
         _take_files(found, parent, files)
+    told = partitions_of_texts(found.texts)
+    found.partitions += told.partitions
+    found.unreadable += told.unreadable
+    found.skipped += told.skipped
+    if not found.partitions:
+        found.skipped += found.dumps  # beside real logs they are nobody's mistake
     partitions = sorted(
         _with_replicas(found.partitions), key=lambda entry: (entry.topic, entry.partition, entry.directory)
     )
@@ -98,46 +119,62 @@ def discover(paths: Sequence[str]) -> Layout:
     )
 
 
-def _visit(found: _Discovery, root: Path, directory: Path, depth: int) -> None:
+def _visit(found: _Discovery, root: Place, directory: Place, depth: int) -> None:
     if depth > MAX_DEPTH:
         found.skipped.append(Unreadable(str(directory), f"deeper than {MAX_DEPTH} directories"))
         return
+    files = filesystem(directory)
     try:
-        status = directory.stat()
-        identity = (status.st_dev, status.st_ino)
+        identity = files.identity(directory)
         if identity in found.visited:
             return
         found.visited.add(identity)
-        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+        entries = files.entries(directory)
     except FileNotFoundError:
         return  # a broker may delete a partition while we look
     except OSError as error:
         found.unreadable.append(Unreadable(str(directory), _reason(error)))
         return
-    name = parse_partition_name(_real_name(directory))
-    files = [entry.name for entry in entries if not _is_directory(entry)]
-    segments = [file for file in files if segment_base_offset(file) is not None]
+    held = {entry.name: entry for entry in entries if not entry.is_directory}
+    segments = [file for file in held if segment_base_offset(file) is not None]
+    placed = found.pattern.match(str(directory.absolute().path)) if found.pattern is not None else None
+    name = parse_partition_name(directory.name)
     if name is not None and name.moved is not None:
         _stray_directory(found, root, directory, name, name.moved)
         return
-    if name is not None and (segments or any(is_known_file(file) or leftover_kind(file) for file in files)):
-        _take_partition(found, root, directory, name, files)
+    if placed is None and name is not None:
+        placed = Placed(name.topic, name.partition, "")
+    # A log directory may be called kafka-1.
+    is_log_directory = META_PROPERTIES in held or not OFFSET_CHECKPOINT_NAMES.isdisjoint(held)
+    known = not is_log_directory and any(is_known_file(file) or leftover_kind(file) for file in held)
+    if placed is not None and (segments or known):
+        _take_partition(found, root, directory, placed, held)
         return
     if segments:
         _stray_directory(found, root, directory, None, "odd-name")
         return
-    if META_PROPERTIES in files:
+    if META_PROPERTIES in held:
         _take_meta(found, directory)
-    found.bootstrap = found.bootstrap or BOOTSTRAP_CHECKPOINT in files
+    found.bootstrap = found.bootstrap or BOOTSTRAP_CHECKPOINT in held
+    _refuse_dumps(found, directory, held)
     for entry in entries:
-        if _is_directory(entry):
+        if entry.is_directory:
             _visit(found, root, directory / entry.name, depth + 1)
 
 
-def _stray_directory(found: _Discovery, root: Path, directory: Path, name: PartitionName | None, kind: str) -> None:
+def _refuse_dumps(found: _Discovery, directory: Place, files: Iterable[str]) -> None:
+    """Say of a directory's first file that looks like a dump of records why it is of no use."""
+    for file in sorted(files):
+        told = describe_dump(file, b"")
+        if told is not None:
+            found.dumps.append(Unreadable(str(directory / file), told))
+            return
+
+
+def _stray_directory(found: _Discovery, root: Place, directory: Place, name: PartitionName | None, kind: str) -> None:
     found.strays.append(
         StrayFile(
-            relative=_relative(directory, root),
+            relative=directory.relative_to(root),
             kind=kind,
             topic=name.topic if name else None,
             partition=name.partition if name else None,
@@ -146,26 +183,26 @@ def _stray_directory(found: _Discovery, root: Path, directory: Path, name: Parti
     )
 
 
-def _take_partition(found: _Discovery, root: Path, directory: Path, name: PartitionName, files: Iterable[str]) -> None:
+def _take_partition(found: _Discovery, root: Place, directory: Place, name: Placed, files: Mapping[str, Entry]) -> None:
     segments: list[SegmentFile] = []
     strays: list[StrayFile] = []
     side_files: list[SegmentFile] = []
     names = set(files)
-    for file in sorted(names):
+    for file in sorted(files):
         base = segment_base_offset(file)
         if base is not None:
-            segment = _segment(found, directory / file, base)
+            segment = _segment(found, directory / file, base, files[file])
             if segment is not None:
                 segments.append(segment)
             continue
         kind = leftover_kind(file)
         if kind is None and is_known_file(file):
-            side_files += _side_files(found, [directory / file])
+            side_files += _side_files(found, [(directory / file, files[file])])
             continue
         leftover = segment_base_offset(file.removesuffix(f".{kind}")) if kind else None
         strays.append(
             StrayFile(
-                relative=_relative(directory / file, root),
+                relative=(directory / file).relative_to(root),
                 kind=kind or "odd-name",
                 topic=name.topic,
                 partition=name.partition,
@@ -180,10 +217,10 @@ def _take_partition(found: _Discovery, root: Path, directory: Path, name: Partit
         PartitionDirectory(
             topic=name.topic,
             partition=name.partition,
-            replica="",
+            replica=name.replica,
             log_dir=str(directory.parent),
             directory=str(directory),
-            relative=_relative(directory, root),
+            relative=directory.relative_to(root),
             segments=tuple(sorted(segments, key=lambda segment: segment.base_offset)),
             log_start_offset=known.log_start.get(key),
             first_dirty_offset=known.first_dirty.get(key),
@@ -196,26 +233,37 @@ def _take_partition(found: _Discovery, root: Path, directory: Path, name: Partit
     )
 
 
-def _take_files(found: _Discovery, parent: Path, files: Sequence[Path]) -> None:
+def _take_files(found: _Discovery, parent: Place, files: Sequence[tuple[Place, Entry]]) -> None:
     """Take segment files given one by one: those of one directory are one partition."""
     segments: list[SegmentFile] = []
-    for path in sorted(set(files)):
+    for path, entry in sorted(set(files), key=lambda file: file[0].path):
         base = segment_base_offset(path.name)
-        if base is None and not _looks_like_batches(found, path):
-            continue
-        segment = _segment(found, path, base if base is not None else 0)
+        if base is None:
+            prefix = _prefix(found, path)
+            if prefix is None:
+                continue
+            if looks_like_dump(prefix):
+                found.texts.append((path, entry))
+                continue
+            base = _base_of_batches(found, path, prefix)
+            if base is None:
+                continue
+        segment = _segment(found, path, base, entry)
         if segment is not None:
             segments.append(segment)
     if not segments:
         return
+    placed = found.pattern.match(str(parent.path)) if found.pattern is not None else None
     name = parse_partition_name(parent.name)
     known = _log_directory(found, parent.parent) if name else _LogDirectory()
-    key = (name.topic, name.partition) if name else ("", 0)
+    if placed is None:
+        placed = Placed(name.topic, name.partition, "") if name else Placed(parent.name, 0, "")
+    key = (placed.topic, placed.partition)
     found.partitions.append(
         PartitionDirectory(
-            topic=name.topic if name else parent.name,
-            partition=name.partition if name else 0,
-            replica="",
+            topic=placed.topic,
+            partition=placed.partition,
+            replica=placed.replica,
             log_dir=str(parent.parent),
             directory=str(parent),
             relative="",
@@ -224,43 +272,51 @@ def _take_files(found: _Discovery, parent: Path, files: Sequence[Path]) -> None:
             first_dirty_offset=known.first_dirty.get(key),
             has_checkpoints=known.has_checkpoints,
             whole_directory=False,
+            named=name is not None or bool(placed.replica) or found.pattern is not None,
         )
     )
 
 
-def _looks_like_batches(found: _Discovery, path: Path) -> bool:
+def _prefix(found: _Discovery, path: Place) -> bytes | None:
     try:
-        with path.open("rb") as file:
-            prefix = file.read(_BATCH_PREFIX)
+        return filesystem(path).read_start(path, _DUMP_PREFIX)
     except OSError as error:
         found.unreadable.append(Unreadable(str(path), _reason(error)))
-        return False
+        return None
+
+
+def _base_of_batches(found: _Discovery, path: Place, prefix: bytes) -> int | None:
+    """Offset of the first batch in a file of any name, None if it holds none: then it is told why."""
     kind = leftover_kind(path.name)
-    if len(prefix) == _BATCH_PREFIX and prefix[-1] <= _HIGHEST_MAGIC and any(prefix) and kind is None:
-        return True
-    found.skipped.append(
-        Unreadable(str(path), "no segment file" if kind is None else f"left behind by a broker ({kind})")
-    )
-    return False
+    dump = describe_dump(path.name, prefix)
+    if dump is None and kind is None and len(prefix) >= _BATCH_PREFIX:
+        head = prefix[:_BATCH_PREFIX]
+        if head[-1] <= _HIGHEST_MAGIC and any(head):
+            # a legacy wrapper names its last offset: what lies before it is not missing for that
+            return max(int.from_bytes(head[:8], "big", signed=True), 0) if head[-1] == _HIGHEST_MAGIC else 0
+    told = "no segment file" if kind is None else f"left behind by a broker ({kind})"
+    found.skipped.append(Unreadable(str(path), dump or told))
+    return None
 
 
-def _segment(found: _Discovery, path: Path, base_offset: int) -> SegmentFile | None:
+def _segment(found: _Discovery, path: Place, base_offset: int, entry: Entry) -> SegmentFile | None:
     try:
-        status = path.stat()
+        if entry.size is None or entry.modified_ms is None:
+            entry = filesystem(path).status(path)
     except FileNotFoundError:
         return None  # deleted by retention while we look
     except OSError as error:
         found.unreadable.append(Unreadable(str(path), _reason(error)))
         return None
-    return SegmentFile(str(path), path.name, base_offset, status.st_size, status.st_mtime_ns // 1_000_000)
+    return SegmentFile(str(path), path.name, base_offset, entry.size or 0, entry.modified_ms or 0)
 
 
-def _side_files(found: _Discovery, paths: Iterable[Path]) -> list[SegmentFile]:
+def _side_files(found: _Discovery, files: Iterable[tuple[Place, Entry]]) -> list[SegmentFile]:
     """Those of the files that are there."""
-    return [file for path in paths if (file := _segment(found, path, 0)) is not None]
+    return [file for path, entry in files if (file := _segment(found, path, 0, entry)) is not None]
 
 
-def _log_directory(found: _Discovery, directory: Path) -> _LogDirectory:
+def _log_directory(found: _Discovery, directory: Place) -> _LogDirectory:
     known = found.log_directories.get(directory)
     if known is None:
         known = found.log_directories[directory] = _LogDirectory()
@@ -270,14 +326,16 @@ def _log_directory(found: _Discovery, directory: Path) -> _LogDirectory:
                 continue
             known.has_checkpoints = True
             offsets.update({(row.topic, row.partition): row.offset for row in parse_offset_checkpoint(data).rows})
-        known.checkpoints = tuple(_side_files(found, [directory / name for name in sorted(OFFSET_CHECKPOINT_NAMES)]))
-        if (directory / META_PROPERTIES).is_file():
-            _take_meta(found, directory)
-        found.bootstrap = found.bootstrap or (directory / BOOTSTRAP_CHECKPOINT).is_file()
+        names = sorted(OFFSET_CHECKPOINT_NAMES)
+        known.checkpoints = tuple(
+            _side_files(found, [(directory / name, Entry(name, is_directory=False)) for name in names])
+        )
+        _take_meta(found, directory)
+        found.bootstrap = found.bootstrap or _is_file(directory / BOOTSTRAP_CHECKPOINT)
     return known
 
 
-def _take_meta(found: _Discovery, directory: Path) -> None:
+def _take_meta(found: _Discovery, directory: Place) -> None:
     data = _side_file(directory / META_PROPERTIES)
     if data is None:
         return
@@ -298,7 +356,7 @@ def _take_meta(found: _Discovery, directory: Path) -> None:
         found.meta.append(entry)
 
 
-def _topic_id(directory: Path) -> str | None:
+def _topic_id(directory: Place) -> str | None:
     data = _side_file(directory / PARTITION_METADATA)
     if data is None:
         return None
@@ -308,42 +366,32 @@ def _topic_id(directory: Path) -> str | None:
         return None
 
 
-def _side_file(path: Path) -> bytes | None:
+def _side_file(path: Place) -> bytes | None:
     """Bytes of a small text file, None if it is not there or cannot be read: checkpoints are hints here."""
     try:
-        with path.open("rb") as file:
-            return file.read(_MAX_SIDE_FILE)
+        return filesystem(path).read_start(path, _MAX_SIDE_FILE)
     except OSError:
         return None
+
+
+def _is_file(path: Place) -> bool:
+    try:
+        return not filesystem(path).status(path).is_directory
+    except OSError:
+        return False
 
 
 def _with_replicas(partitions: Sequence[PartitionDirectory]) -> Iterator[PartitionDirectory]:
     """Name each replica by the shortest suffix of its log directory that tells the log directories apart."""
     directories = sorted({entry.log_dir for entry in partitions})
-    parts = {text: PurePath(os.path.abspath(text)).parts for text in directories}  # noqa: PTH100 - keeps symlinks
+    parts = {text: Place.parse(text).parts() for text in directories}
     names: dict[str, str] = {}
     for depth in range(1, max((len(entry) for entry in parts.values()), default=0) + 1):
         names = {text: "/".join(entry[-depth:]) for text, entry in parts.items()}
         if len(set(names.values())) == len(set(parts.values())):
             break
     for entry in partitions:
-        yield replace(entry, replica=names[entry.log_dir])
-
-
-def _real_name(directory: Path) -> str:
-    return directory.name or directory.absolute().name
-
-
-def _relative(path: Path, root: Path) -> str:
-    relative = path.relative_to(root).as_posix()
-    return path.absolute().name if relative == "." else relative
-
-
-def _is_directory(entry: "os.DirEntry[str]") -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
+        yield entry if entry.replica else replace(entry, replica=names[entry.log_dir])
 
 
 def _reason(error: OSError) -> str:

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from kaudit.source.layout import PartitionDirectory
 
@@ -21,15 +20,12 @@ class SnapshotFile:
 
 
 def list_snapshots(directory: PartitionDirectory) -> tuple[SnapshotFile, ...]:
-    """Return a partition's snapshots by offset; none where only single files were given, or they cannot be listed."""
+    """Return a partition's snapshots by offset; none where only single files were given."""
     if not directory.whole_directory or directory.topic == _METADATA_LOG:
         return ()
-    found = []
-    try:
-        for path in Path(directory.directory).iterdir():
-            named = _NAME.fullmatch(path.name)
-            if named is not None:
-                found.append(SnapshotFile(str(path), path.name, int(named[1]), path.stat().st_mtime_ns // 1_000_000))
-    except OSError:
-        return ()  # discovery has told of directories it could not read; a broker may delete files meanwhile
+    found = [
+        SnapshotFile(file.path, file.name, int(named[1]), file.modified_ms)
+        for file in directory.side_files
+        if (named := _NAME.fullmatch(file.name)) is not None
+    ]
     return tuple(sorted(found, key=lambda file: file.offset))

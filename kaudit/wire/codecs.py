@@ -2,17 +2,14 @@
 
 Source of the formats: Kafka's CompressionType and KafkaLZ4BlockInputStream, snappy-java's SnappyInputStream (the
 "xerial" framing), RFC 1952 (gzip), RFC 8878 (zstd), the LZ4 frame format.
+
+Each library is loaded by the function that needs it: a scan of headers and CRCs needs none.
 """
 
 import zlib
 from collections.abc import Callable
 from enum import IntEnum, StrEnum
 from typing import Final
-
-import cramjam
-import lz4.frame
-import xxhash
-import zstandard
 
 from kaudit.wire.errors import LimitExceededError, Reason, WireError
 from kaudit.wire.reader import Buffer
@@ -144,6 +141,8 @@ def _snappy(data: Buffer, _magic: int, limit: int) -> bytes:
 
 
 def _snappy_block(whole: bytes, start: int, end: int, done: int, limit: int) -> bytes:
+    import cramjam  # noqa: PLC0415 - only for who decompresses
+
     block = whole[start:end]
     if not block:
         raise WireError(start, Reason.TRUNCATED, "snappy: empty block")
@@ -172,17 +171,21 @@ def _lz4_descriptor_end(data: Buffer) -> int:
 
 
 def _lz4_checksum(data: Buffer, start: int, end: int) -> int:
+    import xxhash  # noqa: PLC0415 - only for who decompresses
+
     return (xxhash.xxh32_intdigest(bytes(data[start:end])) >> 8) & 0xFF
 
 
 def _lz4(data: Buffer, magic: int, limit: int) -> bytes:
     """One frame; a Kafka payload never holds a second."""
+    from lz4.frame import LZ4FrameDecompressor  # noqa: PLC0415 - only for who decompresses
+
     end = _lz4_descriptor_end(data)
     if magic < MAGIC_V2 and data[end] != _lz4_checksum(data, len(_LZ4_MAGIC), end):
         mended = bytearray(data)
         mended[end] = _lz4_checksum(data, len(_LZ4_MAGIC), end)
         data = mended
-    frame = lz4.frame.LZ4FrameDecompressor()
+    frame = LZ4FrameDecompressor()
     pieces: list[bytes] = []
     size = 0
     fed: Buffer = data
@@ -227,6 +230,8 @@ def _zstd(data: Buffer, _magic: int, limit: int) -> bytes:
 
 
 def _zstd_decode(frame: memoryview, position: int, bound: int, done: int, limit: int) -> bytes:
+    import zstandard  # noqa: PLC0415 - only for who decompresses
+
     decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
     room = limit - done
     try:

@@ -125,3 +125,18 @@ def test_feature_levels_of_real_clusters_bound_the_version(evidence, version, le
 def test_a_level_of_a_later_release_is_the_newest_known():
     found, _ = infer_range(VersionEvidence(metadata_version=10**4))
     assert found.at_least <= found.at_most
+
+
+def test_choosing_a_topic_does_not_hide_its_coordinator():
+    everything = {
+        (entry.topic, entry.offset, entry.fingerprint): entry.confidence
+        for entry in scan(ScanOptions(["samples/hanging-transaction"]), SilentProgress()).findings
+        if entry.code == "KA301"
+    }
+    topics = sorted({topic for topic, _, _ in everything if topic is not None})
+    assert len(topics) > 1
+    for topic in topics:
+        result = scan(ScanOptions(["samples/hanging-transaction"], topics=(topic,)), SilentProgress())
+        assert {summary.topic for summary in result.partitions} == {topic}
+        found = {(e.topic, e.offset, e.fingerprint): e.confidence for e in result.findings if e.code == "KA301"}
+        assert found == {key: sure for key, sure in everything.items() if key[0] == topic}

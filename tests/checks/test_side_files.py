@@ -265,6 +265,7 @@ def test_cutting_into_chunks_changes_no_transaction(evidence):
     """The spans are fed chunk by chunk: aborts must not depend on where the chunks were cut."""
     import numpy as np
 
+    from kaudit.pipeline.merging import merge
     from kaudit.pipeline.rows import MARKER, RUN
     from kaudit.pipeline.transactions import TransactionSpans
 
@@ -289,7 +290,9 @@ def test_cutting_into_chunks_changes_no_transaction(evidence):
                 runs["is_transactional"] = True
                 ends["producer_id"], ends["offset"] = [e[0] for e in end_events], [e[1] for e in end_events]
                 ends["type"], ends["record_count"] = [e[2] for e in end_events], 1
-                spans.feed(runs, ends)
+                runs.sort(order=["producer_id", "first_offset"])
+                ends.sort(order=["producer_id", "offset"])
+                spans.feed(merge(runs, ends))
             results.append(
                 [
                     (int(row["marker_offset"]), int(row["first_offset"]), int(row["stable_offset"]))

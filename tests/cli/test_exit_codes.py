@@ -37,9 +37,10 @@ TABLE = [
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(("findings", "unreadable", "options", "code"), TABLE)
-def test_scan(engine, kaudit, findings, unreadable, options, code, form):
+def test_scan(engine, kaudit, tmp_path, findings, unreadable, options, code, form):
     engine.scan_result = (results.incomplete if unreadable else results.scan_result)(*findings)
-    assert kaudit("scan", "/data", "--output-format", form, *options).code == code
+    place = f"{form}:{tmp_path}/result" if FORMATS[form].directory else form
+    assert kaudit("scan", "/data", "--output-format", place, *options).code == code
 
 
 def test_timeline_has_the_codes_of_its_scan(engine, kaudit):

@@ -12,6 +12,7 @@ import pytest
 
 FAKE = [sys.executable, str(Path(__file__).with_name("fake_engine.py"))]
 KAUDIT = [sys.executable, "-m", "kaudit"]
+SAMPLES = Path(__file__).parents[2] / "samples"
 HEAVY = ("numpy", "pyarrow", "pyspark", "jinja2", "pandas")
 MODULES = """
 import json, sys
@@ -42,6 +43,14 @@ def test_light_commands_import_nothing_heavy(arguments, also):
     done = subprocess.run([sys.executable, "-c", MODULES, *arguments], capture_output=True, text=True, check=True)
     assert done.stdout
     assert not {*HEAVY, *also} & set(json.loads(done.stderr))
+
+
+def test_a_scan_imports_neither_what_converts_options_nor_what_decompresses():
+    arguments = ["scan", "--select", "KA1", "--topic", "orders", "--fail-on", "warning", str(SAMPLES / "duplicates")]
+    done = subprocess.run([sys.executable, "-c", MODULES, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1, 3)
+    loaded = set(json.loads(done.stderr[done.stderr.index('["') :]))
+    assert not {"pydantic", "zstandard", "lz4", "cramjam", "xxhash", "rich", "pyarrow", "pyspark", "jinja2"} & loaded
 
 
 @pytest.mark.parametrize(

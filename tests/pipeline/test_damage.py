@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kaudit.engines import local
-from kaudit.pipeline import plan
 from kaudit.pipeline.options import ScanOptions, SilentProgress
 from tests.logs import Log, data
 
@@ -20,8 +19,8 @@ POSITION, SIZE, OFFSET = 16297, 99, 990
 MIDDLE, LAST = "00000000000000000662.log", "00000000000000001322.log"
 
 
-def run(path: Path):
-    result = local.scan(ScanOptions([str(path)], jobs=1), SilentProgress())
+def run(path: Path, chunk_bytes: int | None = None):
+    result = local.scan(ScanOptions([str(path)], jobs=1, chunk_bytes=chunk_bytes), SilentProgress())
     # the source is a flood of short-lived producers (KA405), which no damage changes
     return replace(result, findings=[finding for finding in result.findings if finding.code != "KA405"])
 
@@ -192,16 +191,7 @@ def test_cutting_a_damaged_log_anywhere_changes_nothing(tmp_path_factory, conten
     directory.mkdir()
     (directory / f"{0:020d}.log").write_bytes(content)
     whole = run(directory)
-    cut = plan.cut
-
-    def small(spec, source, _chunk_bytes=None):
-        return cut(spec, source, chunk_bytes)
-
-    original, local.cut = local.cut, small
-    try:
-        pieces = run(directory)
-    finally:
-        local.cut = original
+    pieces = run(directory, chunk_bytes=chunk_bytes)
     assert [finding.to_dict() for finding in pieces.findings] == [finding.to_dict() for finding in whole.findings]
     assert pieces.summary == whole.summary
     assert pieces.partitions == whole.partitions

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kaudit.model.batch import Batches
 from kaudit.pipeline.compress import compress
 from kaudit.pipeline.joints import JointReplay
+from kaudit.pipeline.merging import merge, with_records
 from kaudit.pipeline.rows import Rows
 from kaudit.replay.judge import EXPLAINED, Edge, Fact, Marker, Producer, State, judge_batch, judge_end, judge_marker
 from kaudit.wire.record_batch import decode_headers
@@ -115,7 +116,7 @@ def replay_rows(batches: Batches, cuts: list[int], *, holes_are_normal: bool) ->
         rows.edges["present_before"] += present
         rows.markers["present_before"] += present
         present += rows.offsets_present
-        replay.feed(rows.runs, rows.edges, rows.markers)
+        replay.feed(merge(rows.runs, with_records(rows.markers)), rows.edges)
     replay.finish()
     return replay
 

@@ -55,6 +55,43 @@ def test_timelines():
         validator(LINE).validate(json.loads(line))
 
 
+@pytest.mark.parametrize("result", [results.producers_result(), results.hostile_producers()], ids=["many", "hostile"])
+def test_producers(result):
+    validator(DOCUMENT).validate(json.loads("".join(FORMATS["json"].producers(result, View()))))
+    for line in "".join(FORMATS["jsonl"].producers(result, View())).splitlines():
+        validator(LINE).validate(json.loads(line))
+
+
+def test_a_producer_s_field_that_is_missing_is_noticed():
+    whole = json.loads("".join(FORMATS["json"].producers(results.producers_result(), View())))
+    places = (("producers", 2), ("producers", 2, "partitions", 0), ("blocks", 0), ("summary",))
+    for place in places:
+        inner = whole
+        for step in place:
+            inner = inner[step]
+        for hole in list(_holes(inner)):
+            if place == ("summary",) and "statuses" in hole[:-1]:
+                continue
+            broken = copy.deepcopy(whole)
+            spot = broken
+            for step in (*place, *hole[:-1]):
+                spot = spot[step]
+            del spot[hole[-1]]
+            assert not validator(DOCUMENT).is_valid(broken), (place, hole)
+
+
+def test_real_producers(evidence):
+    from kaudit.engines import local
+    from kaudit.pipeline.options import ScanOptions, SilentProgress
+    from kaudit.pipeline.query import Query
+
+    capture = evidence.capture("zk-pid-blocks")
+    result = local.producers(ScanOptions([str(capture)], jobs=1), SilentProgress(), Query())
+    validator(DOCUMENT).validate(json.loads("".join(FORMATS["json"].producers(result, View()))))
+    for line in "".join(FORMATS["jsonl"].producers(result, View())).splitlines():
+        validator(LINE).validate(json.loads(line))
+
+
 @pytest.mark.parametrize("command", ["scan", "timeline"])
 def test_real_logs(evidence, command):
     from kaudit.engines import local

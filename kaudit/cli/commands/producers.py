@@ -46,6 +46,10 @@ def producers(
     compacted: options.Compacted = False,
     jobs: options.Jobs = None,
     depth: options.DepthOption = Depth.CRC,
+    layout: options.Layout = None,
+    engine: options.EngineOption = options.EngineChoice.LOCAL,
+    master: options.Master = None,
+    spark_conf: options.SparkSettings = None,
     color: options.Color = ColorChoice.AUTO,
     no_color: options.NoColor = False,
     quiet: options.Quiet = False,
@@ -58,6 +62,7 @@ def producers(
     """List the producer ids in the logs: what each did, what a broker would remember of it, which block it came from."""
     from kaudit.cli.audit import Request, run_producers
     from kaudit.cli.decisions import parse_policy
+    from kaudit.cli.engine import choose_engine
     from kaudit.cli.parsing import parse_broker_version, parse_duration, parse_moment, parse_selection, parse_window
     from kaudit.cli.settings.command import settings_of
     from kaudit.cli.targets import parse_targets
@@ -84,6 +89,7 @@ def producers(
             zookeeper=zookeeper,
             blocks=blocks,
             metadata=metadata,
+            layout=layout,
         ),
         selection=selection,
         targets=parse_targets(output_format or (), output, paths),
@@ -108,7 +114,4 @@ def producers(
         summary_only=summary,
         includes=selection.includes,
     )
-    # numpy only loads now, when every option is known to be right.
-    from kaudit.engines import local
-
-    return run_producers(request, query, local.producers)
+    return run_producers(request, query, choose_engine(engine, master, spark_conf or ()).producers)

@@ -35,6 +35,10 @@ def scan(
     metadata: options.Metadata = None,
     jobs: options.Jobs = None,
     depth: options.DepthOption = Depth.CRC,
+    layout: options.Layout = None,
+    engine: options.EngineOption = options.EngineChoice.LOCAL,
+    master: options.Master = None,
+    spark_conf: options.SparkSettings = None,
     color: options.Color = ColorChoice.AUTO,
     no_color: options.NoColor = False,
     quiet: options.Quiet = False,
@@ -48,8 +52,9 @@ def scan(
 
     Nothing is ever written into PATH. A directory in use by a running broker is fine.
     """
-    from kaudit.cli.audit import Request, run_scan
+    from kaudit.cli.audit import Request, run_recording, run_scan
     from kaudit.cli.decisions import parse_policy
+    from kaudit.cli.engine import choose_engine
     from kaudit.cli.parsing import parse_broker_version, parse_moment, parse_selection, parse_window
     from kaudit.cli.settings.command import settings_of
     from kaudit.cli.targets import parse_targets
@@ -75,6 +80,7 @@ def scan(
             zookeeper=zookeeper,
             blocks=blocks,
             metadata=metadata,
+            layout=layout,
         ),
         selection=parse_selection(select or (), ignore or ()),
         targets=parse_targets(output_format or (), output, paths),
@@ -86,7 +92,7 @@ def scan(
         reproducible=reproducible,
         policy=parse_policy(severity or (), baseline, max_findings, settings),
     )
-    # numpy only loads now, when every option is known to be right.
-    from kaudit.engines import local
-
-    return run_scan(request, local.scan)
+    chosen = choose_engine(engine, master, spark_conf or ())
+    if any(target.form.directory for target in request.targets):
+        return run_recording(request, chosen.record)
+    return run_scan(request, chosen.scan)

@@ -35,6 +35,10 @@ def timeline(
     metadata: options.Metadata = None,
     jobs: options.Jobs = None,
     depth: options.DepthOption = Depth.CRC,
+    layout: options.Layout = None,
+    engine: options.EngineOption = options.EngineChoice.LOCAL,
+    master: options.Master = None,
+    spark_conf: options.SparkSettings = None,
     color: options.Color = ColorChoice.AUTO,
     no_color: options.NoColor = False,
     quiet: options.Quiet = False,
@@ -47,6 +51,7 @@ def timeline(
     """Show what producer ids did, in offset order: runs of batches, markers, missing offsets and findings."""
     from kaudit.cli.audit import Request, run_timeline
     from kaudit.cli.decisions import parse_policy
+    from kaudit.cli.engine import choose_engine
     from kaudit.cli.parsing import parse_broker_version, parse_moment, parse_selection, parse_window
     from kaudit.cli.settings.command import settings_of
     from kaudit.cli.targets import parse_targets
@@ -72,6 +77,7 @@ def timeline(
             zookeeper=zookeeper,
             blocks=blocks,
             metadata=metadata,
+            layout=layout,
         ),
         selection=parse_selection(select or (), ignore or ()),
         targets=parse_targets(output_format or (), output, paths),
@@ -83,7 +89,4 @@ def timeline(
         reproducible=reproducible,
         policy=parse_policy(severity or (), baseline, max_findings, settings),
     )
-    # numpy only loads now, when every option is known to be right.
-    from kaudit.engines import local
-
-    return run_timeline(request, local.timeline)
+    return run_timeline(request, choose_engine(engine, master, spark_conf or ()).timeline)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from kaudit.cli.settings.coercion import convert_simple_values
 from kaudit.cli.settings.settings import Settings, load
 from kaudit.cli.settings.values import key_of
 
@@ -27,6 +28,7 @@ class ConfiguredCommand(TyperCommand):
             mine = {key_of(param): param.name for param in self.params if isinstance(param, TyperOption)}
             ctx.obj = settings
             ctx.default_map = {str(mine[key]): item.value for key, item in settings.values.items() if key in mine}
+        convert_simple_values(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
 

@@ -1,0 +1,34 @@
+"""`kaudit spark-bundle`: the archive Spark's workers need."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def spark_bundle(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the archive goes, e.g. kaudit-env.tar.gz.")
+    ],
+) -> None:
+    """Pack kaudit and what it imports into an archive for Spark's workers, and show the command that uses it.
+
+    Workers need a Python of the same minor version, nothing else. stdout is that command, ready to be completed.
+    """
+    from kaudit.cli.stdout import write_stdout
+    from kaudit.engines.spark_bundle import ENTRY, write_bundle
+    from kaudit.pipeline.options import UsageError
+
+    try:
+        held = write_bundle(output)
+    except OSError as error:
+        raise UsageError(f"--output {output}: cannot be written: {error.strerror}") from error
+    sys.stderr.write(f"kaudit: {output} holds kaudit and {len(held)} packages, {output.stat().st_size >> 20} MiB\n")
+    write_stdout(
+        f"spark-submit --archives {shlex.quote(str(output))}#kaudit-env "
+        # the driver runs here, where nobody has unpacked the archive
+        f"--conf spark.pyspark.driver.python={shlex.quote(sys.executable)} "
+        f"--conf spark.pyspark.python=./kaudit-env/bin/python {shlex.quote(str(ENTRY))} scan\n"
+    )

@@ -1,0 +1,64 @@
+"""Which engine does the work; the heavy imports happen here, once every option is known to be right."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from kaudit.cli.options import EngineChoice
+from kaudit.model.producers import ProducersResult
+from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.pipeline.options import Progress, ScanOptions, UsageError
+from kaudit.pipeline.query import Query
+
+if TYPE_CHECKING:  # numpy comes with them
+    from kaudit.pipeline.histories import Recording, Teller
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What an engine can do."""
+
+    scan: Callable[[ScanOptions, Progress], ScanResult]
+    timeline: Callable[[ScanOptions, Progress], TimelineResult]
+    producers: Callable[[ScanOptions, Progress, Query], ProducersResult]
+    record: "Callable[[ScanOptions, Progress, Teller], AbstractContextManager[Recording]]"
+
+
+def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[str]) -> Engine:
+    """Return the engine asked for.
+
+    Raises:
+        UsageError: options of Spark without Spark, or Spark without its extra.
+
+    """
+    if choice is EngineChoice.LOCAL:
+        if master is not None or settings:
+            raise UsageError("--master and --spark-conf need --engine spark")
+        from kaudit.engines import local
+
+        return Engine(local.scan, local.timeline, local.producers, local.record)
+    require_spark()
+    from kaudit.engines import spark
+    from kaudit.engines.spark_session import SparkOptions
+
+    options = SparkOptions(master, settings)
+    return Engine(
+        partial(spark.scan, spark=options),
+        partial(spark.timeline, spark=options),
+        partial(spark.producers, spark=options),
+        partial(spark.record, spark=options),
+    )
+
+
+def require_spark() -> None:
+    """Refuse in one line what would end in a traceback.
+
+    Raises:
+        UsageError: the spark extra is not installed.
+
+    """
+    if find_spec("pyspark") is None or find_spec("pyarrow") is None:
+        raise UsageError("--engine spark needs an extra: pip install 'kaudit[spark]'")

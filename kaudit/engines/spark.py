@@ -1,0 +1,251 @@
+"""The Spark engine: the pipeline of the local engine, its ranges and partitions scheduled as Spark tasks.
+
+Reading tasks compress ranges where they read them; what is exchanged are their rows, by partition replica; replaying
+tasks put partitions together. The driver lists the input and judges what is left of each partition.
+"""
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from kaudit.engines.spark_plan import SparkPlan, share
+from kaudit.engines.spark_progress import JobProgress
+from kaudit.engines.spark_session import SparkOptions, session
+from kaudit.engines.spark_tasks import (
+    AUDIT_SCHEMA,
+    PIECES_SCHEMA,
+    ROWS_SCHEMA,
+    Seal,
+    read,
+    replayer,
+    telling,
+    whole,
+)
+from kaudit.model.finding import Finding
+from kaudit.model.producers import ProducersResult
+from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.pipeline.activity import ActivityRows
+from kaudit.pipeline.audit import Audit, PartitionAudit
+from kaudit.pipeline.blocks import BlockBook, read_blocks
+from kaudit.pipeline.exchange import pack, unpack
+from kaudit.pipeline.histories import HistoryRows, PartitionHistory, Piece, Recording, Teller, by_replica
+from kaudit.pipeline.options import Progress, ScanOptions
+from kaudit.pipeline.partition import KeptRows, RowKeeper
+from kaudit.pipeline.producers import list_producers, remembers_markers
+from kaudit.pipeline.query import Query
+from kaudit.pipeline.schedule import Job, all_needs, audit_needs, find_input, plan_jobs
+from kaudit.pipeline.timeline import build_timelines
+from kaudit.source.filesystem import open_segment
+from kaudit.source.layout import Layout
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_Keeper = TypeVar("_Keeper", bound=RowKeeper | None)
+_GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+
+
+class SparkFailedError(RuntimeError):
+    """Spark gave up on a job. The text is the first line of its reason."""
+
+
+def scan(options: ScanOptions, progress: Progress, spark: SparkOptions | None = None) -> ScanResult:
+    """Audit everything under the given paths on Spark.
+
+    Raises:
+        UsageError: a path does not exist, an option does not fit, or Spark cannot be started.
+        NothingToAuditError: no segment was found.
+        SparkFailedError: Spark gave up.
+
+    """
+    with _started(options, spark, _nothing_kept) as run:
+        partitions = _collect(run, run.replayed.select("place", "audit"), progress)
+    return run.audit(partitions).result()
+
+
+def timeline(options: ScanOptions, progress: Progress, spark: SparkOptions | None = None) -> TimelineResult:
+    """Audit on Spark, and tell the history of the chosen producer ids (all of them if none are chosen).
+
+    Raises as `scan` does.
+    """
+    chosen = frozenset(options.producer_ids) or None
+    audit, kept = _kept(options, progress, spark, partial(KeptRows, chosen))
+    return build_timelines(audit.result(), audit.partitions, kept)
+
+
+def producers(
+    options: ScanOptions, progress: Progress, query: Query, spark: SparkOptions | None = None
+) -> ProducersResult:
+    """Audit on Spark, and list the producer ids that `query` chooses.
+
+    Raises as `scan` does.
+    """
+    audit, kept = _kept(options, progress, spark, ActivityRows, ids=True)
+    return list_producers(audit, kept, query)
+
+
+@contextmanager
+def record(
+    options: ScanOptions, progress: Progress, teller: Teller, spark: SparkOptions | None = None
+) -> Iterator[Recording]:
+    """Audit on Spark, and keep on its disks what `teller` needs to tell the producers' histories while the body runs.
+
+    They are told in tasks; pieces of tables come to the driver one after the other. Raises as `scan` does.
+    """
+    from pyspark import StorageLevel  # noqa: PLC0415 - an extra
+
+    with _started(options, spark, HistoryRows, PartitionHistory.of) as run:
+        replayed = run.replayed.persist(StorageLevel.DISK_ONLY)
+        result = run.audit(_collect(run, replayed.select("place", "audit"), progress)).result()
+
+        def tell(findings: Sequence[Finding]) -> Iterator[Piece]:
+            own = by_replica(findings)
+            places = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in run.jobs)
+            packed = {number: pack(own[place]) for number, place in enumerate(places) if place in own}
+            pieces = replayed.select("place", "kept").mapInArrow(
+                telling(teller, packed, remembers_markers=remembers_markers(result)), PIECES_SCHEMA
+            )
+            with _job(run.session, "kaudit: tell the producers' histories"):
+                for row in pieces.orderBy("place", "number").toLocalIterator(prefetchPartitions=True):
+                    yield row["table"], bytes(row["data"])
+
+        yield Recording(result, tell)
+
+
+def _nothing_kept() -> None:
+    return None
+
+
+def _as_it_is(_: PartitionAudit, kept: _Keeper) -> _Keeper:
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One audit under way: its session, its plan, and the partitions as Spark will replay them."""
+
+    session: "SparkSession"
+    options: ScanOptions
+    layout: Layout
+    book: BlockBook
+    jobs: Sequence[Job]
+    plan: SparkPlan
+    replayed: "DataFrame"
+
+    def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
+        """Take the partitions, in the plan's order."""
+        audit = Audit(self.options, self.layout, open_segment, self.book)
+        for job, partition in zip(self.jobs, partitions, strict=True):
+            partition.directory = job.directory
+            audit.add(partition)
+        return audit
+
+
+@contextmanager
+def _started(
+    options: ScanOptions,
+    spark: SparkOptions | None,
+    keeper: Callable[[], RowKeeper | None],
+    seal: Seal = _as_it_is,
+    *,
+    ids: bool = False,
+) -> Iterator[_Run]:
+    layout = find_input(options)
+    book = read_blocks(options, layout, open_segment)
+    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(layout, book))
+    with session(spark or SparkOptions(), options.jobs) as started:
+        plan = share(jobs, started.sparkContext.defaultParallelism)
+        yield _Run(started, options, layout, book, jobs, plan, _dataframe(started, plan, keeper, seal))
+
+
+def _kept(
+    options: ScanOptions,
+    progress: Progress,
+    spark: SparkOptions | None,
+    keeper: Callable[[], _Keeper],
+    *,
+    ids: bool = False,
+) -> tuple[Audit, list[_Keeper]]:
+    """Audit, and bring what took each partition's rows to the driver."""
+    with _started(options, spark, keeper, ids=ids) as run:
+        partitions, kept = _collect_kept(run, progress)
+    return run.audit(partitions), kept
+
+
+def _collect(run: _Run, frame: "DataFrame", progress: Progress) -> list[PartitionAudit]:
+    table = _table(run, frame, progress)
+    parts = {
+        place.as_py(): unpack(data.as_py())
+        for place, data in zip(table["place"], table["audit"], strict=True)
+        if data.is_valid
+    }
+    return [parts[place] for place in range(len(run.jobs))]
+
+
+def _collect_kept(run: _Run, progress: Progress) -> tuple[list[PartitionAudit], list[Any]]:
+    table = _table(run, run.replayed, progress)
+    slices = sorted(
+        zip(table["place"].to_pylist(), range(table.num_rows), strict=True)
+    )  # a place's slices come in their order
+    kept = dict(whole((place, table["kept"][at].as_py()) for place, at in slices))
+    parts = {place: unpack(table["audit"][at].as_py()) for place, at in slices if table["audit"][at].is_valid}
+    places = range(len(run.jobs))
+    return [parts[place] for place in places], [kept[place] for place in places]
+
+
+def _table(run: _Run, frame: "DataFrame", progress: Progress) -> pa.Table:
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra
+
+    try:
+        with (
+            _job(run.session, f"kaudit: audit {', '.join(run.options.paths)}") as group,
+            JobProgress(run.session.sparkContext, group, len(run.plan.works), run.plan.bytes, progress),
+        ):
+            return frame.toArrow()
+    except PySparkException as error:
+        raise SparkFailedError(_reason(error)) from error
+
+
+@contextmanager
+def _job(spark: "SparkSession", description: str) -> Iterator[str]:
+    """Name the jobs of the body in Spark's UI; give their group."""
+    context = spark.sparkContext
+    group = f"kaudit-{secrets.token_hex(4)}"
+    context.setJobGroup(group, description, interruptOnCancel=True)
+    try:
+        yield group
+    finally:
+        for name in _GROUP_PROPERTIES:
+            context.setLocalProperty(name, None)  # type: ignore[arg-type]
+
+
+def _dataframe(
+    spark: "SparkSession", plan: SparkPlan, keeper: Callable[[], RowKeeper | None], seal: Seal
+) -> "DataFrame":
+    """Describe the job: plan -> read -> exchange -> replay -> one row per partition replica, more if much is kept."""
+    table = pa.table(
+        {
+            "task": pa.array(range(len(plan.works)), pa.int32()),
+            "work": pa.array((pack(work) for work in plan.works), pa.binary()),
+        }
+    )
+    return (
+        spark.createDataFrame(table)
+        .repartitionById(len(plan.works), "task")
+        .mapInArrow(read, ROWS_SCHEMA)
+        .repartitionById(plan.replays, "replay")
+        .sortWithinPartitions("place", "number")
+        .mapInArrow(replayer(keeper, seal), AUDIT_SCHEMA)
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Return the line of Spark's long account that says what happened: the last of a worker's traceback."""
+    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
+    told = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (told or lines or [type(error).__name__])[-1]

@@ -1,0 +1,62 @@
+"""Sharing the work of a scan among Spark's tasks: ranges into reading tasks, partitions into replaying tasks."""
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kaudit.engines.spark_tasks import Opening, Stretch, Work
+from kaudit.pipeline.read import CHUNK_BYTES
+from kaudit.pipeline.schedule import Job
+
+_TASKS_PER_CORE = 4
+"""So many reading tasks a core even out what compresses, decodes or is stored unlike its neighbours."""
+_LARGEST_TASK = 1 << 30
+"""A task lost with its executor is read again: this much at most. 100 TB make 100,000 tasks, which Spark bears."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkPlan:
+    """The reading tasks, and the number of replaying tasks their rows go to."""
+
+    works: Sequence[Work]
+    replays: int
+    bytes: int
+
+
+def share(jobs: Sequence[Job], cores: int) -> SparkPlan:
+    """Share the jobs among tasks for so many `cores`: small partitions together, large ones in pieces."""
+    total = sum(job.bytes for job in jobs)
+    size = min(max(total // (cores * _TASKS_PER_CORE), CHUNK_BYTES), _LARGEST_TASK)
+    replays = max(min(len(jobs), cores * _TASKS_PER_CORE), 1)
+    where = _assign(jobs, replays)
+    return SparkPlan(list(_works(jobs, where, size)), replays, total)
+
+
+def _assign(jobs: Sequence[Job], replays: int) -> list[int]:
+    """Give each partition a replaying task, the largest first, each to the task with the fewest bytes so far."""
+    loads = [(0, number) for number in range(replays)]
+    where = [0] * len(jobs)
+    for place in sorted(range(len(jobs)), key=lambda index: -jobs[index].bytes):
+        load, number = heapq.heappop(loads)
+        where[place] = number
+        heapq.heappush(loads, (load + jobs[place].bytes, number))
+    return where
+
+
+def _works(jobs: Sequence[Job], where: Sequence[int], size: int) -> Iterator[Work]:
+    work, filled = Work([], []), 0
+    for place, job in enumerate(jobs):
+        ranges = job.ranges()
+        work.openings.append((place, where[place], Opening(job, len(ranges))))
+        for number, spec in enumerate(ranges):
+            last = work.stretches[-1] if work.stretches else None
+            if last is not None and last.place == place and last.spec.file == spec.file:
+                work.stretches[-1] = replace(last, spec=replace(last.spec, stop=spec.stop))
+            else:
+                work.stretches.append(Stretch(place, where[place], number, spec, job.chunk_bytes))
+            filled += spec.stop - spec.start
+            if filled >= size:
+                yield work
+                work, filled = Work([], []), 0
+    if work.stretches or work.openings:
+        yield work

@@ -1,0 +1,222 @@
+"""What every engine does alike: choose and plan the input, read a range, and put a partition together again."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from kaudit.pipeline.audit import DAY_MS, Needs, PartitionAudit, close_partition, latest_modification
+from kaudit.pipeline.blocks import BlockBook
+from kaudit.pipeline.coordinator import TRANSACTION_STATE
+from kaudit.pipeline.fetch import RunFetcher
+from kaudit.pipeline.options import Depth, NothingToAuditError, ScanOptions, UsageError
+from kaudit.pipeline.partition import PartitionReplay, RowKeeper
+from kaudit.pipeline.plan import cut, settle, whole_segments
+from kaudit.pipeline.read import CHUNK_BYTES, ChunkSpec, OpenSource, read_chunk, read_serially
+from kaudit.pipeline.rows import ChunkRows
+from kaudit.source.discover import PathNotFoundError, discover
+from kaudit.source.filesystem import open_segment
+from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
+from kaudit.source.pattern import LayoutPattern, PatternError
+from kaudit.source.place import UrlError
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A range whose file could not be read. `vanished`: it is gone, as retention makes files go."""
+
+    path: str
+    reason: str
+    vanished: bool
+
+
+Outcome = ChunkRows | Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One partition replica's work: its directory, one spec a segment, whole, and what is wanted of it.
+
+    `compacted`: the user says so.
+    """
+
+    directory: PartitionDirectory
+    plan: Sequence[ChunkSpec]
+    chunk_bytes: int = CHUNK_BYTES
+    compacted: bool = False
+    needs: Needs = field(default_factory=Needs)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to read."""
+        return sum(spec.stop - spec.start for spec in self.plan)
+
+    def ranges(self) -> list[ChunkSpec]:
+        """Return what to read in pieces, in order."""
+        return [part for spec in self.plan for part in cut(spec, self.chunk_bytes)]
+
+
+def find_input(options: ScanOptions) -> Layout:
+    """List the input once and leave the partitions asked for.
+
+    Raises:
+        UsageError: a path does not exist, a URL cannot be read from, or the layout pattern is wrong.
+        NothingToAuditError: no segment was found.
+
+    """
+    try:
+        pattern = LayoutPattern.parse(options.layout) if options.layout is not None else None
+        layout = discover(options.paths, pattern)
+    except PathNotFoundError as error:
+        raise UsageError(f"no such file or directory: {error}") from error
+    except (UrlError, PatternError) as error:
+        raise UsageError(str(error)) from error
+    layout = replace(layout, partitions=[_named(directory, options) for directory in layout.partitions])
+    chosen = [
+        directory
+        for directory in layout.partitions
+        if (not options.topics or directory.topic in options.topics)
+        and (not options.partitions or directory.partition in options.partitions)
+    ]
+    unchosen = [directory for directory in layout.partitions if directory not in chosen]
+    if options.log_start_offset is not None:
+        chosen = [replace(directory, log_start_offset=options.log_start_offset) for directory in chosen]
+    if not any(directory.segments for directory in chosen):
+        raise NothingToAuditError(_nothing(options, layout))
+    return replace(layout, partitions=chosen, unchosen=unchosen)
+
+
+def _named(directory: PartitionDirectory, options: ScanOptions) -> PartitionDirectory:
+    """Give batches that no name places the topic and partition asked for, if it is one."""
+    if directory.named:
+        return directory
+    return replace(
+        directory,
+        topic=options.topics[0] if len(options.topics) == 1 else directory.topic,
+        partition=options.partitions[0] if len(options.partitions) == 1 else directory.partition,
+    )
+
+
+def _nothing(options: ScanOptions, layout: Layout) -> str:
+    where = ", ".join(options.paths)
+    if layout.unreadable:
+        return f"nothing to audit under {where}: {layout.unreadable[0].path}: {layout.unreadable[0].reason}"
+    if layout.strays:
+        return f"nothing to audit under {where}: only {layout.strays[0].relative} ({layout.strays[0].kind})"
+    if layout.partitions:
+        names = sorted({directory.topic for directory in layout.partitions})
+        return f"nothing to audit under {where}: no segment matches; topics there: {', '.join(names[:10])}"
+    if layout.skipped:
+        return f"nothing to audit under {where}: {layout.skipped[0].path}: {layout.skipped[0].reason}"
+    return f"nothing to audit under {where}: no segment (a file such as 00000000000000000000.log) was found"
+
+
+def plan_jobs(
+    options: ScanOptions, layout: Layout, needs: Callable[[PartitionDirectory], Needs], chunk_bytes: int = CHUNK_BYTES
+) -> list[Job]:
+    """Plan the reading of every partition of `layout`, in its order, in ranges of about `chunk_bytes`."""
+    latest = latest_modification(layout) + DAY_MS
+    decode = options.depth is Depth.RECORDS
+    jobs: list[Job] = []
+    for directory in layout.partitions:
+        plan = whole_segments(
+            directory,
+            log_start_offset=directory.log_start_offset,
+            verify=options.depth is not Depth.HEADERS,
+            latest_timestamp=latest,
+        )
+        plan = [replace(spec, decode=True) for spec in plan] if decode else plan
+        compacted = options.says_compacted(directory.topic)
+        jobs.append(Job(directory, plan, options.chunk_bytes or chunk_bytes, compacted, needs(directory)))
+    return jobs
+
+
+def audit_needs(layout: Layout, book: BlockBook) -> Callable[[PartitionDirectory], Needs]:
+    """Return what an audit needs of a partition: its ids where blocks are known, its markers where decisions are."""
+    decided = any(entry.topic == TRANSACTION_STATE for entry in layout.everything)
+
+    def needs(directory: PartitionDirectory) -> Needs:
+        return Needs(producer_ids=book.of(directory.log_dir) is not None, markers=decided)
+
+    return needs
+
+
+def all_needs(directory: PartitionDirectory) -> Needs:  # noqa: ARG001 - the same of every partition
+    """Return that everything is needed, as for a list of producer ids."""
+    return Needs()
+
+
+def read_range(spec: ChunkSpec) -> Outcome:
+    """Read, verify and compress one range of a segment where its bytes are, its ends settled on batch boundaries."""
+    try:
+        source = open_segment(spec.file)
+        try:
+            return read_chunk(settle(spec, source), source)
+        finally:
+            source.close()
+    except OSError as error:
+        return _failure(spec.file.path, error)
+
+
+def _failure(path: str, error: OSError) -> Failure:
+    return Failure(path, error.strerror or type(error).__name__, isinstance(error, FileNotFoundError))
+
+
+class PartitionFeed:
+    """Takes the outcomes of one partition's ranges in order; what cannot be taken in pieces is read again in order."""
+
+    def __init__(self, job: Job, kept: RowKeeper | None, open_source: OpenSource = open_segment) -> None:
+        self._job = job
+        self._open = open_source
+        self.kept = kept
+        self._replay = self._fresh()
+        self._failures: dict[str, Unreadable] = {}
+        self._disordered = False
+        self._stopped = False
+
+    def take(self, outcome: Outcome) -> None:
+        """Take the next range's rows, or why there are none."""
+        if isinstance(outcome, Failure):
+            self._replay.continuity.skip()
+            self._fail(outcome)
+        elif not self._disordered and not self._stopped:
+            try:
+                self._disordered = outcome.read_to != outcome.stop or not self._replay.feed(outcome)
+            except OSError as error:
+                self._stop(error, self._job.directory.segments[outcome.segment].path)
+
+    def close(self) -> PartitionAudit:
+        """The last range has been taken: return what the findings need."""
+        if self._disordered and not self._failures:
+            self._read_in_order()
+        self._replay.finish()
+        return close_partition(
+            self._replay,
+            self._open,
+            compacted=self._job.compacted,
+            needs=self._job.needs,
+            unreadable=list(self._failures.values()),
+        )
+
+    def _fresh(self) -> PartitionReplay:
+        directory = self._job.directory
+        return PartitionReplay(directory, RunFetcher(directory, self._open), self.kept)
+
+    def _read_in_order(self) -> None:
+        """Read from front to back: offsets do not ascend, or damage crosses a cut."""
+        if self.kept is not None:
+            self.kept.clear()
+        self._replay = self._fresh()
+        try:
+            for rows in read_serially(self._job.plan, self._open):
+                if not self._replay.feed(rows):
+                    raise AssertionError(f"batches of {self._job.directory.directory} are out of order after ordering")
+        except OSError as error:
+            self._stop(error, self._job.directory.directory)
+
+    def _stop(self, error: OSError, path: str) -> None:
+        """A file read before cannot be read again: what is known so far is all there will be."""
+        self._stopped = True
+        self._fail(_failure(str(error.filename or path), error))
+
+    def _fail(self, failure: Failure) -> None:
+        if not failure.vanished:
+            self._failures.setdefault(failure.path, Unreadable(failure.path, failure.reason))

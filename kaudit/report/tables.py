@@ -1,0 +1,194 @@
+"""Results as tables: rows by table name, the columns of each, and what the manifest says of them (docs/tables.md)."""
+
+import json
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kaudit import __version__
+from kaudit.model.producers import ProducerPartition, ProducersResult
+from kaudit.model.result import ScanResult, Timeline, TimelineResult
+from kaudit.report.view import View
+
+SCHEMA = "kaudit.tables/1"
+Row = Mapping[str, object]
+
+_PLACE = {"topic": "string", "partition": "int32", "replica": "string"}
+_FINDINGS = {
+    "fingerprint": "string", "code": "string", "name": "string", "severity": "string", "confidence": "string",
+    "status": "string", **_PLACE, "log_dir": "string", "file": "string", "segment": "string", "position": "int64",
+    "offset": "int64", "last_offset": "int64", "producer_id": "int64", "producer_epoch": "int16", "message": "string",
+    "evidence": "string", "explanations": "string", "next": "string", "absent": "string", "suppression": "string",
+}  # fmt: skip
+_PARTITIONS = {
+    **_PLACE, "log_start_offset": "int64", "log_end_offset": "int64", "last_stable_offset": "int64",
+    "compacted": "bool", "segments": "int64", "bytes": "int64", "batches": "int64", "records": "int64",
+    "producers": "int64", "runs": "int64",
+}  # fmt: skip
+_SEGMENTS = {
+    **_PLACE, "segment": "string", "path": "string", "base_offset": "int64", "bytes": "int64",
+    "modified": "timestamp", "status": "string", "reason": "string",
+}  # fmt: skip
+_TIMELINES = {
+    **_PLACE, "producer_id": "int64", "transactional_id": "string", "entry": "int32", "kind": "string",
+    "first_offset": "int64", "last_offset": "int64", "first_sequence": "int64", "last_sequence": "int64",
+    "producer_epoch": "int16", "batches": "int64", "records": "int64", "bytes": "int64",
+    "min_timestamp": "timestamp", "max_timestamp": "timestamp", "is_transactional": "bool",
+    "first_leader_epoch": "int32", "last_leader_epoch": "int32", "transaction_first_offset": "int64",
+    "transaction_outcome": "string", "coordinator_epoch": "int32", "marker": "string", "cause": "string",
+    "fingerprint": "string", "code": "string",
+}  # fmt: skip
+_PRODUCERS = {
+    **_PLACE, "producer_id": "int64", "transactional_id": "string", "first_offset": "int64", "last_offset": "int64",
+    "batches": "int64", "records": "int64", "epochs": "int32", "producer_epoch": "int16", "last_sequence": "int64",
+    "state_last_offset": "int64", "last_timestamp": "timestamp", "coordinator_epoch": "int32",
+    "current_txn_start_offset": "int64",
+}  # fmt: skip
+COLUMNS: Mapping[str, Mapping[str, str]] = {
+    "findings": _FINDINGS,
+    "partitions": _PARTITIONS,
+    "segments": _SEGMENTS,
+    "timelines": _TIMELINES,
+    "producers": _PRODUCERS,
+}
+"""Tables, their columns and types; `timestamp` is ms since the epoch, UTC. JSON stands in strings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What a directory of tables holds: `rows` at hand, and the tables `streamed` as they come, in `pieces`."""
+
+    rows: Mapping[str, Sequence[Row]]
+    manifest: Mapping[str, object]
+    streamed: Sequence[str] = ()
+    pieces: Iterable[tuple[str, bytes]] = ()
+
+
+def scan_tables(result: ScanResult, view: View) -> Tables:
+    """Return a scan's findings, partitions and segments."""
+    return _tables(result, view, {})
+
+
+def recorded_tables(result: ScanResult, pieces: Iterable[tuple[str, bytes]], view: View) -> Tables:
+    """Return the same, and the timelines and producers of all producer ids."""
+    return replace(_tables(result, view, {}), streamed=("timelines", "producers"), pieces=pieces)
+
+
+def timeline_tables(result: TimelineResult, view: View) -> Tables:
+    """Return a scan's tables, and the timelines and producers asked for."""
+    return _tables(
+        result.scan,
+        view,
+        {
+            "timelines": [row for timeline in result.timelines for row in timeline_rows(timeline)],
+            "producers": [_producer(timeline) for timeline in result.timelines],
+        },
+    )
+
+
+def producers_tables(result: ProducersResult, view: View) -> Tables:
+    """Return the scan's tables, and one row for each producer id in each partition listed."""
+    rows = [
+        producer_row(producer.producer_id, producer.transactional_id, part)
+        for producer in result.producers
+        for part in producer.partitions
+    ]
+    return _tables(result.scan, view, {"producers": rows})
+
+
+def _tables(result: ScanResult, view: View, more: Mapping[str, Sequence[Row]]) -> Tables:
+    rows: dict[str, Sequence[Row]] = {
+        "findings": [_finding(finding.to_dict()) for finding in result.findings],
+        "partitions": [partition.to_dict() for partition in result.partitions],
+        "segments": [segment.to_dict() for segment in result.segments],
+        **more,
+    }
+    manifest: dict[str, object] = {
+        "schema": SCHEMA,
+        "tool": {"name": "kaudit", "version": __version__},
+        "inputs": list(result.inputs),
+        "incomplete": result.incomplete,
+        "not_audited": [item.to_dict() for item in result.not_audited],
+        "broker_version": result.broker_version.to_dict(),
+        "summary": result.summary.to_dict(),
+    }
+    if view.run is not None:
+        manifest["run"] = dict(view.run)
+    return Tables(rows, manifest)
+
+
+def _finding(fields: Row) -> Row:
+    nested = ("evidence", "explanations", "next", "absent")
+    return {**fields, **{name: to_json(fields[name]) for name in nested}}
+
+
+def to_json(value: object) -> str:
+    """Serialise a nested value into one column, keys sorted."""
+    return json.dumps(value, sort_keys=True, allow_nan=False, default=operator.index)
+
+
+def timeline_rows(timeline: Timeline) -> Iterable[Row]:
+    """Yield the entries of one timeline as rows of `timelines`."""
+    for number, entry in enumerate(timeline.entries):
+        row = {**_place(timeline), "transactional_id": timeline.transactional_id, "entry": number, **entry}
+        transaction = entry.get("transaction")
+        if isinstance(transaction, Mapping):
+            row["transaction_first_offset"] = transaction["first_offset"]
+            row["transaction_outcome"] = transaction["outcome"]
+        if "offset" in entry:  # markers and findings stand at one offset
+            row["first_offset"] = row["last_offset"] = entry["offset"]
+        if "timestamp" in entry:
+            row["min_timestamp"] = row["max_timestamp"] = entry["timestamp"]
+        row["marker"] = entry.get("type")
+        yield row
+
+
+def _producer(timeline: Timeline) -> Row:
+    runs = [entry for entry in timeline.entries if entry["kind"] == "run"]
+    placed = [entry for entry in timeline.entries if entry["kind"] in ("run", "marker")]
+    firsts = [entry.get("first_offset", entry.get("offset")) for entry in placed]
+    lasts = [entry.get("last_offset", entry.get("offset")) for entry in placed]
+    state = dict(timeline.state)
+    return {
+        **_place(timeline),
+        "transactional_id": timeline.transactional_id,
+        **state,
+        "state_last_offset": state["last_offset"],
+        "first_offset": min((value for value in firsts if isinstance(value, int)), default=None),
+        "last_offset": max((value for value in lasts if isinstance(value, int)), default=None),
+        "batches": _total(runs, "batches"),
+        "records": _total(runs, "records"),
+        "epochs": len({entry["producer_epoch"] for entry in placed}),
+    }
+
+
+def producer_row(producer_id: int, transactional_id: str | None, part: ProducerPartition) -> Row:
+    """Return a row of `producers`: one id in one partition replica. What a broker would not hold is null."""
+    state = {name: None if value == -1 else value for name, value in part.state.to_dict().items()}
+    return {
+        "topic": part.topic,
+        "partition": part.partition,
+        "replica": part.replica,
+        "producer_id": producer_id,
+        "transactional_id": transactional_id,
+        **state,
+        "state_last_offset": state["last_offset"],
+        "first_offset": part.first_offset,
+        "last_offset": part.last_offset,
+        "batches": part.batches,
+        "records": part.records,
+        "epochs": part.epochs,
+    }
+
+
+def _total(entries: Sequence[Row], name: str) -> int:
+    return sum(value for entry in entries if isinstance(value := entry[name], int))
+
+
+def _place(timeline: Timeline) -> dict[str, object]:
+    return {
+        "topic": timeline.topic,
+        "partition": timeline.partition,
+        "replica": timeline.replica,
+        "producer_id": timeline.producer_id,
+    }

@@ -1,0 +1,45 @@
+"""Files of the operating system: local disks and NFS."""
+
+import os
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+
+from kaudit.source.bytes import LocalFile
+from kaudit.source.filesystem import Entry
+from kaudit.source.place import Place
+
+
+class LocalFileSystem:
+    """Directories and files the operating system opens. Symbolic links are followed."""
+
+    def status(self, place: Place) -> Entry:
+        """Return what is at `place`, with size and time."""
+        path = Path(place.path)
+        status = path.stat()
+        return Entry(path.name, path.is_dir(), status.st_size, status.st_mtime_ns // 1_000_000)
+
+    def entries(self, place: Place) -> Sequence[Entry]:
+        """List a directory, sorted by name; sizes are asked for where they matter, each is a system call."""
+        with os.scandir(place.path) as found:
+            return sorted((Entry(entry.name, _is_directory(entry)) for entry in found), key=lambda entry: entry.name)
+
+    def identity(self, place: Place) -> Hashable:
+        """Return device and inode."""
+        status = Path(place.path).stat()
+        return status.st_dev, status.st_ino
+
+    def read_start(self, place: Place, limit: int) -> bytes:
+        """Return the first `limit` bytes of a file."""
+        with Path(place.path).open("rb") as file:
+            return file.read(limit)
+
+    def open(self, place: Place) -> LocalFile:
+        """Open a file for ranged reads."""
+        return LocalFile(Path(place.path))
+
+
+def _is_directory(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False  # a link that leads nowhere: opening it tells

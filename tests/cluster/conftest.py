@@ -1,0 +1,166 @@
+"""Clusters, file systems and stores as processes on loopback, each started by a fixture and ended with it."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+import pytest
+
+SPARK_HOME = Path(pyspark.__file__).parent
+HERE = Path(__file__).parent
+POM = HERE / "minicluster-pom.xml"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(what, check, seconds=120):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if check():
+                return
+        except OSError:
+            pass  # not listening yet
+        time.sleep(0.3)
+    raise TimeoutError(what)
+
+
+def plain_environment(**more):
+    """The environment without what pytest's own Spark may have left in it."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "SPARK_"))}
+    return {**kept, "SPARK_LOCAL_IP": "127.0.0.1", **more}
+
+
+def kaudit(*arguments, **environment):
+    """Run kaudit as its own process."""
+    return subprocess.run(
+        [sys.executable, "-m", "kaudit", *map(str, arguments)],
+        capture_output=True, text=True, check=False, timeout=400, env=plain_environment(**environment),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory):
+    archive = tmp_path_factory.mktemp("bundle") / "kaudit-env.tar.gz"
+    done = kaudit("spark-bundle", "-o", archive)
+    assert done.returncode == 0, done.stderr
+    return archive
+
+
+@dataclass
+class Standalone:
+    """A master and its workers."""
+
+    url: str
+    processes: list
+
+
+@pytest.fixture
+def standalone(tmp_path):
+    """A standalone master with two workers, whose Python knows nothing of kaudit."""
+    port, ui = free_port(), free_port()
+    environment = plain_environment(SPARK_NO_DAEMONIZE="1", SPARK_HOME=str(SPARK_HOME))
+    environment.pop("PYTHONPATH", None)
+    log = (tmp_path / "standalone.log").open("w")
+
+    def start(name, *arguments):
+        command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
+        return subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=tmp_path)
+
+    url = f"spark://127.0.0.1:{port}"
+    master = start("master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(ui))
+    started = [master]
+    try:
+        wait_for("master", lambda: socket.create_connection(("127.0.0.1", port), 1).close() is None)
+        for number in range(2):
+            work = tmp_path / f"worker{number}"
+            started.append(
+                start(
+                    "worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port",
+                    str(free_port()), "--work-dir", str(work), url,
+                )
+            )  # fmt: skip
+
+        def alive():
+            with urllib.request.urlopen(f"http://127.0.0.1:{ui}/json/", timeout=5) as answer:
+                return len(re.findall(rb'"state"\s*:\s*"ALIVE"', answer.read())) >= 2
+
+        wait_for("workers", alive)
+        yield Standalone(url, started)
+    finally:
+        for process in started[::-1]:
+            process.terminate()
+        for process in started:
+            process.wait(30)
+        log.close()
+
+
+@dataclass
+class Hdfs:
+    """A running HDFS: its URL for clients, and for WebHDFS."""
+
+    url: str
+    web: str
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory):
+    """A name node and two data nodes, from Maven (hadoop-minicluster, unshaded: the shaded one's WebHDFS is broken)."""
+    work = tmp_path_factory.mktemp("hdfs")
+    shutil.copy(POM, work / "pom.xml")
+    classpath = work / "classpath"
+    subprocess.run(
+        ["mvn", "-q", "-B", "dependency:build-classpath", f"-Dmdep.outputFile={classpath}"],
+        cwd=work, check=True, timeout=900, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    path = classpath.read_text()
+    subprocess.run(["javac", "-d", work, "-cp", path, HERE / "MiniDfs.java"], check=True, timeout=120)
+    log, address = (work / "log").open("w"), work / "address"
+    process = subprocess.Popen(
+        # the REST interface's old libraries reach into java.lang
+        ["java", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-cp", f"{work}:{path}", "MiniDfs",
+         str(work / "dfs"), str(address)],
+        stdin=subprocess.PIPE, stdout=log, stderr=log, text=True, cwd=work,
+    )  # fmt: skip
+    try:
+        wait_for("HDFS", lambda: address.exists() or process.poll() is not None)
+        assert address.exists(), (work / "log").read_text()[-2000:]
+        yield Hdfs(*address.read_text().split())
+    finally:
+        process.stdin.close()
+        process.wait(60)
+        log.close()
+
+
+@pytest.fixture(scope="session")
+def s3():
+    """An S3 server; yields the variables that lead to it."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    variables = {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+    }
+    try:
+        wait_for("moto", lambda: urllib.request.urlopen(variables["AWS_ENDPOINT_URL"], timeout=5).close() is None)
+        yield variables
+    finally:
+        process.terminate()
+        process.wait(30)

@@ -1,0 +1,15 @@
+"""`python small_ranges.py PATH ENGINE MASTER`: a scan in ranges of 20 kB, as JSON; long enough to be disturbed."""
+
+import sys
+
+from kaudit.cli.engine import choose_engine
+from kaudit.cli.options import EngineChoice
+from kaudit.pipeline.options import ScanOptions, SilentProgress
+from kaudit.report.document import pretty, scan_document
+from kaudit.report.view import View
+
+if __name__ == "__main__":
+    path, engine, master = sys.argv[1:]
+    chosen = choose_engine(EngineChoice(engine), master or None, [])
+    result = chosen.scan(ScanOptions([path], chunk_bytes=20_000), SilentProgress())
+    sys.stdout.write(pretty(scan_document(result, View())))

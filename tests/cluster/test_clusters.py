@@ -1,0 +1,121 @@
+"""Clusters of more than one process: the same result as the local engine's, also when something dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kaudit.spark_submit import __file__ as entry
+from tests.cluster.conftest import SPARK_HOME, kaudit, plain_environment
+from tests.engines.faulty_logs import FAULTS
+
+pytestmark = pytest.mark.cluster
+REPORT = ("--output-format", "json", "--reproducible", "-q")
+
+
+@pytest.fixture
+def logs(tmp_path):
+    for number, make in enumerate(FAULTS):
+        make(tmp_path / "logs" / f"orders-{number}")
+    return tmp_path / "logs"
+
+
+def expected(*arguments):
+    done = kaudit(*arguments, *REPORT)
+    assert done.returncode == 1
+    return done.stdout
+
+
+def test_local_cluster(logs):
+    done = kaudit("scan", logs, "--engine", "spark", "--master", "local-cluster[2,1,1024]", *REPORT)
+    assert done.stdout == expected("scan", logs), done.stderr
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("command", ["scan", "timeline"])
+def test_spark_submit_with_the_bundle(standalone, bundle, logs, tmp_path, command):
+    done = subprocess.run(
+        [
+            str(SPARK_HOME / "bin" / "spark-submit"), "--master", standalone.url,
+            "--archives", f"{bundle}#kaudit-env", "--conf", "spark.pyspark.python=./kaudit-env/bin/python",
+            "--conf", f"spark.pyspark.driver.python={sys.executable}", "--conf", "spark.ui.enabled=false", entry, command, str(logs), *REPORT,
+        ],
+        capture_output=True, text=True, check=False, timeout=400, cwd=tmp_path,
+        env=plain_environment(SPARK_HOME=str(SPARK_HOME)),
+    )  # fmt: skip
+    assert done.stdout == expected(command, logs), done.stderr[-3000:]
+    assert done.returncode == 1
+
+
+def test_without_java_the_extras_own_is_used(logs, tmp_path):
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for directory in os.environ["PATH"].split(os.pathsep):
+        for tool in Path(directory).glob("*") if Path(directory).is_dir() else ():
+            link = tools / tool.name
+            if not tool.name.startswith("java") and not link.exists():
+                link.symlink_to(tool)
+    environment = plain_environment(PATH=str(tools))
+    environment.pop("JAVA_HOME", None)
+    done = subprocess.run(
+        [sys.executable, "-m", "kaudit", "scan", str(logs), "--engine", "spark", "--master", "local[2]", *REPORT],
+        capture_output=True, text=True, check=False, timeout=400, env=environment,
+    )  # fmt: skip
+    assert done.stdout == expected("scan", logs), done.stderr
+
+
+def children(parent):
+    """Processes below `parent`: {process id: its command line}."""
+    parents, commands = {}, {}
+    for entry_ in Path("/proc").iterdir():
+        if entry_.name.isdigit():
+            try:
+                fields = (entry_ / "stat").read_text().rpartition(")")[2].split()
+                commands[int(entry_.name)] = (entry_ / "cmdline").read_text().replace("\0", " ")
+            except OSError:
+                continue  # it has ended meanwhile
+            parents[int(entry_.name)] = int(fields[1])
+    below = {parent}
+    while True:
+        more = {process for process, of in parents.items() if of in below} - below
+        if not more:
+            return {process: commands[process] for process in below - {parent}}
+        below |= more
+
+
+@pytest.mark.parametrize("victim", ["CoarseGrainedExecutorBackend", "pyspark.daemon"])
+def test_a_killed_process_changes_nothing(tmp_path, victim):
+    from tests.logs import Log, data
+
+    logs = tmp_path / "logs"
+    for partition in range(4):
+        log = Log()
+        for number in range(30_000):
+            log.append(data(100 + number % 7, 0, number // 7 + (number > 20_000 + partition)))
+        log.write(logs / f"orders-{partition}", segment_starts=tuple(range(0, 30_000, 1000)))
+    command = [
+        sys.executable, str(Path(__file__).with_name("small_ranges.py")), str(logs), "spark", "local-cluster[2,1,1024]"
+    ]  # fmt: skip
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=plain_environment()
+    )
+    deadline = time.monotonic() + 120
+    killed = None
+    while killed is None and time.monotonic() < deadline and running.poll() is None:
+        # a daemon with children has workers at work
+        below = children(running.pid)
+        found = [process for process, line in below.items() if victim in line]
+        working = [process for process, line in below.items() if "pyspark.daemon" in line]
+        if len(working) >= 3 and found:
+            killed = max(found)
+            os.kill(killed, signal.SIGKILL)
+        time.sleep(0.05)
+    out, err = running.communicate(timeout=300)
+    assert killed is not None, err
+    done = subprocess.run([*command[:3], "local", ""], capture_output=True, text=True, check=True)
+    assert out == done.stdout, err[-3000:]
+    assert '"KA104"' in out

@@ -1,0 +1,83 @@
+"""A real HDFS and an S3 server: both engines read them as they read a disk."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.conftest import kaudit
+from tests.engines.faulty_logs import FAULTS
+
+pytestmark = pytest.mark.cluster
+REPORT = ("--output-format", "json", "--reproducible", "-q")
+SPARK = ("--engine", "spark", "--master", "local[2]", "--spark-conf", "spark.ui.enabled=false")
+
+
+@pytest.fixture(scope="session")
+def logs(tmp_path_factory):
+    root = tmp_path_factory.mktemp("store") / "logs"
+    for number, make in enumerate(FAULTS):
+        make(root / f"orders-{number}")
+    (root / "log-start-offset-checkpoint").write_text("0\n1\norders 0 2\n")
+    return root
+
+
+def findings(done):
+    """What a scan found, without the places' names; the exit code too."""
+    document = json.loads(done.stdout)
+    return done.returncode, [
+        {key: finding[key] for key in ("code", "fingerprint", "evidence", "file", "position", "message")}
+        for finding in document["findings"]
+    ], document["summary"], document["partitions"]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def on_hdfs(hdfs, logs):
+    import hdfs_native
+
+    client = hdfs_native.Client(hdfs.url)
+    for file in sorted(logs.rglob("*")):
+        if file.is_file():
+            target = f"/data/logs/{file.relative_to(logs)}"
+            client.mkdirs(str(Path(target).parent), create_parent=True)
+            with client.create(target) as out:
+                out.write(file.read_bytes())
+    return hdfs
+
+
+@pytest.mark.parametrize("engine", [(), SPARK], ids=["local", "spark"])
+@pytest.mark.parametrize("way", ["url", "web"])
+def test_hdfs(on_hdfs, logs, engine, way):
+    done = kaudit("scan", f"{getattr(on_hdfs, way)}/data/logs", *engine, *REPORT)
+    assert findings(done) == findings(kaudit("scan", logs, *REPORT)), done.stderr
+
+
+def test_hdfs_says_what_is_not_there(on_hdfs):
+    done = kaudit("scan", f"{on_hdfs.url}/nothing")
+    assert (done.returncode, done.stderr) == (2, f"kaudit: no such file or directory: {on_hdfs.url}/nothing\n")
+
+
+@pytest.fixture(scope="session")
+def in_s3(s3, logs):
+    from pyarrow import fs
+
+    client = fs.S3FileSystem(
+        endpoint_override=s3["AWS_ENDPOINT_URL"], access_key="test", secret_key="test", allow_bucket_creation=True
+    )
+    client.create_dir("kafka")
+    for file in sorted(logs.rglob("*")):
+        if file.is_file():
+            with client.open_output_stream(f"kafka/data/logs/{file.relative_to(logs)}") as out:
+                out.write(file.read_bytes())
+    return s3
+
+
+@pytest.mark.parametrize("engine", [(), SPARK], ids=["local", "spark"])
+def test_s3(in_s3, logs, engine):
+    done = kaudit("scan", "s3://kafka/data/logs", *engine, *REPORT, **in_s3)
+    assert findings(done) == findings(kaudit("scan", logs, *REPORT)), done.stderr
+
+
+def test_s3_says_what_is_not_there(in_s3):
+    done = kaudit("scan", "s3://kafka/nothing", **in_s3)
+    assert (done.returncode, done.stderr) == (2, "kaudit: no such file or directory: s3://kafka/nothing\n")

@@ -1,0 +1,69 @@
+"""Both engines behind one fixture, and one Spark session for whoever needs it."""
+
+from dataclasses import dataclass
+from types import ModuleType
+
+import pytest
+
+from kaudit.pipeline.options import ScanOptions, SilentProgress
+from kaudit.pipeline.query import Query
+from kaudit.report.document import producers_document, scan_document, timeline_document
+from kaudit.report.view import View
+
+# one group: xdist gives all of its tests to one worker, so that one JVM starts and not one a core
+ON_SPARK = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+@dataclass
+class Engine:
+    """Runs scans, timelines and lists, and shows them as what reaches users."""
+
+    module: ModuleType
+
+    def scan(self, *paths, **options):
+        return self.module.scan(ScanOptions([str(path) for path in paths], **options), SilentProgress())
+
+    def timeline(self, *paths, **options):
+        return self.module.timeline(ScanOptions([str(path) for path in paths], **options), SilentProgress())
+
+    def producers(self, *paths, **options):
+        return self.module.producers(ScanOptions([str(path) for path in paths], **options), SilentProgress(), Query())
+
+    def documents(self, *paths, **options):
+        """Scan, timeline and producers as JSON: findings, their order, fingerprints, evidence, counts, states."""
+        view = View(show_notes=True)
+        listed = self.producers(*paths, **options)
+        return (
+            scan_document(self.scan(*paths, **options), view),
+            timeline_document(self.timeline(*paths, **options), view),
+            {**producers_document(listed, view), "producers": [entry.to_dict() for entry in listed.producers]},
+        )
+
+
+@pytest.fixture
+def local():
+    from kaudit.engines import local
+
+    return Engine(local)
+
+
+@pytest.fixture(scope="session")
+def spark_session():
+    """One session for the whole run, started by the first test that asks."""
+    from kaudit.engines.spark_session import SparkOptions, session
+
+    # nobody looks at the UI, and its server costs a second
+    with session(SparkOptions("local[2]", ["spark.ui.enabled=false"]), None) as started:
+        yield started
+
+
+@pytest.fixture
+def spark(spark_session):
+    from kaudit.engines import spark
+
+    return Engine(spark)
+
+
+@pytest.fixture(params=["local", pytest.param("spark", marks=ON_SPARK)])
+def engine(request):
+    return request.getfixturevalue(request.param)

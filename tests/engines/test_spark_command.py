@@ -1,0 +1,126 @@
+"""--engine spark, --master, spark-submit's file, the bundle, Java: what can be told without a cluster."""
+
+import os
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+from kaudit.cli import engine as engines
+from kaudit.cli.app import run
+from kaudit.engines import java
+from kaudit.engines.spark_session import SparkOptions, session
+from kaudit.pipeline.options import UsageError
+from kaudit.spark_submit import on_spark
+from tests.engines.faulty_logs import gap
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("command", ["scan", "timeline"])
+def test_the_command_prints_the_same(spark_session, tmp_path, capsys, command):
+    gap(tmp_path / "orders-0")
+    outputs = []
+    for engine in ("local", "spark"):
+        code = run([command, str(tmp_path), "--engine", engine, "--output-format", "json", "--reproducible", "-q"])
+        captured = capsys.readouterr()
+        outputs.append((code, captured.out, captured.err))
+    assert outputs[0] == outputs[1]
+    assert outputs[0][0] == 1
+    assert '"KA104"' in outputs[0][1]
+
+
+def test_without_the_extra_one_line_says_what_to_install(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    assert run(["scan", str(gap(tmp_path / "orders-0")), "--engine", "spark"]) == 2
+    assert capsys.readouterr().err == "kaudit: --engine spark needs an extra: pip install 'kaudit[spark]'\n"
+
+
+@pytest.mark.parametrize("options", [["--master", "local[1]"], ["--spark-conf", "spark.ui.port=1"]])
+def test_options_of_spark_need_spark(capsys, options):
+    assert run(["scan", "/data", *options]) == 2
+    assert "need --engine spark" in capsys.readouterr().err
+
+
+def test_a_setting_is_refused_before_java_starts():
+    with pytest.raises(UsageError, match=r"spark\.some\.setting=VALUE"), session(SparkOptions(None, ["ui=1"]), None):
+        pass
+
+
+@pytest.mark.parametrize("module", ["kaudit", "kaudit.engines.local", "kaudit.cli.app", "kaudit.cli.engine"])
+def test_nothing_but_the_spark_engine_imports_pyspark(module):
+    code = f"import sys, {module}; sys.exit('pyspark' in sys.modules or 'pyarrow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        (["scan", "/a"], ["scan", "--engine", "spark", "/a"]),
+        (["timeline", "/a", "-q"], ["timeline", "--engine", "spark", "/a", "-q"]),
+        (["scan", "--engine", "local", "/a"], ["scan", "--engine", "local", "/a"]),
+        (["scan", "--engine=local", "/a"], ["scan", "--engine=local", "/a"]),
+        (["explain", "KA101"], ["explain", "KA101"]),
+        ([], []),
+    ],
+)
+def test_spark_submit_means_spark(given, made):
+    assert on_spark(given) == made
+
+
+def test_the_bundle_runs_alone(tmp_path, capsys):
+    archive = tmp_path / "kaudit-env.tar.gz"
+    assert run(["spark-bundle", "-o", str(archive)]) == 0
+    captured = capsys.readouterr()
+    assert "spark-submit" in captured.out
+    assert "kaudit/spark_submit.py" in captured.out
+    assert "MiB" in captured.err
+    assert [path.name for path in tmp_path.iterdir()] == ["kaudit-env.tar.gz"]
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path / "env", filter="data")
+    python = tmp_path / "env" / "bin" / "python"
+    # -S: nothing of this environment's site-packages
+    code = "import kaudit.pipeline.schedule, pyarrow, hdfs_native; print(kaudit.__file__)"
+    done = subprocess.run(
+        [python, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
+        env={**os.environ, "KAUDIT_PYTHON": sys.executable},
+    )  # fmt: skip
+    assert done.stdout.strip() == str(tmp_path / "env" / "lib" / "kaudit" / "__init__.py")
+
+
+def test_the_bundle_names_the_python_it_needs(tmp_path, capsys):
+    run(["spark-bundle", "-o", str(tmp_path / "b.tar.gz")])
+    with tarfile.open(tmp_path / "b.tar.gz") as tar:
+        tar.extract("bin/python", tmp_path, filter="data")
+    done = subprocess.run(
+        [tmp_path / "bin" / "python", "-V"], capture_output=True, text=True, check=False, env={"PATH": "/nowhere"}
+    )
+    assert done.returncode == 127
+    assert f"made with Python {sys.version_info[0]}.{sys.version_info[1]}" in done.stderr
+
+
+def fake_java(directory, version):
+    (directory / "bin").mkdir(parents=True)
+    file = directory / "bin" / "java"
+    file.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2024' >&2\n")
+    file.chmod(0o755)
+    return str(directory)
+
+
+@pytest.mark.parametrize(
+    ("version", "enough"), [("17.0.15", True), ("21", True), ("1.8.0_402", False), ("11.0.2", False)]
+)
+def test_a_machines_java_is_taken_if_it_is_new_enough(tmp_path, version, enough):
+    home = fake_java(tmp_path, version)
+    assert (java.java_home({"JAVA_HOME": home}) is None) is enough
+    assert (java.java_home({"PATH": f"{home}/bin"}) is None) is enough
+
+
+def test_the_extra_brings_a_java_that_ignores_the_missing_module():
+    home = java.java_home({"PATH": "/nowhere"})
+    done = subprocess.run(
+        [f"{home}/bin/java", "--add-modules=jdk.incubator.vector", "-Dname=two words", "-version"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "version" in done.stderr

@@ -1,0 +1,149 @@
+"""--output-format parquet: the same tables from both engines, whole or not at all; the questions of docs/tables.md."""
+
+import json
+import re
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from kaudit.cli.app import run
+from kaudit.report import parquet
+from kaudit.report.tables import COLUMNS
+from tests.engines.faulty_logs import FAULTS, duplicates, gap
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "tables.md").read_text()
+QUESTIONS = re.findall(r"\*\*(.+?)\*\*\n\n```sql\n(.+?)```", DOCUMENT, re.DOTALL)
+ENGINES = ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.xdist_group("spark")])]
+
+
+@pytest.fixture
+def logs(tmp_path):
+    for number, make in enumerate(FAULTS):
+        make(tmp_path / "logs" / f"orders-{number}")
+    return tmp_path / "logs"
+
+
+@pytest.fixture(params=ENGINES)
+def engine_name(request):
+    if request.param == "spark":
+        request.getfixturevalue("spark_session")
+    return request.param
+
+
+def write(command, logs, target, engine="local"):
+    return run(
+        [
+            command,
+            str(logs),
+            "--engine",
+            engine,
+            "--output-format",
+            "parquet",
+            "-o",
+            str(target),
+            "--reproducible",
+            "-q",
+        ]
+    )
+
+
+def read(target):
+    return {path.name: pq.read_table(path).to_pylist() for path in target.iterdir() if path.is_dir()}
+
+
+@pytest.mark.parametrize("command", ["scan", "timeline"])
+def test_tables_and_their_manifest(logs, tmp_path, engine_name, local, command):
+    assert write(command, logs, tmp_path / "result", engine_name) == 1
+    tables = read(tmp_path / "result")
+    manifest = json.loads((tmp_path / "result" / "manifest.json").read_text())
+    assert manifest["rows"] == {name: len(rows) for name, rows in tables.items()}
+    assert set(tables) == set(COLUMNS)
+    told = local.timeline(logs)
+    assert [row["fingerprint"] for row in tables["findings"]] == [found.fingerprint for found in told.scan.findings]
+    summary = told.scan.summary.to_dict()
+    assert {name: manifest["summary"][name] for name in summary if name != "statuses"} == {
+        name: value for name, value in summary.items() if name != "statuses"
+    }
+    assert manifest["summary"]["statuses"] == {"known": 0, "new": len(told.scan.findings), "suppressed": 0}
+    assert len(tables["producers"]) == len(told.timelines)
+    assert len(tables["timelines"]) == sum(len(timeline.entries) for timeline in told.timelines)
+    assert {row["status"] for row in tables["segments"]} == {"read"}
+    assert sum(row["batches"] for row in tables["producers"]) == sum(
+        row["batches"] for row in tables["timelines"] if row["kind"] == "run"
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("command", ["scan", "timeline", "producers"])
+def test_engines_write_the_same_files(spark_session, logs, tmp_path, command):
+    for engine in ("local", "spark"):
+        write(command, logs, tmp_path / engine, engine)
+    files = {path.relative_to(tmp_path / "local") for path in (tmp_path / "local").rglob("*") if path.is_file()}
+    assert len(files) == {"scan": 6, "timeline": 6, "producers": 5}[command]
+    for file in files:
+        assert (tmp_path / "local" / file).read_bytes() == (tmp_path / "spark" / file).read_bytes()
+
+
+def test_an_earlier_result_is_replaced_and_nothing_else(tmp_path, capsys):
+    gap(tmp_path / "a" / "orders-0")
+    duplicates(tmp_path / "b" / "orders-0")
+    target = tmp_path / "result"
+    write("scan", tmp_path / "a", target)
+    write("scan", tmp_path / "b", target)
+    assert {row["code"] for row in read(target)["findings"]} == {"KA101"}
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "result"}
+    (target / "manifest.json").unlink()
+    assert write("scan", tmp_path / "b", target) == 2
+    assert "something else than an earlier result" in capsys.readouterr().err
+    assert write("scan", tmp_path / "a", tmp_path / "a" / "result") == 2
+
+
+def test_a_failure_leaves_what_was_there(tmp_path, monkeypatch):
+    gap(tmp_path / "a" / "orders-0")
+    target = tmp_path / "result"
+    write("scan", tmp_path / "a", target)
+    before = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(parquet, "_table", full)
+    assert write("scan", tmp_path / "a", target) == 2
+    assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "result"}
+
+
+def test_tables_need_a_directory(tmp_path, capsys):
+    assert run(["scan", str(gap(tmp_path / "orders-0")), "--output-format", "parquet"]) == 2
+    assert "needs a directory, -o DIR" in capsys.readouterr().err
+
+
+def test_the_document_names_every_column():
+    for name, columns in COLUMNS.items():
+        told = re.search(rf"- \*\*{name}\*\*: (.+?)(?=\n- |\n\n)", DOCUMENT, re.DOTALL)[1]
+        assert [word.split()[0] for word in re.split(r",\s+", told)] == list(columns)
+
+
+@pytest.fixture
+def result(tmp_path, evidence):
+    write("timeline", evidence.capture("txn-mix-2.8.2"), tmp_path / "result")
+    return tmp_path / "result"
+
+
+@pytest.mark.parametrize("query", [query for _, query in QUESTIONS], ids=[title for title, _ in QUESTIONS])
+def test_questions_in_duckdb(result, query):
+    query = re.sub(r"\{(\w+)\}", rf"'{result}/\1/*.parquet'", query)
+    assert duckdb.sql(query).fetchall()
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_questions_in_spark_sql_have_the_same_answers(spark_session, result):
+    assert len(QUESTIONS) == 5
+    for _, query in QUESTIONS:
+        on_spark = spark_session.sql(re.sub(r"\{(\w+)\}", rf"parquet.`{result}/\1`", query)).toArrow().to_pylist()
+        in_duckdb = duckdb.sql(re.sub(r"\{(\w+)\}", rf"'{result}/\1/*.parquet'", query)).fetchall()
+        assert [tuple(row.values()) for row in on_spark] == in_duckdb

@@ -1,0 +1,144 @@
+"""Writes samples/{producer-ids,coordinator,side-files}: logs whose witnesses tell against them, made by hand.
+
+Run: python -m tests.witness_samples.
+"""
+
+import json
+import shutil
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.crafted_sample import DAY_MS, snapshot
+from tests.logs import BASE_TIMESTAMP, Batch, Log, data, marker, record, sealed_records
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = range(6)
+
+
+def _block(version: int, broker: int, start: int) -> dict[str, object]:
+    value = json.dumps({"version": 1, "broker": broker, "block_start": str(start), "block_end": str(start + 999)})
+    return {
+        "data": value,
+        "version": version,
+        "mzxid": 100 + version,
+        "mtime": BASE_TIMESTAMP - DAY_MS + version * 3_600_000,
+    }
+
+
+def producer_ids(target: Path) -> None:
+    """A counter that was set back, one near its end, an id nobody granted, one with two writers, and a flood."""
+    orders = Log()
+    for producer_id in (4, 1003, 900_001):
+        orders.append(data(producer_id, 0, 0, 3, payload=b"order of %d" % producer_id))
+    orders.write(target / "orders-0")
+    shared = Log()
+    for step in range(5):
+        shared.append(data(7, 0, step, payload=b"first writer %d" % step))
+        shared.append(data(7, 0, 500 + step, payload=b"second writer %d" % step))
+    shared.write(target / "shared-0")
+    flood = Log()
+    for producer_id in range(1100, 1700):
+        flood.append(data(producer_id, 0, 0, payload=b"one"))
+    flood.write(target / "flood-0")
+    history = [_block(1, 1, 0), _block(2, 2, 1000), _block(3, 1, 2000), _block(4, 2, 0)]
+    near = [_block(1, 1, 0), _block(2, 2, 2**63 - 1000 - 2000)]
+    near.append({"data": "garbage", "version": 3, "mzxid": 103, "mtime": BASE_TIMESTAMP - 1000})
+    for name, lines in (("blocks.jsonl", history), ("blocks-near-end.jsonl", near)):
+        (target / name).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def _state(name: str, producer_id: int, status: int, topics: Sequence[str] = ()) -> bytes:
+    """Encode a value of version 0 as the coordinator writes it (TransactionLog)."""
+    key = struct.pack(">hh", 0, len(name)) + name.encode()
+    value = struct.pack(">hqhibi", 0, producer_id, 0, 60_000, status, len(topics))
+    for topic in topics:
+        value += struct.pack(">h", len(topic)) + topic.encode() + struct.pack(">ii", 1, 0)
+    return record(0, key, value + struct.pack(">qq", BASE_TIMESTAMP, BASE_TIMESTAMP))
+
+
+def coordinator(target: Path) -> None:
+    """Three transactions decided one way and marked another, or decided as no coordinator decides."""
+    torn, alone = ("orders", "billing"), ("audit",)
+    states = [
+        _state("payments-1", 11, ONGOING, torn),
+        _state("payments-1", 11, PREPARE_COMMIT, torn),
+        _state("payments-1", 11, COMPLETE_COMMIT),
+        _state("payments-2", 12, ONGOING, alone),
+        _state("payments-2", 12, PREPARE_COMMIT, alone),
+        _state("payments-2", 12, COMPLETE_COMMIT),
+        _state("payments-3", 13, ONGOING, ("metrics",)),
+        _state("payments-3", 13, COMPLETE_COMMIT),
+    ]
+    directory = target / "__transaction_state-0"
+    directory.mkdir(parents=True)
+    raw = b"".join(sealed_records(Batch(base_offset=number), [state]) for number, state in enumerate(states))
+    (directory / f"{0:020d}.log").write_bytes(raw)
+    for topic, producer_id, commit in (
+        ("orders", 11, True),
+        ("billing", 11, False),
+        ("audit", 12, False),
+        ("metrics", 13, True),
+    ):
+        log = Log()
+        log.append(data(producer_id, 0, 0, 2, transactional=True, payload=topic.encode()))
+        log.append(marker(producer_id, 0, commit=commit))
+        log.write(target / f"{topic}-0")
+
+
+def _plain(batches: int = 4) -> Log:
+    log = Log()
+    for sequence in range(batches):
+        log.append(data(1, 0, sequence, payload=b"entry %d" % sequence))
+    return log
+
+
+def _indexed(directory: Path, log: Log, *, into: int = 0, fallen: int = 0) -> None:
+    """Write the log with both indexes, a row for each batch but the first; `into` and `fallen` spoil the last row."""
+    log.write(directory)
+    positions, rows, times = 0, [], []
+    for batch in log.batches:
+        rows.append((batch.base_offset, positions))
+        times.append((batch.timestamp, batch.last_offset))
+        positions += len(batch.encode())
+    rows[-1] = (rows[-1][0], rows[-1][1] + into)
+    times[-1] = (times[-1][0] - fallen, times[-1][1])
+    base = f"{0:020d}"
+    (directory / f"{base}.index").write_bytes(b"".join(struct.pack(">ii", *row) for row in rows[1:]))
+    (directory / f"{base}.timeindex").write_bytes(b"".join(struct.pack(">qi", *row) for row in times))
+
+
+def side_files(target: Path) -> None:
+    """A partition for each side file that is wrong, and a checkpoint of the log directory."""
+    aborted = Log()
+    aborted.append(data(2, 0, 0, 2, transactional=True))
+    aborted.append(marker(2, 0, commit=False))
+    _indexed(target / "aborted-0", aborted)
+    _indexed(target / "offset-index-0", _plain(), into=7)
+    _indexed(target / "time-index-0", _plain(), fallen=10)
+    _indexed(target / "snapshot-0", _plain())
+    whole = snapshot([(1, 0, 3, 3, 0, BASE_TIMESTAMP + 4, -1, -1)])
+    (target / "snapshot-0" / f"{4:020d}.snapshot").write_bytes(whole[:20])
+    _indexed(target / "leader-epochs-0", _plain())
+    (target / "leader-epochs-0" / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n", encoding="utf-8")
+    _indexed(target / "ahead-0", _plain())
+    (target / "replication-offset-checkpoint").write_text("0\n1\nahead 0 9\n", encoding="utf-8")
+
+
+MAKERS: dict[str, Callable[[Path], None]] = {
+    "producer-ids": producer_ids,
+    "coordinator": coordinator,
+    "side-files": side_files,
+}
+
+
+def write(samples: Path) -> None:
+    """Write the samples below `samples`, leaving their pages alone."""
+    for name, make in MAKERS.items():
+        for old in (samples / name).glob("*-[0-9]"):
+            shutil.rmtree(old)
+        make(samples / name)
+
+
+if __name__ == "__main__":
+    write(SAMPLES)
