@@ -107,9 +107,26 @@ class _PartFiles:
 
 def to_ipc(name: str, rows: Sequence[Row]) -> bytes:
     """Pack rows of the table `name` as an Arrow IPC stream."""
+    return _ipc(_table(COLUMNS[name], rows))
+
+
+def columns_to_ipc(name: str, columns: Mapping[str, Any]) -> bytes:
+    """Pack numpy columns of the table `name`, masked where null, as an Arrow IPC stream."""
     import pyarrow as pa  # noqa: PLC0415 - an extra
 
-    table, sink = _table(COLUMNS[name], rows), pa.BufferOutputStream()
+    schema = schema_of(COLUMNS[name])
+    arrays = []
+    for field in schema:
+        values = columns[field.name]
+        mask = values.mask if hasattr(values, "mask") else None
+        arrays.append(pa.array(values.data if mask is not None else values, mask=mask).cast(field.type))
+    return _ipc(pa.table(arrays, schema=schema))
+
+
+def _ipc(table: Any) -> bytes:  # noqa: ANN401 - pyarrow has no types
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table)
     data: bytes = sink.getvalue().to_pybytes()
