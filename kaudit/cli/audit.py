@@ -1,4 +1,4 @@
-"""What scan, timeline and producers have in common: run the engine, show the result, settle the exit code."""
+"""What scan, timeline, producers and diff have in common: run the engine, show the result, settle the exit code."""
 
 import os
 import platform
@@ -15,6 +15,7 @@ from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.step_summary import append_step_summary
 from kaudit.cli.targets import Target, console_of, write
 from kaudit.model.producers import ProducersResult
+from kaudit.model.replicas import DiffResult, Replica
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary, TimelineResult
 from kaudit.pipeline.options import NothingToAuditError, Progress, ScanOptions
 from kaudit.pipeline.query import Query
@@ -31,7 +32,7 @@ from kaudit.report.view import View
 if TYPE_CHECKING:  # numpy comes with them
     from kaudit.pipeline.histories import Recording, Teller
 
-_Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult)
+_Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,13 @@ class Request:
     verbose: bool
     reproducible: bool
     policy: Policy = field(default_factory=Policy)
+    compares: bool = False
+    """Replicas are held against one another."""
 
     @property
     def scope(self) -> Scope:
         """Return what was looked for: the measure of what a baseline may call stale."""
-        return Scope(self.selection.includes, self.options)
+        return Scope(self.selection.includes, self.options, self.compares)
 
     @property
     def show_notes(self) -> bool:
@@ -130,6 +133,22 @@ def run_producers(
         produce=lambda progress: request.selection.of_producers(engine(request.options, progress, query)),
         render=lambda form, result, view: form.producers(result, view),
         empty=lambda nothing: ProducersResult(nothing, (), found=0, listed=0, summary=nothing.summary.to_dict()),
+        scan_of=lambda result: result.scan,
+        with_scan=lambda result, scan: replace(result, scan=scan),
+    )
+
+
+def run_diff(
+    request: Request,
+    replicas: Sequence[Replica],
+    engine: Callable[[ScanOptions, Sequence[Replica], Progress], DiffResult],
+) -> int:
+    """Compare replicas; return the exit code."""
+    return _run(
+        request,
+        produce=lambda progress: request.selection.of_diff(engine(request.options, replicas, progress)),
+        render=lambda form, result, view: in_pieces(form.diff(result, view)),
+        empty=lambda nothing: DiffResult(nothing, replicas),
         scan_of=lambda result: result.scan,
         with_scan=lambda result, scan: replace(result, scan=scan),
     )

@@ -36,7 +36,9 @@ VERSIONS = st.integers(0, 14)
 
 
 def encoded(producer_id, epoch, sequence, count, transactional, cut, flipped):
-    batch = data(producer_id, epoch, sequence, count, transactional=transactional) if count else marker(producer_id, epoch)
+    batch = (
+        data(producer_id, epoch, sequence, count, transactional=transactional) if count else marker(producer_id, epoch)
+    )
     sent = bytearray(batch.encode())
     if flipped is not None:
         sent[flipped % len(sent)] ^= 1 + flipped % 255
@@ -139,7 +141,10 @@ def test_every_file_is_answered_or_its_line_named(version, attempts, with_state)
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.sampled_from(RELEASES), st.lists(st.binary(max_size=40) | ATTEMPTS.map(lambda a: json.dumps(a)[:-1].encode()), max_size=4))
+@given(
+    st.sampled_from(RELEASES),
+    st.lists(st.binary(max_size=40) | ATTEMPTS.map(lambda a: json.dumps(a)[:-1].encode()), max_size=4),
+)
 def test_what_is_no_attempt_is_named(version, file):
     session = Session(file, Broker(profile_for(version)))
     try:
