@@ -41,6 +41,7 @@ CATALOGUE: tuple[tuple[str, str, str, str, str, str], ...] = (
     ),
     ("KA010", "limit-exceeded", "error", "", "a batch unpacks to more than kaudit is willing to hold", "0.1.0"),
     ("KA011", "stray-file", "note", "", "a file or directory a broker leaves behind, not audited", "0.1.0"),
+    ("KA012", "unreadable-segment", "warning", "", "a segment that could not be read: nothing is known of it", "0.1.0"),
     (
         "KA101",
         "duplicate-batch",

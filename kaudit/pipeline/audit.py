@@ -21,6 +21,7 @@ from kaudit.checks.snapshot_state import report_snapshots
 from kaudit.checks.state import EmptyMarker, EvictedProducer, IdleProducer, report_state
 from kaudit.checks.strays import report_strays
 from kaudit.checks.transaction import OpenTransaction, report_transactions
+from kaudit.checks.unreadable import report_unreadable
 from kaudit.model.batch import NO_OFFSET
 from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
 from kaudit.model.damage import DamageKind
@@ -317,6 +318,7 @@ class Audit:
                 *report_repeats(context, partition.repeats),
                 *report_resent(context, partition.resent),
                 *report_malformed(context, partition.malformed),
+                *report_unreadable(context, partition.unreadable),
                 *allocation,
                 *report_side_files(context, partition.side_facts),
                 *report_snapshots(context, snapshots),

@@ -26,6 +26,7 @@ CONTRACT = {
     "KA009": ("leader-epoch-regression", {"error"}),
     "KA010": ("limit-exceeded", {"error"}),
     "KA011": ("stray-file", {"note"}),
+    "KA012": ("unreadable-segment", {"warning"}),
     "KA101": ("duplicate-batch", {"error", "warning"}),
     "KA102": ("old-duplicate", {"error"}),
     "KA103": ("overlapping-batch", {"error"}),

@@ -55,5 +55,6 @@ def test_samples_with_every_kind_of_finding(local, spark):
             assert pretty(theirs) == pretty(mine)
         told |= {finding["code"] for finding in ours[0]["findings"]}
     families = {re.match(r"KA\d", code)[0] for code in CHECKS}
-    assert {re.match(r"KA\d", code)[0] for code in told} == families - {"KA6", "KA7"}
+    # replicas are held against each other by kaudit diff
+    assert {re.match(r"KA\d", code)[0] for code in told} == families - {"KA6"}
     assert len(told) > 35
