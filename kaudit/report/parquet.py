@@ -3,7 +3,8 @@
 import json
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,35 @@ from kaudit.report.tables import COLUMNS, Row, Tables
 
 MANIFEST = "manifest.json"
 """Written last: a directory that has it is whole."""
-_PART = "part-00000.parquet"
+PART = "part-00000.parquet"
 
 
 def is_replaceable(directory: Path) -> bool:
     """Tell whether a directory may be replaced: it is empty, or an earlier result of kaudit."""
     return not any(directory.iterdir()) or (directory / MANIFEST).is_file()
+
+
+@contextmanager
+def replaced(directory: Path) -> Iterator[Path]:
+    """Give a new directory beside `directory`, and put it there at once if nothing was raised: the whole of it or nothing.
+
+    Raises:
+        OSError: something cannot be written; `directory` is as before.
+
+    """
+    partial = directory.with_name(f".kaudit-{secrets.token_hex(4)}.partial")
+    partial.mkdir()
+    try:
+        yield partial
+        if directory.exists():
+            before = directory.with_name(f"{partial.name}.old")
+            directory.rename(before)
+            partial.rename(directory)
+            shutil.rmtree(before)
+        else:
+            partial.rename(directory)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def write_tables(tables: Tables, directory: Path) -> None:
@@ -28,23 +52,12 @@ def write_tables(tables: Tables, directory: Path) -> None:
     """
     import pyarrow.parquet  # noqa: PLC0415 - an extra
 
-    partial = directory.with_name(f".kaudit-{secrets.token_hex(4)}.partial")
-    partial.mkdir()
-    try:
+    with replaced(directory) as partial:
         for name, rows in tables.rows.items():
             (partial / name).mkdir()
-            pyarrow.parquet.write_table(_table(COLUMNS[name], rows), partial / name / _PART, compression="zstd")
+            pyarrow.parquet.write_table(_table(COLUMNS[name], rows), partial / name / PART, compression="zstd")
         text = json.dumps(tables.manifest, sort_keys=True, indent=2, allow_nan=False) + "\n"
         (partial / MANIFEST).write_text(text, encoding="utf-8")
-        if directory.exists():
-            before = directory.with_name(f"{partial.name}.old")
-            directory.rename(before)
-            partial.rename(directory)
-            shutil.rmtree(before)
-        else:
-            partial.rename(directory)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _table(columns: Mapping[str, str], rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow has no types
