@@ -5,7 +5,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
 from kaudit.model.producers import ProducersResult
@@ -14,10 +14,13 @@ from kaudit.pipeline.activity import ActivityRows
 from kaudit.pipeline.audit import Audit
 from kaudit.pipeline.blocks import read_blocks
 from kaudit.pipeline.options import Progress, ScanOptions
+from kaudit.pipeline.pace import Pace, paced, steady
 from kaudit.pipeline.partition import KeptRows, RowKeeper
+from kaudit.pipeline.plan import cut_first
 from kaudit.pipeline.producers import list_producers
 from kaudit.pipeline.query import Query
-from kaudit.pipeline.read import CHUNK_BYTES, ChunkSpec
+from kaudit.pipeline.read import ChunkSpec
+from kaudit.pipeline.rows import ChunkRows
 from kaudit.pipeline.schedule import Job, Outcome, PartitionFeed, find_input, plan_jobs, read_range
 from kaudit.pipeline.timeline import build_timelines
 from kaudit.source.filesystem import open_segment
@@ -25,13 +28,13 @@ from kaudit.source.layout import Layout
 from kaudit.source.place import Place
 
 _Keeper = TypeVar("_Keeper", bound=RowKeeper)
-_TASK_BYTES = 8 << 20
+_TASK_BYTES = 4 << 20
 """Small segments share a task until they have this many bytes."""
 _SMALL_PIECE_BYTES = 1 << 20
 """For a million producer ids in memory: what is made while a piece is read must stay small beside them."""
 _POOL_THRESHOLD_BYTES = 64 << 20
 """Below this, starting processes costs more than it saves."""
-_IN_FLIGHT = 3
+_IN_FLIGHT = 2
 """Tasks per process that may wait with their rows: bounds memory."""
 
 
@@ -76,26 +79,31 @@ def _appended(kept: list[_Keeper], keeper: _Keeper) -> _Keeper:
 
 
 def _run(
-    options: ScanOptions, progress: Progress, keeper: Callable[[], RowKeeper | None], piece_bytes: int = CHUNK_BYTES
+    options: ScanOptions, progress: Progress, keeper: Callable[[], RowKeeper | None], piece_bytes: int | None = None
 ) -> Audit:
-    """Read everything, about `piece_bytes` at a time.
+    """Read everything, `piece_bytes` at a time if given, else as the rows allow.
 
     `keeper` is asked once a partition, in order, for what takes its rows beside the audit.
     """
     layout = find_input(options)
     audit = Audit(options, layout, open_segment, read_blocks(options, layout, open_segment))
-    jobs = plan_jobs(options, layout, piece_bytes)
+    jobs = plan_jobs(options, layout)
     total = sum(job.bytes for job in jobs)
     progress.start(total)
-    processes = options.jobs or os.cpu_count() or 1
-    with _Pool(processes if total >= _POOL_THRESHOLD_BYTES else 1, _start_method(layout), piece_bytes) as pool:
-        outcomes = pool.read(jobs)
-        for job in jobs:
+    processes = (options.jobs or os.cpu_count() or 1) if total >= _POOL_THRESHOLD_BYTES else 1
+    fixed = options.chunk_bytes or piece_bytes
+    paces = [paced(total, processes) if fixed is None else steady(fixed) for _ in jobs]
+    with _Pool(processes, _start_method(layout)) as pool:
+        outcomes = pool.read(jobs, paces)
+        ahead = next(outcomes, None)
+        for number, (job, pace) in enumerate(zip(jobs, paces, strict=True)):
             feed = PartitionFeed(job, keeper())
-            for _ in job.ranges():
-                spec, outcome = next(outcomes)
-                progress.advance(spec.stop - spec.start)
-                feed.take(outcome)
+            while ahead is not None and ahead.job == number:
+                progress.advance(ahead.spec.stop - ahead.spec.start)
+                feed.take(ahead.outcome)
+                if isinstance(ahead.outcome, ChunkRows):
+                    pace.note(ahead.outcome, feed.producer_ids)
+                ahead = next(outcomes, None)
             audit.add(feed.close(compacted=options.says_compacted(job.directory.topic)))
     return audit
 
@@ -106,13 +114,27 @@ def _start_method(layout: Layout) -> str:
     return "fork" if local else "spawn"
 
 
+class _Range(NamedTuple):
+    """A range to read, of the job with this number."""
+
+    job: int
+    spec: ChunkSpec
+
+
+class _Read(NamedTuple):
+    """A range and what came of it."""
+
+    job: int
+    spec: ChunkSpec
+    outcome: Outcome
+
+
 class _Pool:
     """Reads ranges, in processes or here, and hands their rows out in the order of the plan."""
 
-    def __init__(self, processes: int, start_method: str, piece_bytes: int) -> None:
+    def __init__(self, processes: int, start_method: str) -> None:
         self._processes = processes
         self._start_method = start_method
-        self._task_bytes = min(_TASK_BYTES, piece_bytes)
         self._executor: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Self:
@@ -125,37 +147,42 @@ class _Pool:
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def read(self, jobs: Iterable[Job]) -> Iterator[tuple[ChunkSpec, Outcome]]:
-        """Yield every range of every job with its outcome, in order."""
+    def read(self, jobs: Sequence[Job], paces: Sequence[Pace]) -> Iterator[_Read]:
+        """Yield every range of every job with its outcome, in order; ranges are cut when their turn comes."""
         if self._executor is None:
-            for spec in _ranges(jobs):
-                yield spec, read_range(spec)
+            for number, spec in _ranges(jobs, paces):
+                yield _Read(number, spec, read_range(spec))
             return
-        waiting: deque[tuple[list[ChunkSpec], Future[list[Outcome]]]] = deque()
-        for task in _tasks(jobs, self._task_bytes):
-            waiting.append((task, self._executor.submit(_read_all, task)))
+        waiting: deque[tuple[list[_Range], Future[list[Outcome]]]] = deque()
+        for task in _tasks(_ranges(jobs, paces)):
+            waiting.append((task, self._executor.submit(_read_all, [spec for _, spec in task])))
             if len(waiting) >= self._processes * _IN_FLIGHT:
                 yield from _results(*waiting.popleft())
         while waiting:
             yield from _results(*waiting.popleft())
 
 
-def _results(task: Sequence[ChunkSpec], future: "Future[list[Outcome]]") -> Iterator[tuple[ChunkSpec, Outcome]]:
-    yield from zip(task, future.result(), strict=True)
+def _results(task: Sequence[_Range], future: "Future[list[Outcome]]") -> Iterator[_Read]:
+    for (number, spec), outcome in zip(task, future.result(), strict=True):
+        yield _Read(number, spec, outcome)
 
 
-def _ranges(jobs: Iterable[Job]) -> Iterator[ChunkSpec]:
-    for job in jobs:
-        yield from job.ranges()
+def _ranges(jobs: Sequence[Job], paces: Sequence[Pace]) -> Iterator[_Range]:
+    for number, (job, pace) in enumerate(zip(jobs, paces, strict=True)):
+        for spec in job.plan:
+            rest: ChunkSpec | None = spec
+            while rest is not None:
+                part, rest = cut_first(rest, pace.bytes)
+                yield _Range(number, part)
 
 
-def _tasks(jobs: Iterable[Job], task_bytes: int) -> Iterator[list[ChunkSpec]]:
-    task: list[ChunkSpec] = []
+def _tasks(ranges: Iterable[_Range]) -> Iterator[list[_Range]]:
+    task: list[_Range] = []
     size = 0
-    for spec in _ranges(jobs):
-        task.append(spec)
-        size += spec.stop - spec.start
-        if size >= task_bytes:
+    for entry in ranges:
+        task.append(entry)
+        size += entry.spec.stop - entry.spec.start
+        if size >= _TASK_BYTES:
             yield task
             task, size = [], 0
     if task:
