@@ -1,41 +1,34 @@
 """The local engine: schedules ranges over processes and feeds their rows to each partition in order."""
 
-import multiprocessing
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from typing import NamedTuple, Self, TypeVar
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from typing import TypeVar
 
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
+from kaudit.engines.ranges import RangeRead, read_here
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.pipeline.activity import ActivityRows
 from kaudit.pipeline.audit import Audit
 from kaudit.pipeline.blocks import read_blocks
 from kaudit.pipeline.options import Progress, ScanOptions
-from kaudit.pipeline.pace import Pace, paced, steady
+from kaudit.pipeline.pace import Pace, steady
 from kaudit.pipeline.partition import KeptRows, RowKeeper
-from kaudit.pipeline.plan import cut_first
 from kaudit.pipeline.producers import list_producers
 from kaudit.pipeline.query import Query
-from kaudit.pipeline.read import ChunkSpec
 from kaudit.pipeline.rows import ChunkRows
-from kaudit.pipeline.schedule import Job, Outcome, PartitionFeed, find_input, plan_jobs, read_range
+from kaudit.pipeline.schedule import Job, PartitionFeed, find_input, plan_jobs
 from kaudit.pipeline.timeline import build_timelines
 from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout
 from kaudit.source.place import Place
 
 _Keeper = TypeVar("_Keeper", bound=RowKeeper)
-_TASK_BYTES = 4 << 20
-"""Small segments share a task until they have this many bytes."""
 _SMALL_PIECE_BYTES = 1 << 20
 """For a million producer ids in memory: what is made while a piece is read must stay small beside them."""
 _POOL_THRESHOLD_BYTES = 64 << 20
 """Below this, starting processes costs more than it saves."""
-_IN_FLIGHT = 2
-"""Tasks per process that may wait with their rows: bounds memory."""
 
 
 def scan(options: ScanOptions, progress: Progress) -> ScanResult:
@@ -92,9 +85,8 @@ def _run(
     progress.start(total)
     processes = (options.jobs or os.cpu_count() or 1) if total >= _POOL_THRESHOLD_BYTES else 1
     fixed = options.chunk_bytes or piece_bytes
-    paces = [paced(total, processes) if fixed is None else steady(fixed) for _ in jobs]
-    with _Pool(processes, _start_method(layout)) as pool:
-        outcomes = pool.read(jobs, paces)
+    paces = [Pace(sharers=processes) if fixed is None else steady(fixed) for _ in jobs]
+    with closing(_read(jobs, paces, processes, layout)) as outcomes:
         ahead = next(outcomes, None)
         for number, (job, pace) in enumerate(zip(jobs, paces, strict=True)):
             feed = PartitionFeed(job, keeper())
@@ -108,86 +100,17 @@ def _run(
     return audit
 
 
+def _read(jobs: Sequence[Job], paces: Sequence[Pace], processes: int, layout: Layout) -> Generator[RangeRead]:
+    if processes == 1:
+        yield from read_here(jobs, paces)
+        return
+    # processes cost a small log's scan more to import than to read
+    from kaudit.engines.processes import read_in_processes  # noqa: PLC0415
+
+    yield from read_in_processes(jobs, paces, processes, _start_method(layout))
+
+
 def _start_method(layout: Layout) -> str:
     # clients of remote stores have threads, which a fork would leave behind with their locks held
     local = all(Place.parse(directory.directory).is_local for directory in layout.partitions)
     return "fork" if local else "spawn"
-
-
-class _Range(NamedTuple):
-    """A range to read, of the job with this number."""
-
-    job: int
-    spec: ChunkSpec
-
-
-class _Read(NamedTuple):
-    """A range and what came of it."""
-
-    job: int
-    spec: ChunkSpec
-    outcome: Outcome
-
-
-class _Pool:
-    """Reads ranges, in processes or here, and hands their rows out in the order of the plan."""
-
-    def __init__(self, processes: int, start_method: str) -> None:
-        self._processes = processes
-        self._start_method = start_method
-        self._executor: ProcessPoolExecutor | None = None
-
-    def __enter__(self) -> Self:
-        if self._processes > 1:
-            context = multiprocessing.get_context(self._start_method)
-            self._executor = ProcessPoolExecutor(self._processes, mp_context=context)
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        if self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
-
-    def read(self, jobs: Sequence[Job], paces: Sequence[Pace]) -> Iterator[_Read]:
-        """Yield every range of every job with its outcome, in order; ranges are cut when their turn comes."""
-        if self._executor is None:
-            for number, spec in _ranges(jobs, paces):
-                yield _Read(number, spec, read_range(spec))
-            return
-        waiting: deque[tuple[list[_Range], Future[list[Outcome]]]] = deque()
-        for task in _tasks(_ranges(jobs, paces)):
-            waiting.append((task, self._executor.submit(_read_all, [spec for _, spec in task])))
-            if len(waiting) >= self._processes * _IN_FLIGHT:
-                yield from _results(*waiting.popleft())
-        while waiting:
-            yield from _results(*waiting.popleft())
-
-
-def _results(task: Sequence[_Range], future: "Future[list[Outcome]]") -> Iterator[_Read]:
-    for (number, spec), outcome in zip(task, future.result(), strict=True):
-        yield _Read(number, spec, outcome)
-
-
-def _ranges(jobs: Sequence[Job], paces: Sequence[Pace]) -> Iterator[_Range]:
-    for number, (job, pace) in enumerate(zip(jobs, paces, strict=True)):
-        for spec in job.plan:
-            rest: ChunkSpec | None = spec
-            while rest is not None:
-                part, rest = cut_first(rest, pace.bytes)
-                yield _Range(number, part)
-
-
-def _tasks(ranges: Iterable[_Range]) -> Iterator[list[_Range]]:
-    task: list[_Range] = []
-    size = 0
-    for entry in ranges:
-        task.append(entry)
-        size += entry.spec.stop - entry.spec.start
-        if size >= _TASK_BYTES:
-            yield task
-            task, size = [], 0
-    if task:
-        yield task
-
-
-def _read_all(task: Sequence[ChunkSpec]) -> list[Outcome]:
-    return [read_range(spec) for spec in task]

@@ -16,8 +16,6 @@ _MANY_BATCHES = 1 << 18
 """Batches a range should not have more of: their columns are what takes memory (some 100 bytes each)."""
 _MANY_RUNS = 100_000
 """Nor more runs (200 bytes each with their edges)."""
-_RANGES_PER_PROCESS = 8
-"""So that processes end at about the same time."""
 
 
 @dataclass(slots=True)
@@ -26,7 +24,18 @@ class Pace:
 
     bytes: int = LEAST_BYTES
     most: int = MOST_BYTES
+    sharers: int = 1
+    """Processes that share what is left to read."""
     _known_ids: int = 0
+
+    def next_bytes(self, left: int) -> int:
+        """Return the size of the next range when so many bytes are left to read, of this partition and all others.
+
+        Towards the end ranges become short, so that processes end at about the same time.
+        """
+        if self.sharers == 1:
+            return self.bytes
+        return min(self.bytes, max(left // (2 * self.sharers), LEAST_BYTES))
 
     def note(self, rows: ChunkRows, producer_ids: int) -> None:
         """Take note of a range's rows, and of how many producer ids of the partition are known now."""
@@ -48,13 +57,6 @@ def _joins(rows: ChunkRows, fresh: int) -> bool:
     ids = rows.runs["producer_id"]
     producers = 1 + int((ids[1:] != ids[:-1]).sum())
     return runs < 2 * producers and fresh * 4 < runs * 3
-
-
-def paced(total: int, processes: int) -> Pace:
-    """Return the pace for a partition, when `total` bytes are to be read by so many processes."""
-    if processes == 1:
-        return Pace()
-    return Pace(most=min(max(total // (processes * _RANGES_PER_PROCESS), LEAST_BYTES), MOST_BYTES))
 
 
 def steady(size: int) -> Pace:
