@@ -29,6 +29,8 @@ class Context:
     coordinator: CoordinatorView
     now_ms: int
     log_end_offset: int | None
+    texts: Sequence[str] = ()
+    """Texts that stand in place of the segments, if any do."""
 
     @property
     def name(self) -> str:
@@ -119,6 +121,9 @@ class Context:
 
     def timeline_command(self, producer_id: int) -> str:
         """The command that shows this producer's history."""
+        if self.texts:
+            chosen = f"--topic {quote(self.topic)} --partition {self.partition}"
+            return f"kaudit timeline {' '.join(map(quote, self.texts))} {chosen} --producer-id {producer_id}"
         return f"kaudit timeline {quote(self.directory)} --producer-id {producer_id}"
 
     def inspect_command(self, file: str) -> str:

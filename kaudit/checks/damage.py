@@ -21,7 +21,8 @@ _MAX_CONSEQUENCES = 20
 
 def report_damage(context: Context, damages: Sequence[PlacedDamage], explained: Sequence[Fact]) -> list[Finding]:
     """Report every stretch of damage once; producers whose missing sequences it explains are listed with it."""
-    return [_report(context, group, explained) for group in _grouped(damages)]
+    harmed = [placed for placed in damages if placed.damage.kind is not DamageKind.LEFT_OUT]
+    return [_report(context, group, explained) for group in _grouped(harmed)]
 
 
 def _grouped(damages: Sequence[PlacedDamage]) -> list[list[PlacedDamage]]:

@@ -17,6 +17,7 @@ from kaudit.cli.commands.producers import producers
 from kaudit.cli.commands.replay import replay
 from kaudit.cli.commands.report import report
 from kaudit.cli.commands.scan import scan
+from kaudit.cli.commands.simulate import simulate
 from kaudit.cli.commands.spark_bundle import spark_bundle
 from kaudit.cli.commands.timeline import timeline
 from kaudit.cli.exits import ExitCode
@@ -71,6 +72,13 @@ Examples:
   kaudit replay --broker-version 2.0.1 --explain 17 attempts.jsonl
   kaudit replay --on /data/kafka --topic orders --partition 3 attempts.jsonl
 """
+_SIMULATE_EXAMPLES = """\b
+Examples:
+  kaudit simulate --list
+  kaudit simulate six-in-flight
+  kaudit simulate acks1-leader-dies -o run && kaudit scan run/broker-2
+  kaudit simulate my-cluster.toml --sweep 1000
+"""
 
 # Plain help: rich's boxes cost a quarter of a second.
 app = typer.Typer(name="kaudit", cls=PlainGroup, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -79,6 +87,7 @@ app.command(cls=ConfiguredCommand, short_help="Show what each producer id did.",
 app.command(cls=ConfiguredCommand, short_help="List the producer ids.", epilog=_PRODUCERS_EXAMPLES)(producers)
 app.command(short_help="Decode batches, records and side files.", epilog=_INSPECT_EXAMPLES)(inspect)
 app.command(short_help="Say what a broker would have answered.", epilog=_REPLAY_EXAMPLES)(replay)
+app.command(short_help="Play a scenario: producers, brokers, faults.", epilog=_SIMULATE_EXAMPLES)(simulate)
 app.command(cls=ConfiguredCommand, short_help="Render a saved scan.", epilog=_REPORT_EXAMPLES)(report)
 app.add_typer(baseline, short_help="Keep known findings in a file.")
 app.add_typer(config, short_help="Look at the configuration.")

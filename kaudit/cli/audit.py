@@ -5,8 +5,9 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.cli.progress import progress_on_stderr
@@ -23,8 +24,11 @@ from kaudit.report.formats import FORMATS, Content, Format, in_pieces
 from kaudit.report.moment import rfc3339
 from kaudit.report.phrases import closing_line
 from kaudit.report.selection import Selection, count
-from kaudit.report.tables import Tables
+from kaudit.report.tables import Tables, recorded_tables
 from kaudit.report.view import View
+
+if TYPE_CHECKING:  # numpy comes with them
+    from kaudit.pipeline.histories import Recording, Teller
 
 _Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult)
 
@@ -65,6 +69,34 @@ def run_scan(request: Request, engine: Callable[[ScanOptions, Progress], ScanRes
         scan_of=lambda result: result,
         with_scan=lambda _, scan: scan,
     )
+
+
+def run_recording(
+    request: Request, engine: "Callable[[ScanOptions, Progress, Teller], AbstractContextManager[Recording]]"
+) -> int:
+    """Audit and report, with the histories of all producer ids in the formats that hold them; return the exit code."""
+    from kaudit.report.history_tables import tell_tables
+
+    with ExitStack() as stack:
+        recorded: list[Recording] = []
+
+        def produce(progress: Progress) -> ScanResult:
+            recorded.append(stack.enter_context(engine(request.options, progress, tell_tables)))
+            return request.selection.of_scan(recorded[0].result)
+
+        def render(form: Format, result: ScanResult, view: View) -> Content:
+            if form.directory:
+                return recorded_tables(result, recorded[0].tell(result.findings) if recorded else (), view)
+            return in_pieces(form.scan(result, view))
+
+        return _run(
+            request,
+            produce=produce,
+            render=render,
+            empty=lambda nothing: nothing,
+            scan_of=lambda result: result,
+            with_scan=lambda _, scan: scan,
+        )
 
 
 def run_timeline(request: Request, engine: Callable[[ScanOptions, Progress], TimelineResult]) -> int:

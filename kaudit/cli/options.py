@@ -35,7 +35,7 @@ TextOrJson = Annotated[TextFormat, typer.Option("--output-format", help="For peo
 Paths = Annotated[
     list[str],
     typer.Argument(
-        metavar="PATH", help="Broker log directories, partition directories or .log files; hdfs://, s3:// too."
+        metavar="PATH", help="Log or partition directories, .log files, text of kafka-dump-log; hdfs://, s3:// too."
     ),
 ]
 OutputFormats = Annotated[

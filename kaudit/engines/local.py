@@ -1,30 +1,34 @@
 """The local engine: schedules ranges over processes and feeds their rows to each partition in order."""
 
 import os
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+import tempfile
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
 from kaudit.engines.ranges import RangeRead, read_here
+from kaudit.model.finding import Finding
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.pipeline.activity import ActivityRows
-from kaudit.pipeline.audit import Audit
+from kaudit.pipeline.audit import Audit, PartitionAudit
 from kaudit.pipeline.blocks import read_blocks
+from kaudit.pipeline.histories import HistoryRows, PartitionHistory, Piece, Recording, Teller, by_replica
 from kaudit.pipeline.options import Progress, ScanOptions
 from kaudit.pipeline.pace import Pace, steady
 from kaudit.pipeline.partition import KeptRows, RowKeeper
-from kaudit.pipeline.producers import list_producers
+from kaudit.pipeline.producers import list_producers, remembers_markers
 from kaudit.pipeline.query import Query
 from kaudit.pipeline.rows import ChunkRows
-from kaudit.pipeline.schedule import Job, PartitionFeed, find_input, plan_jobs
+from kaudit.pipeline.schedule import Job, PartitionFeed, all_needs, audit_needs, find_input, plan_jobs
 from kaudit.pipeline.timeline import build_timelines
 from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout
 from kaudit.source.place import Place
 
-_Keeper = TypeVar("_Keeper", bound=RowKeeper)
+_Keeper = TypeVar("_Keeper", bound=RowKeeper | None)
 _SMALL_PIECE_BYTES = 1 << 20
 """For a million producer ids in memory: what is made while a piece is read must stay small beside them."""
 _POOL_THRESHOLD_BYTES = 64 << 20
@@ -62,8 +66,35 @@ def producers(options: ScanOptions, progress: Progress, query: Query) -> Produce
     """
     keep_freed_memory_small()
     kept: list[ActivityRows] = []
-    audit = _run(options, progress, lambda: _appended(kept, ActivityRows()), _SMALL_PIECE_BYTES)
+    audit = _run(options, progress, lambda: _appended(kept, ActivityRows()), _SMALL_PIECE_BYTES, ids=True)
     return list_producers(audit, kept, query)
+
+
+@contextmanager
+def record(options: ScanOptions, progress: Progress, teller: Teller) -> Iterator[Recording]:
+    """Audit, and keep on disk what `teller` needs to tell the producers' histories while the body runs.
+
+    Raises as `scan` does.
+    """
+    from kaudit.pipeline.exchange import pack, unpack  # noqa: PLC0415 - a scan needs no compression
+
+    keep_freed_memory()
+    with tempfile.TemporaryDirectory(prefix="kaudit-") as directory:
+        files: list[Path] = []
+
+        def close(partition: PartitionAudit, kept: HistoryRows) -> None:
+            files.append(Path(directory, str(len(files))))
+            files[-1].write_bytes(pack(PartitionHistory.of(partition, kept)))
+
+        result = _run(options, progress, HistoryRows, on_close=close).result()
+
+        def tell(findings: Sequence[Finding]) -> Iterator[Piece]:
+            own, remembers = by_replica(findings), remembers_markers(result)
+            for file in files:
+                history: PartitionHistory = unpack(file.read_bytes())
+                yield from teller(history, own.get(history.place, ()), remembers)
+
+        yield Recording(result, tell)
 
 
 def _appended(kept: list[_Keeper], keeper: _Keeper) -> _Keeper:
@@ -72,15 +103,22 @@ def _appended(kept: list[_Keeper], keeper: _Keeper) -> _Keeper:
 
 
 def _run(
-    options: ScanOptions, progress: Progress, keeper: Callable[[], RowKeeper | None], piece_bytes: int | None = None
+    options: ScanOptions,
+    progress: Progress,
+    keeper: Callable[[], _Keeper],
+    piece_bytes: int | None = None,
+    *,
+    ids: bool = False,
+    on_close: Callable[[PartitionAudit, _Keeper], None] | None = None,
 ) -> Audit:
     """Read everything, `piece_bytes` at a time if given, else as the rows allow.
 
-    `keeper` is asked once a partition, in order, for what takes its rows beside the audit.
+    `keeper` is asked once a partition, in order, for what takes its rows beside the audit. `ids`: those of every
+    partition are wanted. `on_close` is told of each partition that has been read.
     """
     layout = find_input(options)
     audit = Audit(options, layout, open_segment, read_blocks(options, layout, open_segment))
-    jobs = plan_jobs(options, layout)
+    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(layout, audit.book))
     total = sum(job.bytes for job in jobs)
     progress.start(total)
     processes = (options.jobs or os.cpu_count() or 1) if total >= _POOL_THRESHOLD_BYTES else 1
@@ -89,14 +127,18 @@ def _run(
     with closing(_read(jobs, paces, processes, layout)) as outcomes:
         ahead = next(outcomes, None)
         for number, (job, pace) in enumerate(zip(jobs, paces, strict=True)):
-            feed = PartitionFeed(job, keeper())
+            kept = keeper()
+            feed = PartitionFeed(job, kept)
             while ahead is not None and ahead.job == number:
                 progress.advance(ahead.spec.stop - ahead.spec.start)
                 feed.take(ahead.outcome)
                 if isinstance(ahead.outcome, ChunkRows):
                     pace.note(ahead.outcome, feed.producer_ids)
                 ahead = next(outcomes, None)
-            audit.add(feed.close(compacted=options.says_compacted(job.directory.topic)))
+            partition = feed.close()
+            if on_close is not None:
+                on_close(partition, kept)
+            audit.add(partition)
     return audit
 
 

@@ -16,6 +16,8 @@ class DamageKind(enum.Enum):
     ZEROS = "zeros"
     OUT_OF_ORDER = "out-of-order"
     """A sound batch whose offsets do not follow its neighbours'."""
+    LEFT_OUT = "left-out"
+    """No damage of the log: a text of it does not show these bytes."""
 
 
 @dataclass(frozen=True, slots=True)

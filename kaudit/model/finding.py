@@ -110,7 +110,7 @@ class Finding:
             _text(self.producer_epoch),
             anchor,
         )
-        return hashlib.sha256("|".join(parts).encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+        return hashlib.sha256("|".join(parts).encode(errors="surrogateescape")).hexdigest()[:_FINGERPRINT_DIGITS]
 
     def sort_key(self) -> tuple[object, ...]:
         """Total order of CONTRACT.md section 2: offset nulls first, missing text as empty."""

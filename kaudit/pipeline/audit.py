@@ -1,7 +1,7 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,11 @@ from kaudit.checks.strays import report_strays
 from kaudit.checks.transaction import OpenTransaction, report_transactions
 from kaudit.model.batch import NO_OFFSET
 from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
+from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
+from kaudit.model.untold import Untold
 from kaudit.pipeline.allocation import AllocationAudit, Inhabitants
 from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.coordinator import TRANSACTION_STATE, CoordinatorReader
@@ -36,7 +38,7 @@ from kaudit.pipeline.outcomes import Markers, compare_outcomes
 from kaudit.pipeline.partition import PartitionReplay
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.rows import Counts
-from kaudit.pipeline.sidefiles import LogFacts, SideFileAudit
+from kaudit.pipeline.sidefiles import CheckpointAudit, LogFacts, PartitionFiles, SideFileReader
 from kaudit.pipeline.snapshot_check import compare_snapshots
 from kaudit.pipeline.snapshots import Suspects
 from kaudit.replay.evidence import VersionEvidence, infer_range
@@ -75,18 +77,40 @@ class PartitionAudit:
     malformed: Sequence[MalformedBatch] = ()
     producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     log: LogFacts | None = None
-    """What its side files are held against; dropped once they are."""
+    """What checkpoints are held against; dropped once they are."""
     side_facts: Sequence[SideFileFact] = ()
-    has_all_markers: bool = False
+    untold: frozenset[Untold] = frozenset()
+    side_files_unread: Sequence[Unreadable] = ()
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What judging all partitions together needs of each beyond its facts: columns that grow with its ids and markers."""
+
+    producer_ids: bool = True
+    markers: bool = True
+
+
 def close_partition(
-    replay: PartitionReplay, *, compacted: bool, unreadable: Sequence[Unreadable] = ()
+    replay: PartitionReplay,
+    open_source: OpenSource,
+    *,
+    compacted: bool,
+    needs: Needs,
+    unreadable: Sequence[Unreadable] = (),
 ) -> PartitionAudit:
-    """Take from a finished replay what the findings need. `compacted`: the user says so."""
+    """Take from a finished replay what the findings need, its side files included. `compacted`: the user says so."""
     rows = replay.joints.table.rows
+    compacted = compacted or replay.compacted
+    log = _log_facts(replay, compacted=compacted, unread=bool(unreadable))
+    files = PartitionFiles(SideFileReader(open_source))
+    side_facts = files.facts(log)
+    markers = None
+    told = replay.spans.has_all_commits and Untold.MARKERS not in replay.untold
+    if needs.markers and log.ended is not None and len(log.ended) and told and not log.damages:
+        markers = Markers(replay.directory, log.ended)
     return PartitionAudit(
         directory=replay.directory,
         counts=replay.counts,
@@ -97,21 +121,25 @@ def close_partition(
         unlisted=replay.continuity.unlisted + replay.more_malformed,
         regressions=replay.continuity.epoch_regressions(),
         opened=_open_transactions(replay),
-        compacted=compacted or replay.compacted,
+        compacted=compacted,
         log_end_offset=replay.log_end_offset,
         last_stable_offset=replay.last_stable_offset,
         producers=len(rows),
         runs=replay.joints.runs,
-        has_tv2=bool((rows["flags"] & TV2 != 0).any()),
+        # of markers whose type nobody tells an epoch raised by an abort looks the same
+        has_tv2=bool((rows["flags"] & TV2 != 0).any()) and Untold.MARKERS not in replay.untold,
         still_growing=replay.still_growing,
         suspects=replay.snapshots.suspects,
         idle=idle_longest(rows),
         empty_marker=replay.empty_marker,
         unreadable=unreadable,
         malformed=replay.malformed,
-        has_all_markers=replay.spans.has_all_commits,
-        producer_ids=rows["producer_id"].copy(),
-        log=_log_facts(replay, compacted=compacted or replay.compacted, unread=bool(unreadable)),
+        untold=replay.untold,
+        producer_ids=rows["producer_id"].copy() if needs.producer_ids else np.empty(0, dtype=np.int64),
+        log=replace(log, ended=None, epoch_steps=log.epoch_steps[:0]),
+        side_facts=side_facts,
+        side_files_unread=files.files.unreadable,
+        markers=markers,
     )
 
 
@@ -163,20 +191,16 @@ class Audit:
     open_source: OpenSource
     book: BlockBook = field(default_factory=BlockBook)
     partitions: list[PartitionAudit] = field(default_factory=list)
-    side_files: SideFileAudit = field(init=False)
+    checkpoints: CheckpointAudit = field(init=False)
 
     def __post_init__(self) -> None:
-        """Prepare what reads side files."""
-        self.side_files = SideFileAudit(self.open_source)
+        """Prepare what reads checkpoints."""
+        self.checkpoints = CheckpointAudit(SideFileReader(self.open_source))
 
     def add(self, partition: PartitionAudit) -> None:
-        """Add a partition that was read, and look at its side files."""
+        """Add a partition that was read, and look at its rows in its log directory's checkpoints."""
         if partition.log is not None:
-            partition.side_facts = self.side_files.facts(partition.log)
-            ended = partition.log.ended
-            tells = any(entry.topic == TRANSACTION_STATE for entry in self.layout.everything)
-            if tells and ended is not None and len(ended) and partition.has_all_markers and not partition.damages:
-                partition.markers = Markers(partition.directory, ended)
+            partition.side_facts = [*partition.side_facts, *self.checkpoints.facts(partition.log)]
             partition.log = None
         self.partitions.append(partition)
 
@@ -194,12 +218,13 @@ class Audit:
             findings += self._partition_findings(partition, context, *allocation.partition_findings(own, context))
         findings += allocation.cluster_findings(inhabitants, contexts.__getitem__)
         findings += report_strays(self.layout.strays)
-        findings += self.side_files.directory_findings()
+        findings += self.checkpoints.directory_findings()
         findings = sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key)
         unreadable = [
             *self.layout.unreadable,
             *(entry for partition in self.partitions for entry in partition.unreadable),
-            *self.side_files.unreadable,
+            *(entry for partition in self.partitions for entry in partition.side_files_unread),
+            *self.checkpoints.files.unreadable,
         ]
         return ScanResult(
             inputs=tuple(self.options.paths),
@@ -248,6 +273,7 @@ class Audit:
             coordinator=coordinator,
             now_ms=now,
             log_end_offset=partition.log_end_offset,
+            texts=sorted({segment.path for segment in directory.segments if segment.text is not None}),
         )
 
     def _partition_findings(
@@ -397,6 +423,9 @@ class Audit:
             "compacted: missing offsets and the sequences they held are not reported",
         )
         told += _aspect((part for part in parts if part.still_growing), "the last batch was still being written")
+        for kind in Untold:
+            told += _aspect((part for part in parts if kind in part.untold), kind.value)
+        told += [entry for part in parts for entry in _left_out(part)]
         if not coordinator.present:
             told += _aspect(
                 (part for part in parts if part.opened),
@@ -435,7 +464,18 @@ def latest_modification(layout: Layout) -> int:
 
 
 def _inhabitants(part: PartitionAudit) -> Inhabitants:
-    return Inhabitants(part.directory, part.producer_ids, part.facts, part.counts)
+    return Inhabitants(part.directory, part.producer_ids, part.producers, part.facts, part.counts)
+
+
+def _left_out(part: PartitionAudit) -> list[NotAudited]:
+    """What a text in place of the segments leaves out."""
+    found = [placed for placed in part.damages if placed.damage.kind is DamageKind.LEFT_OUT]
+    if not found:
+        return []
+    first = found[0]
+    more = f", and {len(found) - 1} more such places" if len(found) > 1 else ""
+    segment = part.directory.segments[first.segment].name
+    return [NotAudited(_name(part), f"{segment}: {first.damage.detail}: what lies there is not audited{more}")]
 
 
 def _aspect(parts: Iterable[PartitionAudit], reason: str) -> list[NotAudited]:

@@ -81,6 +81,9 @@ class CoordinatorReader:
     def _segment_records(
         self, directory: PartitionDirectory, segment: SegmentFile
     ) -> Iterator[tuple[int, TransactionRecord]]:
+        if segment.text is not None:
+            self.unreadable.append(f"{segment.path}: a text holds no records the states could be read from")
+            return
         source = self._open(segment)
         try:
             for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=segment.base_offset):

@@ -28,6 +28,8 @@ def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenS
         for segment in (*metadata_snapshots(directory), *directory.segments):
             if left <= 0:
                 break
+            if segment.text is not None:
+                continue  # no records to read
             try:
                 source = open_source(segment)
             except OSError:

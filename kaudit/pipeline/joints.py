@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.batch import COMMIT_MARKER, NO_OFFSET, NO_SEQUENCE
+from kaudit.model.batch import MAYBE_COMMITS, NO_OFFSET, NO_SEQUENCE
 from kaudit.pipeline.merging import Merged
 from kaudit.pipeline.producer_table import REMEMBERED, ProducerTable
 from kaudit.pipeline.rows import SILENCE_MS, WINDOW, Rows, pick, put
@@ -184,7 +184,7 @@ class _Joints:
         self.coordinator = self._of_both(NO_SEQUENCE, "coordinator_epoch", np.int64)
         self.commit = ~self.is_run
         if len(self.markers):
-            self.commit[self.commit] = self.markers["type"] == COMMIT_MARKER
+            self.commit[self.commit] = np.isin(self.markers["type"], MAYBE_COMMITS)
         # index of the newest run / marker at or before each row, in its group; -1 if none
         self.run_at = self._latest(self.is_run)
         self.marker_at = self._latest(~self.is_run)

@@ -107,6 +107,9 @@ class _Clock:
 def _segment_records(
     segment: SegmentFile, open_source: OpenSource, log: MetadataLog, clock: _Clock
 ) -> Iterator[ProducerIdsRecord]:
+    if segment.text is not None:
+        log.unreadable.append((segment.path, "a text holds no records the blocks could be read from"))
+        return
     source = open_source(segment)
     try:
         for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=segment.base_offset):

@@ -90,7 +90,7 @@ class OrderFilter:
             self._last = last
             return index + 1
         next_base, next_last = int(bases[index + 1]), int(lasts[index + 1])
-        if next_base <= self._last or next_last >= self._bounds[1]:
+        if next_base <= self._last or next_base < self._bounds[0] or next_last >= self._bounds[1]:
             # the next one is the odd one: take this, judge that when its turn comes
             keep.append(index)
             self._last = last

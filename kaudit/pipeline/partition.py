@@ -9,6 +9,7 @@ import numpy as np
 from kaudit.checks.state import EmptyMarker
 from kaudit.model.batch import NO_OFFSET
 from kaudit.model.malformed import MalformedBatch
+from kaudit.model.untold import Untold
 from kaudit.pipeline.continuity import MAX_LISTED, Continuity
 from kaudit.pipeline.joints import FetchRun, JointReplay
 from kaudit.pipeline.merging import merge, with_records
@@ -92,6 +93,7 @@ class PartitionReplay:
         self.counts = Counts()
         self.kept = kept
         self.still_growing = False
+        self.untold: frozenset[Untold] = frozenset()
 
     def feed(self, chunk: ChunkRows) -> bool:
         """Take the next chunk; False if it does not fit what came before and nothing of it was taken."""
@@ -104,6 +106,7 @@ class PartitionReplay:
         chunk.edges["present_before"] += present
         chunk.markers["present_before"] += present
         self.continuity.feed(chunk)
+        self.untold |= chunk.untold
         self.counts.add(chunk.counts)
         if self.continuity.damages or (self.continuity.missing and not self.compacted):
             self.joints.holes_are_normal = False
@@ -157,4 +160,6 @@ class PartitionReplay:
         """Whether compaction has worked here: the cleaner's checkpoint lists it, or it left its traces."""
         counts = self.counts
         traces = counts.partial_batches or counts.empty_batches or counts.delete_horizons
-        return self.directory.first_dirty_offset is not None or bool(traces)
+        # a text that counts no records shows no traces: a hole in it may be compaction's
+        unseen = Untold.COUNTS in self.untold and self.continuity.missing
+        return self.directory.first_dirty_offset is not None or bool(traces or unseen)

@@ -37,6 +37,8 @@ def cut(spec: ChunkSpec, chunk_bytes: int) -> Iterator[ChunkSpec]:
 
 def cut_first(spec: ChunkSpec, chunk_bytes: int) -> tuple[ChunkSpec, ChunkSpec | None]:
     """Cut off the first range as `cut` does; return it and the rest, None if that was all."""
+    if spec.file.text is not None:
+        return spec, None  # positions in a text are not the segment's
     if spec.stop - spec.start <= chunk_bytes * 3 // 2:
         return spec, None
     stop = spec.start + chunk_bytes

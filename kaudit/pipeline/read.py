@@ -7,6 +7,7 @@ import numpy as np
 
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import LogDamage
+from kaudit.model.untold import Untold
 from kaudit.pipeline.compress import compress
 from kaudit.pipeline.content import malformed_batches
 from kaudit.pipeline.order import OrderFilter
@@ -43,6 +44,7 @@ def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
     batches: list[Batches] = []
     damages: list[LogDamage] = []
     read_to, growing = spec.start, False
+    untold: frozenset[Untold] = frozenset()
     for piece in stream_batches(
         source, spec.start, spec.stop, spec.end, expected_offset=_expected(spec), verify=spec.verify
     ):
@@ -50,6 +52,7 @@ def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
         damages.extend(piece.damages)
         read_to = piece.read_to
         growing = growing or piece.still_growing
+        untold |= piece.untold
     sound = concatenate(batches)
     rows = compress(
         sound,
@@ -63,6 +66,7 @@ def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
     _attach(rows, damages, sound)
     rows.malformed, rows.more_malformed = malformed_batches(sound, spec.segment, source if spec.decode else None)
     rows.still_growing = growing
+    rows.untold = untold
     return rows
 
 
@@ -90,6 +94,7 @@ def _read_segment(
     start, read_to, growing = spec.start, spec.start, False
     held: list[Batches] = []
     damages: list[LogDamage] = []
+    untold: frozenset[Untold] = frozenset()
     for piece in stream_batches(
         source, spec.start, spec.stop, spec.end, expected_offset=_expected(spec), verify=spec.verify
     ):
@@ -98,6 +103,7 @@ def _read_segment(
         damages.extend(piece.damages + disorder)
         read_to = piece.read_to
         growing = growing or piece.still_growing
+        untold |= piece.untold
         if read_to - start >= CHUNK_BYTES:
             yield _rows(spec, held, damages, start, read_to, source)
             start, held, damages = read_to, [], []
@@ -107,6 +113,7 @@ def _read_segment(
     damages.extend(disorder)
     rows = _rows(spec, held, damages, start, read_to, source)
     rows.still_growing = growing and last_segment
+    rows.untold = untold
     yield rows
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kaudit.model.damage import LogDamage
 from kaudit.model.malformed import MalformedBatch
+from kaudit.model.untold import Untold
 
 WINDOW = 5
 """Batches of a producer a broker remembers (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
@@ -214,3 +215,5 @@ class ChunkRows:
     malformed: list[MalformedBatch] = field(default_factory=list)
     more_malformed: int = 0
     still_growing: bool = False
+    untold: frozenset[Untold] = frozenset()
+    """What a text in place of the segment does not tell."""

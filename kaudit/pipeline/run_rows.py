@@ -11,6 +11,7 @@ from kaudit.model.batch import (
     CONTROL_FLAG,
     DELETE_HORIZON_FLAG,
     TRANSACTIONAL_FLAG,
+    UNTOLD_CONTROL,
     Batches,
     last_sequences,
 )
@@ -87,7 +88,7 @@ def _run_starts(
 def _markers(batches: Batches, before: NDArray[np.int64], control: Indexes, segment: int) -> Rows:
     kind, count = batches["control_type"][control], batches["record_count"][control]
     # other control types are not the transaction logic's: it would raise on them
-    index = control[(kind == ABORT_MARKER) | (kind == COMMIT_MARKER) | (count == 0)]
+    index = control[(kind == ABORT_MARKER) | (kind == COMMIT_MARKER) | (kind == UNTOLD_CONTROL) | (count == 0)]
     copied = ("producer_id", "producer_epoch", "coordinator_epoch", "leader_epoch", "position", "record_count", "size")
     columns: dict[str, NDArray[Any] | int] = {name: batches[name] for name in copied}
     columns["offset"] = batches["base_offset"]

@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from kaudit.model.batch import Batches, empty_batches
 from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.model.untold import Untold
+from kaudit.pipeline.printed import printed_batches
 from kaudit.pipeline.window import Window
 from kaudit.source.bytes import ByteSource
+from kaudit.source.text import SegmentText
 from kaudit.wire import resync
 from kaudit.wire.candidate_scan import Framing
 from kaudit.wire.chained_crc import all_crcs_hold, restore_heads
@@ -57,6 +60,7 @@ class Piece:
     damages: list[LogDamage] = field(default_factory=list)
     read_to: int = 0
     still_growing: bool = False
+    untold: frozenset[Untold] = frozenset()
 
 
 def stream_batches(
@@ -73,7 +77,12 @@ def stream_batches(
 
     `start` is a batch boundary. The last piece's `read_to` is where the first batch not yielded starts: `stop` when the
     ranges of a file were cut at boundaries. With `verify` every batch's CRC is checked; without, framing is trusted.
+    A segment of which only a text is there is one range: `start` is a byte of the segment, and all behind it comes.
     """
+    if isinstance(source, SegmentText):
+        for batches, damages, untold in printed_batches(source, start):
+            yield Piece(batches, damages, stop, untold=untold)
+        return
     window = Window(source, end, min(window_bytes, max(end - start, HEADER_SIZE)))
     reader = _Reader(window, source, verify)
     reader.expected_offset = expected_offset
@@ -217,13 +226,18 @@ class _Reader:
         return self._resynchronise(position - 1) is None
 
     def _sound_header_between(self, start: int, end: int) -> int | None:
-        """First position in `start`..`end` where a batch with a valid CRC begins; the window holds these bytes."""
-        view = self.window.load(start - 1, end - start + 1 + HEADER_SIZE)
-        after = self.window.end - (self.window.base + len(view))
-        for at in resync.candidates(view, 1, after, end - self.window.base).tolist():
-            if self.window.crc_holds(self.window.base + at, _size_at(view, at)):
-                return int(self.window.base + at)
-        return None
+        """First position in `start`..`end` where a batch with a valid CRC begins."""
+        at = start - 1
+        while True:
+            view = self.window.load(at, end - at + HEADER_SIZE)
+            after = self.window.end - (at + len(view))
+            for candidate in resync.candidates(view, 1, after, end - at).tolist():
+                if self.window.crc_holds(at + candidate, _size_at(view, candidate)):
+                    return int(at + candidate)
+            # a header in the window's last bytes is seen whole only in the next one
+            if not len(view) or at + len(view) >= min(end + HEADER_SIZE, self.window.end):
+                return None
+            at += max(len(view) - HEADER_SIZE, 1)
 
     def _lost_framing(self, start: int, end: int, inner: int | None, claimed: int) -> Piece:
         probe = bytes(self.window.load(end)[:_ZERO_PROBE]) if inner is None else b""

@@ -111,7 +111,7 @@ def parse_baseline(text: str, file: str) -> Baseline:
     """Read a baseline file's text; every mistake names the file and the entry."""
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"baseline {file}: not JSON: {error}") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise UsageError(f"baseline {file}: no {SCHEMA} document ('kaudit baseline create' writes one)")

@@ -14,14 +14,13 @@ from kaudit.replay.answer import TopicPartition
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.profile import Profile
 from kaudit.replay.releases import SEVEN_DAYS_MS
+from kaudit.replay.step import MAX_EPOCH, TRANSACTION_VERSION_2
 
-MAX_EPOCH = 2**15 - 1
 EXHAUSTED_EPOCH = MAX_EPOCH - 1
 """The last epoch a producer gets; the one above is kept for fencing it."""
 
 NOTHING_HELD = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
-TRANSACTION_VERSION_2 = 2
 _FENCED_INIT = 4
 _FENCED_ADD = 2
 _FENCED_END = 2
@@ -41,16 +40,23 @@ class CoordinatorLimits:
 
 
 class TransactionState(Enum):
-    """States that outlive a request here; the Prepare states do not, since markers are written at once.
+    """States a transactional id is found in. Markers are written at once, so the Prepare states pass within a request.
 
-    Except when they never are: see Profile.end_txn_needs_exact_epoch.
+    Unless a partition refuses its marker, or none is sent (Profile.end_txn_needs_exact_epoch): then a coordinator gives
+    up, and only a restarted one, which finds the decision in its log, tries again.
     """
 
     EMPTY = "Empty"
-    STUCK = "prepared to end, but its markers will never be written"
     ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
     COMPLETE_COMMIT = "CompleteCommit"
     COMPLETE_ABORT = "CompleteAbort"
+
+
+_PREPARED = {TransactionState.PREPARE_COMMIT: True, TransactionState.PREPARE_ABORT: False}
+_COMPLETE = {TransactionState.COMPLETE_COMMIT: True, TransactionState.COMPLETE_ABORT: False}
+"""Whether it is a commit."""
 
 
 @dataclass(slots=True)
@@ -68,6 +74,10 @@ class Transaction:
     home: TopicPartition | None = None
     """The partition whose attempts it appeared in last."""
     updated_at: int = 0
+    transaction_version: int = 0
+    """Of the end that was decided last."""
+    markers_sent: bool = False
+    """Whether its markers are under way: a transition is pending, which no request may interrupt."""
 
 
 class Request(NamedTuple):
@@ -103,15 +113,34 @@ class EndOfTransaction(NamedTuple):
     transaction_version: int
     at: int
     partitions: tuple[TopicPartition, ...]
+    restarted: TopicPartition | None = None
+    """Whose restart made a coordinator send them again, None where they are sent for the first time."""
 
 
-WriteMarkers = Callable[[EndOfTransaction], None]
+WriteMarkers = Callable[[EndOfTransaction], bool]
+"""Writes the markers; tells whether every partition took its own."""
 Allocate = Callable[[int | None], int]
 """Gives out a producer id: the recorded one, or the next of its own."""
 
 
 def _refused(error: KafkaError, why: str) -> Granted:
     return Granted(error, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, why)
+
+
+def _busy(transaction: Transaction) -> Granted:
+    return _refused(
+        KafkaError.CONCURRENT_TRANSACTIONS,
+        f"the transaction is {transaction.state.value}, a partition refused its marker or was never sent one",
+    )
+
+
+def _ended_before(transaction: Transaction, *, commit: bool) -> Granted:
+    """Answer EndTxn where no transaction is open: a repeated end succeeds, the other one does not."""
+    if _COMPLETE.get(transaction.state) is commit:
+        return Granted(KafkaError.NONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
+    if transaction.markers_sent or _PREPARED.get(transaction.state) is commit:
+        return _busy(transaction)
+    return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
 
 
 class Coordinator:
@@ -153,25 +182,31 @@ class Coordinator:
             transaction.home = request.partition
             transaction.updated_at = request.now
             self._transactions[transactional_id] = transaction
+        if transaction.markers_sent:
+            return _busy(transaction)
         if expected is not None and not _knows(transaction, expected):
             return self._fenced(request, _FENCED_INIT, transaction, expected)
-        if transaction.state is TransactionState.STUCK:
-            return _refused(KafkaError.CONCURRENT_TRANSACTIONS, f"the transaction is {transaction.state.value}")
+        if transaction.state in _PREPARED:
+            return _busy(transaction)
         if transaction.state is TransactionState.ONGOING:
-            self._fence(transaction, request.now)
+            self._fence(transaction, request.now, request.granted_producer_id)
+            if transaction.state in _PREPARED:
+                return _busy(transaction)
         transaction.timeout_ms = timeout_ms
         return self._next_epoch(request, transaction, expected)
 
     def add_partitions(self, request: Request, transactional_id: str, producer_id: int, producer_epoch: int) -> Granted:
         """Make the request's partition part of the producer's transaction; one begins if none is open."""
         transaction = self._find(request, transactional_id)
+        if transaction is not None and transaction.markers_sent and self._profile.pending_transition_comes_first:
+            return _busy(transaction)
         refusal = self._check_owner(transaction, producer_id, transactional_id)
         if refusal is not None or transaction is None:
             return refusal or _refused(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
         if transaction.epoch != producer_epoch:
             return self._fenced(request, _FENCED_ADD, transaction, (producer_id, producer_epoch))
-        if transaction.state is TransactionState.STUCK:
-            return _refused(KafkaError.CONCURRENT_TRANSACTIONS, f"the transaction is {transaction.state.value}")
+        if transaction.state in _PREPARED:
+            return _busy(transaction)
         if transaction.state is not TransactionState.ONGOING:
             transaction.state = TransactionState.ONGOING
             transaction.started_at = request.now if request.knows_now else None
@@ -193,6 +228,9 @@ class Coordinator:
                 KafkaError.INVALID_PRODUCER_EPOCH,
                 f"the coordinator's epoch is {transaction.epoch}, the batch's {producer_epoch}",
             )
+        if transaction.state in _PREPARED:
+            # Partition leaders make this retriable for their clients (KAFKA-15459).
+            return KafkaError.NOT_ENOUGH_REPLICAS, f"the transaction is {transaction.state.value}"
         if partition not in transaction.partitions:
             return KafkaError.TRANSACTION_ABORTABLE, "the partition was not added to the transaction"
         return KafkaError.NONE, ""
@@ -216,24 +254,20 @@ class Coordinator:
         refusal = self._check_owner(transaction, producer_id, transactional_id)
         if refusal is not None:
             return refusal
-        stale = producer_epoch < transaction.epoch
-        if stale or producer_epoch != transaction.epoch:
-            if (
-                transaction.state is TransactionState.ONGOING
-                and not stale
-                and not self._profile.end_txn_needs_exact_epoch
-            ):
-                transaction.state = TransactionState.STUCK
+        exact = producer_epoch == transaction.epoch
+        if producer_epoch < transaction.epoch or (not exact and self._profile.end_txn_needs_exact_epoch):
             return self._fenced(request, _FENCED_END, transaction, (producer_id, producer_epoch))
-        if transaction.state is TransactionState.STUCK:
-            return _refused(KafkaError.CONCURRENT_TRANSACTIONS, f"the transaction is {transaction.state.value}")
-        if transaction.state is TransactionState.ONGOING:
-            self._end(transaction, transaction.epoch, request.now, commit=commit, transaction_version=0)
-            return Granted(KafkaError.NONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "the transaction ended")
-        repeated = TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT
-        if transaction.state is repeated:
-            return Granted(KafkaError.NONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
-        return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
+        if transaction.state is not TransactionState.ONGOING:
+            return _ended_before(transaction, commit=commit)
+        if not exact:
+            transaction.state = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
+            return self._fenced(request, _FENCED_END, transaction, (producer_id, producer_epoch))
+        self._end(transaction, transaction.epoch, request.now, commit=commit, transaction_version=0)
+        return Granted(KafkaError.NONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "the transaction ended")
+
+    def transaction(self, transactional_id: str) -> Transaction | None:
+        """Return what is kept of a transactional id; to be looked at only."""
+        return self._transactions.get(transactional_id)
 
     # -- what happens by itself --------------------------------------------------------------------------------------
     def abort_timed_out(self, partition: TopicPartition, now: int) -> None:
@@ -250,15 +284,20 @@ class Coordinator:
             if due_at >= now:
                 continue
             if self._profile.timeout_bumps_epoch:
-                self._fence(transaction, due_at)
+                self._fence(transaction, due_at, None)
             else:
                 self._end(transaction, transaction.epoch, due_at, commit=False, transaction_version=0)
 
-    def reload(self, partition: TopicPartition) -> None:
-        """Forget what a restarted coordinator does not read from its log: the previous epoch."""
+    def reload(self, partition: TopicPartition, now: int) -> None:
+        """Restart with the broker of `partition`: the previous epoch is not in the coordinator's log, decisions are.
+
+        Markers of a transaction that was decided but not ended are sent again.
+        """
         for transaction in self._transactions.values():
             if transaction.home == partition:
                 transaction.last_epoch = NO_PRODUCER_EPOCH
+                if transaction.state in _PREPARED:
+                    self._send_markers(transaction, now, partition)
 
     def has_open(self, partition: TopicPartition) -> bool:
         """Tell whether a transaction with this partition is open."""
@@ -299,8 +338,11 @@ class Coordinator:
             f"the coordinator remembers producer {transaction.producer_id} with epoch {transaction.epoch}",
         )
 
-    def _fence(self, transaction: Transaction, at: int) -> None:
-        """Abort an open transaction with a higher epoch, so that its producer is fenced."""
+    def _fence(self, transaction: Transaction, at: int, granted_producer_id: int | None) -> None:
+        """Abort an open transaction with a higher epoch, so that its producer is fenced.
+
+        Under transaction version 2 that may use up the epochs, and the next producer id is taken at once.
+        """
         profile = self._profile
         old = transaction.epoch
         steps = 2 if profile.fence_bumps_twice else 1
@@ -313,30 +355,52 @@ class Coordinator:
             transaction.last_epoch = old + 1
         else:
             transaction.last_epoch = NO_PRODUCER_EPOCH
+        if version == TRANSACTION_VERSION_2 and old >= EXHAUSTED_EPOCH:
+            self._change_producer_id(transaction, granted_producer_id)
+
+    def _change_producer_id(self, transaction: Transaction, granted_producer_id: int | None) -> None:
+        transaction.previous_producer_id = transaction.producer_id
+        transaction.producer_id = self._allocate(granted_producer_id)
+        transaction.epoch = 0
 
     def _end(self, transaction: Transaction, epoch: int, at: int, *, commit: bool, transaction_version: int) -> None:
+        transaction.epoch = epoch
+        transaction.state = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
+        transaction.transaction_version = transaction_version
+        transaction.started_at = None
+        self._send_markers(transaction, at)
+
+    def _send_markers(self, transaction: Transaction, at: int, restarted: TopicPartition | None = None) -> None:
+        """Write the markers of a decided transaction; it is over when every partition took its own."""
+        commit = _PREPARED[transaction.state]
+        transaction.markers_sent = True
         partitions = tuple(transaction.partitions)
+        ended = EndOfTransaction(
+            transaction.producer_id,
+            transaction.epoch,
+            commit,
+            transaction.transaction_version,
+            at,
+            partitions,
+            restarted,
+        )
+        if not self._write_markers(ended):
+            return
         for partition in partitions:
             still_open = [other for other in self._open[partition] if other is not transaction]
             if still_open:
                 self._open[partition] = still_open
             else:
                 del self._open[partition]
-        transaction.epoch = epoch
         transaction.state = TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT
         transaction.partitions = {}
-        transaction.started_at = None
-        self._write_markers(
-            EndOfTransaction(transaction.producer_id, epoch, commit, transaction_version, at, partitions)
-        )
+        transaction.markers_sent = False
 
     def _next_epoch(self, request: Request, transaction: Transaction, expected: tuple[int, int] | None) -> Granted:
         current = transaction.epoch
         if current >= EXHAUSTED_EPOCH and (expected is None or expected[1] == current):
-            transaction.previous_producer_id = transaction.producer_id
-            transaction.producer_id = self._allocate(request.granted_producer_id)
+            self._change_producer_id(transaction, request.granted_producer_id)
             transaction.last_epoch = NO_PRODUCER_EPOCH if expected is None else current
-            transaction.epoch = 0
             why = "the epochs of the producer id are used up: a new one, epoch 0"
         elif expected is None or current == NO_PRODUCER_EPOCH or expected[1] == current:
             transaction.last_epoch = NO_PRODUCER_EPOCH if expected is None else current
@@ -353,7 +417,9 @@ class Coordinator:
         self, request: Request, transaction: Transaction, incoming: tuple[int, int], *, commit: bool
     ) -> Granted:
         producer_id, epoch = incoming
-        completed = transaction.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+        if transaction.markers_sent:
+            return _busy(transaction)
+        completed = transaction.state in _COMPLETE
         overflowed = (
             transaction.previous_producer_id == producer_id and epoch == EXHAUSTED_EPOCH and transaction.epoch == 0
         )
@@ -366,8 +432,7 @@ class Coordinator:
         if not retried and epoch != transaction.epoch:
             return self._fenced(request, _FENCED_END, transaction, incoming)
         if retried:
-            repeated = TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT
-            if transaction.state is not repeated:
+            if _COMPLETE[transaction.state] is not commit:
                 return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
             return Granted(
                 KafkaError.NONE, transaction.producer_id, transaction.epoch, "a retry: it had ended that way already"
@@ -378,9 +443,7 @@ class Coordinator:
         transaction.last_epoch = epoch
         why = "the transaction ended, the next one has the next epoch"
         if epoch >= EXHAUSTED_EPOCH:
-            transaction.previous_producer_id = producer_id
-            transaction.producer_id = self._allocate(request.granted_producer_id)
-            transaction.epoch = 0
+            self._change_producer_id(transaction, request.granted_producer_id)
             why = "the transaction ended with the last epoch, the next one has a new producer id"
         return Granted(KafkaError.NONE, transaction.producer_id, transaction.epoch, why)
 

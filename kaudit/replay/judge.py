@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from kaudit.model import sequence
-from kaudit.model.batch import COMMIT_MARKER, NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE
+from kaudit.model.batch import MAYBE_COMMITS, NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, UNTOLD_CONTROL
 
 WINDOW = 5
 """Batches a broker remembers (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
@@ -242,14 +242,14 @@ def judge_marker(state: State | None, marker: Marker) -> tuple[State | None, Seq
     def report(code: str, kind: str) -> None:
         facts.append(Fact(code, kind, marker.producer_id, marker.producer_epoch, None, marker, True, state))
 
-    if marker.coordinator_epoch < state.coordinator_epoch:
+    if marker.coordinator_epoch < state.coordinator_epoch and marker.type != UNTOLD_CONTROL:
         report("KA205", "coordinator-epoch-regression")
     if marker.producer_epoch < state.epoch:
         report("KA201", "stale-marker")
         return _close(state, marker), facts
     if marker.producer_epoch == state.epoch:
         return _close(state, marker), facts
-    committed = marker.type == COMMIT_MARKER
+    committed = marker.type in MAYBE_COMMITS
     bumped = state._replace(epoch=marker.producer_epoch, last_sequence=NO_SEQUENCE, window=(), start_crc=-1)
     after = _close(bumped, marker)
     if committed and marker.producer_epoch == state.epoch + 1:

@@ -11,7 +11,7 @@ from kaudit.replay.history import History
 from kaudit.replay.producers import Producers
 from kaudit.replay.profile import Profile
 from kaudit.replay.state import UNKNOWN, DataBatch, MarkerBatch, ProducerState, Verification
-from kaudit.replay.step import step, step_marker
+from kaudit.replay.step import TRANSACTION_VERSION_2, step, step_marker
 from kaudit.replay.verdict import Origin, Outcome, Verdict
 
 SNAPSHOT_SUFFIX = ".snapshot"
@@ -99,6 +99,10 @@ class Partition:
             return False
         return state.in_transaction
 
+    def is_fenced(self, producer_id: int, producer_epoch: int) -> bool:
+        """Tell whether a higher epoch of the producer is remembered."""
+        return producer_id in self.producers.states and producer_epoch < self.producers.states[producer_id].epoch
+
     def start_verification(self, first: tuple[int, int, int], now: int, transaction_version: int) -> None:
         """Remember that the coordinator is asked about a batch: its producer id, epoch and first sequence."""
         producer_id, epoch, sequence = first
@@ -113,7 +117,7 @@ class Partition:
             return
         of_next_transaction = (
             self._profile.verification_survives_tv2_marker
-            and marker.transaction_version > 1
+            and known.transaction_version >= TRANSACTION_VERSION_2
             and known.producer_epoch == marker.producer_epoch
         )
         if not of_next_transaction:
@@ -141,6 +145,26 @@ class Partition:
                 self._history.add_data(batch)
         self.producers.replicate(batches)
         self.log_start, self.log_end = log_start, log_end
+
+    def follow(self, batches: Sequence[DataBatch | MarkerBatch], log_end: int) -> None:
+        """Take over what the leader wrote, up to `log_end`, as a replica that fetches does."""
+        self.take_over(batches, self.log_start, log_end)
+
+    def truncate_to(self, end: int, now: int) -> None:
+        """Cut the log at `end` and read it again, from the newest snapshot that is left.
+
+        Source: UnifiedLog.truncateTo, ProducerStateManager.truncateAndReload.
+        """
+        if end >= self.log_end:
+            return
+        written, stopped_at = self.producers, self.log_end
+        self._truncate(end)
+        self.producers = self._rebuilt(now, self._snapshots)
+        self._keep_transaction_index(written, stopped_at)
+
+    def snapshot_taken(self, offset: int) -> None:
+        """Take note that a producer snapshot was written at `offset`, as it is where a segment begins."""
+        self._snapshots.add(offset)
 
     # -- time --------------------------------------------------------------------------------------------------------
     def pass_time(self, now: int) -> None:
@@ -239,9 +263,17 @@ class Partition:
         self._snapshots = {offset for offset in self._snapshots if offset <= end}
 
     # -- replicas ----------------------------------------------------------------------------------------------------
-    def restart_follower(self, now: int) -> None:
-        """Restart the replica that will lead next: it keeps the newest batches and follows from here on."""
-        self._restarted_follower = _Replica(self.log_end, self._snapshot_at(self.log_end, now))
+    def restart_follower(self, now: int, replica: int | None = None, log_end: int | None = None) -> None:
+        """Restart a replica that follows: it keeps the newest batches up to its log's end and follows from there on.
+
+        `replica` None is the one that will lead next; `log_end` None: it had everything.
+        """
+        end = self.log_end if log_end is None else min(log_end, self.log_end)
+        restarted = _Replica(end, self._snapshot_at(end, now))
+        if replica is None:
+            self._restarted_follower = restarted
+        else:
+            self._replicas[replica] = restarted
 
     def change_leader(
         self, now: int, new_leader: int | None, lost_from_offset: int | None, *, old_restarts: bool

@@ -69,6 +69,8 @@ class Profile:
     tv2_marker_must_exceed_epoch: bool = False
     """A marker of transaction version 2 needs an epoch above the current one, except when it repeats a marker of no
     open transaction (KAFKA-19446, KAFKA-19999: 4.2.0)."""
+    tv2_marker_may_repeat_last_epoch: bool = False
+    """Except at epoch 32767, which a transaction should not have but may: there the marker may be the same (4.3.0)."""
     empty_marker_completes_transaction: bool = True
     """A marker without an open transaction counts as a transaction of its own: an aborted one enters the index (until
     2.7; KAFKA-10702)."""
@@ -98,13 +100,16 @@ class Profile:
     fence_keeps_last_epoch: bool = False
     """After an open transaction was aborted by InitProducerId, its producer's old epoch still counts as the previous
     one, so a retry with it succeeds (2.5.x, and again from 4.0.1 and 4.1.0 on; KAFKA-19367)."""
+    pending_transition_comes_first: bool = False
+    """AddPartitionsToTxn answers 51 while markers are under way, whoever asks; before, the owner and epoch were looked
+    at first (KIP-890 part 2: 4.0.0)."""
     fence_bumps_twice: bool = False
     """An abort by the coordinator raises the epoch by two (4.0.0 only; KAFKA-19367)."""
     kraft: bool = False
     """Clusters of this release are taken to run without ZooKeeper (KIP-833: 3.3.0). There a clean restart of the only
     replica raises leader epochs, hence coordinator epochs, by two."""
     unclean_restart_raises_leader_epochs: bool = False
-    """So does an unclean restart (eligible leader replicas, KIP-966: 4.1.0)."""
+    """So does an unclean restart (recorded from 4.0.0 on; eligible leader replicas, KIP-966)."""
     failed_fence_burns_epochs: bool = True
     """A fence that could not be written still used up an epoch (until 2.6; KAFKA-9666)."""
     verifies_transactions: bool = False

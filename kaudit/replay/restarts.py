@@ -55,10 +55,9 @@ class CoordinatorEpochs:
             else:
                 self._known.append(_Restart(after, at, clean))
 
-    def at(self, now: int) -> int:
-        """Return the coordinator epoch at `now`."""
-        return sum(
-            self._raised_by_clean if restart.clean else self._raised_by_unclean
-            for restart in self._known
-            if restart.before <= now
-        )
+    def at(self, now: int, restarted: tuple[str, int] | None = None) -> int:
+        """Return the coordinator epoch at `now`, behind the unfinished restart of `restarted` if given."""
+        passed = [restart.clean for restart in self._known if restart.before <= now]
+        if restarted is not None:
+            passed += [clean for _, clean in self.unfinished.get(restarted, ())]
+        return sum(self._raised_by_clean if clean else self._raised_by_unclean for clean in passed)

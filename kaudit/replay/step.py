@@ -15,6 +15,7 @@ from kaudit.replay.state import CachedBatch, DataBatch, MarkerBatch, ProducerSta
 from kaudit.replay.verdict import CompletedTransaction, Origin, Outcome, Rule, Verdict
 
 TRANSACTION_VERSION_2 = 2
+MAX_EPOCH = 2**15 - 1
 
 # Calling a NamedTuple's class costs twice what its tuple does; these three are made for every batch.
 _new_state: Callable[[tuple[object, ...]], ProducerState] = partial(tuple.__new__, ProducerState)
@@ -207,7 +208,8 @@ def _check_marker_epoch(state: ProducerState, marker: MarkerBatch, profile: Prof
     )
     if marker.producer_epoch < state.epoch:
         return _rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.STALE_MARKER, marker, state)
-    if strict and marker.producer_epoch == state.epoch and state.in_transaction:
+    last = profile.tv2_marker_may_repeat_last_epoch and marker.producer_epoch == MAX_EPOCH
+    if strict and marker.producer_epoch == state.epoch and state.in_transaction and not last:
         return _rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.REPEATED_MARKER, marker, state)
     return None
 

@@ -22,7 +22,7 @@ def event(entry: Entry) -> str:
     if entry["kind"] == "run":
         return "txn data" if entry.get("is_transactional") else "data"
     if entry["kind"] == "marker":
-        return visible(str(entry.get("type")).upper())
+        return visible(str(entry.get("type") or "marker").upper())
     return visible(str(entry["kind"]))
 
 
@@ -38,7 +38,8 @@ def detail(entry: Entry) -> str:
         missing = plural(number, "offset") if isinstance(number, int) else "offsets"
         return visible(f"{missing} not in the log: {entry.get('cause', 'unknown')}")
     if entry["kind"] == "marker":
-        return f"coordinator epoch {entry.get('coordinator_epoch')}"
+        epoch = entry.get("coordinator_epoch")
+        return "" if epoch is None else f"coordinator epoch {epoch}"
     return ", ".join(filter(None, (_transaction(entry), _amount(entry), _leaders(entry))))
 
 

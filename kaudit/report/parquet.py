@@ -5,13 +5,14 @@ import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from kaudit.report.tables import COLUMNS, Row, Tables
 
 MANIFEST = "manifest.json"
 """Written last: a directory that has it is whole."""
-_PART = "part-00000.parquet"
+_FILE_ROWS = 5_000_000
+"""Rows of one file of a large table, about: a fraction of a GiB, which readers share among their tasks."""
 
 
 def is_replaceable(directory: Path) -> bool:
@@ -26,15 +27,15 @@ def write_tables(tables: Tables, directory: Path) -> None:
         OSError: something cannot be written; `directory` is as before.
 
     """
-    import pyarrow.parquet  # noqa: PLC0415 - an extra
-
     partial = directory.with_name(f".kaudit-{secrets.token_hex(4)}.partial")
     partial.mkdir()
     try:
+        counts = {name: len(rows) for name, rows in tables.rows.items()}
         for name, rows in tables.rows.items():
-            (partial / name).mkdir()
-            pyarrow.parquet.write_table(_table(COLUMNS[name], rows), partial / name / _PART, compression="zstd")
-        text = json.dumps(tables.manifest, sort_keys=True, indent=2, allow_nan=False) + "\n"
+            with _PartFiles(name, partial / name) as files:
+                files.write(_table(COLUMNS[name], rows))
+        counts |= _write_pieces(tables, partial)
+        text = json.dumps({**tables.manifest, "rows": counts}, sort_keys=True, indent=2, allow_nan=False) + "\n"
         (partial / MANIFEST).write_text(text, encoding="utf-8")
         if directory.exists():
             before = directory.with_name(f"{partial.name}.old")
@@ -47,11 +48,86 @@ def write_tables(tables: Tables, directory: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _table(columns: Mapping[str, str], rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow has no types
+def _write_pieces(tables: Tables, partial: Path) -> dict[str, int]:
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    parts = {name: _PartFiles(name, partial / name) for name in tables.streamed}
+    try:
+        for name, data in tables.pieces:
+            parts[name].write(pa.ipc.open_stream(data).read_all())
+        for part in parts.values():
+            part.finish()
+    finally:
+        for part in parts.values():
+            part.close()
+    return {name: part.rows for name, part in parts.items()}
+
+
+class _PartFiles:
+    """A table's directory, its rows in files of a bounded size; at least one, so that the schema is told."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self._schema = schema_of(COLUMNS[name])
+        self._directory = directory
+        self._writer: Any = None
+        self._number = 0
+        self.rows = 0
+        directory.mkdir()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def write(self, table: Any) -> None:  # noqa: ANN401 - pyarrow has no types
+        """Append rows."""
+        import pyarrow.parquet  # noqa: PLC0415 - an extra
+
+        if self._writer is None:
+            path = self._directory / f"part-{self._number:05d}.parquet"
+            self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+            self._number += 1
+        self._writer.write_table(table)
+        self.rows += table.num_rows
+        if self.rows >= self._number * _FILE_ROWS:
+            self.close()
+
+    def finish(self) -> None:
+        """Make the file of a table without rows."""
+        if not self._number:
+            self.write(self._schema.empty_table())
+
+    def close(self) -> None:
+        """End the file that is open."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def to_ipc(name: str, rows: Sequence[Row]) -> bytes:
+    """Pack rows of the table `name` as an Arrow IPC stream."""
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    table, sink = _table(COLUMNS[name], rows), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def schema_of(columns: Mapping[str, str]) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Return the Arrow schema of a table's columns."""
     import pyarrow as pa  # noqa: PLC0415 - an extra
 
     types = {"bool": pa.bool_(), "timestamp": pa.timestamp("ms", tz="UTC")}
-    schema = pa.schema([(name, types.get(kind) or getattr(pa, kind)()) for name, kind in columns.items()])
+    return pa.schema([(name, types.get(kind) or getattr(pa, kind)()) for name, kind in columns.items()])
+
+
+def _table(columns: Mapping[str, str], rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow has no types
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    schema = schema_of(columns)
     held = {
         name: pa.array([_known(row.get(name), kind) for row in rows], schema.field(name).type)
         for name, kind in columns.items()

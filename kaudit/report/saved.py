@@ -55,7 +55,7 @@ def read_saved(text: str) -> Saved:
     """
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SavedScanError(f"not JSON: {error}") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA or "findings" not in document:
         raise SavedScanError(f"no {SCHEMA} document; 'kaudit scan --output-format json:FILE' writes one")

@@ -3,10 +3,10 @@
 import json
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kaudit import __version__
-from kaudit.model.producers import Producer, ProducersResult
+from kaudit.model.producers import ProducerPartition, ProducersResult
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 from kaudit.report.view import View
 
@@ -56,10 +56,12 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What a directory of tables holds."""
+    """What a directory of tables holds: `rows` at hand, and the tables `streamed` as they come, in `pieces`."""
 
     rows: Mapping[str, Sequence[Row]]
     manifest: Mapping[str, object]
+    streamed: Sequence[str] = ()
+    pieces: Iterable[tuple[str, bytes]] = ()
 
 
 def scan_tables(result: ScanResult, view: View) -> Tables:
@@ -67,13 +69,18 @@ def scan_tables(result: ScanResult, view: View) -> Tables:
     return _tables(result, view, {})
 
 
+def recorded_tables(result: ScanResult, pieces: Iterable[tuple[str, bytes]], view: View) -> Tables:
+    """Return the same, and the timelines and producers of all producer ids."""
+    return replace(_tables(result, view, {}), streamed=("timelines", "producers"), pieces=pieces)
+
+
 def timeline_tables(result: TimelineResult, view: View) -> Tables:
-    """Return the same, and the timelines and producers asked for."""
+    """Return a scan's tables, and the timelines and producers asked for."""
     return _tables(
         result.scan,
         view,
         {
-            "timelines": [row for timeline in result.timelines for row in _entries(timeline)],
+            "timelines": [row for timeline in result.timelines for row in timeline_rows(timeline)],
             "producers": [_producer(timeline) for timeline in result.timelines],
         },
     )
@@ -81,11 +88,12 @@ def timeline_tables(result: TimelineResult, view: View) -> Tables:
 
 def producers_tables(result: ProducersResult, view: View) -> Tables:
     """Return the scan's tables, and one row for each producer id in each partition listed."""
-    return _tables(
-        result.scan,
-        view,
-        {"producers": [row for producer in result.producers for row in _listed(producer)]},
-    )
+    rows = [
+        producer_row(producer.producer_id, producer.transactional_id, part)
+        for producer in result.producers
+        for part in producer.partitions
+    ]
+    return _tables(result.scan, view, {"producers": rows})
 
 
 def _tables(result: ScanResult, view: View, more: Mapping[str, Sequence[Row]]) -> Tables:
@@ -103,7 +111,6 @@ def _tables(result: ScanResult, view: View, more: Mapping[str, Sequence[Row]]) -
         "not_audited": [item.to_dict() for item in result.not_audited],
         "broker_version": result.broker_version.to_dict(),
         "summary": result.summary.to_dict(),
-        "rows": {name: len(entries) for name, entries in rows.items()},
     }
     if view.run is not None:
         manifest["run"] = dict(view.run)
@@ -120,7 +127,8 @@ def to_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, allow_nan=False, default=operator.index)
 
 
-def _entries(timeline: Timeline) -> Iterable[Row]:
+def timeline_rows(timeline: Timeline) -> Iterable[Row]:
+    """Yield the entries of one timeline as rows of `timelines`."""
     for number, entry in enumerate(timeline.entries):
         row = {**_place(timeline), "transactional_id": timeline.transactional_id, "entry": number, **entry}
         transaction = entry.get("transaction")
@@ -154,22 +162,23 @@ def _producer(timeline: Timeline) -> Row:
     }
 
 
-def _listed(producer: Producer) -> Iterable[Row]:
-    for part in producer.partitions:
-        yield {
-            "topic": part.topic,
-            "partition": part.partition,
-            "replica": part.replica,
-            "producer_id": producer.producer_id,
-            "transactional_id": producer.transactional_id,
-            **part.state.to_dict(),
-            "state_last_offset": part.state.last_offset,
-            "first_offset": part.first_offset,
-            "last_offset": part.last_offset,
-            "batches": part.batches,
-            "records": part.records,
-            "epochs": part.epochs,
-        }
+def producer_row(producer_id: int, transactional_id: str | None, part: ProducerPartition) -> Row:
+    """Return a row of `producers`: one id in one partition replica. What a broker would not hold is null."""
+    state = {name: None if value == -1 else value for name, value in part.state.to_dict().items()}
+    return {
+        "topic": part.topic,
+        "partition": part.partition,
+        "replica": part.replica,
+        "producer_id": producer_id,
+        "transactional_id": transactional_id,
+        **state,
+        "state_last_offset": state["last_offset"],
+        "first_offset": part.first_offset,
+        "last_offset": part.last_offset,
+        "batches": part.batches,
+        "records": part.records,
+        "epochs": part.epochs,
+    }
 
 
 def _total(entries: Sequence[Row], name: str) -> int:

@@ -22,12 +22,14 @@ from kaudit.source.names import (
 )
 from kaudit.source.pattern import LayoutPattern, Placed
 from kaudit.source.place import Place
+from kaudit.source.text_partitions import partitions_of_texts
 from kaudit.wire.checkpoints import (
     OFFSET_CHECKPOINT_NAMES,
     parse_meta_properties,
     parse_offset_checkpoint,
     parse_partition_metadata,
 )
+from kaudit.wire.dump_text import looks_like_dump
 from kaudit.wire.errors import WireError
 
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
@@ -38,7 +40,7 @@ BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 MAX_DEPTH = 16
 _MAX_SIDE_FILE = 64 << 20
 _BATCH_PREFIX = 17
-_DUMP_PREFIX = 64
+_DUMP_PREFIX = 4096
 _HIGHEST_MAGIC = 2
 
 
@@ -66,6 +68,7 @@ class _Discovery:
     meta: list[dict[str, str]] = field(default_factory=list)
     bootstrap: bool = False
     pattern: LayoutPattern | None = None
+    texts: list[tuple[Place, Entry]] = field(default_factory=list)
     visited: set[Hashable] = field(default_factory=set)
     log_directories: dict[Place, _LogDirectory] = field(default_factory=dict)
 
@@ -98,6 +101,10 @@ def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layo
             lone.setdefault(place.absolute().parent, []).append((place, entry))
     for parent, files in lone.items():
         _take_files(found, parent, files)
+    told = partitions_of_texts(found.texts)
+    found.partitions += told.partitions
+    found.unreadable += told.unreadable
+    found.skipped += told.skipped
     if not found.partitions:
         found.skipped += found.dumps  # beside real logs they are nobody's mistake
     partitions = sorted(
@@ -137,7 +144,10 @@ def _visit(found: _Discovery, root: Place, directory: Place, depth: int) -> None
         return
     if placed is None and name is not None:
         placed = Placed(name.topic, name.partition, "")
-    if placed is not None and (segments or any(is_known_file(file) or leftover_kind(file) for file in held)):
+    # A log directory may be called kafka-1.
+    is_log_directory = META_PROPERTIES in held or not OFFSET_CHECKPOINT_NAMES.isdisjoint(held)
+    known = not is_log_directory and any(is_known_file(file) or leftover_kind(file) for file in held)
+    if placed is not None and (segments or known):
         _take_partition(found, root, directory, placed, held)
         return
     if segments:
@@ -228,9 +238,17 @@ def _take_files(found: _Discovery, parent: Place, files: Sequence[tuple[Place, E
     segments: list[SegmentFile] = []
     for path, entry in sorted(set(files), key=lambda file: file[0].path):
         base = segment_base_offset(path.name)
-        if base is None and not _looks_like_batches(found, path):
-            continue
-        segment = _segment(found, path, base if base is not None else 0, entry)
+        if base is None:
+            prefix = _prefix(found, path)
+            if prefix is None:
+                continue
+            if looks_like_dump(prefix):
+                found.texts.append((path, entry))
+                continue
+            base = _base_of_batches(found, path, prefix)
+            if base is None:
+                continue
+        segment = _segment(found, path, base, entry)
         if segment is not None:
             segments.append(segment)
     if not segments:
@@ -254,25 +272,31 @@ def _take_files(found: _Discovery, parent: Place, files: Sequence[tuple[Place, E
             first_dirty_offset=known.first_dirty.get(key),
             has_checkpoints=known.has_checkpoints,
             whole_directory=False,
+            named=name is not None or bool(placed.replica) or found.pattern is not None,
         )
     )
 
 
-def _looks_like_batches(found: _Discovery, path: Place) -> bool:
+def _prefix(found: _Discovery, path: Place) -> bytes | None:
     try:
-        prefix = filesystem(path).read_start(path, _DUMP_PREFIX)
+        return filesystem(path).read_start(path, _DUMP_PREFIX)
     except OSError as error:
         found.unreadable.append(Unreadable(str(path), _reason(error)))
-        return False
+        return None
+
+
+def _base_of_batches(found: _Discovery, path: Place, prefix: bytes) -> int | None:
+    """Offset of the first batch in a file of any name, None if it holds none: then it is told why."""
     kind = leftover_kind(path.name)
     dump = describe_dump(path.name, prefix)
     if dump is None and kind is None and len(prefix) >= _BATCH_PREFIX:
         head = prefix[:_BATCH_PREFIX]
         if head[-1] <= _HIGHEST_MAGIC and any(head):
-            return True
+            # a legacy wrapper names its last offset: what lies before it is not missing for that
+            return max(int.from_bytes(head[:8], "big", signed=True), 0) if head[-1] == _HIGHEST_MAGIC else 0
     told = "no segment file" if kind is None else f"left behind by a broker ({kind})"
     found.skipped.append(Unreadable(str(path), dump or told))
-    return False
+    return None
 
 
 def _segment(found: _Discovery, path: Place, base_offset: int, entry: Entry) -> SegmentFile | None:

@@ -8,6 +8,7 @@ from typing import Protocol
 from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import SegmentFile
 from kaudit.source.place import Place, UrlError
+from kaudit.source.text import SegmentText
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,8 @@ def open_segment(segment: SegmentFile) -> ByteSource:
 
     """
     place = Place.parse(segment.path)
-    return filesystem(place).open(place)
+    source = filesystem(place).open(place)
+    return source if segment.text is None else SegmentText(source, segment.text)
 
 
 def read_side_file(path: str, limit: int) -> bytes:

@@ -8,14 +8,27 @@ ALWAYS_COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__sh
 
 
 @dataclass(frozen=True, slots=True)
+class TextRange:
+    """Where in a text of kafka-dump-log the lines of one segment are: bytes `start` to `end` (exclusive)."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """One `.log` file: `path` opens it, `name` is its file name, `size` bytes as planned, `modified_ms` its mtime."""
+    """One `.log` file: `path` opens it, `name` is its file name, `size` bytes as planned, `modified_ms` its mtime.
+
+    With `text` the file at `path` is no segment but a text that tells of one: `name` is what the text calls it, `size`
+    the bytes of text.
+    """
 
     path: str
     name: str
     base_offset: int
     size: int
     modified_ms: int
+    text: TextRange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +66,8 @@ class PartitionDirectory:
     has_checkpoints: bool = False
     strays: Sequence[StrayFile] = ()
     whole_directory: bool = True
+    named: bool = True
+    """False where no name tells topic and partition: those here are made up, and the user may say better ones."""
     side_files: Sequence[SegmentFile] = ()
     """Files of known names that are no segments, by name."""
     checkpoints: Sequence[SegmentFile] = ()

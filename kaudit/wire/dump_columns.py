@@ -128,6 +128,8 @@ def _columns(
         for group in range(1, -(-int(width.max()) // 8)):
             higher = _eight_digits(data, ends[:, number] - 8 * group, np.clip(width - 8 * group, 0, None))
             value = value + higher * 10 ** (8 * group)
+        if field == "crc" and signs[:, number].any():
+            return None  # the tool prints it unsigned
         if field is not None:
             columns[field] = np.where(signs[:, number], -value, value)
         elif (value != value[0]).any() or signs[:, number].any():

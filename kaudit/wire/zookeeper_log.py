@@ -81,7 +81,9 @@ def read_transactions(data: memoryview) -> Iterator[Transaction | Damage]:
         following = _next_entry(data, position + 1)
         # Only the last transaction can be torn; what intact ones follow was overwritten or lost its lengths.
         overwritten = entry.reason is Reason.TRUNCATED and following < len(data)
-        yield Damage(entry.position, following, Reason.LENGTH if overwritten else entry.reason, entry.detail)
+        # a transaction after the zeros begins with zeros of its own
+        start = min(entry.position, following)
+        yield Damage(start, following, Reason.LENGTH if overwritten else entry.reason, entry.detail)
         position = following
 
 

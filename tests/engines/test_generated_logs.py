@@ -6,7 +6,7 @@ import pytest
 
 from kaudit.engines.spark_plan import share
 from kaudit.pipeline.options import ScanOptions
-from kaudit.pipeline.schedule import find_input, plan_jobs
+from kaudit.pipeline.schedule import all_needs, find_input, plan_jobs
 from tests.engines.faulty_logs import FAULTS, healthy
 from tests.logs import WRAP
 from tests.properties.histories import PRODUCERS, STEPS, build
@@ -63,7 +63,7 @@ def test_thousands_of_small_partitions_share_tasks(tmp_path):
     for number in range(300):
         healthy(tmp_path / f"orders-{number}", producers=1, batches=3)
     options = ScanOptions([str(tmp_path)])
-    plan = share(plan_jobs(options, find_input(options)), options, cores=2)
+    plan = share(plan_jobs(options, find_input(options), all_needs), cores=2)
     assert len(plan.works) == 1
     assert plan.replays == 8
     assert len(plan.works[0].openings) == 300

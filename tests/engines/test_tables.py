@@ -53,8 +53,9 @@ def read(target):
     return {path.name: pq.read_table(path).to_pylist() for path in target.iterdir() if path.is_dir()}
 
 
-def test_tables_and_their_manifest(logs, tmp_path, engine_name, local):
-    assert write("timeline", logs, tmp_path / "result", engine_name) == 1
+@pytest.mark.parametrize("command", ["scan", "timeline"])
+def test_tables_and_their_manifest(logs, tmp_path, engine_name, local, command):
+    assert write(command, logs, tmp_path / "result", engine_name) == 1
     tables = read(tmp_path / "result")
     manifest = json.loads((tmp_path / "result" / "manifest.json").read_text())
     assert manifest["rows"] == {name: len(rows) for name, rows in tables.items()}
@@ -76,12 +77,12 @@ def test_tables_and_their_manifest(logs, tmp_path, engine_name, local):
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("command", ["scan", "timeline"])
+@pytest.mark.parametrize("command", ["scan", "timeline", "producers"])
 def test_engines_write_the_same_files(spark_session, logs, tmp_path, command):
     for engine in ("local", "spark"):
         write(command, logs, tmp_path / engine, engine)
     files = {path.relative_to(tmp_path / "local") for path in (tmp_path / "local").rglob("*") if path.is_file()}
-    assert len(files) == {"scan": 4, "timeline": 6}[command]
+    assert len(files) == {"scan": 6, "timeline": 6, "producers": 5}[command]
     for file in files:
         assert (tmp_path / "local" / file).read_bytes() == (tmp_path / "spark" / file).read_bytes()
 

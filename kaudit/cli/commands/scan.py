@@ -52,7 +52,7 @@ def scan(
 
     Nothing is ever written into PATH. A directory in use by a running broker is fine.
     """
-    from kaudit.cli.audit import Request, run_scan
+    from kaudit.cli.audit import Request, run_recording, run_scan
     from kaudit.cli.decisions import parse_policy
     from kaudit.cli.engine import choose_engine
     from kaudit.cli.parsing import parse_broker_version, parse_moment, parse_selection, parse_window
@@ -92,4 +92,7 @@ def scan(
         reproducible=reproducible,
         policy=parse_policy(severity or (), baseline, max_findings, settings),
     )
-    return run_scan(request, choose_engine(engine, master, spark_conf or ()).scan)
+    chosen = choose_engine(engine, master, spark_conf or ())
+    if any(target.form.directory for target in request.targets):
+        return run_recording(request, chosen.record)
+    return run_scan(request, chosen.scan)

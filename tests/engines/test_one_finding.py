@@ -1,4 +1,4 @@
-"""One finding of a real log, told in five formats from two replicas: everywhere the same fingerprint."""
+"""One finding of a real log, in every format, from two replicas, by both engines: everywhere the same fingerprint."""
 
 import json
 import re
@@ -7,8 +7,6 @@ import shutil
 import junitparser
 import pytest
 
-from kaudit.engines import local
-from kaudit.pipeline.options import ScanOptions, SilentProgress
 from kaudit.report.formats import FORMATS
 from kaudit.report.view import View
 
@@ -31,10 +29,6 @@ def replicas(evidence, tmp_path):
     return tmp_path / "b1" / "data", tmp_path / "b2" / "data"
 
 
-def scan(*paths):
-    return local.scan(ScanOptions([str(path) for path in paths], broker_version="2.0.1", jobs=1), SilentProgress())
-
-
 def told(name, result):
     """The fingerprints of errors that a format tells."""
     text = FORMATS[name].scan(result, View())
@@ -54,24 +48,27 @@ def told(name, result):
     return set(re.findall(r"\b[0-9a-f]{16}\b", text))
 
 
-@pytest.mark.parametrize("name", ["json", "sarif", "junit", "gitlab", "github", "concise", "markdown"])
-def test_one_fingerprint_in_every_format_and_on_every_replica(replicas, name):
-    one, other = (scan(replica) for replica in replicas)
+NAMES = ("json", "sarif", "junit", "gitlab", "github", "concise", "markdown")
+
+
+def test_one_fingerprint_in_every_format_on_every_replica_and_engine(engine, replicas):
+    one, other, both = (
+        engine.scan(*paths, broker_version="2.0.1") for paths in ((replicas[0],), (replicas[1],), replicas)
+    )
     expected = {finding.fingerprint for finding in one.findings if finding.severity.value == "error"}
     assert [finding.code for finding in one.findings if finding.severity.value == "error"] == ["KA301", "KA304"]
-    assert told(name, one) == expected
-    assert told(name, other) == expected
-    assert told(name, scan(*replicas)) == expected
+    for name in NAMES:
+        assert [told(name, result) for result in (one, other, both)] == [expected] * 3, name
 
 
-def test_the_replicas_really_differ(replicas):
-    one, other = ({(f.file, f.position) for f in scan(replica).findings} for replica in replicas)
+def test_the_replicas_really_differ(local, replicas):
+    one, other = ({(f.file, f.position) for f in local.scan(replica).findings} for replica in replicas)
     assert one != other
 
 
-def test_the_order_of_the_inputs_does_not_matter(replicas):
+def test_the_order_of_the_inputs_does_not_matter(engine, replicas):
     def whole(*paths):
-        document = json.loads(FORMATS["json"].scan(scan(*paths), View()))
+        document = json.loads(FORMATS["json"].scan(engine.scan(*paths), View()))
         return document["findings"]
 
     assert whole(*replicas) == whole(*reversed(replicas))

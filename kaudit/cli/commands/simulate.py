@@ -1,0 +1,199 @@
+"""`kaudit simulate`: play a scenario, write what it leaves behind, show who sent what when."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kaudit.cli import options
+from kaudit.pipeline.options import UsageError
+from kaudit.report.console import ColorChoice
+
+if TYPE_CHECKING:
+    from kaudit.report.console import Console
+    from kaudit.simulate.output.truth import Truth
+    from kaudit.simulate.scenario.model import Scenario
+
+_FORMATS = ("terminal", "html", "mermaid", "json")
+
+
+def simulate(
+    scenario: Annotated[
+        str | None, typer.Argument(metavar="SCENARIO", help="A scenario.toml, or the name of a shipped one.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="What chance does; the scenario has one of its own.")
+    ] = None,
+    sweep: Annotated[
+        int | None, typer.Option("--sweep", min=1, metavar="N", help="Run N seeds and count the outcomes.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="DIR", help="Write log directories, attempts and truth there."),
+    ] = None,
+    output_format: Annotated[
+        str,
+        typer.Option("--output-format", metavar="FMT[:FILE]", help="terminal, html, mermaid or json."),
+    ] = "terminal",
+    rows: Annotated[int, typer.Option("--rows", min=0, help="Show so many messages at most.")] = 200,
+    list_scenarios: Annotated[bool, typer.Option("--list", help="List the shipped scenarios.")] = False,
+    show_scenario: Annotated[
+        bool, typer.Option("--show", help="Print the scenario's TOML: a start for one's own.")
+    ] = False,
+    color: options.Color = ColorChoice.AUTO,
+    no_color: options.NoColor = False,
+    quiet: options.Quiet = False,
+    version: options.Version = False,  # noqa: ARG001 - its callback has answered
+) -> None:
+    """Play a scenario: producers, brokers and replicas in simulated time. The same seed gives the same run."""
+    from kaudit.cli.stdout import stdout_console, write_stdout
+
+    console = stdout_console(ColorChoice.NEVER if no_color else color)
+    if list_scenarios:
+        write_stdout(_list(console))
+        return
+    if scenario is None:
+        raise UsageError("SCENARIO is missing: a TOML file or a shipped name; --list shows those")
+    text = _text(scenario)
+    if show_scenario:
+        write_stdout(text)
+        return
+    form, _, file = output_format.partition(":")
+    if form not in _FORMATS:
+        raise UsageError(f"--output-format {output_format!r}: expected one of {', '.join(_FORMATS)}")
+    read = _read(scenario, text)
+    first = read.seed if seed is None else seed
+    if sweep is not None:
+        if output is not None or form not in ("terminal", "json"):
+            raise UsageError("--sweep counts outcomes: --output and diagrams are of one seed")
+        _deliver(_sweep(read, first, sweep, form), file)
+        return
+    from kaudit.simulate.output.directory import OccupiedError, write_run
+    from kaudit.simulate.output.truth import Truth
+    from kaudit.simulate.simulation import Simulation
+
+    simulation = Simulation(read, first, rows).run()
+    truth = Truth(simulation)
+    if output is not None:
+        try:
+            write_run(output, simulation, truth)
+        except OccupiedError as error:
+            raise UsageError(f"--output: {error}") from None
+        except OSError as error:
+            raise UsageError(f"--output {output}: {error.strerror}") from error
+    if not quiet:
+        _deliver(_shown(truth, form, console), file)
+
+
+def _text(scenario: str) -> str:
+    """Return the TOML of a file, or of a shipped scenario where no file has that name."""
+    path = Path(scenario)
+    if path.suffix == ".toml" or path.is_file():
+        try:
+            return path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{scenario}: not UTF-8 at byte {error.start}") from None
+        except OSError as error:
+            raise UsageError(f"{scenario}: {error.strerror}") from error
+    from kaudit.simulate.scenario.shipped import ORDER, scenario_text
+
+    try:
+        return scenario_text(scenario)
+    except KeyError:
+        import difflib
+
+        near = difflib.get_close_matches(scenario, ORDER, 3, cutoff=0.4)
+        hint = f"; near it: {', '.join(near)}" if near else ""
+        raise UsageError(f"no file and no shipped scenario {scenario!r}{hint} (--list)") from None
+
+
+def _read(name: str, text: str) -> "Scenario":
+    from kaudit.simulate.scenario.reading import ScenarioError, parse_scenario
+
+    try:
+        return parse_scenario(text, Path(name).stem)
+    except ScenarioError as error:
+        raise UsageError(f"{name}: {str(error).removeprefix(': ')}") from None
+
+
+def _list(console: "Console") -> str:
+    from kaudit.simulate.scenario.shipped import ORDER, shipped
+
+    width = max(map(len, ORDER)) + 2
+    lines: list[str] = []
+    for name in ORDER:
+        lines += console.wrap(shipped(name).title, name.ljust(width))
+    return "\n".join(lines) + "\n"
+
+
+def _sweep(scenario: "Scenario", first: int, runs: int, form: str) -> str:
+    from kaudit.report.ladder import outcome
+    from kaudit.simulate.sweep import sweep
+
+    result = sweep(scenario, first, runs)
+    if form == "terminal":
+        return "\n".join(outcome.sweep(result)) + "\n"
+    import json
+
+    document = {
+        "schema": "kaudit.simulate-sweep/1",
+        "scenario": scenario.name,
+        "first_seed": first,
+        "runs": result.runs,
+        "untouched": result.untouched,
+        "outcomes": {
+            name: {"runs": tally.runs, "records": tally.records, "example": tally.example}
+            for name, tally in result.tallies.items()
+            if tally.runs
+        },
+    }
+    return json.dumps(document, sort_keys=True) + "\n"
+
+
+def _shown(truth: "Truth", form: str, console: "Console") -> str:
+    from kaudit.report.ladder import html, mermaid, outcome, terminal
+    from kaudit.report.ladder.lanes import participants
+
+    simulation = truth.simulation
+    scenario, trace = simulation.scenario, simulation.trace
+    if form == "json":
+        return "".join(truth.text())
+    rows = sorted(trace.rows, key=lambda row: row.at)
+    lanes = participants(rows, simulation.applications, [broker.name for broker in simulation.cluster.brokers.values()])
+    summary = truth.summary()
+    if form == "mermaid":
+        return "\n".join(mermaid.diagram(rows, lanes, trace.omitted)) + "\n"
+    if form == "html":
+        facts = {"scenario": scenario.name, "seed": str(simulation.seed), **outcome.facts(summary)}
+        return "".join(html.page(scenario.title, scenario.story, facts, rows, lanes, trace.omitted))
+    plain = not _draws_boxes()
+    lines = [
+        *console.wrap(f"{scenario.title} (seed {simulation.seed})"),
+        *terminal.ladder(rows, lanes, trace.omitted, console, plain=plain),
+        "",
+        *outcome.outcome(summary, truth.hidden(), console),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _draws_boxes() -> bool:
+    """Tell whether stdout takes the characters lines are drawn with."""
+    import sys
+
+    try:
+        "│─►✗".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _deliver(text: str, file: str) -> None:
+    from kaudit.cli.stdout import write_stdout
+
+    if not file:
+        write_stdout(text)
+        return
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}") from error

@@ -1,0 +1,1 @@
+"""Brokers, their replicas, the controller, the coordinator and the allocator of producer ids."""

@@ -1,0 +1,392 @@
+"""The transaction coordinator: the replay's own, with its log and its time.
+
+Source: TransactionCoordinator, TransactionStateManager, TransactionMarkerChannelManager. Markers for partitions whose
+leader does not answer wait for one; a timeout fires on time even while the coordinator moves.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from kaudit.replay.answer import TopicPartition, ok_fields, rejected_fields
+from kaudit.replay.coordinator import (
+    Coordinator,
+    CoordinatorLimits,
+    EndOfTransaction,
+    Granted,
+    TransactionState,
+)
+from kaudit.replay.coordinator import Request as CoordinatorRequest
+from kaudit.replay.errors import KafkaError
+from kaudit.replay.profile import Profile
+from kaudit.replay.state import UNKNOWN, MarkerBatch
+from kaudit.replay.step import TRANSACTION_VERSION_2
+from kaudit.replay.verdict import Outcome, Verdict
+from kaudit.simulate.clock import Clock
+from kaudit.simulate.cluster.partition import ReplicatedPartition
+from kaudit.simulate.cluster.recorder import Recorder
+from kaudit.simulate.encode import record_batch, transaction_state
+from kaudit.simulate.producer.sequences import NO_PRODUCER
+from kaudit.simulate.requests import AddPartitionsRequest, CoordinatorResponse, EndTxnRequest, InitProducerIdRequest
+from kaudit.simulate.trace import Trace
+from kaudit.wire.transaction_state import TransactionStatus
+
+TRANSACTION_TOPIC = "__transaction_state"
+_FIRST_END_TXN_OF_VERSION_2 = 5
+_RETRY_MS = 100
+_STATUS = {
+    TransactionState.EMPTY: TransactionStatus.EMPTY,
+    TransactionState.ONGOING: TransactionStatus.ONGOING,
+    TransactionState.PREPARE_COMMIT: TransactionStatus.PREPARE_COMMIT,
+    TransactionState.PREPARE_ABORT: TransactionStatus.PREPARE_ABORT,
+    TransactionState.COMPLETE_COMMIT: TransactionStatus.COMPLETE_COMMIT,
+    TransactionState.COMPLETE_ABORT: TransactionStatus.COMPLETE_ABORT,
+}
+
+
+class EndedTransaction(NamedTuple):
+    """A transaction as it ended, for the truth."""
+
+    transactional_id: str
+    producer_id: int
+    marker_epoch: int
+    commit: bool
+    at: int
+    partitions: tuple[TopicPartition, ...]
+    by_timeout: bool
+
+
+class Coordination:
+    """Transactions of a cluster, and the partition of __transaction_state they are written to."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        limits: CoordinatorLimits,
+        partitions: dict[TopicPartition, ReplicatedPartition],
+        clock: Clock,
+        recorder: Recorder,
+        trace: Trace,
+        is_running: Callable[[int], bool],
+        with_producer_id: Callable[[Callable[[int | None], None]], None],
+    ) -> None:
+        self._profile = profile
+        self._is_running = is_running
+        self.with_producer_id = with_producer_id
+        self._partitions = partitions
+        self._clock = clock
+        self._recorder = recorder
+        self._trace = trace
+        self.log: ReplicatedPartition | None = None
+        self.coordinator = Coordinator(profile, limits, self._write_markers, self._allocate)
+        self.ended: list[EndedTransaction] = []
+        self._watched: dict[str, tuple[int | None, int]] = {}
+        """By transactional id: start and number of partitions of the transaction as last written."""
+        self._owners: dict[int, str] = {}
+        """Transactional ids by producer id."""
+        self._timing_out = False
+        self._markers: dict[TopicPartition, list[MarkerBatch]] = {}
+        """Markers written, by partition."""
+        self._waiting: dict[TopicPartition, list[MarkerBatch]] = {}
+        """Markers no leader has taken yet."""
+        self._unwritten: list[bytes] = []
+        """Records for the coordinator's own log, while it has no leader."""
+        self._granted_id: int | None = None
+        self._used_id: int | None = None
+
+    @property
+    def broker(self) -> int | None:
+        """The broker that coordinates."""
+        return None if self.log is None else self.log.leader
+
+    @property
+    def epoch(self) -> int:
+        """The coordinator's epoch: the leader epoch of its partition."""
+        return 0 if self.log is None else self.log.leader_epoch
+
+    def _answers(self, partition: ReplicatedPartition) -> bool:
+        """Tell whether a partition's leader handles requests."""
+        return partition.leader is not None and self._is_running(partition.leader)
+
+    def _allocate(self, granted: int | None) -> int:
+        producer_id = self._granted_id if granted is None else granted
+        assert producer_id is not None
+        self._used_id = producer_id
+        return producer_id
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+    def needs_producer_id(self, request: InitProducerIdRequest) -> bool:
+        """Tell whether answering may take a new producer id."""
+        tid = request.transactional_id
+        known = None if tid is None else self.coordinator.transaction(tid)
+        return known is None or known.epoch >= _NEARLY_EXHAUSTED
+
+    def init_producer_id(self, request: InitProducerIdRequest, granted: int | None) -> CoordinatorResponse:
+        """Answer InitProducerId; `granted` is what the broker's allocator has ready."""
+        tid = request.transactional_id
+        self._granted_id, self._used_id = granted, None
+        answer = self.coordinator.init_producer_id(
+            CoordinatorRequest(request.home, request.api_version, self._clock.timestamp, True, None),
+            tid,
+            request.timeout_ms,
+            request.held,
+        )
+        fields = ok_fields() if answer.error is KafkaError.NONE else rejected_fields(answer.error)
+        fields["producer_id"], fields["producer_epoch"] = answer.producer_id, answer.producer_epoch
+        attempt = self._recorder.attempt(
+            "init_producer_id",
+            request.home,
+            transactional_id=tid,
+            api_version=request.api_version,
+            timeout_ms=request.timeout_ms,
+            granted_producer_id=self._used_id,
+        )
+        if request.held != NO_PRODUCER:
+            attempt["producer_id"], attempt["producer_epoch"] = request.held
+        self._recorder.record(attempt, fields)
+        if tid is not None and answer.error is KafkaError.NONE:
+            self._owners[answer.producer_id] = tid
+            self._write_state(tid)
+        return _response(answer)
+
+    @property
+    def used_producer_id(self) -> bool:
+        """Whether the last InitProducerId took the id it was offered."""
+        return self._used_id is not None
+
+    def add_partitions(self, request: AddPartitionsRequest) -> CoordinatorResponse:
+        """Answer AddPartitionsToTxn."""
+        answer = Granted(KafkaError.NONE, *request.producer, "")
+        for key in request.partitions:
+            answer = self.coordinator.add_partitions(
+                CoordinatorRequest(key, request.api_version, self._clock.timestamp, True),
+                request.transactional_id,
+                *request.producer,
+            )
+            attempt = self._recorder.attempt(
+                "add_partitions",
+                key,
+                transactional_id=request.transactional_id,
+                producer_id=request.producer[0],
+                producer_epoch=request.producer[1],
+                api_version=request.api_version,
+            )
+            fields = ok_fields() if answer.error is KafkaError.NONE else rejected_fields(answer.error)
+            self._recorder.record(attempt, fields)
+            if answer.error is not KafkaError.NONE:
+                break
+        if answer.error is KafkaError.NONE:
+            self.began(request.transactional_id)
+        return CoordinatorResponse(answer.error, NO_PRODUCER)
+
+    def may_need_producer_id(self, request: EndTxnRequest) -> bool:
+        """Tell whether ending the transaction may use up the epochs of its producer id."""
+        known = self.coordinator.transaction(request.transactional_id)
+        return self._profile.transaction_version2 and known is not None and known.epoch >= _NEARLY_EXHAUSTED
+
+    def end_transaction(self, request: EndTxnRequest, granted: int | None) -> CoordinatorResponse:
+        """Answer EndTxn: markers are written at once. `granted` is what the broker's allocator has ready."""
+        tid = request.transactional_id
+        bumps = self._profile.transaction_version2 and request.api_version >= _FIRST_END_TXN_OF_VERSION_2
+        self._granted_id, self._used_id = granted, None
+        answer = self.coordinator.end_transaction(
+            CoordinatorRequest(request.home, request.api_version, self._clock.timestamp, True, None),
+            tid,
+            *request.producer,
+            commit=request.commit,
+            transaction_version=TRANSACTION_VERSION_2 if bumps else 0,
+        )
+        attempt = self._recorder.attempt(
+            "end_txn",
+            request.home,
+            transactional_id=tid,
+            producer_id=request.producer[0],
+            producer_epoch=request.producer[1],
+            commit=request.commit,
+            api_version=request.api_version,
+        )
+        if bumps and answer.error is KafkaError.NONE and answer.producer_id != request.producer[0]:
+            attempt["granted_producer_id"] = answer.producer_id
+        fields = ok_fields() if answer.error is KafkaError.NONE else rejected_fields(answer.error)
+        if bumps and answer.error is KafkaError.NONE:
+            fields["producer_id"], fields["producer_epoch"] = answer.producer_id, answer.producer_epoch
+        self._recorder.record(attempt, fields)
+        if answer.error is not KafkaError.NONE or not bumps:
+            return CoordinatorResponse(answer.error, NO_PRODUCER)
+        self._owners[answer.producer_id] = tid
+        self._write_state(tid)
+        return _response(answer)
+
+    # -- time --------------------------------------------------------------------------------------------------------
+    def began(self, transactional_id: str) -> None:
+        """Take note that a partition was added; watch the transaction's timeout."""
+        transaction = self.coordinator.transaction(transactional_id)
+        if transaction is None or transaction.state is not TransactionState.ONGOING:
+            return
+        seen = (transaction.started_at, len(transaction.partitions))
+        if self._watched.get(transactional_id) == seen:
+            return
+        known = self._watched.get(transactional_id)
+        self._watched[transactional_id] = seen
+        self._write_state(transactional_id)
+        if transaction.started_at is not None and (known is None or known[0] != transaction.started_at):
+            due = transaction.started_at + transaction.timeout_ms - self._clock.base + 1
+            self._clock.at(due, partial(self._time_out, transactional_id, transaction.started_at))
+
+    def _time_out(self, transactional_id: str, started_at: int) -> None:
+        transaction = self.coordinator.transaction(transactional_id)
+        if transaction is None or transaction.started_at != started_at or not transaction.partitions:
+            return
+        if transaction.epoch >= _NEARLY_EXHAUSTED and self._granted_id is None:
+            self.with_producer_id(partial(self._time_out_with_id, transactional_id, started_at))
+            return
+        self._timing_out = True
+        partitions = tuple(transaction.partitions)
+        self._trace.note(
+            self._clock.now, f"broker {self.broker}", f"transaction of {transactional_id} timed out: aborts it"
+        )
+        self.coordinator.abort_timed_out(partitions[0], self._clock.timestamp)
+        self._timing_out = False
+        for key in partitions:
+            # Attempts tell of time only: this is when the abort shows.
+            self._recorder.record(self._recorder.attempt("wait", key, ms=0), {"outcome": "ok"})
+
+    def _time_out_with_id(self, transactional_id: str, started_at: int, granted: int | None) -> None:
+        """Time out a transaction whose epochs are used up: the abort may take a new producer id."""
+        self._granted_id = granted
+        if granted is None:
+            self._clock.after(_RETRY_MS, partial(self._time_out, transactional_id, started_at))
+        else:
+            self._time_out(transactional_id, started_at)
+
+    # -- what follows from decisions ---------------------------------------------------------------------------------
+    def _write_markers(self, ended: EndOfTransaction) -> bool:
+        """Write a transaction's markers; tell whether none was refused. One that waits for a leader counts as taken."""
+        owner = self._owners[ended.producer_id]
+        prepared = TransactionStatus.PREPARE_COMMIT if ended.commit else TransactionStatus.PREPARE_ABORT
+        self._write_value(owner, prepared, ended.partitions, ended.marker_epoch)
+        taken = True
+        for key in ended.partitions:
+            marker = MarkerBatch(
+                ended.producer_id,
+                ended.marker_epoch,
+                self.epoch,
+                -1,
+                ended.at,
+                ended.commit,
+                ended.transaction_version,
+            )
+            self._waiting.setdefault(key, []).append(marker)
+            taken = self.write_waiting_markers(key) and taken
+        if not taken:
+            return False
+        complete = TransactionStatus.COMPLETE_COMMIT if ended.commit else TransactionStatus.COMPLETE_ABORT
+        self._write_value(owner, complete, (), ended.marker_epoch)
+        self.ended.append(
+            EndedTransaction(
+                owner,
+                ended.producer_id,
+                ended.marker_epoch,
+                ended.commit,
+                self._clock.now,
+                ended.partitions,
+                self._timing_out,
+            )
+        )
+        return True
+
+    def write_waiting_markers(self, key: TopicPartition) -> bool:
+        """Write the markers a partition's leader has not taken yet, if it can now; tell whether none was refused."""
+        if not self._answers(self._partitions[key]):
+            return True
+        verdicts = [self._append_marker(key, marker) for marker in self._waiting.pop(key, ())]
+        return all(verdict.outcome is Outcome.APPENDED for verdict in verdicts)
+
+    def write_lost_markers(self, key: TopicPartition, lost_from: int, committed: int) -> None:
+        """Write the markers again that a partition's new leader lacks from `lost_from` on, and those that wait.
+
+        Only those not below `committed`, the old high watermark: the coordinator had no answer to them yet.
+        """
+        written = self._markers.get(key, [])
+        lost = [marker for marker in written if marker.offset >= max(lost_from, committed)]
+        self._markers[key] = [marker for marker in written if marker.offset < lost_from]
+        for marker in [*lost, *self._waiting.pop(key, ())]:
+            attempt = self._recorder.attempt(
+                "write_marker",
+                key,
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                commit=marker.commit,
+                coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=marker.transaction_version,
+            )
+            verdict = self._append_marker(key, marker._replace(timestamp=self._clock.timestamp))
+            outcome = "ok" if verdict.outcome is Outcome.APPENDED else "rejected"
+            self._recorder.record(
+                attempt, {"outcome": outcome, "error": verdict.error.name, "error_code": int(verdict.error)}
+            )
+
+    def _append_marker(self, key: TopicPartition, marker: MarkerBatch) -> Verdict:
+        partition = self._partitions[key]
+        marker = marker._replace(offset=partition.leader_log().memory.log_end)
+        verdict = partition.append_marker(marker)
+        if verdict.outcome is Outcome.APPENDED:
+            self._markers.setdefault(key, []).append(marker)
+        kind = "commit" if marker.commit else "abort"
+        self._trace.note(
+            self._clock.now,
+            f"broker {partition.leader}",
+            f"{partition.name}: {kind} marker, id {marker.producer_id} epoch {marker.producer_epoch}, "
+            f"offset {marker.offset}",
+        )
+        return verdict
+
+    def _write_state(self, transactional_id: str) -> None:
+        transaction = self.coordinator.transaction(transactional_id)
+        assert transaction is not None
+        self._write_value(
+            transactional_id, _STATUS[transaction.state], tuple(transaction.partitions), transaction.epoch
+        )
+
+    def _write_value(
+        self, transactional_id: str, status: TransactionStatus, partitions: tuple[TopicPartition, ...], epoch: int
+    ) -> None:
+        """Append a record to the coordinator's log; every replica in sync has it at once."""
+        transaction = self.coordinator.transaction(transactional_id)
+        if self.log is None or transaction is None:
+            return
+        now = self._clock.timestamp
+        value = transaction_state.TransactionValue(
+            transaction.producer_id,
+            epoch,
+            transaction.timeout_ms,
+            int(status),
+            partitions,
+            now,
+            now if transaction.started_at is None else transaction.started_at,
+            transaction.last_epoch,
+        )
+        key = transaction_state.key(transactional_id)
+        flexible = self._profile.transaction_version2
+        body = transaction_state.flexible_value(value) if flexible else transaction_state.fixed_value(value)
+        data = record_batch.batch([record_batch.record(0, 0, key, body)], (-1, -1, -1), (now, now))
+        self._unwritten.append(data)
+        self.write_unwritten()
+
+    def write_unwritten(self) -> None:
+        """Write what waits for the coordinator's own log to have a leader."""
+        log = self.log
+        if log is None or not self._answers(log):
+            return
+        waiting, self._unwritten = self._unwritten, []
+        for data in waiting:
+            log.leader_log().memory.log_end += 1
+            log.append_internal(data, None, UNKNOWN, self._clock.timestamp)
+            log.share()
+
+
+_NEARLY_EXHAUSTED = 32766
+
+
+def _response(answer: Granted) -> CoordinatorResponse:
+    return CoordinatorResponse(answer.error, (answer.producer_id, answer.producer_epoch))

@@ -1,0 +1,433 @@
+"""A partition over its replicas: leader, ISR, high watermark, delayed produce, fetching, truncation.
+
+Source: Partition, ReplicaManager, DelayedProduce, AbstractFetcherThread; leader epochs after KIP-101 and KIP-279.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from kaudit.replay.answer import TopicPartition
+from kaudit.replay.errors import KafkaError
+from kaudit.replay.profile import Profile
+from kaudit.replay.record_set import TopicLimits
+from kaudit.replay.state import MarkerBatch, ProducerState
+from kaudit.replay.verdict import Outcome, Verdict
+from kaudit.simulate.clock import Clock
+from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
+from kaudit.simulate.encode import record_batch
+from kaudit.simulate.trace import Kind, Row, Trace
+
+_FETCH_MAX_BATCHES = 512
+_RETRY_MS = 50
+"""How long a follower waits before it asks a leader again that did not answer."""
+
+
+class Brokers(Protocol):
+    """Which brokers live, and how far apart they are."""
+
+    def is_up(self, broker: int) -> bool:
+        """Tell whether a broker's process is there, paused or not."""
+        ...
+
+    def is_running(self, broker: int) -> bool:
+        """Tell whether a broker handles requests."""
+        ...
+
+    def delay(self) -> int:
+        """Return how long a message between brokers travels, in ms."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionConfig:
+    """Topic configuration that decides about replicas and limits; times in ms."""
+
+    limits: TopicLimits
+    log: LogConfig
+    min_insync_replicas: int
+    unclean_elections: bool
+    replica_lag_ms: int
+
+
+class Appended(NamedTuple):
+    """Completion of a produce: error and offset, as the client is told."""
+
+    error: KafkaError
+    base_offset: int
+
+
+class _Delayed(NamedTuple):
+    """A produce with acks=all that waits for replicas. Source: DelayedProduce."""
+
+    required_offset: int
+    epoch: int
+    base_offset: int
+    complete: Callable[[Appended], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """A replica cut its log back to `offset` at `at` (ms), because the leader of `leader_epoch` lacks what followed."""
+
+    broker: int
+    offset: int
+    log_end: int
+    leader_epoch: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """A leader was elected; `lost_from_offset`: the old leader had more, from there on."""
+
+    at: int
+    epoch: int
+    leader: int | None
+    unclean: bool
+    log_end: int | None
+    lost_from_offset: int | None
+    old_leader: int | None
+    regained: bool
+    """Whether the new leader has records the old one lacked: an earlier leader's, cut off and back again."""
+
+    @property
+    def moved(self) -> bool:
+        """Whether another broker leads than before."""
+        return self.leader is not None and self.old_leader not in (None, self.leader)
+
+
+@dataclass(slots=True)
+class _Follower:
+    """What the leader knows of a follower. Source: Replica."""
+
+    log_end: int = -1
+    caught_up_at: int = 0
+    waiting: Callable[[], None] | None = None
+    """The follower's fetch that waits for data."""
+    generation: int = 0
+    """Fetches of an older one are forgotten."""
+    watched: bool = False
+    """Whether its lag will be looked at."""
+
+
+class ReplicatedPartition:
+    """One partition of a topic on all of its brokers."""
+
+    def __init__(
+        self,
+        key: TopicPartition,
+        replicas: tuple[int, ...],
+        profile: Profile,
+        config: PartitionConfig,
+        clock: Clock,
+        brokers: Brokers,
+        trace: Trace,
+    ) -> None:
+        self.key = key
+        self.name = f"{key[0]}-{key[1]}"
+        self.replicas = replicas
+        self.config = config
+        self._clock = clock
+        self._brokers = brokers
+        self._trace = trace
+        self.logs = {broker: ReplicaLog(profile, config.log) for broker in replicas}
+        self.leader: int | None = None
+        self.last_leader: int | None = None
+        self.leader_epoch = -1
+        self.isr: list[int] = list(replicas)
+        self.elections: list[Election] = []
+        self.truncations: list[Truncation] = []
+        self.writes: dict[int, list[StoredBatch]] = {}
+        """Every copy of a client's batch a leader wrote, by the batch's identity, kept or not."""
+        self._followers = {broker: _Follower() for broker in replicas}
+        self._delayed: list[_Delayed] = []
+        self.on_leader: Callable[[], None] = lambda: None
+
+    # -- leadership --------------------------------------------------------------------------------------------------
+    def elect(self, leader: int | None, isr: list[int], *, unclean: bool) -> Election:
+        """Let the controller's decision be known to all replicas. Source: makeLeader, makeFollower."""
+        old = self.last_leader
+        before = None if old is None else self.logs[old].log_end
+        self.leader_epoch += 1
+        self.isr = isr
+        self.leader = leader
+        end = None
+        lost = None
+        regained = False
+        if leader is not None:
+            log = self.logs[leader]
+            end = log.log_end
+            log.begin_epoch(self.leader_epoch)
+            if old is not None and old != leader:
+                log.memory.next_sweep = self.logs[old].memory.next_sweep
+                log.memory.verifications = {}
+                lost = self._diverges_at(log, self.logs[old], before)
+                regained = common_end(log, self.logs[old]) < end
+            self.last_leader = leader
+        election = Election(self._clock.now, self.leader_epoch, leader, unclean, end, lost, old, regained)
+        self.elections.append(election)
+        self._fail_delayed()
+        for broker, follower in self._followers.items():
+            follower.generation += 1
+            follower.waiting = None
+            follower.log_end = -1
+            follower.caught_up_at = self._clock.now
+            if leader is not None and broker != leader:
+                self._fetch(broker, follower.generation)
+        if leader is not None:
+            self._advance()
+            self.on_leader()
+        return election
+
+    def _diverges_at(self, log: ReplicaLog, old: ReplicaLog, old_end: int | None) -> int | None:
+        """Return where the old leader's log goes on without the new one's, None when it does not."""
+        if old_end is None:
+            return None
+        common = common_end(old, log)
+        return common if common < old_end else None
+
+    def follow_again(self, broker: int) -> None:
+        """Let a broker that came back fetch."""
+        follower = self._followers[broker]
+        follower.generation += 1
+        follower.waiting = None
+        if self.leader is not None and broker != self.leader:
+            self._fetch(broker, follower.generation)
+
+    def stop_following(self, broker: int) -> None:
+        """Forget the fetches of a broker that is gone."""
+        follower = self._followers[broker]
+        follower.generation += 1
+        follower.waiting = None
+
+    def leave_isr(self, broker: int) -> None:
+        """Take a broker that stopped out of the ISR, unless it is the last one."""
+        if broker in self.isr and len(self.isr) > 1:
+            self.isr.remove(broker)
+            self._advance()
+
+    # -- producing ---------------------------------------------------------------------------------------------------
+    def refusal(self, broker: int, acks: int) -> KafkaError:
+        """Return why a broker does not even look at a produce request, NONE when it does."""
+        if broker != self.leader:
+            return KafkaError.NOT_LEADER_OR_FOLLOWER
+        if acks == -1 and len(self.isr) < self.config.min_insync_replicas:
+            return KafkaError.NOT_ENOUGH_REPLICAS
+        return KafkaError.NONE
+
+    def leader_log(self) -> ReplicaLog:
+        """Return the leader's log; only while there is a leader."""
+        assert self.leader is not None
+        return self.logs[self.leader]
+
+    def appended(self, stored: StoredBatch, before: ProducerState) -> None:
+        """Let replicas have what the leader just wrote."""
+        self.leader_log().store(stored, before)
+        if stored.sent is not None:
+            self.writes.setdefault(id(stored.sent), []).append(stored)
+        self._wake_followers()
+        self._advance()
+
+    def append_marker(self, marker: MarkerBatch) -> Verdict:
+        """Write an end of transaction marker at the leader, if its producer state allows."""
+        log = self.leader_log()
+        verdict = log.memory.append_marker(marker)
+        if verdict.outcome is Outcome.APPENDED:
+            data = record_batch.marker(
+                marker.producer_id,
+                marker.producer_epoch,
+                marker.coordinator_epoch,
+                marker.timestamp,
+                commit=marker.commit,
+            )
+            self.append_internal(data, marker, verdict.state, marker.timestamp)
+        return verdict
+
+    def append_internal(self, data: bytes, state: MarkerBatch | None, before: ProducerState, timestamp: int) -> None:
+        """Write one record of a coordinator at the leader's end; memory knows of it already."""
+        end = self.leader_log().log_end - 1
+        self.appended(StoredBatch(end, end, self.leader_epoch, timestamp, data, state, None), before)
+
+    def share(self) -> None:
+        """Let every replica in sync have all of the log at once: for a coordinator's own log, whose waits are not told."""
+        log = self.leader_log()
+        for broker in self.isr:
+            mine = self.logs[broker]
+            if broker != self.leader and self._brokers.is_up(broker) and common_end(mine, log) == mine.log_end:
+                mine.follow(log.batches[log.position(mine.log_end) :])
+                self._followers[broker].log_end = mine.log_end
+        self._advance()
+
+    def await_replicas(
+        self, base_offset: int, last_offset: int, timeout_ms: int, complete: Callable[[Appended], None]
+    ) -> None:
+        """Complete an acks=all produce when the high watermark passes it, or fail it after the request's timeout."""
+        delayed = _Delayed(last_offset + 1, self.leader_epoch, base_offset, complete)
+        self._delayed.append(delayed)
+        self._advance()
+        if delayed in self._delayed:
+            self._clock.after(timeout_ms, partial(self._time_out, delayed))
+
+    def _time_out(self, delayed: _Delayed) -> None:
+        if delayed in self._delayed:
+            self._delayed.remove(delayed)
+            delayed.complete(Appended(KafkaError.REQUEST_TIMED_OUT, -1))
+
+    def _fail_delayed(self) -> None:
+        waiting, self._delayed = self._delayed, []
+        for delayed in waiting:
+            delayed.complete(Appended(KafkaError.NOT_LEADER_OR_FOLLOWER, -1))
+
+    def _advance(self) -> None:
+        """Move the high watermark to what all of the ISR has, and answer who waited for it."""
+        if self.leader is None:
+            return
+        log = self.leader_log()
+        ends = [log.log_end]
+        ends += [self._followers[broker].log_end for broker in self.isr if broker != self.leader]
+        reached = min(ends)
+        log.high_watermark = max(log.high_watermark, reached)
+        if not self._delayed:
+            return
+        still: list[_Delayed] = []
+        done: list[_Delayed] = []
+        for delayed in self._delayed:
+            (done if log.high_watermark >= delayed.required_offset else still).append(delayed)
+        self._delayed = still
+        enough = len(self.isr) >= self.config.min_insync_replicas
+        for delayed in done:
+            error = KafkaError.NONE if enough else KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            delayed.complete(Appended(error, delayed.base_offset if enough else -1))
+
+    # -- replication -------------------------------------------------------------------------------------------------
+    def _fetch(self, broker: int, generation: int) -> None:
+        """Send a follower's fetch to the leader."""
+        if not self._brokers.is_up(broker):
+            return
+        self._clock.after(self._brokers.delay(), partial(self._fetch_arrives, broker, generation))
+
+    def _fetch_arrives(self, broker: int, generation: int) -> None:
+        follower = self._followers[broker]
+        leader = self.leader
+        if generation != follower.generation or leader is None:
+            return
+        if not (self._brokers.is_running(leader) and self._brokers.is_running(broker)):
+            self._clock.after(_RETRY_MS, partial(self._fetch_arrives, broker, generation))
+            return
+        log, mine = self.leader_log(), self.logs[broker]
+        cut = self._truncation(log, mine)
+        if cut is not None:
+            self._clock.after(self._brokers.delay(), partial(self._truncate, broker, generation, cut))
+            return
+        follower.log_end = mine.log_end
+        if mine.log_end >= log.log_end:
+            follower.caught_up_at = self._clock.now
+        if mine.log_end >= log.high_watermark and broker not in self.isr and mine.log_end >= log.log_end:
+            self.isr.append(broker)
+        self._advance()
+        if mine.log_end < log.log_end:
+            self._send_data(broker, generation)
+        else:
+            follower.waiting = partial(self._send_data, broker, generation)
+            mine.high_watermark = max(mine.high_watermark, min(log.high_watermark, mine.log_end))
+
+    def _send_data(self, broker: int, generation: int) -> None:
+        log, mine = self.leader_log(), self.logs[broker]
+        first = log.position(mine.log_end)
+        batches = log.batches[first : first + _FETCH_MAX_BATCHES]
+        watermark = log.high_watermark
+        self._clock.after(self._brokers.delay(), partial(self._receive, broker, generation, batches, watermark))
+
+    def _receive(self, broker: int, generation: int, batches: list[StoredBatch], watermark: int) -> None:
+        follower = self._followers[broker]
+        if generation != follower.generation:
+            return
+        if not self._brokers.is_running(broker):
+            self._clock.after(_RETRY_MS, partial(self._receive, broker, generation, batches, watermark))
+            return
+        mine = self.logs[broker]
+        mine.follow([batch for batch in batches if batch.base_offset >= mine.log_end])
+        mine.high_watermark = max(mine.high_watermark, min(watermark, mine.log_end))
+        if batches and not self._trace.is_full:
+            self._trace.add(
+                Row(
+                    Kind.REPLICATION,
+                    self._clock.now,
+                    self._clock.now,
+                    f"broker {self.leader}",
+                    f"broker {broker}",
+                    f"{self.name} up to offset {mine.log_end - 1}",
+                )
+            )
+        self._fetch(broker, generation)
+
+    def _wake_followers(self) -> None:
+        for broker, follower in self._followers.items():
+            if follower.waiting is not None:
+                follower.caught_up_at = self._clock.now
+                waiting, follower.waiting = follower.waiting, None
+                waiting()
+            if not follower.watched and broker in self.isr and broker != self.leader:
+                follower.watched = True
+                self._clock.after(self.config.replica_lag_ms, partial(self._check_lag, broker))
+
+    def _check_lag(self, broker: int) -> None:
+        """Take a follower out of the ISR that has not caught up for replica.lag.time.max.ms. Source: maybeShrinkIsr."""
+        follower = self._followers[broker]
+        follower.watched = False
+        leader = self.leader
+        if leader is None or broker == leader or broker not in self.isr or not self._brokers.is_running(leader):
+            return
+        if max(follower.log_end, 0) >= self.leader_log().log_end:
+            return
+        lag = self._clock.now - follower.caught_up_at
+        if lag >= self.config.replica_lag_ms and len(self.isr) > 1:
+            self.isr.remove(broker)
+            self._trace.note(self._clock.now, f"broker {leader}", f"{self.name}: broker {broker} lags, ISR {self.isr}")
+            self._advance()
+        elif lag < self.config.replica_lag_ms:
+            follower.watched = True
+            self._clock.after(self.config.replica_lag_ms - lag, partial(self._check_lag, broker))
+
+    # -- truncation --------------------------------------------------------------------------------------------------
+    @staticmethod
+    def _truncation(leader: ReplicaLog, mine: ReplicaLog) -> int | None:
+        """Return where a follower's log stops being the leader's, None when it does not."""
+        common = common_end(mine, leader)
+        return common if common < mine.log_end else None
+
+    def _truncate(self, broker: int, generation: int, offset: int) -> None:
+        if generation != self._followers[broker].generation:
+            return
+        log = self.logs[broker]
+        self.truncations.append(Truncation(broker, offset, log.log_end, self.leader_epoch, self._clock.now))
+        self._trace.note(
+            self._clock.now,
+            f"broker {broker}",
+            f"{self.name}: truncates from {log.log_end} to {offset}, leader epoch {self.leader_epoch}",
+        )
+        log.truncate(offset, self._clock.timestamp)
+        self._fetch(broker, generation)
+
+
+def common_end(mine: ReplicaLog, leader: ReplicaLog) -> int:
+    """Return the offset up to which two logs agree, asking for leader epochs as followers do.
+
+    Source: AbstractFetcherThread.getOffsetTruncationState, OffsetsForLeaderEpoch.
+    """
+    end, epoch = mine.log_end, mine.last_epoch
+    while end > 0:
+        theirs = leader.end_of_epoch(epoch)
+        ours = mine.end_of_epoch(theirs.epoch)
+        if theirs.epoch == epoch:
+            return min(end, theirs.start_offset)
+        # The leader does not know our epoch: compare with the newest one it knows.
+        end = min(end, ours.start_offset, theirs.start_offset)
+        if ours.epoch == theirs.epoch:
+            return end
+        epoch = ours.epoch
+        if epoch < 0:
+            return 0 if leader.epochs else end
+    return end

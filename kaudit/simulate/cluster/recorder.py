@@ -1,0 +1,64 @@
+"""The attempts made on a cluster and its answers, as lines `kaudit replay` reads (CONTRACT.md section 4).
+
+A partition's lines are in the order its leaders handled them. What a leader refuses before it looks at the batch - it
+is not the leader, too few replicas are in sync - is no question of the log's rules and not among them. Nor is what comes
+after an unclean election that brings records back which an earlier leader lacked: attempts have no words for that.
+"""
+
+import json
+from typing import Any
+
+from kaudit.replay.answer import Answer, TopicPartition
+from kaudit.replay.attempts import Attempt
+from kaudit.simulate.clock import Clock
+
+_dumps = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+
+
+_CLUSTER_WIDE = ("init_producer_id", "add_partitions", "end_txn")
+
+
+class Recorder:
+    """Writes down what was asked and answered."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.lines: list[tuple[Attempt, dict[str, Any]]] = []
+        """Attempts with the answers to them."""
+        self._closed: set[TopicPartition] = set()
+
+    def attempt(self, op: str, key: TopicPartition, **fields: object) -> Attempt:
+        """Return a new attempt with the index it will have if it is recorded next."""
+        topic, partition = key
+        return {
+            "index": len(self.lines),
+            "op": op,
+            "topic": topic,
+            "partition": partition,
+            "at": self._clock.timestamp,
+            **fields,
+        }
+
+    def close(self, key: TopicPartition) -> None:
+        """Say nothing more about a partition: what happens to it next has no words in attempts."""
+        self._closed.add(key)
+
+    def record(self, attempt: Attempt, answer: Answer | dict[str, Any]) -> None:
+        """Add an attempt and the answer to it."""
+        if (attempt["topic"], attempt["partition"]) in self._closed and attempt["op"] not in _CLUSTER_WIDE:
+            return
+        fields = answer.fields if isinstance(answer, Answer) else answer
+        self.lines.append((attempt, fields))
+
+    def broker(self, version: str, config: dict[str, str]) -> None:
+        """Say which broker answers."""
+        attempt = {"index": len(self.lines), "op": "broker", "broker_version": version, "config": config}
+        self.lines.append((attempt, {"op": "broker"}))
+
+    def attempts_text(self) -> str:
+        """Return attempts.jsonl."""
+        return "".join(_dumps(attempt) + "\n" for attempt, _ in self.lines)
+
+    def answers_text(self) -> str:
+        """Return answers.jsonl: the answers by index, in the form of CONTRACT.md section 4."""
+        return "".join(_dumps({"index": attempt["index"], **answer}) + "\n" for attempt, answer in self.lines)

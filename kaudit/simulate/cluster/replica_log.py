@@ -1,0 +1,174 @@
+"""One replica's log: its batches, leader epochs, segments, producer state. Source: UnifiedLog, LeaderEpochFileCache.
+
+Producer state is the replay's own (kaudit.replay.partition.Partition): this adds what lies on disk around it.
+"""
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+from kaudit.replay.partition import Partition, Tampering
+from kaudit.replay.producers import Producers
+from kaudit.replay.profile import Profile
+from kaudit.replay.rebuild import snapshot_entry
+from kaudit.replay.state import UNKNOWN, DataBatch, MarkerBatch, ProducerState
+from kaudit.simulate.producer.batch import ProducerBatch
+from kaudit.wire.producer_snapshot import SnapshotEntry
+
+NO_LEADER_EPOCH = -1
+
+
+class StoredBatch(NamedTuple):
+    """A batch as every replica that has it holds it; `data` is as sent, `sent` None where no producer sent it."""
+
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    max_timestamp: int
+    data: bytes
+    state: DataBatch | MarkerBatch | None
+    sent: ProducerBatch | None
+
+
+class EpochStart(NamedTuple):
+    """The first offset of a leader epoch."""
+
+    epoch: int
+    start_offset: int
+
+
+class LogConfig(NamedTuple):
+    """What decides about files and memory: sizes in bytes, times in ms."""
+
+    segment_bytes: int
+    expiration_ms: int
+    sweep_ms: int
+
+
+class ReplicaLog:
+    """A partition's log on one broker."""
+
+    def __init__(self, profile: Profile, config: LogConfig) -> None:
+        self._profile = profile
+        self._config = config
+        self.memory = Partition(profile, config.expiration_ms, config.sweep_ms)
+        self.batches: list[StoredBatch] = []
+        self.epochs: list[EpochStart] = []
+        self.high_watermark = 0
+        self.segments: list[int] = [0]
+        """Base offsets of the segments, ascending."""
+        self.snapshots: dict[int, list[SnapshotEntry]] = {}
+        """Producer snapshots on disk by offset."""
+        self._segment_size = 0
+
+    # -- offsets and epochs ------------------------------------------------------------------------------------------
+    @property
+    def log_end(self) -> int:
+        """Offset of the next record."""
+        return self.memory.log_end
+
+    @property
+    def log_start(self) -> int:
+        """Offset of the first record that was not deleted."""
+        return self.memory.log_start
+
+    @property
+    def last_epoch(self) -> int:
+        """Leader epoch of the newest entry, -1 without any."""
+        return self.epochs[-1].epoch if self.epochs else NO_LEADER_EPOCH
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Take note that a leader epoch begins at the log's end. Source: LeaderEpochFileCache.assign."""
+        if epoch > self.last_epoch:
+            end = self.log_end
+            self.epochs = [entry for entry in self.epochs if entry.start_offset < end]
+            self.epochs.append(EpochStart(epoch, end))
+
+    def end_of_epoch(self, epoch: int) -> EpochStart:
+        """Return the newest epoch up to `epoch` and where it ends. Source: LeaderEpochFileCache.endOffsetFor."""
+        found = NO_LEADER_EPOCH
+        for entry in self.epochs:
+            if entry.epoch > epoch:
+                return EpochStart(found, entry.start_offset)
+            found = entry.epoch
+        return EpochStart(found, self.log_end)
+
+    def position(self, offset: int) -> int:
+        """Return the index of the first batch that ends at `offset` or later."""
+        return bisect_left(self.batches, offset, key=lambda batch: batch.last_offset)
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+    def store(self, batch: StoredBatch, producer_before: ProducerState) -> None:
+        """Write a batch that is in memory already; `producer_before` is what was remembered of its producer before."""
+        size = len(batch.data)
+        if self._segment_size and self._segment_size + size > self._config.segment_bytes:
+            self._roll(batch, producer_before)
+        self._segment_size += size
+        self.batches.append(batch)
+        self.begin_epoch_of(batch)
+
+    def begin_epoch_of(self, batch: StoredBatch) -> None:
+        """Take note of a batch's leader epoch if it is new here."""
+        if batch.leader_epoch > self.last_epoch:
+            self.epochs = [entry for entry in self.epochs if entry.start_offset < batch.base_offset]
+            self.epochs.append(EpochStart(batch.leader_epoch, batch.base_offset))
+
+    def _roll(self, following: StoredBatch, producer_before: ProducerState) -> None:
+        """Begin a segment; the state before it is written to a snapshot. Source: UnifiedLog.roll."""
+        base = following.base_offset
+        self.segments.append(base)
+        self._segment_size = 0
+        before = Producers(self._profile)
+        before.states = dict(self.memory.producers.states)
+        if following.state is not None:
+            if producer_before is UNKNOWN:
+                before.states.pop(following.state.producer_id, None)
+            else:
+                before.states[following.state.producer_id] = producer_before
+        self._snapshot(base, before)
+
+    def _snapshot(self, offset: int, producers: Producers) -> None:
+        self.snapshots[offset] = [snapshot_entry(producer_id, state) for producer_id, state in producers.states.items()]
+        self.memory.snapshot_taken(offset)
+
+    def follow(self, batches: list[StoredBatch]) -> None:
+        """Append what was fetched from the leader."""
+        memory = self.memory
+        for batch in batches:
+            state = batch.state
+            before = UNKNOWN if state is None else memory.state_of(state.producer_id)
+            memory.follow(() if state is None else (state,), batch.last_offset + 1)
+            self.store(batch, before)
+
+    # -- losing ------------------------------------------------------------------------------------------------------
+    def truncate(self, end: int, now: int) -> None:
+        """Cut the log at `end`; `now` is the wall clock, for what is too old to be remembered."""
+        if end >= self.log_end:
+            return
+        keep = self.position(end)
+        del self.batches[keep:]
+        self.epochs = [entry for entry in self.epochs if entry.start_offset < end]
+        self.segments = [base for base in self.segments if base <= end] or [0]
+        self.snapshots = {offset: entries for offset, entries in self.snapshots.items() if offset <= end}
+        base = self.segments[-1]
+        self._segment_size = sum(len(batch.data) for batch in self.batches[self.position(base) :])
+        self.memory.truncate_to(end, now)
+        self.high_watermark = min(self.high_watermark, end)
+
+    def delete_records(self, before_offset: int) -> None:
+        """Move the log start up."""
+        self.memory.delete_records(before_offset)
+
+    # -- stopping and starting ---------------------------------------------------------------------------------------
+    def stop_cleanly(self) -> None:
+        """Write what a clean shutdown writes."""
+        self._snapshot(self.log_end, self.memory.producers)
+
+    def start(self, now: int, *, clean: bool, without_snapshots: bool) -> None:
+        """Load the log. `without_snapshots`: the snapshot files were deleted while the broker was down."""
+        deleted = frozenset(self.snapshots) | {self.log_end} if without_snapshots else frozenset()
+        self.memory.restart(now, [], Tampering(deleted_snapshots=frozenset(deleted)), clean=clean)
+        bases = set() if without_snapshots else {base for base in self.segments if base > self.log_start}
+        self.snapshots = {offset: entries for offset, entries in self.snapshots.items() if offset in bases}
+        for base in self.snapshots:
+            self.memory.snapshot_taken(base)
+        self._snapshot(self.log_end, self.memory.producers)

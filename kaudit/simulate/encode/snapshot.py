@@ -1,0 +1,31 @@
+"""Producer snapshots as brokers write them. Source of the format: ProducerStateManager.writeSnapshot."""
+
+import struct
+from collections.abc import Iterable
+
+import crc32c
+
+from kaudit.wire.producer_snapshot import VERSION, SnapshotEntry
+
+_ENTRY = struct.Struct(">qhiqiqiq")
+_HEAD = struct.Struct(">hI")
+_COUNT = struct.Struct(">i")
+
+
+def producer_snapshot(entries: Iterable[SnapshotEntry]) -> bytes:
+    """Encode a whole .snapshot."""
+    rows = [
+        _ENTRY.pack(
+            entry.producer_id,
+            entry.producer_epoch,
+            entry.last_sequence,
+            entry.last_offset,
+            entry.offset_delta,
+            entry.timestamp,
+            entry.coordinator_epoch,
+            entry.current_txn_first_offset,
+        )
+        for entry in entries
+    ]
+    body = _COUNT.pack(len(rows)) + b"".join(rows)
+    return _HEAD.pack(VERSION, crc32c.crc32c(body)) + body

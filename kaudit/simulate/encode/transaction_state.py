@@ -1,0 +1,84 @@
+"""Records of __transaction_state as coordinators write them.
+
+Source of the format: TransactionLogKey.json, TransactionLogValue.json (version 1 is the flexible one of 4.0+).
+"""
+
+import struct
+from typing import NamedTuple
+
+from kaudit.replay.answer import TopicPartition
+
+_HEAD = struct.Struct(">hqhib")
+_TIMES = struct.Struct(">qq")
+_NO_ID = -1
+_VARINT_MORE = 0x80
+
+
+class TransactionValue(NamedTuple):
+    """What a coordinator writes about a transactional id; times in ms since 1970, `status` its stored number."""
+
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    status: int
+    partitions: tuple[TopicPartition, ...]
+    updated_at: int
+    started_at: int
+    last_epoch: int
+
+
+def key(transactional_id: str) -> bytes:
+    """Encode the key: version 0 and the id."""
+    return struct.pack(">h", 0) + _string(transactional_id)
+
+
+def fixed_value(value: TransactionValue) -> bytes:
+    """Encode a value of version 0; no partitions are a null array."""
+    grouped = _grouped(value.partitions)
+    if grouped:
+        body = struct.pack(">i", len(grouped))
+        for topic, numbers in grouped.items():
+            body += _string(topic) + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
+    else:
+        body = struct.pack(">i", -1)
+    return _head(0, value) + body + _TIMES.pack(value.updated_at, value.started_at)
+
+
+def flexible_value(value: TransactionValue) -> bytes:
+    """Encode a value of version 1, with the previous producer id's tag as releases since 4.0 write it."""
+    grouped = _grouped(value.partitions)
+    body = b"\0"
+    if grouped:
+        body = _unsigned(len(grouped) + 1)
+        for topic, numbers in grouped.items():
+            name = topic.encode()
+            body += _unsigned(len(name) + 1) + name
+            body += _unsigned(len(numbers) + 1) + struct.pack(f">{len(numbers)}i", *numbers) + b"\0"
+    version2 = struct.pack(">h", 2)
+    tags = _unsigned(1) + _unsigned(2) + _unsigned(len(version2)) + version2
+    return _head(1, value) + body + _TIMES.pack(value.updated_at, value.started_at) + tags
+
+
+def _head(version: int, value: TransactionValue) -> bytes:
+    return _HEAD.pack(version, value.producer_id, value.producer_epoch, value.timeout_ms, value.status)
+
+
+def _grouped(partitions: tuple[TopicPartition, ...]) -> dict[str, list[int]]:
+    grouped: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        grouped.setdefault(topic, []).append(number)
+    return grouped
+
+
+def _string(text: str) -> bytes:
+    raw = text.encode()
+    return struct.pack(">h", len(raw)) + raw
+
+
+def _unsigned(value: int) -> bytes:
+    out = bytearray()
+    while value >= _VARINT_MORE:
+        out.append(value & 0x7F | _VARINT_MORE)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -1,0 +1,86 @@
+"""A replica's segments with their indexes, as a broker leaves them behind.
+
+Source: LogSegment.append (when an index gets a row), OffsetIndex, TimeIndex, TransactionIndex.
+"""
+
+import struct
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from kaudit.replay.state import DataBatch, MarkerBatch
+from kaudit.simulate.cluster.replica_log import ReplicaLog, StoredBatch
+from kaudit.simulate.encode.record_batch import placed
+
+INDEX_INTERVAL_BYTES = 4096
+"""index.interval.bytes: an index row at most every so many bytes."""
+_INDEX_ROW = struct.Struct(">ii")
+_TIME_ROW = struct.Struct(">qi")
+_TRANSACTION_ROW = struct.Struct(">hqqqq")
+_NO_TIMESTAMP = -1
+
+
+class SegmentFiles(NamedTuple):
+    """One segment: its base offset and the contents of its files, `transactions` empty where there is no .txnindex."""
+
+    base_offset: int
+    log: bytes
+    offsets: bytes
+    times: bytes
+    transactions: bytes
+
+
+def segments_of(log: ReplicaLog) -> Iterator[SegmentFiles]:
+    """Yield a replica's segments in order."""
+    aborted = _aborted_rows(log)
+    bounds = [*log.segments, log.log_end + 1]
+    for base, following in pairwise(bounds):
+        batches = log.batches[log.position(base) : log.position(following)]
+        content, offsets, times = _indexed(base, batches)
+        rows = b"".join(row for marker, row in aborted if base <= marker < following)
+        yield SegmentFiles(base, content, offsets, times, rows)
+
+
+def _indexed(base: int, batches: list[StoredBatch]) -> tuple[bytes, bytes, bytes]:
+    content: list[bytes] = []
+    offsets, times = bytearray(), bytearray()
+    position = since_row = 0
+    latest, latest_offset, indexed = _NO_TIMESTAMP, base, _NO_TIMESTAMP
+    for batch in batches:
+        if batch.max_timestamp > latest:
+            latest, latest_offset = batch.max_timestamp, batch.last_offset
+        if since_row > INDEX_INTERVAL_BYTES:
+            offsets += _INDEX_ROW.pack(batch.last_offset - base, position)
+            if latest > indexed:
+                times += _TIME_ROW.pack(latest, latest_offset - base)
+                indexed = latest
+            since_row = 0
+        content.append(placed(batch.data, batch.base_offset, batch.leader_epoch))
+        position += len(batch.data)
+        since_row += len(batch.data)
+    if latest > indexed:
+        # A segment that is closed gets its greatest timestamp as the last row.
+        times += _TIME_ROW.pack(latest, latest_offset - base)
+    return b"".join(content), bytes(offsets), bytes(times)
+
+
+def _aborted_rows(log: ReplicaLog) -> list[tuple[int, bytes]]:
+    """Return the rows of all transaction indexes with their markers' offsets."""
+    rows = {row.last_offset: row for row in log.memory.producers.aborted}
+    if not rows:
+        return []
+    found: list[tuple[int, bytes]] = []
+    open_since: dict[int, int] = {}
+    for batch in log.batches:
+        state = batch.state
+        if isinstance(state, DataBatch):
+            if state.is_transactional:
+                open_since.setdefault(state.producer_id, state.base_offset)
+        elif isinstance(state, MarkerBatch):
+            open_since.pop(state.producer_id, None)
+            row = rows.get(state.offset)
+            if row is not None:
+                stable = min(open_since.values(), default=state.offset + 1)
+                packed = _TRANSACTION_ROW.pack(0, row.producer_id, row.first_offset, row.last_offset, stable)
+                found.append((state.offset, packed))
+    return found

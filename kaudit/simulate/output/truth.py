@@ -1,0 +1,215 @@
+"""truth.json: everything that is true about a run, whether a log shows it or not."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from kaudit.replay.answer import TopicPartition
+from kaudit.replay.state import DataBatch
+from kaudit.simulate.output.fates import BatchFate, Ended, Told, fates_of, leader_log
+from kaudit.simulate.simulation import Simulation
+
+SCHEMA = "kaudit.simulate/1"
+_dumps = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(", ", ": ")).encode
+
+
+class Truth:
+    """A finished run, looked at from outside."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self.fates = fates_of(simulation)
+
+    # -- counts ------------------------------------------------------------------------------------------------------
+    def summary(self) -> dict[str, int]:
+        """Count records by what happened to them; a record can count more than once."""
+        counts: Counter[str] = Counter()
+        copies: Counter[tuple[TopicPartition, str, int]] = Counter()
+        for key, fates in self.fates.items():
+            for fate in fates:
+                count = fate.batch.record_count
+                counts["sent"] += count
+                counts[_TOLD[fate.told]] += count
+                counts[_ENDED[fate.ended]] += count
+                if fate.told is Told.ACKNOWLEDGED and fate.ended is Ended.NOWHERE:
+                    counts["acknowledged_but_lost"] += count
+                if fate.told is not Told.ACKNOWLEDGED and fate.copies:
+                    counts["written_but_not_acknowledged"] += count
+                counts["duplicate_copies"] += count * max(len(fate.copies) - 1, 0)
+                counts["out_of_order"] += len(fate.late)
+                if fate.copies:
+                    copies.update((key, fate.batch.payload.application, number) for number in fate.batch.numbers)
+                if fate.elsewhere:
+                    counts["on_a_replica_only"] += count
+        counts["repeated_across_sessions"] = sum(times - 1 for times in copies.values() if times > 1)
+        counts["open_transactions"] = sum(1 for _ in self.open_transactions())
+        return {name: counts[name] for name in SUMMARY}
+
+    def open_transactions(self) -> Iterator[tuple[TopicPartition, int, int]]:
+        """Yield partition, producer id and first offset of every transaction without an end in the leader's log."""
+        for key, partition in self.simulation.cluster.partitions.items():
+            open_since: dict[int, int] = {}
+            for batch in leader_log(partition).batches:
+                state = batch.state
+                if isinstance(state, DataBatch):
+                    if state.is_transactional:
+                        open_since.setdefault(state.producer_id, state.base_offset)
+                elif state is not None:
+                    open_since.pop(state.producer_id, None)
+            for producer_id, offset in open_since.items():
+                yield key, producer_id, offset
+
+    def hidden(self) -> list[dict[str, Any]]:
+        """List what is true and what the leaders' logs cannot show, with the reason."""
+        counts: Counter[str] = Counter()
+        for fates in self.fates.values():
+            for fate in fates:
+                count = fate.batch.record_count
+                if fate.told is Told.ACKNOWLEDGED and fate.ended is Ended.NOWHERE:
+                    counts["acknowledged_but_lost"] += count
+                if fate.told is Told.FAILED and fate.ended is Ended.NOWHERE:
+                    counts["failed"] += count
+                if fate.ended is Ended.TWICE:
+                    counts["duplicates"] += count * (len(fate.copies) - 1)
+                counts["out_of_order"] += len(fate.late)
+        return [{"what": name, "records": counts[name], "because": HIDDEN[name]} for name in HIDDEN if counts[name]]
+
+    # -- the document ------------------------------------------------------------------------------------------------
+    def text(self) -> Iterator[str]:
+        """Yield truth.json in pieces."""
+        head = {
+            "schema": SCHEMA,
+            "scenario": self.simulation.scenario.name,
+            "seed": self.simulation.seed,
+            "summary": self.summary(),
+            "log_cannot_show": self.hidden(),
+            "partitions": list(self._partitions()),
+            "transactions": self._transactions(),
+            "open_transactions": [
+                {"topic": topic, "partition": number, "producer_id": producer_id, "first_offset": offset}
+                for (topic, number), producer_id, offset in self.open_transactions()
+            ],
+        }
+        yield _dumps(head)[:-1] + ', "records": ['
+        separator = "\n"
+        for key, fates in self.fates.items():
+            for fate in fates:
+                for record in _records(key, fate):
+                    yield separator + _dumps(record)
+                    separator = ",\n"
+        yield "\n]}\n"
+
+    def _partitions(self) -> Iterator[dict[str, Any]]:
+        base = self.simulation.clock.base
+        for (topic, number), partition in self.simulation.cluster.partitions.items():
+            yield {
+                "topic": topic,
+                "partition": number,
+                "leader": partition.leader,
+                "leader_epoch": partition.leader_epoch,
+                "isr": partition.isr,
+                "replicas": {
+                    str(broker): {
+                        "log_start_offset": log.log_start,
+                        "log_end_offset": log.log_end,
+                        "high_watermark": log.high_watermark,
+                        "leader_epochs": [list(entry) for entry in log.epochs],
+                    }
+                    for broker, log in partition.logs.items()
+                },
+                "elections": [
+                    {
+                        "at": base + election.at,
+                        "leader_epoch": election.epoch,
+                        "leader": election.leader,
+                        "unclean": election.unclean,
+                        "lost_from_offset": election.lost_from_offset,
+                    }
+                    for election in partition.elections
+                ],
+                "truncations": [
+                    {"at": base + cut.at, "broker": cut.broker, "from": cut.log_end, "to": cut.offset}
+                    for cut in partition.truncations
+                ],
+            }
+
+    def _transactions(self) -> list[dict[str, Any]]:
+        base = self.simulation.clock.base
+        return [
+            {
+                "producer": name,
+                "transactional_id": application.spec.config.transactional_id,
+                "first_number": first,
+                "last_number": last,
+                "told": end.value,
+            }
+            for name, application in self.simulation.applications.items()
+            for first, last, end in application.transactions
+        ] + [
+            {
+                "transactional_id": ended.transactional_id,
+                "producer_id": ended.producer_id,
+                "marker_epoch": ended.marker_epoch,
+                "outcome": "committed" if ended.commit else "aborted",
+                "by_timeout": ended.by_timeout,
+                "at": base + ended.at,
+            }
+            for ended in self.simulation.cluster.coordination.ended
+        ]
+
+
+SUMMARY = (
+    "sent",
+    "acknowledged",
+    "failed",
+    "unanswered",
+    "present",
+    "absent",
+    "deleted",
+    "acknowledged_but_lost",
+    "written_but_not_acknowledged",
+    "duplicate_copies",
+    "repeated_across_sessions",
+    "out_of_order",
+    "on_a_replica_only",
+    "open_transactions",
+)
+"""The counts of a run, in the order they are shown."""
+
+HIDDEN = {
+    "acknowledged_but_lost": "a log holds what was kept; only another replica's copy, or the client, knows of the rest",
+    "failed": "what was refused or never arrived leaves no trace",
+    "duplicates": "copies under another epoch or id, or without one, have sequences of their own: only payloads tell",
+    "out_of_order": "offsets are the order; that of sending is in the payload, if anywhere",
+}
+"""What the log of one replica cannot show by itself, and why."""
+
+_TOLD = {Told.ACKNOWLEDGED: "acknowledged", Told.FAILED: "failed", Told.NOTHING: "unanswered"}
+_ENDED = {Ended.ONCE: "present", Ended.TWICE: "present", Ended.NOWHERE: "absent", Ended.DELETED: "deleted"}
+
+
+def _records(key: TopicPartition, fate: BatchFate) -> Iterator[dict[str, Any]]:
+    batch = fate.batch
+    shared = {
+        "producer": batch.payload.producer,
+        "application": batch.payload.application,
+        "session": batch.payload.session,
+        "topic": key[0],
+        "partition": key[1],
+        "outcome": _TOLD[fate.told],
+        "error": None if batch.error is None else batch.error.name,
+        "ended": fate.ended.value,
+        "times_sent": batch.attempts + 1,
+        "why": fate.why,
+    }
+    for step, (number, timestamp) in enumerate(zip(batch.numbers, batch.timestamps, strict=True)):
+        yield {
+            **shared,
+            "number": number,
+            "sent_at": timestamp,
+            "acknowledged_offset": batch.offset + step if batch.finished and batch.offset >= 0 else None,
+            "offsets": [base + step for base in fate.copies],
+            "elsewhere": {str(broker): [base + step for base in bases] for broker, bases in fate.elsewhere.items()},
+            "out_of_order": number in fate.late,
+        }

@@ -1,0 +1,1 @@
+"""A producer after the Java client, one module per part of it."""

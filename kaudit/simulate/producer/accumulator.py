@@ -1,0 +1,234 @@
+"""Queues of batches, one per partition. Source: RecordAccumulator."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from kaudit.replay.answer import TopicPartition
+from kaudit.simulate.payload import Payload
+from kaudit.simulate.producer.batch import ProducerBatch
+from kaudit.simulate.producer.config import ProducerConfig
+
+
+class Ready(NamedTuple):
+    """Brokers with something to send, when to look again (ms from now, None: nothing waits), leaders nobody knows."""
+
+    nodes: list[int]
+    next_check: int | None
+    unknown_leaders: bool
+
+
+class Drainage(Protocol):
+    """What the transaction manager has to say about batches that leave a queue."""
+
+    def must_wait(self, first: ProducerBatch) -> bool:
+        """Tell whether the partition's first batch may not be sent yet."""
+        ...
+
+    def assign(self, batch: ProducerBatch) -> None:
+        """Give a batch its sequence, if it has none."""
+        ...
+
+
+class RecordAccumulator:
+    """Batches being filled and batches waiting to be sent, again perhaps."""
+
+    def __init__(self, config: ProducerConfig) -> None:
+        self._config = config
+        self._queues: dict[TopicPartition, deque[ProducerBatch]] = {}
+        self._muted: set[TopicPartition] = set()
+        self._drain_from = 0
+        self.incomplete: dict[int, ProducerBatch] = {}
+        """All batches that are neither acknowledged nor failed, by identity, oldest first."""
+
+    # -- appending ---------------------------------------------------------------------------------------------------
+    def append(self, partition: TopicPartition, payload: Payload, number: int, timestamp: int, now: int) -> bool:
+        """Add a record; tell whether the sender should look, since a batch is full or new. Source: append."""
+        queue = self._queues.get(partition)
+        if queue is None:
+            queue = self._queues[partition] = deque()
+        size = payload.encoded_size(number)
+        last = queue[-1] if queue else None
+        if last is not None and not last.closed:
+            if last.size + size <= self._config.batch_size:
+                last.append(number, timestamp, size, now)
+                return last.size >= self._config.batch_size
+            last.closed = True
+        batch = ProducerBatch(partition, payload, now)
+        batch.append(number, timestamp, size, now)
+        self.incomplete[id(batch)] = batch
+        queue.append(batch)
+        return True
+
+    # -- what is ready -----------------------------------------------------------------------------------------------
+    def ready(self, leaders: Mapping[TopicPartition, int | None], now: int, *, flush: bool) -> Ready:
+        """Find the brokers with a partition whose first batch is full, lingered or to be sent again. Source: ready."""
+        nodes: dict[int, None] = {}
+        next_check: int | None = None
+        unknown = False
+        for partition, queue in self._queues.items():
+            if not queue:
+                continue
+            leader = leaders.get(partition)
+            if leader is None:
+                unknown = True
+                continue
+            if partition in self._muted or leader in nodes:
+                continue
+            wait = self._wait(queue, now, flush=flush)
+            if wait <= 0:
+                nodes[leader] = None
+            elif next_check is None or wait < next_check:
+                next_check = wait
+        return Ready(list(nodes), next_check, unknown)
+
+    def _wait(self, queue: deque[ProducerBatch], now: int, *, flush: bool) -> int:
+        """Return how long the queue's first batch is not to be sent yet, in ms."""
+        first = queue[0]
+        waited = now - first.last_attempt_at
+        if first.attempts > 0:
+            backoff = self.backoff(first)
+            if waited < backoff:
+                return backoff - waited
+            return 0
+        full = len(queue) > 1 or first.closed or first.size >= self._config.batch_size
+        return 0 if full or flush else self._config.linger_ms - waited
+
+    def backoff(self, batch: ProducerBatch) -> int:
+        """Return how long a batch waits after its last failed attempt, in ms. Source: ExponentialBackoff."""
+        config = self._config
+        if not config.client.backoff_grows or batch.attempts <= 0:
+            return config.retry_backoff_ms
+        return min(config.retry_backoff_ms << (batch.attempts - 1), config.retry_backoff_max_ms)
+
+    # -- draining ----------------------------------------------------------------------------------------------------
+    def drain(
+        self, leaders: Mapping[TopicPartition, int | None], node: int, rules: Drainage | None, now: int
+    ) -> list[ProducerBatch]:
+        """Take one batch of each partition led by `node`, up to max.request.size. Source: drainBatchesForOneNode."""
+        mine = [partition for partition in self._queues if leaders.get(partition) == node]
+        drained: list[ProducerBatch] = []
+        size = 0
+        start = self._drain_from % len(mine) if mine else 0
+        for step in range(len(mine)):
+            partition = mine[(start + step) % len(mine)]
+            self._drain_from = start + step + 1
+            queue = self._queues[partition]
+            if partition in self._muted or not queue:
+                continue
+            first = queue[0]
+            if first.attempts > 0 and now - first.last_attempt_at < self.backoff(first):
+                continue
+            if drained and size + first.size > self._config.max_request_size:
+                break
+            if rules is not None and rules.must_wait(first):
+                continue
+            queue.popleft()
+            if rules is not None:
+                rules.assign(first)
+            first.closed = True
+            size += first.size
+            drained.append(first)
+        return drained
+
+    # -- coming back -------------------------------------------------------------------------------------------------
+    def reenqueue(self, batch: ProducerBatch, first_in_order: bool, now: int) -> None:  # noqa: FBT001 - a fact, not a mode
+        """Put a batch back to be sent again; `first_in_order`: it has a sequence and has to find its place."""
+        batch.reenqueued(now)
+        if first_in_order:
+            self.insert_in_sequence_order(batch)
+        else:
+            self._queues[batch.partition].appendleft(batch)
+
+    def insert_in_sequence_order(self, batch: ProducerBatch) -> None:
+        """Put a batch with a sequence before those with higher ones. Source: insertInSequenceOrder."""
+        queue = self._queues[batch.partition]
+        lower: list[ProducerBatch] = []
+        while queue and queue[0].has_sequence and queue[0].base_sequence < batch.base_sequence:
+            lower.append(queue.popleft())
+        queue.appendleft(batch)
+        queue.extendleft(reversed(lower))
+
+    def split_and_reenqueue(self, batch: ProducerBatch, now: int) -> list[ProducerBatch]:
+        """Send a batch that was too large as several; returns them. Source: splitAndReenqueue.
+
+        The parts are of batch.size, which may be what it had; where the client knows better, a part is halved when it
+        comes back again (KAFKA-8350: 4.2).
+        """
+        halves = batch.is_split and self._config.client.halves_batches
+        parts = batch.split(batch.size // 2 if halves else self._config.batch_size, now)
+        for part in reversed(parts):
+            self.incomplete[id(part)] = part
+            if part.has_sequence:
+                self.insert_in_sequence_order(part)
+            else:
+                self._queues[part.partition].appendleft(part)
+        self.complete(batch)
+        return parts
+
+    # -- giving up ---------------------------------------------------------------------------------------------------
+    def expired(self, now: int) -> list[ProducerBatch]:
+        """Take the batches that waited too long out of the queues. Source: expiredBatches, of 2.0 and of 2.1+."""
+        gone: list[ProducerBatch] = []
+        limit = self._config.delivery_timeout_ms
+        for partition, queue in self._queues.items():
+            if limit is None and partition in self._muted:
+                continue
+            while queue:
+                first = queue[0]
+                if not (self._expired_in_queue(first, now) if limit is None else first.has_reached(limit, now)):
+                    break
+                gone.append(queue.popleft())
+        return gone
+
+    def _expired_in_queue(self, batch: ProducerBatch, now: int) -> bool:
+        """Tell whether a batch waited for request.timeout.ms. Source: ProducerBatch.maybeExpire of 2.0."""
+        config = self._config
+        if batch.in_retry:
+            return config.request_timeout_ms < now - batch.last_attempt_at - config.retry_backoff_ms
+        if batch.closed and config.request_timeout_ms < now - batch.last_appended_at:
+            return True
+        return config.request_timeout_ms < now - batch.created_at - config.linger_ms
+
+    def next_expiry(self) -> int | None:
+        """Return when the first batch in a queue expires, None if none ever does."""
+        config = self._config
+        earliest: int | None = None
+        for queue in self._queues.values():
+            if not queue:
+                continue
+            first = queue[0]
+            if config.delivery_timeout_ms is not None:
+                due = first.created_at + config.delivery_timeout_ms
+            elif first.in_retry:
+                due = first.last_attempt_at + config.retry_backoff_ms + config.request_timeout_ms + 1
+            else:
+                due = first.created_at + config.linger_ms + config.request_timeout_ms + 1
+            earliest = due if earliest is None else min(earliest, due)
+        return earliest
+
+    def abort_undrained(self) -> list[ProducerBatch]:
+        """Take out the batches without a sequence: they belong to a transaction that is being aborted."""
+        gone: list[ProducerBatch] = []
+        for partition, queue in self._queues.items():
+            gone += [batch for batch in queue if not batch.has_sequence]
+            self._queues[partition] = deque(batch for batch in queue if batch.has_sequence)
+        return gone
+
+    def complete(self, batch: ProducerBatch) -> None:
+        """Forget a batch that is finished."""
+        self.incomplete.pop(id(batch), None)
+
+    # -- order -------------------------------------------------------------------------------------------------------
+    def mute(self, batches: Iterable[ProducerBatch]) -> None:
+        """Send nothing more to these batches' partitions. Source: mutePartition."""
+        self._muted.update(batch.partition for batch in batches)
+
+    def unmute(self, partition: TopicPartition) -> None:
+        """Let a partition be sent to again. Source: unmutePartition."""
+        self._muted.discard(partition)
+
+    @property
+    def has_undrained(self) -> bool:
+        """Whether any batch waits in a queue."""
+        return any(self._queues.values())

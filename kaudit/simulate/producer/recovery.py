@@ -1,0 +1,199 @@
+"""What an idempotent producer does when its sequences break: the decisions of two generations of the Java client."""
+
+from typing import Protocol
+
+from kaudit.replay.errors import KafkaError
+from kaudit.simulate.producer.batch import ProducerBatch
+from kaudit.simulate.producer.sequences import TransactionManager
+
+MAX_EPOCH = 2**15 - 1
+RETRIABLE = frozenset(
+    {
+        KafkaError.CORRUPT_MESSAGE,
+        KafkaError.UNKNOWN_TOPIC_OR_PARTITION,
+        KafkaError.NOT_LEADER_OR_FOLLOWER,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        KafkaError.CONCURRENT_TRANSACTIONS,
+    }
+)
+"""Errors whose exceptions are RetriableException."""
+
+
+class Recovery(Protocol):
+    """The rules of one generation."""
+
+    def can_retry(self, error: KafkaError, batch: ProducerBatch, log_start_offset: int) -> bool:
+        """Tell whether a refused batch may be sent again; sequences may change for that."""
+        ...
+
+    def failed(self, error: KafkaError, batch: ProducerBatch, *, adjust: bool) -> None:
+        """Settle the sequences after a batch that is given up; `adjust`: it was refused, so it is not in the log."""
+        ...
+
+    def resolve(self) -> None:
+        """Look whether the partitions with batches given up are drained, and whether a hole is left in them."""
+        ...
+
+    def renew(self) -> None:
+        """Do what was found necessary: a new epoch or a new producer id."""
+        ...
+
+    def keeps(self, batch: ProducerBatch) -> bool:
+        """Tell whether a batch that may be sent again still belongs to the producer."""
+        ...
+
+
+def _expects_later(manager: TransactionManager, batch: ProducerBatch) -> bool:
+    """Tell whether the batch is merely early: one before it is still to be sent again."""
+    sequences = manager.of(batch.partition)
+    return not manager.is_unresolved(batch.partition) and (
+        batch.sequence_was_reset or not sequences.follows_acknowledged(batch.base_sequence)
+    )
+
+
+class ResetProducerId:
+    """Clients before KIP-360 (2.4 and older): a new producer id, whatever is under way is dropped.
+
+    Source: TransactionManager.canRetry, Sender.failBatch and shouldResetProducerStateAfterResolvingSequences of 2.0.
+    """
+
+    def __init__(self, manager: TransactionManager) -> None:
+        self._manager = manager
+
+    def can_retry(self, error: KafkaError, batch: ProducerBatch, log_start_offset: int) -> bool:
+        """Retry what is early, and what was forgotten with the head of the log - from 0, with the same id and epoch."""
+        if error in RETRIABLE:
+            return True
+        manager = self._manager
+        if batch.producer_id != manager.producer[0]:
+            return False
+        if error is KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            return _expects_later(manager, batch)
+        if error is KafkaError.UNKNOWN_PRODUCER_ID:
+            sequences = manager.of(batch.partition)
+            if batch.sequence_was_reset:
+                return True
+            if sequences.last_acknowledged_offset < log_start_offset:
+                sequences.start_again(manager.producer)
+                return True
+        return False
+
+    def failed(self, error: KafkaError, batch: ProducerBatch, *, adjust: bool) -> None:
+        """Give the producer id back after an error that means loss; else close the gap in the sequence."""
+        manager = self._manager
+        mine = (batch.producer_id, batch.epoch) == manager.producer
+        breaks = error in (KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.UNKNOWN_PRODUCER_ID)
+        if breaks and not manager.transactional and mine:
+            manager.reset_producer_id()
+            return
+        if not mine or batch.partition not in manager.partitions:
+            return
+        sequences = manager.of(batch.partition)
+        sequences.untrack(batch)
+        if adjust:
+            sequences.close_gap(batch)
+
+    def resolve(self) -> None:
+        """Give the producer id back if a drained partition has a hole; a transactional producer fails for good."""
+        manager = self._manager
+        if manager.transactional:
+            manager.failed = manager.failed or bool(manager.unresolved)
+            return
+        for partition in list(manager.unresolved):
+            sequences = manager.of(partition)
+            if sequences.in_flight:
+                continue
+            if sequences.follows_acknowledged(sequences.next_sequence):
+                del manager.unresolved[partition]
+            else:
+                manager.reset_producer_id()
+                return
+
+    def renew(self) -> None:
+        """Nothing more: a producer without id asks for one before it sends."""
+
+    def keeps(self, batch: ProducerBatch) -> bool:
+        """Drop batches of another producer id."""
+        return not batch.has_sequence or (batch.producer_id, batch.epoch) == self._manager.producer
+
+
+class BumpEpoch:
+    """Clients since KIP-360 (2.5): the same producer id, the next epoch, everything under way again from 0.
+
+    Source: TransactionManager.canRetry, handleFailedBatch, maybeResolveSequences, bumpIdempotentProducerEpoch.
+    """
+
+    def __init__(self, manager: TransactionManager) -> None:
+        self._manager = manager
+
+    def can_retry(self, error: KafkaError, batch: ProducerBatch, log_start_offset: int) -> bool:
+        """Retry nearly everything about sequences, in a new epoch where there is a gap."""
+        manager = self._manager
+        sequences = manager.of(batch.partition)
+        if error is KafkaError.UNKNOWN_PRODUCER_ID:
+            if batch.sequence_was_reset:
+                return True
+            if not manager.transactional:
+                manager.request_bump(batch.partition)
+                return True
+            if sequences.last_acknowledged_offset < log_start_offset:
+                sequences.start_again(manager.producer)
+                return True
+        elif error is KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            if _expects_later(manager, batch):
+                return True
+            if not manager.transactional:
+                follows_unresolved = manager.unresolved.get(batch.partition) == batch.base_sequence
+                if not manager.is_unresolved(batch.partition) or follows_unresolved:
+                    manager.request_bump(batch.partition)
+                return True
+        return error in RETRIABLE
+
+    def failed(self, error: KafkaError, batch: ProducerBatch, *, adjust: bool) -> None:
+        """Go on in a new epoch if the batch cannot be in the log, so that no sequence is missing."""
+        manager = self._manager
+        sequences = manager.of(batch.partition)
+        sequences.untrack(batch)
+        if manager.transactional:
+            if adjust and sequences.producer == (batch.producer_id, batch.epoch):
+                sequences.close_gap(batch)
+        elif error is KafkaError.UNKNOWN_PRODUCER_ID:
+            sequences.start_again(sequences.producer)
+        elif adjust or error is KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            manager.request_bump(batch.partition)
+
+    def resolve(self) -> None:
+        """Ask for a new epoch where a drained partition has a hole; a transaction is aborted and gets one."""
+        manager = self._manager
+        for partition in list(manager.unresolved):
+            sequences = manager.of(partition)
+            if sequences.in_flight:
+                continue
+            if not sequences.follows_acknowledged(sequences.next_sequence):
+                manager.request_bump(partition)
+            del manager.unresolved[partition]
+
+    def renew(self) -> None:
+        """Raise the epoch by one, or give the producer id back where epochs are used up."""
+        manager = self._manager
+        if manager.transactional or not manager.bumps or not manager.has_producer_id:
+            return
+        producer_id, epoch = manager.producer
+        if epoch >= MAX_EPOCH:
+            manager.reset_producer_id()
+        else:
+            manager.producer = (producer_id, epoch + 1)
+            for partition in manager.bumps:
+                manager.of(partition).start_again(manager.producer)
+                manager.unresolved.pop(partition, None)
+        manager.bumps.clear()
+
+    def keeps(self, batch: ProducerBatch) -> bool:  # noqa: ARG002 - the other generation looks at it
+        """Keep every batch: those of an old epoch go on under it until the partition is drained."""
+        return True

@@ -1,0 +1,130 @@
+"""Requests and responses as they travel. Immutable: a batch whose sequence changes later was sent as it was."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kaudit.replay.answer import TopicPartition
+from kaudit.replay.errors import KafkaError
+from kaudit.simulate.producer.batch import ProducerBatch
+
+
+class ProducedPart(NamedTuple):
+    """One partition's batch in a produce request, with the bytes and the place in the sequence it was sent with."""
+
+    partition: TopicPartition
+    batch: ProducerBatch
+    data: bytes
+    producer_id: int
+    epoch: int
+    base_sequence: int
+    record_count: int
+    timestamp: int
+    transactional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceRequest:
+    """Produce; `timeout_ms` is how long the leader may wait for replicas."""
+
+    parts: tuple[ProducedPart, ...]
+    acks: int
+    timeout_ms: int
+    transactional_id: str | None
+    api_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerIdRequest:
+    """InitProducerId; `held` is the producer id and epoch the client has, -1 and -1 for none. `home` is for the files."""
+
+    transactional_id: str | None
+    timeout_ms: int
+    held: tuple[int, int]
+    api_version: int
+    home: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitionsRequest:
+    """AddPartitionsToTxn."""
+
+    transactional_id: str
+    producer: tuple[int, int]
+    partitions: tuple[TopicPartition, ...]
+    api_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxnRequest:
+    """EndTxn."""
+
+    transactional_id: str
+    producer: tuple[int, int]
+    commit: bool
+    api_version: int
+    home: TopicPartition
+
+
+Request = ProduceRequest | InitProducerIdRequest | AddPartitionsRequest | EndTxnRequest
+
+
+class PartResult(NamedTuple):
+    """What the leader says to one part; `base_offset` -1 and `log_start_offset` -1 where it says nothing of them."""
+
+    part: ProducedPart
+    error: KafkaError
+    base_offset: int
+    log_start_offset: int
+
+
+class ProduceResponse(NamedTuple):
+    """The leader's answers, part by part."""
+
+    results: tuple[PartResult, ...]
+
+
+class CoordinatorResponse(NamedTuple):
+    """A coordinator's answer, with the producer id and epoch to go on with; -1 and -1 where it gives none."""
+
+    error: KafkaError
+    producer: tuple[int, int]
+
+
+Response = ProduceResponse | CoordinatorResponse
+
+
+def spoken(request: Request) -> str:
+    """Return a request in a few words, for the ladder."""
+    if isinstance(request, ProduceRequest):
+        return "; ".join(_part(part) for part in request.parts)
+    if isinstance(request, InitProducerIdRequest):
+        who = f" {request.transactional_id}" if request.transactional_id else ""
+        held = f", has id {request.held[0]} epoch {request.held[1]}" if request.held[0] >= 0 else ""
+        return f"InitProducerId{who}{held}"
+    if isinstance(request, AddPartitionsRequest):
+        names = ", ".join(f"{topic}-{number}" for topic, number in request.partitions)
+        return f"AddPartitionsToTxn {request.transactional_id} epoch {request.producer[1]}: {names}"
+    return f"EndTxn {request.transactional_id} epoch {request.producer[1]}: {'commit' if request.commit else 'abort'}"
+
+
+def _part(part: ProducedPart) -> str:
+    topic, number = part.partition
+    numbers = part.batch.numbers
+    records = f"#{numbers[0]}" if len(numbers) == 1 else f"#{numbers[0]}..{numbers[-1]}"
+    if part.producer_id < 0:
+        return f"{topic}-{number} {records}"
+    last = part.base_sequence + part.record_count - 1
+    sequence = f"seq {part.base_sequence}" if part.record_count == 1 else f"seq {part.base_sequence}..{last}"
+    return f"{topic}-{number} {records} id {part.producer_id} epoch {part.epoch} {sequence}"
+
+
+def answered(response: Response) -> str:
+    """Return a response in a few words, for the ladder."""
+    if isinstance(response, CoordinatorResponse):
+        if response.error is not KafkaError.NONE:
+            return response.error.name
+        return f"ok, id {response.producer[0]} epoch {response.producer[1]}" if response.producer[0] >= 0 else "ok"
+    return "; ".join(
+        f"ok, offset {result.base_offset}" if result.error is KafkaError.NONE else result.error.name
+        for result in response.results
+    )

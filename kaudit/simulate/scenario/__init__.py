@@ -1,0 +1,1 @@
+"""What a run is about: cluster, topics, producers, network, faults."""

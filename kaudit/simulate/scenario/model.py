@@ -1,0 +1,150 @@
+"""A scenario, read and checked. Times are ms since the run begins, sizes bytes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from kaudit.simulate.producer.config import ProducerConfig
+
+DEFAULT_DETECT_MS = 1_000
+"""How long the controller takes a dead broker for alive."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSpec:
+    """Brokers 1 to `brokers` of one release, and their configuration under Kafka's names."""
+
+    version: str
+    brokers: int
+    detect_ms: int
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """One topic; partition p is led by broker p mod brokers + 1 at first."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSpec:
+    """How an application cuts its records into transactions and ends each; the outcomes repeat."""
+
+    records: int
+    outcomes: tuple[bool, ...]
+    """True for a commit."""
+    pause_ms: int
+    """How long the application waits between the last record and the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSpec:
+    """An application with a producer: `records` of them, `burst` at once every `every_ms`, round robin."""
+
+    name: str
+    application: str
+    topic: str
+    records: int
+    start_ms: int
+    every_ms: int
+    burst: int
+    record_bytes: int
+    transaction: TransactionSpec | None
+    initializations: int
+    """How often initTransactions is called before the first record: each raises the epoch."""
+    sessions: int
+    """Producers opened one after the other, each for its share of the records: each takes a new producer id."""
+    config: ProducerConfig
+
+
+class FaultKind(Enum):
+    """What a scenario can do to a cluster and its clients."""
+
+    LOSE_REQUEST = "lose-request"
+    LOSE_RESPONSE = "lose-response"
+    KILL_BROKER = "kill-broker"
+    STOP_BROKER = "stop-broker"
+    START_BROKER = "start-broker"
+    PAUSE_BROKER = "pause-broker"
+    KILL_PRODUCER = "kill-producer"
+    PAUSE_PRODUCER = "pause-producer"
+    DELETE_RECORDS = "delete-records"
+    LOSE_ALLOCATION = "lose-allocation"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing done. Fields a kind has no use for keep their defaults.
+
+    `request` counts a producer's produce requests from 1, retries included; `times` is how many from there on.
+    """
+
+    kind: FaultKind
+    at_ms: int = 0
+    broker: int = 0
+    leader_of: tuple[str, int] | None = None
+    """Instead of `broker`: whoever leads then."""
+    producer: str = ""
+    request: int = 0
+    times: int = 1
+    silent: bool = False
+    behind: bool = True
+    for_ms: int = 0
+    restart_after_ms: int | None = None
+    resend: int = 0
+    without_snapshots: bool = False
+    partition: tuple[str, int] | None = None
+    before_offset: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A whole number drawn per run, both ends included."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class RandomFaults:
+    """Bounds of what chance may do; a seed picks within them. Rates are per message, 0 to 1."""
+
+    request_loss: float
+    response_loss: float
+    silent_share: float
+    within_ms: Between
+    """When the events below happen."""
+    kills: Between
+    stops: Between
+    pauses: Between
+    down_ms: Between
+    pause_ms: Between
+    producer_kills: Between
+    resend: Between
+    deletions: Between
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Everything a run needs besides its seed."""
+
+    name: str
+    title: str
+    story: str
+    seed: int
+    starts_at: int
+    """The wall clock at time 0, ms since 1970."""
+    duration_ms: int
+    """Nothing happens after this."""
+    delays: tuple[int, int]
+    cluster: ClusterSpec
+    topics: tuple[TopicSpec, ...]
+    producers: tuple[ProducerSpec, ...]
+    faults: tuple[Fault, ...]
+    chance: RandomFaults | None
+    stop_at_end: bool
+    """Whether brokers that run at the end are stopped cleanly before their files are looked at."""

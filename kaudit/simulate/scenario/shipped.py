@@ -1,0 +1,41 @@
+"""The scenarios that come with kaudit."""
+
+from importlib.resources import files
+
+from kaudit.simulate.scenario.model import Scenario
+from kaudit.simulate.scenario.reading import parse_scenario
+
+_SUFFIX = ".toml"
+
+ORDER = (
+    "five-in-flight",
+    "six-in-flight",
+    "retry-without-idempotence",
+    "one-in-flight",
+    "acks1-leader-dies",
+    "unclean-election",
+    "zombie-producer",
+    "transaction-timeout",
+    "cross-session",
+    "expired-producer",
+    "forgotten-duplicate",
+    "batch-split",
+    "epoch-exhaustion",
+    "two-allocators",
+    "retry-dup",
+    "failover-acks1",
+    "anything",
+)
+"""Their names, as they are best read."""
+
+
+def scenario_text(name: str) -> str:
+    """Return the TOML of a shipped scenario. Raises KeyError for a name there is none of."""
+    if name not in ORDER:
+        raise KeyError(name)
+    return (files("kaudit.simulate") / "scenarios" / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
+
+
+def shipped(name: str) -> Scenario:
+    """Read a shipped scenario. Raises KeyError for a name there is none of."""
+    return parse_scenario(scenario_text(name), name)

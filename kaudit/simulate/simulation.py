@@ -1,0 +1,112 @@
+"""One run: a scenario and a seed make a cluster, its clients and their fates, deterministically."""
+
+import random
+from dataclasses import replace
+from functools import partial
+
+from kaudit.replay.profile import profile_for
+from kaudit.simulate.application import Application
+from kaudit.simulate.chance import ChanceLosses, drawn_faults
+from kaudit.simulate.clock import Clock
+from kaudit.simulate.cluster.cluster import Cluster
+from kaudit.simulate.cluster.recorder import Recorder
+from kaudit.simulate.network import Network
+from kaudit.simulate.producer.config import negotiated
+from kaudit.simulate.scenario.model import Fault, FaultKind, Scenario
+from kaudit.simulate.trace import DEFAULT_LIMIT, Trace
+
+
+class Simulation:
+    """A run of `scenario` under `seed`: the same two give the same run, everywhere."""
+
+    def __init__(self, scenario: Scenario, seed: int, trace_limit: int = DEFAULT_LIMIT) -> None:
+        self.scenario = scenario
+        self.seed = seed
+        self.clock = Clock(scenario.starts_at)
+        self.trace = Trace(trace_limit)
+        self.recorder = Recorder(self.clock)
+        self.faults = (*scenario.faults, *drawn_faults(scenario, self._chance("faults")))
+        losses = ChanceLosses(self.faults, scenario.chance, self._chance("losses"))
+        network = Network(self.clock, scenario.delays, self._chance("delays"), losses, self.trace)
+        profile = profile_for(scenario.cluster.version)
+        transactional = any(spec.config.transactional_id is not None for spec in scenario.producers)
+        self.cluster = Cluster(
+            scenario.cluster,
+            scenario.topics,
+            profile,
+            self.clock,
+            network,
+            self.recorder,
+            self.trace,
+            transactional=transactional,
+        )
+        self.applications: dict[str, Application] = {}
+        topics = {topic.name: topic for topic in scenario.topics}
+        for spec in scenario.producers:
+            versions = negotiated(spec.config.client, profile.version.numbers)
+            self.applications[spec.name] = Application(
+                spec,
+                topics[spec.topic].partitions,
+                versions,
+                self.clock,
+                network,
+                self.cluster,
+                self._chance(f"producer/{spec.name}"),
+            )
+
+    def _chance(self, what: str) -> random.Random:
+        """Return a source of chance of its own, so that one concern's draws do not shift another's."""
+        return random.Random(f"{self.seed}/{what}")  # noqa: S311 - a model, not a secret
+
+    def run(self) -> "Simulation":
+        """Let everything happen."""
+        for fault in self.faults:
+            if fault.kind not in (FaultKind.LOSE_REQUEST, FaultKind.LOSE_RESPONSE):
+                self.clock.at(fault.at_ms, partial(self._strike, fault))
+        for application in self.applications.values():
+            application.start()
+        self.clock.run(self.scenario.duration_ms)
+        for application in self.applications.values():
+            application.finish()
+        self.cluster.describe()
+        if self.scenario.stop_at_end:
+            self.cluster.shut_down()
+        return self
+
+    # -- faults ------------------------------------------------------------------------------------------------------
+    def _strike(self, fault: Fault) -> None:
+        match fault.kind:
+            case FaultKind.KILL_PRODUCER:
+                self.applications[fault.producer].kill(fault.restart_after_ms, fault.resend)
+            case FaultKind.PAUSE_PRODUCER:
+                self.applications[fault.producer].pause(fault.for_ms)
+            case FaultKind.DELETE_RECORDS:
+                assert fault.partition is not None
+                self.cluster.delete_records(fault.partition, fault.before_offset)
+            case _:
+                self._strike_broker(fault)
+
+    def _strike_broker(self, fault: Fault) -> None:
+        number = fault.broker
+        if fault.leader_of is not None:
+            leader = self.cluster.partitions[fault.leader_of].leader
+            if leader is None:
+                return
+            number = leader
+            fault = replace(fault, broker=number)
+        cluster = self.cluster
+        match fault.kind:
+            case FaultKind.KILL_BROKER:
+                cluster.kill(number)
+            case FaultKind.STOP_BROKER:
+                cluster.stop(number)
+            case FaultKind.PAUSE_BROKER:
+                cluster.pause(number, fault.for_ms)
+            case FaultKind.START_BROKER:
+                cluster.start(number, without_snapshots=fault.without_snapshots)
+            case FaultKind.LOSE_ALLOCATION:
+                cluster.brokers[number].allocator.lose_answer()
+        if fault.restart_after_ms is not None:
+            self.clock.after(
+                fault.restart_after_ms, partial(cluster.start, number, without_snapshots=fault.without_snapshots)
+            )

@@ -1,0 +1,100 @@
+"""Partitions that texts of kafka-dump-log tell of, put together from all the texts given."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from kaudit.source.filesystem import Entry, filesystem
+from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
+from kaudit.source.names import PartitionName, parse_partition_name, segment_base_offset
+from kaudit.source.place import Place
+from kaudit.source.text import Section, find_sections, first_offset
+
+
+@dataclass(slots=True)
+class TextPartitions:
+    """What was found in texts, and what could not be used."""
+
+    partitions: list[PartitionDirectory] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    skipped: list[Unreadable] = field(default_factory=list)
+
+
+def partitions_of_texts(texts: Iterable[tuple[Place, Entry]]) -> TextPartitions:
+    """Read the texts once and list their partitions: the segments of one directory are one partition.
+
+    A segment told of twice is of another replica (texts of several brokers name the same paths), or told again by a
+    deeper dump: both are audited, each by itself. Lines before any `Dumping` header tell of a segment nobody names.
+    """
+    found = TextPartitions()
+    replicas: dict[PurePosixPath, list[_Segments]] = {}
+    for path, entry in texts:
+        try:
+            source = filesystem(path).open(path)
+            try:
+                for section in find_sections(source):
+                    told = _segment(path, entry, section, first_offset(source, section))
+                    if told is not None:
+                        _sort_in(replicas.setdefault(told[0], []), path, told[1])
+            finally:
+                source.close()
+        except OSError as error:
+            found.unreadable.append(Unreadable(str(path), error.strerror or type(error).__name__))
+    for directory, groups in replicas.items():
+        name = parse_partition_name(directory.name)
+        if name is not None and name.moved is not None:
+            reason = f"tells of {directory}, which a broker put aside ({name.moved})"
+            paths = {segment.path for group in groups for segment in group.segments.values()}
+            found.skipped += [Unreadable(path, reason) for path in sorted(paths)]
+            continue
+        found.partitions += [_partition(directory, name, group, alone=len(groups) == 1) for group in groups]
+    return found
+
+
+@dataclass(slots=True)
+class _Segments:
+    """Segments of one replica by name, and the text that told of its first."""
+
+    text: str
+    segments: dict[str, SegmentFile] = field(default_factory=dict)
+
+
+def _sort_in(groups: list[_Segments], path: Place, segment: SegmentFile) -> None:
+    for group in groups:
+        if segment.name not in group.segments:
+            group.segments[segment.name] = segment
+            return
+    groups.append(_Segments(path.name, {segment.name: segment}))
+
+
+def _segment(
+    path: Place, entry: Entry, section: Section, first: int | None
+) -> tuple[PurePosixPath, SegmentFile] | None:
+    """Directory and segment of one section, None for side files and for lines that show no batch."""
+    printed = PurePosixPath(section.path) if section.path is not None else path.absolute().path
+    base = segment_base_offset(printed.name)
+    if base is None and first is None:
+        return None  # an index, a snapshot, or text around the rows
+    size = section.range.end - section.range.start
+    name = printed.name if base is not None or section.path is not None else path.name
+    offset = base if base is not None else first or 0
+    segment = SegmentFile(str(path), name, offset, size, entry.modified_ms or 0, section.range)
+    # a relative path says where the tool ran, which nobody knows: texts from different places are kept apart
+    return path.absolute().path.parent / printed.parent, segment
+
+
+def _partition(
+    directory: PurePosixPath, name: PartitionName | None, group: _Segments, *, alone: bool
+) -> PartitionDirectory:
+    segments = sorted(group.segments.values(), key=lambda segment: segment.base_offset)
+    return PartitionDirectory(
+        topic=name.topic if name is not None else directory.name or PurePosixPath(segments[0].name).stem,
+        partition=name.partition if name is not None else 0,
+        replica="" if alone else group.text,
+        log_dir=str(directory.parent),
+        directory=str(directory),
+        relative="",
+        segments=tuple(segments),
+        whole_directory=False,
+        named=name is not None,
+    )

@@ -1,0 +1,190 @@
+"""A broker of any release as a child process on loopback, with ZooKeeper beside it where the release needs one."""
+
+import re
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.conformance.recorder.protocol import Connection, ConnectionClosedError
+
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
+START_SECONDS = 90
+STOP_SECONDS = 60
+SESSION_SECONDS = 6
+"""How long ZooKeeper may hold a killed broker for alive; a broker of the same id does not start before."""
+QUICK = {
+    "offsets.topic.replication.factor": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "transaction.state.log.num.partitions": 3,
+    "offsets.topic.num.partitions": 1,
+    "auto.create.topics.enable": "false",
+    "log.cleaner.backoff.ms": 500,
+    "log.retention.check.interval.ms": 1000,
+    "log.segment.delete.delay.ms": 500,
+    "log.flush.start.offset.checkpoint.interval.ms": 500,
+    "log.cleaner.dedupe.buffer.size": 8 << 20,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
+    "zookeeper.connection.timeout.ms": 30_000,
+    "zookeeper.session.timeout.ms": 3000,
+    "group.initial.rebalance.delay.ms": 0,
+}
+"""What a scenario waits for should happen soon; nothing here changes an answer."""
+
+
+def free_port() -> int:
+    """A port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+@dataclass
+class Jvm:
+    """One Java process with its output in a file."""
+
+    command: list[str]
+    output: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it."""
+        with self.output.open("ab") as out:
+            self.process = subprocess.Popen(self.command, stdout=out, stderr=out, cwd=self.output.parent)
+
+    def stop(self, number: int) -> None:
+        """Send a signal and wait for the end."""
+        if self.process is not None:
+            self.process.send_signal(number)
+            self.process.wait(STOP_SECONDS)
+            self.process = None
+
+
+@dataclass
+class Broker:
+    """One broker of `version`, whose jars and theirs lie in `jars`; everything it writes is below `home`.
+
+    `config` is added to the broker's configuration.
+    """
+
+    version: str
+    jars: Path
+    home: Path
+    config: dict[str, object] = field(default_factory=dict)
+    java: str = "java"
+
+    def __post_init__(self) -> None:
+        self.kraft = _release(self.version) >= (3, 3)
+        self.port = free_port()
+        self.home.mkdir(parents=True)
+        self.logs = self.home / "data"
+        self._zookeeper: Jvm | None = None
+        self._broker = self._prepare()
+
+    def _java(self, *arguments: str, heap: str = "384m") -> list[str]:
+        logging = self.home / "log4j.properties"
+        logging.write_text(
+            "log4j.rootLogger=WARN, out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n"
+            "log4j.appender.out.layout=org.apache.log4j.PatternLayout\n"
+            "log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n\n"
+        )
+        return [
+            self.java, f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configuration=file:{logging}",
+            "-cp", f"{self.jars}/*", *arguments,
+        ]  # fmt: skip
+
+    def _prepare(self) -> Jvm:
+        settings: dict[str, object] = {**QUICK, "log.dirs": self.logs, **self.config}
+        listener = f"PLAINTEXT://127.0.0.1:{self.port}"
+        if self.kraft:
+            controller = free_port()
+            settings |= {
+                "process.roles": "broker,controller",
+                "node.id": 1,
+                "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+                "controller.listener.names": "CONTROLLER",
+                "listeners": f"{listener},CONTROLLER://127.0.0.1:{controller}",
+                "advertised.listeners": listener,
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            }
+        else:
+            port = free_port()
+            settings |= {"broker.id": 1, "listeners": listener, "zookeeper.connect": f"127.0.0.1:{port}"}
+            keeper = self.home / "zookeeper.properties"
+            keeper.write_text(
+                f"dataDir={self.home / 'zookeeper'}\nclientPort={port}\nclientPortAddress=127.0.0.1\n"
+                "maxClientCnxns=0\nadmin.enableServer=false\ntickTime=500\n"
+            )
+            self._zookeeper = Jvm(
+                self._java("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(keeper), heap="128m"),
+                self.home / "zookeeper.out",
+            )
+            self._zookeeper.start()
+            _wait_for(port)
+        properties = self.home / "server.properties"
+        properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        if self.kraft:
+            tool = self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties))
+            with (self.home / "format.out").open("wb") as out:
+                subprocess.run(tool, check=True, stdout=out, stderr=out, cwd=self.home)
+        return Jvm(self._java("kafka.Kafka", str(properties)), self.home / "broker.out")
+
+    def start(self) -> None:
+        """Start the broker and wait until it answers."""
+        self._broker.start()
+        _wait_for(self.port)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            connection = Connection(self.port)
+            try:
+                connection.api_versions()
+            except (ConnectionClosedError, OSError):
+                time.sleep(0.2)
+            else:
+                return
+            finally:
+                connection.close()
+        raise TimeoutError(f"{self.version} does not answer")
+
+    def stop(self, *, clean: bool) -> None:
+        """Stop the broker: as an operator does, or by kill -9."""
+        self._broker.stop(signal.SIGTERM if clean else signal.SIGKILL)
+        if not clean and not self.kraft:
+            time.sleep(SESSION_SECONDS)
+
+    def end(self) -> None:
+        """Stop everything."""
+        self.stop(clean=True)
+        if self._zookeeper is not None:
+            self._zookeeper.stop(signal.SIGKILL)
+
+    def segments(self, topic: str) -> list[Path]:
+        """The segments of a topic's only partition, oldest first."""
+        return sorted((self.logs / f"{topic}-0").glob("*.log"))
+
+    def snapshots(self, topic: str) -> list[Path]:
+        """Its producer snapshots, oldest first."""
+        return [
+            path
+            for path in sorted((self.logs / f"{topic}-0").glob("*.snapshot"))
+            if re.fullmatch(r"\d{20}\.snapshot", path.name)
+        ]
+
+
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise TimeoutError(f"nobody listens on {port}")

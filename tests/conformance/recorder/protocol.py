@@ -1,0 +1,355 @@
+"""The little of Kafka's wire protocol a recorder needs: requests as bytes, answers as plain values.
+
+Old, fixed layouts wherever every release understands them; the flexible ones (compact arrays, tagged fields) only where
+a release or a scenario needs them. Source: the message definitions of the apache/kafka project.
+"""
+
+import socket
+import struct
+from typing import NamedTuple
+
+PRODUCE, FETCH, LIST_OFFSETS, FIND_COORDINATOR = 0, 1, 2, 10
+API_VERSIONS, CREATE_TOPICS, DELETE_RECORDS = 18, 19, 21
+INIT_PRODUCER_ID, ADD_PARTITIONS, END_TXN, WRITE_MARKERS, DESCRIBE_PRODUCERS = 22, 24, 26, 27, 61
+
+FLEXIBLE_FROM = {
+    PRODUCE: 9,
+    INIT_PRODUCER_ID: 2,
+    ADD_PARTITIONS: 3,
+    END_TXN: 3,
+    WRITE_MARKERS: 1,
+    DESCRIBE_PRODUCERS: 0,
+}
+CLIENT = b"recorder"
+TIMEOUT_SECONDS = 30
+FETCH_BYTES = 50 << 20
+READ_COMMITTED = 1
+EARLIEST, LATEST = -2, -1
+
+
+class ConnectionClosedError(Exception):
+    """The broker hung up instead of answering."""
+
+
+class Reader:
+    """Values in the order they lie in an answer."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def number(self, layout: str) -> int:
+        """One number of a struct layout character."""
+        (value,) = struct.unpack_from(f">{layout}", self._data, self._at)
+        self._at += struct.calcsize(f">{layout}")
+        return value
+
+    def varint(self) -> int:
+        """An unsigned varint."""
+        value = shift = 0
+        while True:
+            byte = self._data[self._at]
+            self._at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    def string(self, *, compact: bool = False) -> str | None:
+        """A string, None for null."""
+        size = self.varint() - 1 if compact else self.number("h")
+        if size < 0:
+            return None
+        self._at += size
+        return self._data[self._at - size : self._at].decode()
+
+    def count(self, *, compact: bool = False) -> int:
+        """An array's length, 0 for null."""
+        return max(self.varint() - 1 if compact else self.number("i"), 0)
+
+    def tags(self) -> None:
+        """Skip tagged fields."""
+        for _ in range(self.varint()):
+            self.varint()
+            self._at += self.varint()
+
+
+def string(text: str | None, *, compact: bool = False) -> bytes:
+    """A nullable string."""
+    data = b"" if text is None else text.encode()
+    if compact:
+        return varint(0 if text is None else len(data) + 1) + data
+    return struct.pack(">h", -1 if text is None else len(data)) + data
+
+
+def varint(number: int) -> bytes:
+    """An unsigned varint."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append((number & 0x7F) | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def _count(number: int, *, compact: bool) -> bytes:
+    return varint(number + 1) if compact else struct.pack(">i", number)
+
+
+def request(api: int, version: int, correlation: int, body: bytes) -> bytes:
+    """A request with its size and header."""
+    header = struct.pack(">hhih", api, version, correlation, len(CLIENT)) + CLIENT
+    if version >= FLEXIBLE_FROM.get(api, 1 << 15):
+        header += b"\0"
+    return struct.pack(">i", len(header) + len(body)) + header + body
+
+
+class Appended(NamedTuple):
+    """A partition's answer to a produce request."""
+
+    error: int
+    base_offset: int
+
+
+class Fetched(NamedTuple):
+    """What a fetch tells of a partition besides its records."""
+
+    error: int
+    high_watermark: int
+    last_stable_offset: int
+    aborted: list[dict[str, int]]
+
+
+def produce_body(version: int, transactional_id: str | None, acks: int, topic: str, records: bytes) -> bytes:
+    """A produce request for partition 0 of one topic."""
+    compact = version >= FLEXIBLE_FROM[PRODUCE]
+    end = b"\0" if compact else b""
+    size = varint(len(records) + 1) if compact else struct.pack(">i", len(records))
+    partition = struct.pack(">i", 0) + size + records + end
+    topics = string(topic, compact=compact) + _count(1, compact=compact) + partition + end
+    head = string(transactional_id, compact=compact) + struct.pack(">hi", acks, TIMEOUT_SECONDS * 1000)
+    return head + _count(1, compact=compact) + topics + end
+
+
+def read_produced(version: int, reader: Reader) -> Appended:
+    """Read the answer to `produce_body`."""
+    compact = version >= FLEXIBLE_FROM[PRODUCE]
+    reader.count(compact=compact)
+    reader.string(compact=compact)
+    reader.count(compact=compact)
+    reader.number("i")
+    return Appended(reader.number("h"), reader.number("q"))
+
+
+class Connection:
+    """One connection to the broker on a loopback port; opened again when it was closed."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._socket: socket.socket | None = None
+        self._correlation = 0
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def send(self, api: int, version: int, body: bytes) -> None:
+        """Send a request without waiting."""
+        if self._socket is None:
+            self._socket = socket.create_connection(("127.0.0.1", self._port), TIMEOUT_SECONDS)
+        self._correlation += 1
+        try:
+            self._socket.sendall(request(api, version, self._correlation, body))
+        except OSError as error:
+            self.close()
+            raise ConnectionClosedError from error
+
+    def receive(self, api: int, version: int) -> Reader:
+        """Wait for the next answer. Raises ConnectionClosedError."""
+        reader = Reader(self._read(struct.unpack(">i", self._read(4))[0]))
+        reader.number("i")
+        if version >= FLEXIBLE_FROM.get(api, 1 << 15):
+            reader.tags()
+        return reader
+
+    def ask(self, api: int, version: int, body: bytes) -> Reader:
+        """Send a request and wait for its answer."""
+        self.send(api, version, body)
+        return self.receive(api, version)
+
+    def hung_up(self, seconds: float) -> bool:
+        """Tell whether the broker closes the connection within `seconds`."""
+        if self._socket is None:
+            return True
+        self._socket.settimeout(seconds)
+        try:
+            closed = self._socket.recv(1) == b""
+        except TimeoutError:
+            self._socket.settimeout(TIMEOUT_SECONDS)
+            return False
+        except OSError:
+            closed = True
+        self.close()
+        return closed
+
+    def _read(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            try:
+                piece = b"" if self._socket is None else self._socket.recv(size - len(data))
+            except TimeoutError:
+                raise
+            except OSError:
+                piece = b""
+            if not piece:
+                self.close()
+                raise ConnectionClosedError
+            data += piece
+        return bytes(data)
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+    def api_versions(self) -> dict[int, tuple[int, int]]:
+        """Lowest and highest version of each request the broker understands."""
+        reader = self.ask(API_VERSIONS, 0, b"")
+        reader.number("h")
+        return {reader.number("h"): (reader.number("h"), reader.number("h")) for _ in range(reader.count())}
+
+    def create_topic(self, name: str, config: dict[str, str]) -> int:
+        """Create a topic of one partition; return the error code."""
+        settings = b"".join(string(key) + string(str(value)) for key, value in config.items())
+        topic = string(name) + struct.pack(">ihii", 1, 1, 0, len(config)) + settings
+        reader = self.ask(CREATE_TOPICS, 2, struct.pack(">i", 1) + topic + struct.pack(">i?", 10_000, False))
+        reader.number("i")
+        reader.count()
+        reader.string()
+        return reader.number("h")
+
+    def find_coordinator(self, transactional_id: str) -> int:
+        """Ask for a transactional id's coordinator; return the error code."""
+        reader = self.ask(FIND_COORDINATOR, 1, string(transactional_id) + b"\1")
+        reader.number("i")
+        return reader.number("h")
+
+    def offset(self, topic: str, which: int, isolation: int = 0) -> tuple[int, int]:
+        """(error, offset) of EARLIEST or LATEST."""
+        body = struct.pack(">ibi", -1, isolation, 1) + string(topic) + struct.pack(">iiq", 1, 0, which)
+        reader = self.ask(LIST_OFFSETS, 2, body)
+        reader.number("i")
+        reader.count()
+        reader.string()
+        reader.count()
+        reader.number("i")
+        error = reader.number("h")
+        reader.number("q")
+        return error, reader.number("q")
+
+    def fetch(self, topic: str, offset: int) -> Fetched:
+        """Fetch committed records from `offset` on; only what stands around them is kept."""
+        body = struct.pack(">iiiibi", -1, 0, 0, FETCH_BYTES, READ_COMMITTED, 1) + string(topic)
+        reader = self.ask(FETCH, 4, body + struct.pack(">iiqi", 1, 0, offset, FETCH_BYTES))
+        reader.number("i")
+        reader.count()
+        reader.string()
+        reader.count()
+        reader.number("i")
+        error, watermark, stable = reader.number("h"), reader.number("q"), reader.number("q")
+        aborted = [
+            {"producer_id": reader.number("q"), "first_offset": reader.number("q")} for _ in range(reader.count())
+        ]
+        return Fetched(error, watermark, stable, aborted)
+
+    def delete_records(self, topic: str, before_offset: int) -> int:
+        """Delete the records below an offset, -1 for all; return the error code."""
+        body = struct.pack(">i", 1) + string(topic) + struct.pack(">iiqi", 1, 0, before_offset, 10_000)
+        reader = self.ask(DELETE_RECORDS, 0, body)
+        reader.number("i")
+        reader.count()
+        reader.string()
+        reader.count()
+        reader.number("i")
+        reader.number("q")
+        return reader.number("h")
+
+    def init_producer_id(
+        self, version: int, transactional_id: str | None, timeout_ms: int, held: tuple[int, int]
+    ) -> tuple[int, int, int]:
+        """(error, producer id, epoch)."""
+        compact = version >= FLEXIBLE_FROM[INIT_PRODUCER_ID]
+        body = string(transactional_id, compact=compact) + struct.pack(">i", timeout_ms)
+        if version >= 3:
+            body += struct.pack(">qh", *held)
+        reader = self.ask(INIT_PRODUCER_ID, version, body + (b"\0" if compact else b""))
+        reader.number("i")
+        return reader.number("h"), reader.number("q"), reader.number("h")
+
+    def add_partitions(self, version: int, transactional_id: str, producer: tuple[int, int], topic: str) -> int:
+        """Add partition 0 of a topic to a transaction, version 0 to 3; return the error code."""
+        compact = version >= FLEXIBLE_FROM[ADD_PARTITIONS]
+        end = b"\0" if compact else b""
+        topics = _count(1, compact=compact) + string(topic, compact=compact)
+        topics += _count(1, compact=compact) + struct.pack(">i", 0) + end
+        body = string(transactional_id, compact=compact) + struct.pack(">qh", *producer)
+        reader = self.ask(ADD_PARTITIONS, version, body + topics + end)
+        reader.number("i")
+        reader.count(compact=compact)
+        reader.string(compact=compact)
+        reader.count(compact=compact)
+        reader.number("i")
+        return reader.number("h")
+
+    def end_txn(
+        self, version: int, transactional_id: str, producer: tuple[int, int], *, commit: bool
+    ) -> tuple[int, int, int]:
+        """(error, producer id, epoch), the latter two -1 before version 5."""
+        compact = version >= FLEXIBLE_FROM[END_TXN]
+        body = string(transactional_id, compact=compact) + struct.pack(">qh?", *producer, commit)
+        reader = self.ask(END_TXN, version, body + (b"\0" if compact else b""))
+        reader.number("i")
+        error = reader.number("h")
+        return (error, reader.number("q"), reader.number("h")) if version >= 5 else (error, -1, -1)
+
+    def write_marker(
+        self, version: int, producer: tuple[int, int], topic: str, *, commit: bool, coordinator_epoch: int
+    ) -> int:
+        """Write a marker as a coordinator would; return the partition's error code."""
+        compact = version >= FLEXIBLE_FROM[WRITE_MARKERS]
+        end = b"\0" if compact else b""
+        topics = string(topic, compact=compact) + _count(1, compact=compact) + struct.pack(">i", 0) + end
+        marker = struct.pack(">qh?", *producer, commit) + _count(1, compact=compact) + topics
+        marker += struct.pack(">i", coordinator_epoch) + (b"\0" if version >= 2 else b"") + end
+        reader = self.ask(WRITE_MARKERS, version, _count(1, compact=compact) + marker + end)
+        reader.count(compact=compact)
+        reader.number("q")
+        reader.count(compact=compact)
+        reader.string(compact=compact)
+        reader.count(compact=compact)
+        reader.number("i")
+        return reader.number("h")
+
+    def describe_producers(self, topic: str) -> list[dict[str, int]]:
+        """What the broker remembers of a partition's producers."""
+        body = varint(2) + string(topic, compact=True) + varint(2) + struct.pack(">i", 0) + b"\0\0"
+        reader = self.ask(DESCRIBE_PRODUCERS, 0, body)
+        reader.number("i")
+        reader.count(compact=True)
+        reader.string(compact=True)
+        reader.count(compact=True)
+        reader.number("i")
+        reader.number("h")
+        reader.string(compact=True)
+        producers = []
+        for _ in range(reader.count(compact=True)):
+            producers.append(
+                {
+                    "producer_id": reader.number("q"),
+                    "producer_epoch": reader.number("i"),
+                    "last_sequence": reader.number("i"),
+                    "last_timestamp": reader.number("q"),
+                    "coordinator_epoch": reader.number("i"),
+                    "current_txn_start_offset": reader.number("q"),
+                }
+            )
+            reader.tags()
+        return sorted(producers, key=lambda producer: producer["producer_id"])

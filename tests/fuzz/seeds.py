@@ -1,0 +1,279 @@
+"""Good inputs to start from: files real brokers wrote (samples/), and what tests/wire/encoders.py writes."""
+
+import json
+import struct
+from functools import cache
+from pathlib import Path
+
+from kaudit.report.document import pretty, scan_document
+from kaudit.report.view import View
+from tests import scan_results
+from tests.logs import Log, data, marker
+from tests.wire import encoders, zookeeper_bytes
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+_MAX_BYTES = 3000
+"""A seed is small: thousands are tried a second, and any place of it may be the one that matters."""
+_MAX_SEEDS = 24
+
+
+@cache
+def _real(pattern: str) -> list[bytes]:
+    """Beginnings of the sample files of a name, each different one once, spread over all samples."""
+    found = dict.fromkeys(path.read_bytes()[:_MAX_BYTES] for path in sorted(SAMPLES.rglob(pattern)) if path.is_file())
+    contents = [content for content in found if content]
+    return contents[:: max(1, len(contents) // _MAX_SEEDS)]
+
+
+def segments() -> list[bytes]:
+    """Segments: real ones, damaged ones, transactions, legacy messages, preallocated and torn tails."""
+    log = Log()
+    for sequence in range(8):
+        log.append(data(7, 0, sequence, payload=b"p" * sequence))
+        log.append(data(8, 1, sequence, 2, transactional=True))
+    log.append(marker(8, 1))
+    written = log.encode()
+    return [
+        *_real("*.log"),
+        written,
+        written[:-30],
+        written + bytes(500),
+        b"".join(legacy_messages()) + written,
+        b"".join(batches()),
+    ]
+
+
+def batches() -> list[bytes]:
+    """One batch of every codec, and one with every kind of field."""
+    records = [encoders.record(index, index, b"key", b"value" * index, [(b"h", None)]) for index in range(6)]
+    return [
+        *(encoders.batch(records, codec=codec) for codec in encoders.COMPRESS),
+        encoders.batch(
+            records, flags=encoders.LOG_APPEND_TIME, producer_id=2**62, producer_epoch=9, base_sequence=2**31 - 2
+        ),
+        encoders.batch([], last_offset_delta=4, count=0, codec=encoders.GZIP),
+    ]
+
+
+def control_batches() -> list[bytes]:
+    """End markers, KRaft's control records and unknown ones, plain and compressed."""
+    return [encoders.marker(kind, 3, codec=codec) for kind in (0, 1, 2, 3, 9) for codec in (0, 1, 4)]
+
+
+def legacy_messages() -> list[bytes]:
+    """Messages of magic 0 and 1, and wrappers of every codec of theirs."""
+    found = [encoders.message(3, 0, b"key", b"value"), encoders.message(4, 1, None, b"", timestamp=5)]
+    for magic in (0, 1):
+        inner = b"".join(encoders.message(index, magic, None, b"v%d" % index) for index in range(3))
+        for codec in (encoders.GZIP, encoders.SNAPPY, encoders.LZ4):
+            payload = (
+                encoders.lz4_of_old_kafka(inner)
+                if (magic, codec) == (0, encoders.LZ4)
+                else encoders.COMPRESS[codec](inner)
+            )
+            found.append(encoders.message(7, magic, None, payload, codec=codec))
+    return found
+
+
+def compressed() -> list[bytes]:
+    """Payloads of every codec: texts, and kilobytes that become megabytes."""
+    texts = (b"", b"kafka " * 100, bytes(range(256)) * 3, bytes(1 << 20))
+    return [compress(text) for text in texts for compress in encoders.COMPRESS.values()][:-5] + [
+        encoders.COMPRESS[codec](bytes(1 << 20)) for codec in (encoders.GZIP, encoders.LZ4, encoders.ZSTD)
+    ]
+
+
+def checkpoints() -> list[bytes]:
+    """Checkpoints of offsets and of leader epochs."""
+    return [
+        *_real("*-offset-checkpoint"),
+        *_real("leader-epoch-checkpoint"),
+        b"0\n3\n__transaction_state 4 77\nt 0 5\nu 1 6\n",
+    ]
+
+
+def properties() -> list[bytes]:
+    """Property files and the JSON of a clean shutdown."""
+    return [
+        *_real("meta.properties"),
+        *_real("partition.metadata"),
+        b"#\n#Sat Nov 21\nnode.id=1\ndirectory.id=zTOi\nversion=1\ncluster.id=a\\:b\\u0041\n",
+        b'{"version":0,"brokerEpoch":6}',
+    ]
+
+
+def indexes() -> list[bytes]:
+    """Indexes by offset and by time."""
+    return [*_real("*.index"), *_real("*.timeindex"), struct.pack(">6i", 1, 2, 3, 4, 5, 6) + bytes(48)]
+
+
+def transaction_indexes() -> list[bytes]:
+    """Indexes of aborted transactions."""
+    return [*_real("*.txnindex"), struct.pack(">hqqqqhqqqq", 0, 1, 2, 3, 4, 0, 5, 6, 7, 8)]
+
+
+def snapshots() -> list[bytes]:
+    """Producer snapshots."""
+    return _real("*.snapshot")
+
+
+def transaction_records() -> list[bytes]:
+    """Values of version 0 and 1, and a key."""
+    topic = b"\0\0\0\1\0\1t\0\0\0\1\0\0\0\3"
+    flexible = b"\2\2t\2\0\0\0\3\0"
+    tags = encoders.tagged({0: struct.pack(">q", 5), 1: struct.pack(">q", 6), 2: struct.pack(">h", 2)})
+    head = struct.pack(">qhib", 77, 3, 60_000, 1)
+    times = struct.pack(">qq", 1_700_000_000_000, 1_700_000_000_001)
+    return [
+        b"\0\0" + head + topic + times,
+        b"\0\0" + head + b"\xff\xff\xff\xff" + times,
+        b"\0\1" + head + flexible + times + tags,
+        b"\0\0" + encoders.string("transaction"),
+    ]
+
+
+GROUP_KEYS = (
+    b"\0\1" + encoders.string("group") + encoders.string("topic") + struct.pack(">i", 3),
+    b"\0\2" + encoders.string("group"),
+)
+
+
+def group_records() -> list[bytes]:
+    """Values of offset commits and of group metadata, and the keys themselves."""
+    commit = struct.pack(">qi", 42, 7) + encoders.string("meta") + struct.pack(">q", 5)
+    member = encoders.string("m-1") + encoders.string(None) + encoders.string("client") + encoders.string("/h")
+    member += struct.pack(">iii", 1000, 1000, 3) + b"sub" + struct.pack(">i", 0)
+    group = encoders.string("consumer") + struct.pack(">i", 4) + encoders.string("range") + encoders.string("m-1")
+    group += struct.pack(">qi", 9, 1) + member
+    return [b"\0\3" + commit, b"\0\1" + commit, b"\0\3" + group, *GROUP_KEYS]
+
+
+def metadata_records() -> list[bytes]:
+    """Frames of the metadata log: producer ids, a feature level, and what is only named."""
+
+    def frame(api_key: int, body: bytes) -> bytes:
+        return encoders.unsigned_varint(1) + encoders.unsigned_varint(api_key) + encoders.unsigned_varint(0) + body
+
+    feature = encoders.compact_string("metadata.version") + struct.pack(">h", 29) + encoders.tagged({})
+    return [
+        frame(15, struct.pack(">iqq", 1, 2, 1000) + encoders.tagged({})),
+        frame(12, feature),
+        frame(2, encoders.compact_string("topic") + bytes(17)),
+    ]
+
+
+_BATCH = (
+    "baseOffset: {0} lastOffset: {1} count: 2 baseSequence: 0 lastSequence: 1 producerId: 7 producerEpoch: 0 "
+    "partitionLeaderEpoch: 0 isTransactional: false isControl: false deleteHorizonMs: OptionalLong.empty position: {2} "
+    "CreateTime: 1795240108273 size: 94 magic: 2 compresscodec: lz4 crc: 2611787814 isvalid: true\n"
+)
+_OLD_BATCH = (
+    "baseOffset: {0} lastOffset: {1} baseSequence: 0 lastSequence: 1 producerId: 7 producerEpoch: 0 partitionLeaderEpoch: "
+    "0 isTransactional: false position: {2} CreateTime: 1795240108273 isvalid: true size: 94 magic: 2 compresscodec: LZ4 "
+    "crc: 2611787814\n"
+)
+
+
+def dumps() -> list[bytes]:
+    """Texts of kafka-dump-log of every kind."""
+    many, old = ("".join(line.format(2 * n, 2 * n + 1, 94 * n) for n in range(30)) for line in (_BATCH, _OLD_BATCH))
+    deep = _BATCH.format(0, 1, 0) + (
+        "| offset: 0 CreateTime: 5 keySize: 1 valueSize: 3 sequence: 0 headerKeys: [h] key: k payload: a\nb\n"
+        "| offset: 1 CreateTime: 5 keySize: -1 valueSize: 0 sequence: 1 headerKeys: [] payload: \n"
+        "| offset: 2 CreateTime: 5 keySize: 4 valueSize: 6 sequence: -1 headerKeys: [] endTxnMarker: COMMIT "
+        "coordinatorEpoch: 3\n"
+    )
+    sides = (
+        "Dumping /data/t-0/00000000000000000007.snapshot\nproducerId: 1 producerEpoch: 0 coordinatorEpoch: -1 "
+        "currentTxnFirstOffset: None firstSequence: 7 lastSequence: 7 lastOffset: 7 offsetDelta: 0 timestamp: 9\n"
+        "version: 0 producerId: 1 firstOffset: 4 lastOffset: 6 lastStableOffset: 7\noffset: 5 position: 400\n"
+        "timestamp: 7 offset: 105\nFound 7 invalid bytes at the end of x.log\n"
+    )
+    head = "Dumping /data/t-0/00000000000000000000.log\nLog starting offset: 0\n"
+    return [text.encode() for text in (head + many, head + old, head + deep, sides, _OLD_BATCH.format(0, 1, 0) + deep)]
+
+
+def zookeeper_logs() -> list[bytes]:
+    """Transaction logs that create and set the znode of producer id blocks."""
+    path, value = "/latest_producer_id_block", b'{"version":1,"broker":35,"block_start":"0","block_end":"999"}'
+    one, two = zookeeper_bytes.create(path, value), zookeeper_bytes.set_data(path, value, 1)
+    return [
+        zookeeper_bytes.log(
+            zookeeper_bytes.transaction(1, 1, one),
+            zookeeper_bytes.transaction(2, 5, two),
+            zookeeper_bytes.transaction(3, 14, zookeeper_bytes.multi((1, one), (5, two))),
+            padding=200,
+        )
+    ]
+
+
+def zookeeper_snapshots() -> list[bytes]:
+    """A snapshot with the znode of producer id blocks."""
+    return [zookeeper_bytes.snapshot(zookeeper_bytes.znode("/latest_producer_id_block", b"{}"))]
+
+
+def zookeeper_values() -> list[bytes]:
+    """Values of znodes."""
+    return [
+        b'{"version":1,"broker":35,"block_start":"0","block_end":"999"}',
+        b'{"version":"1","id":"z6Ovv5MOTcSNNYmRKhBvLg"}',
+    ]
+
+
+def pid_block_lines() -> list[bytes]:
+    """Lines people save: the znode's value, zkCli's stat, answers to AllocateProducerIds."""
+    return [
+        (
+            b'{"version":1,"broker":0,"block_start":"0","block_end":"999"}\ncZxid = 0x2c\nmZxid = 0x2c\ndataVersion = 4\n'
+            b'{"first_producer_id":1000,"length":1000,"broker":2}\n{"at":5,"znode":{"data":"{}","version":3,"mzxid":9}}\n'
+        )
+    ]
+
+
+def attempts() -> list[bytes]:
+    """Attempts of several ops."""
+    produce = {
+        "op": "produce",
+        "index": 1,
+        "topic": "t",
+        "partition": 0,
+        "producer_id": 5,
+        "producer_epoch": 0,
+        "base_sequence": 0,
+        "record_count": 3,
+        "records_hex": batches()[0].hex()[:400],
+    }
+    lines = (
+        {"op": "broker", "broker_version": "2.8.2", "config": {"producer.id.expiration.ms": 5}},
+        produce,
+        {"op": "init_producer_id", "index": 2, "transactional_id": "x", "timeout_ms": 60000},
+        {"op": "restart", "index": 3, "topic": "t", "partition": 0, "clean": False},
+        {"op": "produce", "index": 4, "topic": "t", "partition": 0, "batches": [produce, produce]},
+    )
+    return ["\n".join(map(json.dumps, lines)).encode(), b"\n".join(json.dumps(line).encode() for line in lines[:2])]
+
+
+def saved_scans() -> list[bytes]:
+    """Documents kaudit saves, small ones, and JSON deeper than a stack."""
+    entry = {"fingerprint": "0" * 16, "code": "KA101", "summary": "s", "expires": "2026-12-31", "partition": 0}
+    finding = {
+        "code": "KA101",
+        "name": "duplicate-batch",
+        "severity": "error",
+        "confidence": "certain",
+        "message": "m",
+        "fingerprint": "0" * 16,
+        "evidence": {"timestamp": "2026-11-21T00:00:00.000Z"},
+    }
+    return [
+        json.dumps({"schema": "kaudit.scan/1", "findings": [finding], "partitions": [], "summary": {}}).encode(),
+        pretty(scan_document(scan_results.scan_result(scan_results.old_duplicate()), View())).encode(),
+        json.dumps({"schema": "kaudit.baseline/1", "entries": [entry]}).encode(),
+        b"[" * 100_000,
+    ]
+
+
+def files() -> list[bytes]:
+    """Files of every kind."""
+    kinds = (batches, indexes, transaction_indexes, snapshots, checkpoints, properties, dumps, control_batches)
+    return [seed for kind in kinds for seed in kind()[:8]] + segments()[-5:]

@@ -1,0 +1,362 @@
+"""What is fuzzed: every parser of bytes or text that comes from outside, with the promises it makes for any input.
+
+A target returns for every input, or raises what is a finding. A parser may refuse bytes with WireError (or the error its
+docstring names) and nothing else; what else it promises is asserted here.
+"""
+
+import json
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import crc32c
+import numpy as np
+
+from kaudit.engines import local
+from kaudit.pipeline.inspect.texts import Texts
+from kaudit.pipeline.inspect.walk import InspectOptions, inspect_rows
+from kaudit.pipeline.options import NothingToAuditError, ScanOptions, SilentProgress, UsageError
+from kaudit.pipeline.stream import stream_batches
+from kaudit.policy.baseline import parse_baseline
+from kaudit.replay.attempts import AttemptError, read_attempts
+from kaudit.report.saved import SavedScanError, read_saved
+from kaudit.wire import checkpoints
+from kaudit.wire.candidate_scan import Framing
+from kaudit.wire.chained_crc import all_crcs_hold, restore_heads
+from kaudit.wire.codecs import decompress, lz4_header_checksum
+from kaudit.wire.consumer_offsets import parse_group_record
+from kaudit.wire.control import parse_control, parse_marker, read_control_records
+from kaudit.wire.dump_lines import DumpLines
+from kaudit.wire.dump_text import looks_like_dump, read_dump
+from kaudit.wire.errors import Damage, WireError
+from kaudit.wire.indexes import parse_offset_index, parse_time_index
+from kaudit.wire.legacy import read_legacy_records, read_messages
+from kaudit.wire.metadata_records import parse_metadata_record
+from kaudit.wire.pid_block_lines import parse_pid_block_lines
+from kaudit.wire.producer_snapshot import parse_producer_snapshot
+from kaudit.wire.record_batch import batch_crc_holds, gather_headers, walk
+from kaudit.wire.records import read_records
+from kaudit.wire.resync import candidates, looks_torn
+from kaudit.wire.transaction_index import parse_transaction_index
+from kaudit.wire.transaction_state import parse_transaction_key, parse_transaction_value
+from kaudit.wire.zookeeper_cluster_id import parse_cluster_id
+from kaudit.wire.zookeeper_pid_block import parse_pid_block
+from kaudit.wire.zookeeper_snapshot import scan_snapshot
+from kaudit.wire.zookeeper_znode import scan_log
+from tests.fuzz import seeds
+
+_LIMIT = 50_000
+"""Bytes one batch may become; no output may be larger."""
+_BATCH = "00000000000000000000.log"
+
+
+@dataclass(frozen=True)
+class Target:
+    """`run` takes any bytes. `seal` makes the checksums of such bytes right, so that what lies behind them is reached."""
+
+    run: Callable[[bytes], None]
+    seeds: Callable[[], list[bytes]]
+    seal: Callable[[bytes], bytes] | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Run the input as it is, and sealed."""
+        self.run(data)
+        if self.seal is not None:
+            self.run(self.seal(data))
+
+
+def _parse(*parsers: Callable[[bytes], object]) -> Callable[[bytes], None]:
+    """Each parser returns, or refuses at a byte of the input; damage it lists lies in the input too."""
+
+    def run(data: bytes) -> None:
+        for parser in parsers:
+            try:
+                parsed = parser(data)
+            except WireError as error:
+                assert 0 <= error.position <= len(data), error  # noqa: PT017
+                continue
+            for damage in _damages(parsed):
+                assert 0 <= damage.position <= damage.end <= len(data), damage
+
+    return run
+
+
+def _damages(parsed: object) -> Iterable[Damage]:
+    return getattr(parsed, "damage", None) or getattr(parsed, "damages", None) or ()
+
+
+def _decode(data: bytes, read: Callable[[bytes], Iterable[object]]) -> None:
+    """Records decode, or are refused; where is a byte of what was decompressed."""
+    try:
+        for _ in read(data):
+            pass
+    except WireError as error:
+        assert 0 <= error.position <= max(len(data), _LIMIT), error  # noqa: PT017
+
+
+def _legacy(data: bytes) -> None:
+    try:
+        for message in read_messages(data):
+            _decode(data, lambda _, message=message: read_legacy_records(message, _LIMIT))
+    except WireError as error:
+        assert 0 <= error.position <= len(data), error  # noqa: PT017
+
+
+def _control(data: bytes) -> None:
+    _decode(data, partial(read_control_records, limit=_LIMIT))
+    _parse(partial(parse_marker, limit=_LIMIT), lambda raw: parse_control(raw[:8], raw[8:]))(data)
+
+
+def _codecs(data: bytes) -> None:
+    for codec in range(8):
+        for magic in (0, 2):
+            try:
+                assert len(decompress(codec, magic, data, _LIMIT)) <= _LIMIT
+            except WireError as error:
+                assert 0 <= error.position <= len(data), error  # noqa: PT017
+    _parse(lz4_header_checksum)(data)
+
+
+def _dump_text(data: bytes) -> None:
+    rows = list(read_dump([data]))
+    numbers = [row.line for row in rows]
+    assert numbers == sorted(numbers)
+    assert all(number <= data.count(b"\n") + 1 for number in numbers)
+    # columns, and lines in pieces of any size, are the rows of a reader that takes line by line
+    if data:
+        lines = DumpLines()
+        one_by_one = [*lines.feed(data.removesuffix(b"\n").split(b"\n")), *lines.finish()]
+        assert rows == one_by_one or not data.strip(b"\n")
+    assert list(read_dump(data[at : at + 7] for at in range(0, len(data), 7))) == rows
+    looks_like_dump(data)
+
+
+class Memory:
+    """Bytes as a source."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def size(self) -> int:
+        return len(self._data)
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        piece = self._data[position : position + len(buffer)]
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        pass
+
+
+def _segment(data: bytes) -> None:
+    """Every byte of a segment is in one batch or one damage, and the window it is read through changes no batch.
+
+    A hole of zeros is told from its first zero on: the batch it begins in lies before it.
+    """
+    sound = []
+    for window in (4 << 20, 512):
+        found = sorted(_extents(data, window))
+        sound.append([extent for extent in found if extent[2] == "batch"])
+        at = 0
+        for start, end, kind in found:
+            assert start == at or (kind == "zeros" and start > at), (
+                f"bytes {at}..{start} are in nothing or in two things"
+            )
+            assert end > start
+            at = end
+        assert at == len(data)
+    assert sound[0] == sound[1]
+
+
+def _extents(data: bytes, window: int) -> set[tuple[int, int, str]]:
+    found: set[tuple[int, int, str]] = set()
+    for piece in stream_batches(Memory(data), 0, len(data), len(data), expected_offset=0, window_bytes=window):
+        positions, sizes = piece.batches["position"].tolist(), piece.batches["size"].tolist()
+        found |= {(position, position + size, "batch") for position, size in zip(positions, sizes, strict=True)}
+        found |= {(damage.position, damage.end, damage.kind.value) for damage in piece.damages}
+    return found
+
+
+def _framing(data: bytes) -> None:
+    """What looks at all bytes at once finds what a walk finds, and one CRC over everything what one a batch finds."""
+    buffer = memoryview(bytearray(data))
+    framing, end = Framing(), len(data)
+    for _ in range(2):
+        followed, walked = framing.follow(buffer, 0, end, end), walk(buffer, 0, end, end)
+        assert followed.positions.tolist() == walked.positions.tolist()
+        assert (followed.stop, followed.sound) == (walked.stop, walked.sound)
+        framing.mean_size = 100.0
+    assert all(0 <= at < end for at in candidates(buffer, 0, 0).tolist())
+    looks_torn(buffer[:61], end, 0)
+    positions = walked.positions
+    if not len(positions):
+        return
+    headers = gather_headers(buffer, positions)
+    ends = [*positions[1:].tolist(), walked.stop]
+    each = [batch_crc_holds(buffer, at, stop - at) for at, stop in zip(positions.tolist(), ends, strict=True)]
+    if (headers["magic"] == 2).all():
+        at_once = all_crcs_hold(buffer, positions, headers["crc"].astype(np.uint32), walked.stop)
+        restore_heads(buffer, positions, headers)
+        assert at_once == all(each)
+        assert bytes(buffer) == data
+
+
+_NAMES = (
+    _BATCH,
+    "00000000000000000000.index",
+    "00000000000000000000.timeindex",
+    "00000000000000000000.txnindex",
+    "00000000000000000007.snapshot",
+    "leader-epoch-checkpoint",
+    "recovery-point-offset-checkpoint",
+    "meta.properties",
+    "partition.metadata",
+    ".kafka_cleanshutdown",
+    "quorum-state",
+    "any.bin",
+)
+_TOPICS = ("orders-0", "__transaction_state-0", "__consumer_offsets-0", "__cluster_metadata-0")
+
+
+def _inspect(data: bytes) -> None:
+    """Any bytes under any name are shown: rows that are JSON, and never more than a refusal."""
+    choice = sum(data[:64])
+    with TemporaryDirectory() as root:
+        directory = Path(root) / _TOPICS[choice % len(_TOPICS)]
+        directory.mkdir()
+        path = directory / _NAMES[choice % len(_NAMES)]
+        path.write_bytes(data)
+        for shown, options in (
+            (path, {"records": True, "limit": _LIMIT, "texts": Texts(limit=40)}),
+            (path, {"around": choice % 50}),
+            (path, {"at": choice % (len(data) + 1)}),
+            (directory, {}),
+        ):
+            try:
+                for row in inspect_rows(InspectOptions([str(shown)], **options), batches=False):  # type: ignore[arg-type]
+                    json.dumps(row, allow_nan=False)
+            except (UsageError, NothingToAuditError):
+                continue
+
+
+def _scan(data: bytes) -> None:
+    """A partition of these bytes, and one of the same cut in two segments, is audited."""
+    half = len(data) // 2
+    with TemporaryDirectory() as root:
+        for name, parts in (("orders-0", [data]), ("orders-1", [data[:half], data[half:]])):
+            directory = Path(root) / name
+            directory.mkdir()
+            for number, part in enumerate(parts):
+                (directory / f"{number * 5:020d}.log").write_bytes(part)
+        result = local.scan(ScanOptions([root], jobs=1), SilentProgress())
+        json.dumps([finding.to_dict() for finding in result.findings], allow_nan=False)
+        json.dumps([item.to_dict() for item in result.not_audited])
+
+
+def _scan_text(data: bytes) -> None:
+    """Any text is audited as if it were a segment, or refused."""
+    with TemporaryDirectory() as root:
+        path = Path(root) / "dump.txt"
+        path.write_bytes(data)
+        try:
+            result = local.scan(ScanOptions([str(path)], jobs=1), SilentProgress())
+        except NothingToAuditError:
+            return
+        json.dumps([finding.to_dict() for finding in result.findings], allow_nan=False)
+        json.dumps([item.to_dict() for item in result.not_audited])
+
+
+def _text(*parsers: Callable[[str], object], refusing: tuple[type[Exception], ...]) -> Callable[[bytes], None]:
+    def run(data: bytes) -> None:
+        text = data.decode("utf-8", "replace")
+        for parser in parsers:
+            try:
+                parser(text)
+            except refusing:
+                continue
+
+    return run
+
+
+def _attempts(data: bytes) -> None:
+    for lines in (data.split(b"\n"), data.decode("utf-8", "replace").splitlines()):
+        try:
+            for _ in read_attempts(lines):
+                pass
+        except AttemptError as error:
+            assert 1 <= error.line <= len(lines)  # noqa: PT017
+
+
+def _seal_batches(data: bytes) -> bytes:
+    """Put the right CRC into every magic 2 batch the lengths lead to."""
+    sealed = bytearray(data)
+    at = 0
+    while at + 61 <= len(sealed):
+        end = at + 12 + struct.unpack_from(">i", sealed, at + 8)[0]
+        if end <= at + 21 or end > len(sealed) or sealed[at + 16] != 2:
+            break
+        struct.pack_into(">I", sealed, at + 17, crc32c.crc32c(bytes(sealed[at + 21 : end])))
+        at = end
+    return bytes(sealed)
+
+
+def _seal_snapshot(data: bytes) -> bytes:
+    return data[:2] + struct.pack(">I", crc32c.crc32c(data[6:])) + data[6:] if len(data) > 6 else data
+
+
+_ZNODE = "/latest_producer_id_block"
+
+TARGETS: dict[str, Target] = {
+    "segment": Target(_segment, seeds.segments, _seal_batches),
+    "framing": Target(_framing, seeds.segments, _seal_batches),
+    "records": Target(partial(_decode, read=partial(read_records, limit=_LIMIT)), seeds.batches),
+    "control": Target(_control, seeds.control_batches),
+    "legacy": Target(_legacy, seeds.legacy_messages),
+    "codecs": Target(_codecs, seeds.compressed),
+    "offset_checkpoint": Target(_parse(checkpoints.parse_offset_checkpoint), seeds.checkpoints),
+    "leader_epochs": Target(_parse(checkpoints.parse_leader_epoch_checkpoint), seeds.checkpoints),
+    "properties": Target(
+        _parse(
+            checkpoints.parse_meta_properties, checkpoints.parse_partition_metadata, checkpoints.parse_clean_shutdown
+        ),
+        seeds.properties,
+    ),
+    "indexes": Target(_parse(parse_offset_index, parse_time_index), seeds.indexes),
+    "transaction_index": Target(_parse(parse_transaction_index), seeds.transaction_indexes),
+    "producer_snapshot": Target(
+        _parse(lambda data: list(parse_producer_snapshot(data).entries())), seeds.snapshots, _seal_snapshot
+    ),
+    "transaction_state": Target(_parse(parse_transaction_key, parse_transaction_value), seeds.transaction_records),
+    "consumer_offsets": Target(
+        _parse(
+            *(partial(parse_group_record, key) for key in seeds.GROUP_KEYS), lambda key: parse_group_record(key, None)
+        ),
+        seeds.group_records,
+    ),
+    "metadata_records": Target(_parse(parse_metadata_record), seeds.metadata_records),
+    "dump_text": Target(_dump_text, seeds.dumps),
+    "zookeeper_log": Target(_parse(lambda data: scan_log(memoryview(data), _ZNODE)), seeds.zookeeper_logs),
+    "zookeeper_snapshot": Target(
+        _parse(lambda data: scan_snapshot(memoryview(data), _ZNODE)), seeds.zookeeper_snapshots
+    ),
+    "zookeeper_values": Target(_parse(parse_pid_block, parse_cluster_id), seeds.zookeeper_values),
+    "pid_block_lines": Target(
+        _text(lambda text: list(parse_pid_block_lines(text.splitlines())), refusing=()), seeds.pid_block_lines
+    ),
+    "attempts": Target(_attempts, seeds.attempts),
+    "saved_scan": Target(_text(read_saved, refusing=(SavedScanError,)), seeds.saved_scans),
+    "baseline": Target(_text(partial(parse_baseline, file="b.json"), refusing=(UsageError,)), seeds.saved_scans),
+    "inspect": Target(_inspect, seeds.files, _seal_batches),
+    "scan": Target(_scan, seeds.segments, _seal_batches),
+    "scan_text": Target(_scan_text, seeds.dumps),
+}
+
+
+@cache
+def seeds_of(name: str) -> list[bytes]:
+    """The good inputs of a target, made once."""
+    return TARGETS[name].seeds()

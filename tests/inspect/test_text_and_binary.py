@@ -1,0 +1,149 @@
+"""Rows of every text kafka-dump-log made, from 0.11's to 4.2's, against the rows of the files it was made from."""
+
+from collections import defaultdict
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+
+from kaudit.pipeline.inspect.batches import BATCH_FIELDS
+from kaudit.pipeline.inspect.kinds import place_by_name
+from kaudit.pipeline.inspect.walk import InspectOptions, inspect_rows
+from kaudit.wire.dump_rows import DumpFile
+from kaudit.wire.dump_text import read_dump
+from tests.wire.archives import CAPTURES, ORACLES
+
+# what no text prints: it names the directory the tool ran in; the coordinator epoch is a record's
+NEVER_PRINTED = {"topic", "partition", "replica", "segment", "base_timestamp", "control_type", "coordinator_epoch"}
+# what every text prints of a batch (of magic 2)
+ALWAYS_PRINTED = {
+    "position",
+    "size",
+    "base_offset",
+    "last_offset",
+    "magic",
+    "crc",
+    "crc_valid",
+    "codec",
+    "max_timestamp",
+}
+RECORD_FIELDS = (
+    "position",
+    "offset",
+    "timestamp",
+    "timestamp_type",
+    "producer_id",
+    "producer_epoch",
+    "leader_epoch",
+    "sequence",
+    "is_transactional",
+)
+MARKER_FIELDS = ("offset", "timestamp", "producer_id", "producer_epoch", "leader_epoch")
+SIDE_FIELDS = {
+    "snapshot": (
+        "snapshot_offset",
+        "producer_id",
+        "producer_epoch",
+        "last_sequence",
+        "last_offset",
+        "coordinator_epoch",
+    ),
+    "txnindex": ("producer_id", "first_offset", "last_offset", "last_stable_offset"),
+}
+# what a text says of a record of an internal topic is the tool's own reading of it
+CONTENT_FIELDS = ("position", "offset")
+
+
+def rows_of(path: Path) -> list[dict]:
+    return list(inspect_rows(InspectOptions([str(path)], records=True), batches=True))
+
+
+def parts(text: Path, root: Path):
+    """(file, the text's rows of it, the file's own rows) of each file under `root` a text tells of."""
+    with text.open("rb") as lines:
+        names = [row.path for row in read_dump(lines) if isinstance(row, DumpFile)]
+    by_file = defaultdict(list)
+    for row in rows_of(text):
+        by_file[row["topic"], row["partition"], row.get("file") or row["segment"]].append(row)
+    for name in names:
+        path = root / name
+        if path.exists():
+            place = place_by_name(path)
+            yield path, by_file[place.topic, place.partition, path.name], rows_of(path)
+
+
+def compare(printed, own, where):
+    """Compare batch with batch and record with record; return how many."""
+    sound = list(takewhile(lambda row: row["row"] != "damage", own))  # behind damage the tool has lost its way, or died
+    compared = 0
+    for ours, theirs in zip(of(printed, batch=True), of(sound, batch=True), strict=False):
+        for field in BATCH_FIELDS:
+            if field not in NEVER_PRINTED and ours[field] is not None:
+                assert ours[field] == theirs[field], (where, field)
+        missing = {field for field in ALWAYS_PRINTED if ours[field] is None and theirs[field] is not None}
+        assert not missing or ours["magic"] < 2, (where, missing)
+        compared += 1
+    for ours, theirs in zip(of(printed, batch=False), of(sound, batch=False), strict=False):
+        compare_record(ours, theirs, where)
+        compared += 1
+    if len(sound) == len(own):
+        kinds = {row["row"] == "batch" for row in printed}
+        assert len(printed) == sum((row["row"] == "batch") in kinds for row in own), where
+    return compared
+
+
+def of(rows, *, batch):
+    return [row for row in rows if (row["row"] == "batch") == batch and row["row"] != "damage"]
+
+
+def compare_record(ours, theirs, where):
+    kind = theirs["row"]
+    if kind in SIDE_FIELDS:
+        assert ours["row"] == kind
+        for field in SIDE_FIELDS[kind]:
+            assert ours[field] == theirs[field], (where, field)
+        return
+    if kind == "marker":
+        # without --print-data-log, versions before 2.3 print no markers, only their sizes
+        fields = (*MARKER_FIELDS, "control_type", "coordinator_epoch") if ours["row"] == "marker" else MARKER_FIELDS
+    else:
+        fields = RECORD_FIELDS if kind == "record" else CONTENT_FIELDS
+    for field in fields:
+        if ours[field] is not None:
+            assert ours[field] == theirs[field], (where, theirs["offset"], field)
+    assert ours["timestamp"] == theirs["timestamp"] or kind not in ("record", "marker")
+    if kind != "record" or str(theirs["topic"]).startswith("__"):
+        return
+    for name in ("key", "value"):
+        if theirs[name] is None or ours[name] is None:
+            assert ours[name] == theirs[name], (where, theirs["offset"], name)
+            continue
+        assert ours[name]["size"] == theirs[name]["size"]
+        text = ours[name]["text"]
+        assert text is None or text == theirs[name]["text"] or "\ufffd" in text
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_texts_of_captures(evidence, capture):
+    root = evidence.capture(capture)
+    compared = 0
+    for text in sorted((root / "dumps").glob("*.txt")):
+        for path, printed, own in parts(text, root):
+            compared += compare(printed, own, f"{text.name}: {path.name}")
+    assert compared > 200
+
+
+TEXTS = ("segments-plain", "segments-deep", "segments-print", "segments-print-deep", "txnstate", "txnstate-print-deep")
+SIDES = ("snapshots", "txnindex")
+METADATA = ("cluster-metadata", "cluster-metadata-pid1")
+
+
+@pytest.mark.parametrize("version", ORACLES)
+def test_texts_of_five_versions(evidence, version):
+    root, dumps = evidence.oracle(version, "logdir") / "main", evidence.oracle(version, "dumps")
+    for name in TEXTS + SIDES + METADATA:
+        text = dumps / f"{name}.txt"
+        if name in METADATA and not text.exists():
+            continue
+        compared = sum(compare(printed, own, f"{version} {name}: {path}") for path, printed, own in parts(text, root))
+        assert compared > (8 if name in SIDES else 30), name
