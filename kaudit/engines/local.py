@@ -2,13 +2,15 @@
 
 import os
 import tempfile
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
-from kaudit.engines.ranges import RangeRead, read_here
+from kaudit.engines.ranges import RangeRead, ranges, read_here
 from kaudit.model.finding import Finding
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
@@ -31,8 +33,8 @@ from kaudit.source.place import Place
 _Keeper = TypeVar("_Keeper", bound=RowKeeper | None)
 _SMALL_PIECE_BYTES = 1 << 20
 """For a million producer ids in memory: what is made while a piece is read must stay small beside them."""
-_POOL_THRESHOLD_BYTES = 64 << 20
-"""Below this, starting processes costs more than it saves."""
+_POOL_PAYS_SECONDS = 0.35
+"""What would take less to read here, at the pace of the first range, is read here: processes must be started first."""
 
 
 def scan(options: ScanOptions, progress: Progress) -> ScanResult:
@@ -121,7 +123,7 @@ def _run(
     jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(layout, audit.book))
     total = sum(job.bytes for job in jobs)
     progress.start(total)
-    processes = (options.jobs or os.cpu_count() or 1) if total >= _POOL_THRESHOLD_BYTES else 1
+    processes = options.jobs or os.cpu_count() or 1
     fixed = options.chunk_bytes or piece_bytes
     paces = [Pace(sharers=processes) if fixed is None else steady(fixed) for _ in jobs]
     with closing(_read(jobs, paces, processes, layout)) as outcomes:
@@ -143,13 +145,19 @@ def _run(
 
 
 def _read(jobs: Sequence[Job], paces: Sequence[Pace], processes: int, layout: Layout) -> Generator[RangeRead]:
-    if processes == 1:
-        yield from read_here(jobs, paces)
-        return
-    # processes cost a small log's scan more to import than to read
-    from kaudit.engines.processes import read_in_processes  # noqa: PLC0415
+    """Read all ranges, in processes if the first one tells that it pays."""
+    found = ranges(jobs, paces)
+    if processes > 1:
+        left, started = sum(job.bytes for job in jobs), time.perf_counter()
+        for read in read_here(islice(found, 1)):
+            seconds, size = time.perf_counter() - started, read.spec.stop - read.spec.start
+            yield read
+            if seconds * (left - size) > _POOL_PAYS_SECONDS * size:
+                # imported here: a small log is read in less time
+                from kaudit.engines.processes import read_in_processes  # noqa: PLC0415
 
-    yield from read_in_processes(jobs, paces, processes, _start_method(layout))
+                yield from read_in_processes(found, processes, _start_method(layout))
+    yield from read_here(found)
 
 
 def _start_method(layout: Layout) -> str:

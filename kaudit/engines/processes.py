@@ -5,10 +5,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 
-from kaudit.engines.ranges import Range, RangeRead, ranges
-from kaudit.pipeline.pace import Pace
+from kaudit.engines.ranges import Range, RangeRead
 from kaudit.pipeline.read import ChunkSpec
-from kaudit.pipeline.schedule import Job, Outcome, read_range
+from kaudit.pipeline.schedule import Outcome, read_range
 
 _TASK_BYTES = 4 << 20
 """Small segments share a task until they have this many bytes."""
@@ -16,14 +15,12 @@ _IN_FLIGHT = 2
 """Tasks per process that may wait with their rows: bounds memory."""
 
 
-def read_in_processes(
-    jobs: Sequence[Job], paces: Sequence[Pace], processes: int, start_method: str
-) -> Iterator[RangeRead]:
+def read_in_processes(found: Iterable[Range], processes: int, start_method: str) -> Iterator[RangeRead]:
     """Read every range in one of so many processes; yield them in order."""
     executor = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context(start_method))
     try:
         waiting: deque[tuple[list[Range], Future[list[Outcome]]]] = deque()
-        for task in _tasks(ranges(jobs, paces)):
+        for task in _tasks(found):
             waiting.append((task, executor.submit(_read_all, [spec for _, spec in task])))
             if len(waiting) >= processes * _IN_FLIGHT:
                 yield from _results(*waiting.popleft())

@@ -1,6 +1,6 @@
 """The ranges of all jobs in order, cut when their turn comes, and what comes of each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kaudit.pipeline.pace import Pace
@@ -36,7 +36,7 @@ def ranges(jobs: Sequence[Job], paces: Sequence[Pace]) -> Iterator[Range]:
                 yield Range(number, part)
 
 
-def read_here(jobs: Sequence[Job], paces: Sequence[Pace]) -> Iterator[RangeRead]:
+def read_here(found: Iterable[Range]) -> Iterator[RangeRead]:
     """Read every range in this process."""
-    for number, spec in ranges(jobs, paces):
+    for number, spec in found:
         yield RangeRead(number, spec, read_range(spec))
