@@ -1,4 +1,4 @@
-"""What scan, timeline and producers have in common: run the engine, show the result, settle the exit code."""
+"""What scan, timeline, producers and diff have in common: run the engine, show the result, settle the exit code."""
 
 import os
 import platform
@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
@@ -14,6 +15,7 @@ from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.step_summary import append_step_summary
 from kaudit.cli.targets import Target, console_of, write
 from kaudit.model.producers import ProducersResult
+from kaudit.model.replicas import DiffResult, Replica
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary, TimelineResult
 from kaudit.pipeline.options import NothingToAuditError, Progress, ScanOptions
 from kaudit.pipeline.query import Query
@@ -30,7 +32,7 @@ from kaudit.report.view import View
 if TYPE_CHECKING:  # numpy comes with them
     from kaudit.pipeline.histories import Recording, Teller
 
-_Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult)
+_Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,13 @@ class Request:
     verbose: bool
     reproducible: bool
     policy: Policy = field(default_factory=Policy)
+    compares: bool = False
+    """Replicas are held against one another."""
 
     @property
     def scope(self) -> Scope:
         """Return what was looked for: the measure of what a baseline may call stale."""
-        return Scope(self.selection.includes, self.options)
+        return Scope(self.selection.includes, self.options, self.compares)
 
     @property
     def show_notes(self) -> bool:
@@ -72,9 +76,16 @@ def run_scan(request: Request, engine: Callable[[ScanOptions, Progress], ScanRes
 
 
 def run_recording(
-    request: Request, engine: "Callable[[ScanOptions, Progress, Teller], AbstractContextManager[Recording]]"
+    request: Request,
+    engine: "Callable[[ScanOptions, Progress, Teller], AbstractContextManager[Recording]]",
+    *,
+    batches: bool,
 ) -> int:
-    """Audit and report, with the histories of all producer ids in the formats that hold them; return the exit code."""
+    """Audit and report, with the histories of all producer ids in the formats that hold them; return the exit code.
+
+    `batches`: with a row for every batch, too.
+    """
+    from kaudit.report.batch_table import tell_batches
     from kaudit.report.history_tables import tell_tables
 
     with ExitStack() as stack:
@@ -86,7 +97,9 @@ def run_recording(
 
         def render(form: Format, result: ScanResult, view: View) -> Content:
             if form.directory:
-                return recorded_tables(result, recorded[0].tell(result.findings) if recorded else (), view)
+                told = [recording.tell(result.findings) for recording in recorded]
+                told += [recording.tell_batches(tell_batches) for recording in recorded if batches]
+                return recorded_tables(result, chain.from_iterable(told), view, batches=batches)
             return in_pieces(form.scan(result, view))
 
         return _run(
@@ -120,6 +133,22 @@ def run_producers(
         produce=lambda progress: request.selection.of_producers(engine(request.options, progress, query)),
         render=lambda form, result, view: form.producers(result, view),
         empty=lambda nothing: ProducersResult(nothing, (), found=0, listed=0, summary=nothing.summary.to_dict()),
+        scan_of=lambda result: result.scan,
+        with_scan=lambda result, scan: replace(result, scan=scan),
+    )
+
+
+def run_diff(
+    request: Request,
+    replicas: Sequence[Replica],
+    engine: Callable[[ScanOptions, Sequence[Replica], Progress], DiffResult],
+) -> int:
+    """Compare replicas; return the exit code."""
+    return _run(
+        request,
+        produce=lambda progress: request.selection.of_diff(engine(request.options, replicas, progress)),
+        render=lambda form, result, view: in_pieces(form.diff(result, view)),
+        empty=lambda nothing: DiffResult(nothing, replicas),
         scan_of=lambda result: result.scan,
         with_scan=lambda result, scan: replace(result, scan=scan),
     )

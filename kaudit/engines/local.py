@@ -16,6 +16,7 @@ from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.pipeline.activity import ActivityRows
 from kaudit.pipeline.audit import Audit, PartitionAudit
+from kaudit.pipeline.batch_rows import BatchTeller, segment_tasks, tell_segment
 from kaudit.pipeline.blocks import read_blocks
 from kaudit.pipeline.histories import HistoryRows, PartitionHistory, Piece, Recording, Teller, by_replica
 from kaudit.pipeline.options import Progress, ScanOptions
@@ -88,7 +89,8 @@ def record(options: ScanOptions, progress: Progress, teller: Teller) -> Iterator
             files.append(Path(directory, str(len(files))))
             files[-1].write_bytes(pack(PartitionHistory.of(partition, kept)))
 
-        result = _run(options, progress, HistoryRows, on_close=close).result()
+        audit = _run(options, progress, HistoryRows, on_close=close)
+        result = audit.result()
 
         def tell(findings: Sequence[Finding]) -> Iterator[Piece]:
             own, remembers = by_replica(findings), remembers_markers(result)
@@ -96,7 +98,11 @@ def record(options: ScanOptions, progress: Progress, teller: Teller) -> Iterator
                 history: PartitionHistory = unpack(file.read_bytes())
                 yield from teller(history, own.get(history.place, ()), remembers)
 
-        yield Recording(result, tell)
+        def tell_batches(teller: BatchTeller) -> Iterator[Piece]:
+            for task in segment_tasks(plan_jobs(options, audit.layout, audit_needs(audit.layout, audit.book))):
+                yield from tell_segment(task, open_segment, teller)
+
+        yield Recording(result, tell, tell_batches)
 
 
 def _appended(kept: list[_Keeper], keeper: _Keeper) -> _Keeper:

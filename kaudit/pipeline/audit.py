@@ -14,6 +14,7 @@ from kaudit.checks.malformed import report_malformed
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.offsets import report_leader_epochs, report_missing
 from kaudit.checks.outcome import report_outcomes, report_transitions
+from kaudit.checks.repeats import Repeats, Resent, report_repeats, report_resent
 from kaudit.checks.sequence import report_sequences
 from kaudit.checks.sidefiles import SideFileFact, report_side_files
 from kaudit.checks.snapshot_state import report_snapshots
@@ -25,7 +26,7 @@ from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.malformed import MalformedBatch
-from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
+from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
 from kaudit.model.untold import Untold
 from kaudit.pipeline.allocation import AllocationAudit, Inhabitants
 from kaudit.pipeline.blocks import BlockBook
@@ -37,7 +38,10 @@ from kaudit.pipeline.options import ScanOptions, UsageError
 from kaudit.pipeline.outcomes import Markers, compare_outcomes
 from kaudit.pipeline.partition import PartitionReplay
 from kaudit.pipeline.read import OpenSource
+from kaudit.pipeline.repeats import settle_repeats
 from kaudit.pipeline.rows import Counts
+from kaudit.pipeline.segment_rows import segment_rows
+from kaudit.pipeline.sessions import Handover, compare_sessions
 from kaudit.pipeline.sidefiles import CheckpointAudit, LogFacts, PartitionFiles, SideFileReader
 from kaudit.pipeline.snapshot_check import compare_snapshots
 from kaudit.pipeline.snapshots import Suspects
@@ -81,6 +85,10 @@ class PartitionAudit:
     side_facts: Sequence[SideFileFact] = ()
     untold: frozenset[Untold] = frozenset()
     side_files_unread: Sequence[Unreadable] = ()
+    repeats: Repeats = field(default_factory=Repeats)
+    sessions: Sequence[Handover] = ()
+    """Where one producer id's session follows on others: only when records were decoded."""
+    resent: Sequence[Resent] = ()
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
 
@@ -118,7 +126,10 @@ def close_partition(
         dropped_facts=replay.joints.dropped_facts,
         missing=replay.continuity.missing,
         damages=replay.continuity.damages,
-        unlisted=replay.continuity.unlisted + replay.more_malformed,
+        unlisted=replay.continuity.unlisted
+        + replay.more_malformed
+        + replay.repeats.unlisted
+        + replay.sessions.unlisted,
         regressions=replay.continuity.epoch_regressions(),
         opened=_open_transactions(replay),
         compacted=compacted,
@@ -140,6 +151,8 @@ def close_partition(
         side_facts=side_facts,
         side_files_unread=files.files.unreadable,
         markers=markers,
+        repeats=replay.repeats.result(),
+        sessions=replay.sessions.handovers(),
     )
 
 
@@ -202,6 +215,9 @@ class Audit:
         if partition.log is not None:
             partition.side_facts = [*partition.side_facts, *self.checkpoints.facts(partition.log)]
             partition.log = None
+        partition.repeats = settle_repeats(partition.repeats, partition.directory, self.open_source)
+        partition.resent = compare_sessions(partition.sessions, partition.directory, self.open_source)
+        partition.sessions = ()
         self.partitions.append(partition)
 
     def result(self) -> ScanResult:
@@ -238,7 +254,9 @@ class Audit:
             ],
             summary=self._total(findings),
             incomplete=bool(unreadable) or any(note.unreadable for note in self.book.notes),
-            segments=[row for partition in self.partitions for row in _segments(partition)],
+            segments=[
+                row for partition in self.partitions for row in segment_rows(partition.directory, partition.unreadable)
+            ],
         )
 
     def _outcome_findings(self, history: DecisionHistory, contexts: Sequence[Context]) -> list[Finding]:
@@ -296,6 +314,8 @@ class Audit:
                 *report_sequences(context, facts, partition.missing),
                 *report_epochs(context, partition.facts),
                 *report_transactions(context, partition.opened, partition.facts),
+                *report_repeats(context, partition.repeats),
+                *report_resent(context, partition.resent),
                 *report_malformed(context, partition.malformed),
                 *allocation,
                 *report_side_files(context, partition.side_facts),
@@ -437,25 +457,6 @@ class Audit:
             if more:
                 told.append(NotAudited(_name(part), f"{more} more anomalies are counted here, not listed"))
         return told
-
-
-def _segments(partition: PartitionAudit) -> Iterable[SegmentSummary]:
-    failed = {entry.path: entry.reason for entry in partition.unreadable}
-    directory = partition.directory
-    for segment in directory.segments:
-        status = "unreadable" if segment.path in failed else "read" if segment.size else "empty"
-        yield SegmentSummary(
-            topic=directory.topic,
-            partition=directory.partition,
-            replica=directory.replica,
-            segment=segment.name,
-            path=segment.path,
-            base_offset=segment.base_offset,
-            bytes=segment.size,
-            modified=segment.modified_ms,
-            status=status,
-            reason=failed.get(segment.path),
-        )
 
 
 def latest_modification(layout: Layout) -> int:

@@ -16,6 +16,8 @@ _Natural16 = Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]
 _Natural32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 _Natural64 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
+_NO_INDEX = -1
+
 
 class PlainProduce(msgspec.Struct, tag_field="op", tag="produce", gc=False):
     """A produce attempt whose fields are all there, with types and ranges as attempts.py checks them."""
@@ -32,7 +34,7 @@ class PlainProduce(msgspec.Struct, tag_field="op", tag="produce", gc=False):
     transactional_id: str | None = None
     acks: _Int16 = -1
     api_version: _Natural16 = 8
-    index: _Natural64 | msgspec.UnsetType = msgspec.UNSET
+    index: _Natural64 = _NO_INDEX
     records_hex: str | msgspec.UnsetType = msgspec.UNSET
     batches: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
@@ -61,6 +63,6 @@ def read_plain(line: bytes, number: int) -> PlainProduce | None:
         return None
     if plain.batches is not msgspec.UNSET:
         return None
-    if plain.index is msgspec.UNSET:
+    if plain.index == _NO_INDEX:
         plain.index = number
     return plain

@@ -68,13 +68,14 @@ class ProducePath:
                 refusal = check_batch(batch, self._profile, limits, now)
                 if refusal is not None:
                     break
+        unanswered = partition.unanswered
         if refusal is not None:
             answer = _refused(index, refusal)
         else:
             answer = self._append_all(index, records.batches, key, partition, stamp)
         if acks == 0 and answer.fields["outcome"] != "connection-closed":
-            if answer.fields["outcome"] == "appended":
-                partition.unanswered.add(answer.fields["base_offset"])
+            written = {answer.fields["base_offset"]} if answer.fields["outcome"] == "appended" else set()
+            partition.unanswered = unanswered | written
             why = f"acks=0, nothing is sent back: {answer.why}"
             return Answer(index, {"outcome": "no-response"}, why, answer.producer)
         return answer
@@ -109,6 +110,7 @@ class ProducePath:
         next_offset = offset + batch.record_count
         if batch.producer_id < 0:
             partition.log_end = next_offset
+            partition.unanswered = frozenset()
             return Answer(index, _appended(offset), "a batch without a producer id is not checked")
         last_offset = next_offset - 1
         data = DataBatch(
@@ -200,15 +202,20 @@ def _answer(index: int, batch: DataBatch, key: TopicPartition, partition: Partit
         fields = {"outcome": "duplicate", "error": "NONE", "error_code": 0, "base_offset": verdict.base_offset}
     else:
         fields = rejected_fields(verdict.error)
-    if outcome is Outcome.DUPLICATE and verdict.base_offset in partition.unanswered:
-        return _answered_late(index, Ruling(verdict, offset, key), after, partition)
+    if partition.unanswered and outcome is not Outcome.REJECTED:
+        first_word = verdict.base_offset in partition.unanswered
+        partition.unanswered = frozenset()
+        if outcome is Outcome.DUPLICATE and first_word:
+            return _answered_late(index, Ruling(verdict, offset, key), after)
     return Answer(index, fields, Ruling(verdict, offset, key), (batch.producer_id, verdict.state, after))
 
 
-def _answered_late(index: int, ruling: Ruling, after: ProducerState, partition: Partition) -> Answer:
-    """Answer the retry of a batch sent with acks=0: to whoever asks this is the first word of it, so `appended`."""
+def _answered_late(index: int, ruling: Ruling, after: ProducerState) -> Answer:
+    """Answer the retry of a batch sent with acks=0: to whoever asks this is the first word of it, so `appended`.
+
+    Unless something behind it has been answered since: then it is known that the log has it.
+    """
     verdict = ruling.verdict
-    partition.unanswered.discard(verdict.base_offset)
     why = f"{ruling.words}; it was written when it came with acks=0, and this is the first answer to it"
     producer = (verdict.batch.producer_id, verdict.state, after)
     return Answer(index, _appended(verdict.base_offset), why, producer)

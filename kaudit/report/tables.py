@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from kaudit import __version__
 from kaudit.model.producers import ProducerPartition, ProducersResult
+from kaudit.model.replicas import DiffResult, PartitionComparison
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 from kaudit.report.view import View
 
@@ -44,12 +45,26 @@ _PRODUCERS = {
     "state_last_offset": "int64", "last_timestamp": "timestamp", "coordinator_epoch": "int32",
     "current_txn_start_offset": "int64",
 }  # fmt: skip
+_COMPARISONS = {
+    "topic": "string", "partition": "int32", "replica": "string", "relation": "string", "reference": "string",
+    "common_end_offset": "int64", "first_difference": "int64", "truncation_offset": "int64", "start_offset": "int64",
+    "end_offset": "int64", "only_first_offset": "int64", "only_last_offset": "int64", "leader_epochs": "string",
+}  # fmt: skip
+_BATCHES = {
+    **_PLACE, "segment": "string", "position": "int64", "bytes": "int64", "base_offset": "int64",
+    "last_offset": "int64", "magic": "int8", "leader_epoch": "int32", "crc": "int64", "codec": "string",
+    "is_transactional": "bool", "is_control": "bool", "is_log_append_time": "bool", "max_timestamp": "timestamp",
+    "producer_id": "int64", "producer_epoch": "int16", "first_sequence": "int64", "last_sequence": "int64",
+    "records": "int64",
+}  # fmt: skip
 COLUMNS: Mapping[str, Mapping[str, str]] = {
     "findings": _FINDINGS,
     "partitions": _PARTITIONS,
     "segments": _SEGMENTS,
     "timelines": _TIMELINES,
     "producers": _PRODUCERS,
+    "comparisons": _COMPARISONS,
+    "batches": _BATCHES,
 }
 """Tables, their columns and types; `timestamp` is ms since the epoch, UTC. JSON stands in strings."""
 
@@ -69,9 +84,12 @@ def scan_tables(result: ScanResult, view: View) -> Tables:
     return _tables(result, view, {})
 
 
-def recorded_tables(result: ScanResult, pieces: Iterable[tuple[str, bytes]], view: View) -> Tables:
-    """Return the same, and the timelines and producers of all producer ids."""
-    return replace(_tables(result, view, {}), streamed=("timelines", "producers"), pieces=pieces)
+def recorded_tables(
+    result: ScanResult, pieces: Iterable[tuple[str, bytes]], view: View, *, batches: bool = False
+) -> Tables:
+    """Return the same, and the timelines and producers of all producer ids; with `batches` the batches too."""
+    streamed = ("timelines", "producers", "batches") if batches else ("timelines", "producers")
+    return replace(_tables(result, view, {}), streamed=streamed, pieces=pieces)
 
 
 def timeline_tables(result: TimelineResult, view: View) -> Tables:
@@ -94,6 +112,39 @@ def producers_tables(result: ProducersResult, view: View) -> Tables:
         for part in producer.partitions
     ]
     return _tables(result.scan, view, {"producers": rows})
+
+
+def diff_tables(result: DiffResult, view: View) -> Tables:
+    """Return the scan's tables, and one row for each replica of each partition compared."""
+    return _tables(result.scan, view, {"comparisons": list(_compared(result))})
+
+
+def _compared(result: DiffResult) -> Iterable[Row]:
+    for entry in result.partitions:
+        for name, end in entry.end_offsets.items():
+            only = entry.only_on.get(name)
+            yield {
+                "topic": entry.topic,
+                "partition": entry.partition,
+                "replica": name,
+                "relation": _relation(entry, name),
+                "reference": entry.reference,
+                "common_end_offset": entry.common_end_offset,
+                "first_difference": None if entry.first_difference is None else entry.first_difference.offset,
+                "truncation_offset": entry.truncation_offsets.get(name),
+                "start_offset": entry.start_offsets[name],
+                "end_offset": end,
+                "only_first_offset": None if only is None else only.first,
+                "only_last_offset": None if only is None else only.last,
+                "leader_epochs": to_json([row.to_dict() for row in entry.leader_epochs[name]]),
+            }
+
+
+def _relation(entry: PartitionComparison, name: str) -> str | None:
+    """A replica's relation to the reference; the reference has none."""
+    if entry.reference is None:
+        return entry.relation.value
+    return entry.relations[name].value if name in entry.relations else None
 
 
 def _tables(result: ScanResult, view: View, more: Mapping[str, Sequence[Row]]) -> Tables:

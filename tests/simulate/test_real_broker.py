@@ -134,4 +134,4 @@ def test_a_real_broker_answers_the_attempts_as_the_model_did(name, empty_broker,
             assert offset == answer.get("base_offset", -1), (attempt, answer)
             compared += 1
     wire.close()
-    assert compared >= 8
+    assert compared >= 6

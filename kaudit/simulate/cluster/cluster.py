@@ -234,6 +234,11 @@ class Cluster:
 
     def _load(self, partition: ReplicatedPartition, number: int, *, clean: bool, without_snapshots: bool) -> None:
         log = partition.logs[number]
+        if partition.leader == number:
+            # It is back before the controller noticed: its registration is a new one, and so is its leadership.
+            partition.elect(None, list(partition.isr), unclean=False)
+        if without_snapshots and len(partition.replicas) > 1:
+            self._recorder.end(f"broker {number} lost the snapshots of {partition.name}, one of several replicas")
         recorded = partition.key[0] != TRANSACTION_TOPIC
         if recorded and partition.leader is None and partition.last_leader == number:
             tamper = {"deleted": [f"{offset:020d}.snapshot" for offset in {*log.snapshots, log.log_end}]}
@@ -309,7 +314,9 @@ class Cluster:
             return
         assert election.old_leader is not None
         if election.regained:
-            self._recorder.close(partition.key)
+            self._recorder.end(
+                f"an unclean election brought records back to {partition.name} that its leader before lacked"
+            )
         old = self.brokers[election.old_leader]
         how = "unclean" if election.unclean else _HOW[old.life]
         attempt = self._recorder.attempt(

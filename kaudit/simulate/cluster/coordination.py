@@ -85,6 +85,8 @@ class Coordination:
         self._owners: dict[int, str] = {}
         """Transactional ids by producer id."""
         self._timing_out = False
+        self._completes_itself = False
+        """Whether the end under way is recorded by who asked for it, who learns of a new producer id first."""
         self._markers: dict[TopicPartition, list[MarkerBatch]] = {}
         """Markers written, by partition."""
         self._waiting: dict[TopicPartition, list[MarkerBatch]] = {}
@@ -189,6 +191,8 @@ class Coordination:
         tid = request.transactional_id
         bumps = self._profile.transaction_version2 and request.api_version >= _FIRST_END_TXN_OF_VERSION_2
         self._granted_id, self._used_id = granted, None
+        self._completes_itself = bumps
+        ended_before = len(self.ended)
         answer = self.coordinator.end_transaction(
             CoordinatorRequest(request.home, request.api_version, self._clock.timestamp, True, None),
             tid,
@@ -196,6 +200,7 @@ class Coordination:
             commit=request.commit,
             transaction_version=TRANSACTION_VERSION_2 if bumps else 0,
         )
+        self._completes_itself = False
         attempt = self._recorder.attempt(
             "end_txn",
             request.home,
@@ -214,7 +219,8 @@ class Coordination:
         if answer.error is not KafkaError.NONE or not bumps:
             return CoordinatorResponse(answer.error, NO_PRODUCER)
         self._owners[answer.producer_id] = tid
-        self._write_state(tid)
+        if len(self.ended) > ended_before:
+            self._write_state(tid)
         return _response(answer)
 
     # -- time --------------------------------------------------------------------------------------------------------
@@ -280,8 +286,9 @@ class Coordination:
             taken = self.write_waiting_markers(key) and taken
         if not taken:
             return False
-        complete = TransactionStatus.COMPLETE_COMMIT if ended.commit else TransactionStatus.COMPLETE_ABORT
-        self._write_value(owner, complete, (), ended.marker_epoch)
+        if not self._completes_itself:
+            complete = TransactionStatus.COMPLETE_COMMIT if ended.commit else TransactionStatus.COMPLETE_ABORT
+            self._write_value(owner, complete, (), ended.marker_epoch)
         self.ended.append(
             EndedTransaction(
                 owner,

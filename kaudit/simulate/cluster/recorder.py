@@ -1,8 +1,9 @@
 """The attempts made on a cluster and its answers, as lines `kaudit replay` reads (CONTRACT.md section 4).
 
 A partition's lines are in the order its leaders handled them. What a leader refuses before it looks at the batch - it
-is not the leader, too few replicas are in sync - is no question of the log's rules and not among them. Nor is what comes
-after an unclean election that brings records back which an earlier leader lacked: attempts have no words for that.
+is not the leader, too few replicas are in sync - is no question of the log's rules and not among them. The lines end
+where an unclean election brings records back that an earlier leader lacked, or one of several replicas loses its
+snapshots: attempts have no words for that.
 """
 
 import json
@@ -15,9 +16,6 @@ from kaudit.simulate.clock import Clock
 _dumps = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
-_CLUSTER_WIDE = ("init_producer_id", "add_partitions", "end_txn")
-
-
 class Recorder:
     """Writes down what was asked and answered."""
 
@@ -25,7 +23,8 @@ class Recorder:
         self._clock = clock
         self.lines: list[tuple[Attempt, dict[str, Any]]] = []
         """Attempts with the answers to them."""
-        self._closed: set[TopicPartition] = set()
+        self.ended_because: str | None = None
+        """Why there are no more lines than these, None where they tell of the whole run."""
 
     def attempt(self, op: str, key: TopicPartition, **fields: object) -> Attempt:
         """Return a new attempt with the index it will have if it is recorded next."""
@@ -39,13 +38,14 @@ class Recorder:
             **fields,
         }
 
-    def close(self, key: TopicPartition) -> None:
-        """Say nothing more about a partition: what happens to it next has no words in attempts."""
-        self._closed.add(key)
+    def end(self, because: str) -> None:
+        """Say nothing more: what happens next has no words in attempts."""
+        if self.ended_because is None:
+            self.ended_because = because
 
     def record(self, attempt: Attempt, answer: Answer | dict[str, Any]) -> None:
         """Add an attempt and the answer to it."""
-        if (attempt["topic"], attempt["partition"]) in self._closed and attempt["op"] not in _CLUSTER_WIDE:
+        if self.ended_because is not None:
             return
         fields = answer.fields if isinstance(answer, Answer) else answer
         self.lines.append((attempt, fields))

@@ -83,6 +83,7 @@ class Truth:
             "scenario": self.simulation.scenario.name,
             "seed": self.simulation.seed,
             "summary": self.summary(),
+            "attempts_end_because": self.simulation.recorder.ended_because,
             "log_cannot_show": self.hidden(),
             "partitions": list(self._partitions()),
             "transactions": self._transactions(),

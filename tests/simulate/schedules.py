@@ -1,0 +1,167 @@
+"""Random scenarios within bounds, and what is true of the logs they leave: derived from what the model wrote down."""
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+from kaudit.replay.state import DataBatch, MarkerBatch
+from kaudit.simulate.scenario.model import Scenario
+from kaudit.simulate.scenario.reading import parse_scenario
+
+VERSIONS = ("2.0.1", "2.8.2", "3.9.1", "4.2.0")
+
+
+def drawn_scenario(seed: int, *, forgetful: bool = False) -> Scenario:
+    """A scenario of its own for each seed; `forgetful`: brokers also lose their producer snapshots."""
+    chance = random.Random(f"schedule {seed}")
+    version = chance.choice(VERSIONS)
+    client = "2.0" if version == "2.0.1" else "current"
+    brokers = chance.choice((1, 2, 3))
+    unclean = str(chance.random() < 0.3).lower()
+    segment = chance.choice((1 << 20, 2048))
+    producers = []
+    for number in range(chance.randint(1, 3)):
+        kind = chance.choice(("idempotent", "transactional", "plain"))
+        settings = [f'"linger.ms" = {chance.choice((0, 0, 7))}', f'"batch.size" = {chance.choice((120, 400, 16384))}']
+        more = ""
+        if kind == "transactional":
+            timeout = chance.choice((900, 3000, 60000))
+            settings += [f'"transactional.id" = "t{number}"', f'"transaction.timeout.ms" = {timeout}']
+            pause = chance.choice((0, 0, 1200))
+            more = f'transaction = {{ records = {chance.randint(1, 6)}, outcomes = ["commit", "abort"], pause_ms = {pause} }}'
+        elif kind == "plain":
+            settings += [f'acks = "{chance.choice(("0", "1", "all"))}"', '"enable.idempotence" = false']
+            settings += [f"retries = {chance.choice((0, 5, 2147483647))}"]
+        else:
+            settings += ['"enable.idempotence" = true']
+            settings += [f'"max.in.flight.requests.per.connection" = {chance.choice((1, 5, 5, 8))}']
+        if client == "current":
+            settings += [f'"delivery.timeout.ms" = {chance.choice((1500, 120000))}']
+        settings += [f'"request.timeout.ms" = {chance.choice((400, 30000))}']
+        producers.append(
+            f'[[producers]]\nname = "p{number}"\nclient = "{client}"\ntopic = "{chance.choice(("orders", "events"))}"\n'
+            f"records = {chance.randint(5, 60)}\nevery_ms = {chance.choice((1, 5, 30))}\n{more}\n"
+            f"config = {{ {', '.join(settings)} }}\n"
+        )
+    faults = []
+    if forgetful:
+        faults.extend(
+            f'[[faults]]\nkind = "stop-broker"\nat_ms = {chance.randint(120, 900)}\n'
+            f"broker = {chance.randint(1, brokers)}\nrestart_after_ms = {chance.randint(10, 300)}\n"
+            "without_snapshots = true\n"
+            for _ in range(chance.randint(1, 2))
+        )
+    text = f"""
+[cluster]
+version = "{version}"
+brokers = {brokers}
+detect_ms = {chance.choice((100, 400))}
+[[topics]]
+name = "orders"
+partitions = {chance.choice((1, 2))}
+config = {{ "min.insync.replicas" = {min(brokers, chance.choice((1, 2)))}, "segment.bytes" = {segment} }}
+[[topics]]
+name = "events"
+config = {{ "unclean.leader.election.enable" = {unclean}, "replica.lag.time.max.ms" = 200, "segment.bytes" = {segment} }}
+{"".join(producers)}
+{"".join(faults)}
+[network]
+delay_ms = [1, {chance.choice((2, 9))}]
+[random]
+request_loss = {chance.choice((0, 0.02, 0.1))}
+response_loss = {chance.choice((0, 0.02, 0.15))}
+silent_share = {chance.choice((0, 0.3))}
+within_ms = [100, 1500]
+kill_brokers = [0, {chance.choice((0, 2))}]
+stop_brokers = [0, {chance.choice((0, 2))}]
+pause_brokers = [0, {chance.choice((0, 2))}]
+down_ms = [50, 1500]
+pause_ms = [50, 900]
+kill_producers = [0, {chance.choice((0, 1))}]
+resend = [0, 3]
+delete_records = [0, {chance.choice((0, 0, 1))}]
+"""
+    return parse_scenario(text, f"schedule-{seed}")
+
+
+@dataclass
+class LogTruth:
+    """What an auditor of one replica's log should know. Offsets are base offsets."""
+
+    repeats: set[int] = field(default_factory=set)
+    gaps: set[int] = field(default_factory=set)
+    restarts: set[int] = field(default_factory=set)
+    unknown_starts: set[int] = field(default_factory=set)
+    stale: set[int] = field(default_factory=set)
+    bumps_beyond_zero: set[int] = field(default_factory=set)
+    open_transactions: dict[int, int] = field(default_factory=dict)
+    outside_transaction: set[int] = field(default_factory=set)
+    batches: Counter = field(default_factory=Counter)
+    records: Counter = field(default_factory=Counter)
+    epochs: dict[int, set[int]] = field(default_factory=dict)
+    last_offset: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def anomalies(self) -> set[int]:
+        """Everything about sequences and epochs that no healthy broker writes in one life of its memory."""
+        return self.repeats | self.gaps | self.stale | self.bumps_beyond_zero
+
+
+def truth_of(log) -> LogTruth:
+    """Walk the batches the model stored, each known to be what a producer sent, and compare neighbours."""
+    truth = LogTruth()
+    last: dict[int, tuple[int, int]] = {}
+    seen: dict[tuple[int, int], set[tuple[int, int]]] = {}
+    for stored in log.batches:
+        state = stored.state
+        if state is None:
+            continue
+        producer = state.producer_id
+        if isinstance(state, MarkerBatch):
+            truth.open_transactions.pop(producer, None)
+            epoch, _ = last.get(producer, (-1, -1))
+            if state.producer_epoch != epoch:
+                last[producer] = (state.producer_epoch, -1)
+            continue
+        assert isinstance(state, DataBatch)
+        truth.batches[producer] += 1
+        truth.records[producer] += state.last_offset - state.base_offset + 1
+        truth.epochs.setdefault(producer, set()).add(state.producer_epoch)
+        truth.last_offset[producer] = state.last_offset
+        if state.is_transactional:
+            truth.open_transactions.setdefault(producer, state.base_offset)
+        elif producer in truth.open_transactions:
+            truth.outside_transaction.add(state.base_offset)
+        if stored.last_offset < log.log_start:
+            last[producer] = (state.producer_epoch, state.last_sequence)
+            continue
+        _compare(truth, state, last, seen.setdefault((producer, state.producer_epoch), set()))
+    return truth
+
+
+def _compare(truth: LogTruth, state: DataBatch, last, seen) -> None:
+    producer, first, offset = state.producer_id, state.base_sequence, state.base_offset
+    epoch, sequence = last.get(producer, (None, -1))
+    span = (first, state.last_sequence)
+    if epoch is None or (epoch == state.producer_epoch and sequence == -1):
+        if first != 0:
+            truth.unknown_starts.add(offset)
+    elif state.producer_epoch < epoch:
+        truth.stale.add(offset)
+        return
+    elif state.producer_epoch > epoch:
+        if first != 0:
+            truth.bumps_beyond_zero.add(offset)
+    elif first == sequence + 1:
+        pass
+    elif span in seen or any(low <= first and state.last_sequence <= high for low, high in seen):
+        truth.repeats.add(offset)
+        return
+    elif first == 0:
+        truth.restarts.add(offset)
+    elif first > sequence:
+        truth.gaps.add(offset)
+    else:
+        truth.repeats.add(offset)
+    seen.add(span)
+    last[producer] = (state.producer_epoch, state.last_sequence)
