@@ -22,7 +22,7 @@ _BYTES = "bytes"
 _TYPES: Mapping[str, str] = {
     **dict.fromkeys(
         (
-            "topic", "replica", "segment", "file", "codec", "timestamp_type", "control_type", "kind", "detail", "status",
+            "broker", "topic", "replica", "segment", "file", "codec", "timestamp_type", "control_type", "kind", "detail", "status",
             "leftover", "transactional_id", "group", "committed_topic", "metadata", "protocol_type", "protocol", "leader",
             "name", "feature", "cluster_id", "directory_id", "topic_id", "control", "field", "hex", "meaning", "error",
         ),
@@ -93,7 +93,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "file", "kind", "leftover", "topic", "partition", "replica", "size", "status", "detail", "first_offset",
         "last_offset", "entries",
     ),
-    "damage": (*_SIDE, "end", "size", "kind", "detail", "resynchronised", "base_offset"),
+    "damage": (*_SIDE, "end", "size", "kind", "detail", "resynchronised", "base_offset", "broker"),
 }  # fmt: skip
 """Tables and their columns; every table ends with `more`."""
 
