@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
@@ -75,9 +76,16 @@ def run_scan(request: Request, engine: Callable[[ScanOptions, Progress], ScanRes
 
 
 def run_recording(
-    request: Request, engine: "Callable[[ScanOptions, Progress, Teller], AbstractContextManager[Recording]]"
+    request: Request,
+    engine: "Callable[[ScanOptions, Progress, Teller], AbstractContextManager[Recording]]",
+    *,
+    batches: bool,
 ) -> int:
-    """Audit and report, with the histories of all producer ids in the formats that hold them; return the exit code."""
+    """Audit and report, with the histories of all producer ids in the formats that hold them; return the exit code.
+
+    `batches`: with a row for every batch, too.
+    """
+    from kaudit.report.batch_table import tell_batches
     from kaudit.report.history_tables import tell_tables
 
     with ExitStack() as stack:
@@ -89,7 +97,9 @@ def run_recording(
 
         def render(form: Format, result: ScanResult, view: View) -> Content:
             if form.directory:
-                return recorded_tables(result, recorded[0].tell(result.findings) if recorded else (), view)
+                told = [recording.tell(result.findings) for recording in recorded]
+                told += [recording.tell_batches(tell_batches) for recording in recorded if batches]
+                return recorded_tables(result, chain.from_iterable(told), view, batches=batches)
             return in_pieces(form.scan(result, view))
 
         return _run(

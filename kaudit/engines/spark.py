@@ -20,10 +20,12 @@ from kaudit.engines.spark_tasks import (
     AUDIT_SCHEMA,
     PIECES_SCHEMA,
     ROWS_SCHEMA,
+    Lots,
     Seal,
     read,
     replayer,
     telling,
+    telling_batches,
     whole,
 )
 from kaudit.model.finding import Finding
@@ -31,6 +33,7 @@ from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.pipeline.activity import ActivityRows
 from kaudit.pipeline.audit import Audit, PartitionAudit
+from kaudit.pipeline.batch_rows import BatchTeller, segment_tasks
 from kaudit.pipeline.blocks import BlockBook, read_blocks
 from kaudit.pipeline.exchange import pack, unpack
 from kaudit.pipeline.histories import HistoryRows, PartitionHistory, Piece, Recording, Teller, by_replica
@@ -47,6 +50,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _Keeper = TypeVar("_Keeper", bound=RowKeeper | None)
+_MOST_LOTS = 1000
+"""Each lot of pieces is a job of its own: some 50 ms."""
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
@@ -107,14 +112,34 @@ def record(
             own = by_replica(findings)
             places = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in run.jobs)
             packed = {number: pack(own[place]) for number, place in enumerate(places) if place in own}
-            pieces = replayed.select("place", "kept").mapInArrow(
-                telling(teller, packed, remembers_markers=remembers_markers(result)), PIECES_SCHEMA
+            lots = Lots(len(run.jobs), _MOST_LOTS)
+            told = replayed.select("place", "kept").mapInArrow(
+                telling(teller, packed, lots, remembers_markers=remembers_markers(result)), PIECES_SCHEMA
             )
-            with _job(run.session, "kaudit: tell the producers' histories"):
-                for row in pieces.orderBy("place", "number").toLocalIterator(prefetchPartitions=True):
-                    yield row["table"], bytes(row["data"])
+            yield from _in_order(run.session, told, lots.count, "kaudit: tell the producers' histories")
 
-        yield Recording(result, tell)
+        def tell_batches(teller: BatchTeller) -> Iterator[Piece]:
+            tasks = segment_tasks(run.jobs)
+            lots = Lots(len(tasks), _MOST_LOTS)
+            table = pa.table(
+                {
+                    "lot": pa.array((lots.of(task.number) for task in tasks), pa.int32()),
+                    "work": pa.array((pack(task) for task in tasks), pa.binary()),
+                }
+            )
+            planned = run.session.createDataFrame(table).repartitionById(lots.count, "lot")
+            told = planned.mapInArrow(telling_batches(teller, lots), PIECES_SCHEMA)
+            yield from _in_order(run.session, told, lots.count, "kaudit: tell the batches")
+
+        yield Recording(result, tell, tell_batches)
+
+
+def _in_order(spark: "SparkSession", told: "DataFrame", lots: int, description: str) -> Iterator[Piece]:
+    """Bring pieces of tables to the driver in order, one lot of them in memory at a time."""
+    ordered = told.repartitionById(lots, "lot").sortWithinPartitions("place", "number")
+    with _job(spark, description):
+        for row in ordered.toLocalIterator(prefetchPartitions=True):
+            yield row["table"], bytes(row["data"])
 
 
 def _nothing_kept() -> None:

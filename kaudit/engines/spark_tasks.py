@@ -15,20 +15,30 @@ from kaudit import __version__
 from kaudit.engines.memory import keep_freed_memory
 from kaudit.model.finding import Finding
 from kaudit.pipeline.audit import PartitionAudit
+from kaudit.pipeline.batch_rows import BatchTeller, SegmentTask, tell_segment
 from kaudit.pipeline.exchange import pack, unpack
-from kaudit.pipeline.histories import Teller
+from kaudit.pipeline.histories import Piece, Teller
 from kaudit.pipeline.partition import RowKeeper
 from kaudit.pipeline.plan import cut
 from kaudit.pipeline.read import ChunkSpec
 from kaudit.pipeline.schedule import Job, PartitionFeed, read_range
+from kaudit.source.filesystem import open_segment
 
 PLAN_SCHEMA = "task int, work binary"
 ROWS_SCHEMA = "replay int, place int, number long, rows binary"
 AUDIT_SCHEMA = "place int, audit binary, kept binary"
-PIECES_SCHEMA = "place int, number long, table string, data binary"
+PIECES_SCHEMA = "lot int, place int, number long, table string, data binary"
 _ROWS = pa.schema([("replay", pa.int32()), ("place", pa.int32()), ("number", pa.int64()), ("rows", pa.binary())])
 _AUDIT = pa.schema([("place", pa.int32()), ("audit", pa.binary()), ("kept", pa.binary())])
-_PIECES = pa.schema([("place", pa.int32()), ("number", pa.int64()), ("table", pa.string()), ("data", pa.binary())])
+_PIECES = pa.schema(
+    [
+        ("lot", pa.int32()),
+        ("place", pa.int32()),
+        ("number", pa.int64()),
+        ("table", pa.string()),
+        ("data", pa.binary()),
+    ]
+)
 _OPENING = -1
 """Number of the row that opens a partition: it sorts before its ranges."""
 _SLICE_BYTES = 256 << 20
@@ -134,7 +144,24 @@ def whole(slices: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Any]]:
         yield place, unpack(b"".join(data for _, data in own))
 
 
-def telling(teller: Teller, findings: Mapping[int, bytes], *, remembers_markers: bool) -> ArrowMap:
+@dataclass(frozen=True, slots=True)
+class Lots:
+    """Places 0 to `places` in at most `most` lots of neighbours: as much as the driver takes at once."""
+
+    places: int
+    most: int
+
+    @property
+    def count(self) -> int:
+        """How many lots there are."""
+        return max(min(self.places, self.most), 1)
+
+    def of(self, place: int) -> int:
+        """Return the lot of a place."""
+        return place * self.count // max(self.places, 1)
+
+
+def telling(teller: Teller, findings: Mapping[int, bytes], lots: Lots, *, remembers_markers: bool) -> ArrowMap:
     """Return the function that turns histories into pieces of tables. `findings` by place, packed."""
 
     def tell(histories: Batches) -> Batches:
@@ -145,8 +172,24 @@ def telling(teller: Teller, findings: Mapping[int, bytes], *, remembers_markers:
         )
         for place, history in whole(slices):
             own: Sequence[Finding] = unpack(findings[place]) if place in findings else ()
-            for number, (table, data) in enumerate(teller(history, own, remembers_markers)):
-                row = {"place": place, "number": number, "table": table, "data": data}
-                yield pa.RecordBatch.from_pylist([row], _PIECES)
+            yield from _pieces(lots.of(place), place, teller(history, own, remembers_markers))
 
     return tell
+
+
+def telling_batches(teller: BatchTeller, lots: Lots) -> ArrowMap:
+    """Return the function that reads segments and turns their batches into pieces of a table."""
+
+    def tell(segments: Batches) -> Batches:
+        for batch in segments:
+            for data in batch.column("work"):
+                task: SegmentTask = unpack(data.as_py())
+                yield from _pieces(lots.of(task.number), task.number, tell_segment(task, open_segment, teller))
+
+    return tell
+
+
+def _pieces(lot: int, place: int, pieces: Iterable[Piece]) -> Batches:
+    for number, (table, data) in enumerate(pieces):
+        row = {"lot": lot, "place": place, "number": number, "table": table, "data": data}
+        yield pa.RecordBatch.from_pylist([row], _PIECES)

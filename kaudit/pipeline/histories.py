@@ -15,6 +15,7 @@ from kaudit.model.producers import ProducerPartition
 from kaudit.model.result import ScanResult, Timeline
 from kaudit.pipeline.activity import ActivityRows
 from kaudit.pipeline.audit import PartitionAudit
+from kaudit.pipeline.batch_rows import BatchTeller
 from kaudit.pipeline.partition import KeptRows
 from kaudit.pipeline.producer_table import ProducerTable
 from kaudit.pipeline.producers import producer_partition
@@ -98,6 +99,8 @@ class Recording:
 
     result: ScanResult
     tell: Callable[[Sequence[Finding]], Iterator[Piece]]
+    tell_batches: Callable[[BatchTeller], Iterator[Piece]]
+    """Reads everything once more, for a row of each batch."""
 
 
 def by_replica(findings: Sequence[Finding]) -> dict[tuple[Any, ...], list[Finding]]:

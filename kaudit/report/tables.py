@@ -50,6 +50,13 @@ _COMPARISONS = {
     "common_end_offset": "int64", "first_difference": "int64", "truncation_offset": "int64", "start_offset": "int64",
     "end_offset": "int64", "only_first_offset": "int64", "only_last_offset": "int64", "leader_epochs": "string",
 }  # fmt: skip
+_BATCHES = {
+    **_PLACE, "segment": "string", "position": "int64", "bytes": "int64", "base_offset": "int64",
+    "last_offset": "int64", "magic": "int8", "leader_epoch": "int32", "crc": "int64", "codec": "string",
+    "is_transactional": "bool", "is_control": "bool", "is_log_append_time": "bool", "max_timestamp": "timestamp",
+    "producer_id": "int64", "producer_epoch": "int16", "first_sequence": "int64", "last_sequence": "int64",
+    "records": "int64",
+}  # fmt: skip
 COLUMNS: Mapping[str, Mapping[str, str]] = {
     "findings": _FINDINGS,
     "partitions": _PARTITIONS,
@@ -57,6 +64,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "timelines": _TIMELINES,
     "producers": _PRODUCERS,
     "comparisons": _COMPARISONS,
+    "batches": _BATCHES,
 }
 """Tables, their columns and types; `timestamp` is ms since the epoch, UTC. JSON stands in strings."""
 
@@ -76,9 +84,12 @@ def scan_tables(result: ScanResult, view: View) -> Tables:
     return _tables(result, view, {})
 
 
-def recorded_tables(result: ScanResult, pieces: Iterable[tuple[str, bytes]], view: View) -> Tables:
-    """Return the same, and the timelines and producers of all producer ids."""
-    return replace(_tables(result, view, {}), streamed=("timelines", "producers"), pieces=pieces)
+def recorded_tables(
+    result: ScanResult, pieces: Iterable[tuple[str, bytes]], view: View, *, batches: bool = False
+) -> Tables:
+    """Return the same, and the timelines and producers of all producer ids; with `batches` the batches too."""
+    streamed = ("timelines", "producers", "batches") if batches else ("timelines", "producers")
+    return replace(_tables(result, view, {}), streamed=streamed, pieces=pieces)
 
 
 def timeline_tables(result: TimelineResult, view: View) -> Tables:

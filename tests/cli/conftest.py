@@ -50,7 +50,7 @@ class Engine:
 
     @contextmanager
     def record(self, options, progress, teller):
-        yield Recording(self.scan(options, progress), lambda findings: iter(()))
+        yield Recording(self.scan(options, progress), lambda findings: iter(()), lambda teller: iter(()))
 
     def timeline(self, options, progress):
         self.options = options

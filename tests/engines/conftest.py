@@ -48,12 +48,13 @@ def local():
 
 
 @pytest.fixture(scope="session")
-def spark_session():
+def spark_session(tmp_path_factory):
     """One session for the whole run, started by the first test that asks."""
     from kaudit.engines.spark_session import SparkOptions, session
 
     # nobody looks at the UI, and its server costs a second
-    with session(SparkOptions("local[2]", ["spark.ui.enabled=false"]), None) as started:
+    tables = f"spark.sql.warehouse.dir={tmp_path_factory.mktemp('warehouse')}"
+    with session(SparkOptions("local[2]", ["spark.ui.enabled=false", tables]), None) as started:
         yield started
 
 

@@ -45,12 +45,12 @@ def drawn_scenario(seed: int, *, forgetful: bool = False) -> Scenario:
         )
     faults = []
     if forgetful:
-        for _ in range(chance.randint(1, 2)):
-            faults.append(
-                f'[[faults]]\nkind = "stop-broker"\nat_ms = {chance.randint(120, 900)}\n'
-                f"broker = {chance.randint(1, brokers)}\nrestart_after_ms = {chance.randint(10, 300)}\n"
-                "without_snapshots = true\n"
-            )
+        faults.extend(
+            f'[[faults]]\nkind = "stop-broker"\nat_ms = {chance.randint(120, 900)}\n'
+            f"broker = {chance.randint(1, brokers)}\nrestart_after_ms = {chance.randint(10, 300)}\n"
+            "without_snapshots = true\n"
+            for _ in range(chance.randint(1, 2))
+        )
     text = f"""
 [cluster]
 version = "{version}"
