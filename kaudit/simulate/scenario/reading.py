@@ -157,7 +157,8 @@ class Table:
         for name in self._content:
             near = [known for known in self._known if known.replace("_", "") == name.replace("_", "").replace("-", "")]
             self.fail(
-                name, f"no such key{f', {near[0]} is one' if near else ''}; known are {', '.join(sorted(set(self._known)))}"
+                name,
+                f"no such key{f', {near[0]} is one' if near else ''}; known are {', '.join(sorted(set(self._known)))}",
             )
 
 
