@@ -172,6 +172,11 @@ class PartitionFeed:
         self._disordered = False
         self._stopped = False
 
+    @property
+    def producer_ids(self) -> int:
+        """How many producer ids of the partition are known so far."""
+        return len(self._replay.joints.table)
+
     def take(self, outcome: Outcome) -> None:
         """Take the next range's rows, or why there are none."""
         if isinstance(outcome, Failure):

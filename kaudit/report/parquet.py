@@ -3,7 +3,8 @@
 import json
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ MANIFEST = "manifest.json"
 """Written last: a directory that has it is whole."""
 _FILE_ROWS = 5_000_000
 """Rows of one file of a large table, about: a fraction of a GiB, which readers share among their tasks."""
+PART = "part-00000.parquet"
 
 
 def is_replaceable(directory: Path) -> bool:
@@ -20,8 +22,9 @@ def is_replaceable(directory: Path) -> bool:
     return not any(directory.iterdir()) or (directory / MANIFEST).is_file()
 
 
-def write_tables(tables: Tables, directory: Path) -> None:
-    """Write all tables beside `directory`, then move them there at once; an earlier result is replaced.
+@contextmanager
+def replaced(directory: Path) -> Iterator[Path]:
+    """Give a new directory beside `directory`, and put it there at once if nothing was raised: the whole of it or nothing.
 
     Raises:
         OSError: something cannot be written; `directory` is as before.
@@ -30,13 +33,7 @@ def write_tables(tables: Tables, directory: Path) -> None:
     partial = directory.with_name(f".kaudit-{secrets.token_hex(4)}.partial")
     partial.mkdir()
     try:
-        counts = {name: len(rows) for name, rows in tables.rows.items()}
-        for name, rows in tables.rows.items():
-            with _PartFiles(name, partial / name) as files:
-                files.write(_table(COLUMNS[name], rows))
-        counts |= _write_pieces(tables, partial)
-        text = json.dumps({**tables.manifest, "rows": counts}, sort_keys=True, indent=2, allow_nan=False) + "\n"
-        (partial / MANIFEST).write_text(text, encoding="utf-8")
+        yield partial
         if directory.exists():
             before = directory.with_name(f"{partial.name}.old")
             directory.rename(before)
@@ -46,6 +43,23 @@ def write_tables(tables: Tables, directory: Path) -> None:
             partial.rename(directory)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def write_tables(tables: Tables, directory: Path) -> None:
+    """Write all tables beside `directory`, then move them there at once; an earlier result is replaced.
+
+    Raises:
+        OSError: something cannot be written; `directory` is as before.
+
+    """
+    with replaced(directory) as partial:
+        counts = {name: len(rows) for name, rows in tables.rows.items()}
+        for name, rows in tables.rows.items():
+            with _PartFiles(name, partial / name) as files:
+                files.write(_table(COLUMNS[name], rows))
+        counts |= _write_pieces(tables, partial)
+        text = json.dumps({**tables.manifest, "rows": counts}, sort_keys=True, indent=2, allow_nan=False) + "\n"
+        (partial / MANIFEST).write_text(text, encoding="utf-8")
 
 
 def _write_pieces(tables: Tables, partial: Path) -> dict[str, int]:

@@ -43,14 +43,12 @@ def drawn_scenario(seed: int, *, forgetful: bool = False) -> Scenario:
             f"records = {chance.randint(5, 60)}\nevery_ms = {chance.choice((1, 5, 30))}\n{more}\n"
             f"config = {{ {', '.join(settings)} }}\n"
         )
-    faults = []
-    if forgetful:
-        for _ in range(chance.randint(1, 2)):
-            faults.append(
-                f'[[faults]]\nkind = "stop-broker"\nat_ms = {chance.randint(120, 900)}\n'
-                f"broker = {chance.randint(1, brokers)}\nrestart_after_ms = {chance.randint(10, 300)}\n"
-                "without_snapshots = true\n"
-            )
+    faults = [
+        f'[[faults]]\nkind = "stop-broker"\nat_ms = {chance.randint(120, 900)}\n'
+        f"broker = {chance.randint(1, brokers)}\nrestart_after_ms = {chance.randint(10, 300)}\n"
+        "without_snapshots = true\n"
+        for _ in range(chance.randint(1, 2) if forgetful else 0)
+    ]
     text = f"""
 [cluster]
 version = "{version}"
@@ -119,6 +117,8 @@ def truth_of(log) -> LogTruth:
         producer = state.producer_id
         if isinstance(state, MarkerBatch):
             truth.open_transactions.pop(producer, None)
+            if producer in truth.epochs:
+                truth.epochs[producer].add(state.producer_epoch)
             epoch, _ = last.get(producer, (-1, -1))
             if state.producer_epoch != epoch:
                 last[producer] = (state.producer_epoch, -1)

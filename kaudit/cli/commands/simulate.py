@@ -81,7 +81,7 @@ def simulate(
             raise UsageError(f"--output: {error}") from None
         except OSError as error:
             raise UsageError(f"--output {output}: {error.strerror}") from error
-    if not quiet:
+    if file or not quiet:
         _deliver(_shown(truth, form, console), file)
 
 

@@ -11,7 +11,6 @@ _LEFT = 70
 _TOP = 46
 _STEP = 30
 _SLANT = 9
-_NOTE_WIDTH = 30
 
 _STYLE = """
 :root { --ground: #ffffff; --ink: #1b1f24; --faint: #8b949e; --lane: #c8ced6; --bad: #c0262d; --warn: #9a6200;
@@ -32,12 +31,13 @@ svg .words { paint-order: stroke; stroke: var(--ground); stroke-width: 4px; stro
 svg .at { fill: var(--faint); text-anchor: end; font-variant-numeric: tabular-nums; }
 svg .who { font-weight: 600; text-anchor: middle; }
 svg .lane { stroke: var(--lane); stroke-width: 1.5; }
-svg .request, svg .response { stroke: var(--line); stroke-width: 1.6; }
-svg .response { stroke-dasharray: 6 3; }
-svg .replication { stroke: var(--faint); stroke-dasharray: 2 3; }
-svg .lost { stroke: var(--bad); stroke-width: 1.6; stroke-dasharray: 4 4; }
-svg .refused { stroke: var(--bad); }
-svg text.lost, svg text.refused { fill: var(--bad); stroke-dasharray: none; stroke: var(--ground); }
+svg line.request, svg line.response { stroke: var(--line); stroke-width: 1.6; }
+svg line.response { stroke-dasharray: 6 3; }
+svg line.replication { stroke: var(--faint); stroke-dasharray: 2 3; }
+svg line.lost { stroke: var(--bad); stroke-width: 1.6; stroke-dasharray: 4 4; }
+svg line.refused { stroke: var(--bad); }
+svg text.lost, svg text.refused { fill: var(--bad); }
+svg text.replication { fill: var(--faint); }
 svg text.fault { fill: var(--warn); font-weight: 600; }
 svg text.note { fill: var(--note); }
 svg circle.fault { fill: var(--warn); }
@@ -49,10 +49,11 @@ def page(
     title: str, story: str, facts: Mapping[str, str], rows: Sequence[Row], lanes: Sequence[str], omitted: int
 ) -> Iterator[str]:
     """Yield the page in pieces; `facts` are shown in a table, in order."""
+    told = " ".join(story.split())
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
     yield f"<title>{_text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-    yield f"<h1>{_text(title)}</h1>\n<p>{_text(story)}</p>\n<table>\n"
+    yield f"<h1>{_text(title)}</h1>\n<p>{_text(told)}</p>\n<table>\n"
     for name, value in facts.items():
         yield f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>\n"
     yield '</table>\n<div class="scroll">\n'

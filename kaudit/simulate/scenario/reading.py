@@ -57,6 +57,7 @@ class Table:
 
     def has(self, name: str) -> bool:
         """Tell whether a field is there."""
+        self._known.append(name)
         return name in self._content
 
     def take(self, name: str, default: object = None) -> Any:  # noqa: ANN401 - whatever TOML holds
@@ -104,7 +105,6 @@ class Table:
     def moment(self, name: str, default: int) -> int:
         """Take a date with time and zone, as ms since 1970."""
         if not self.has(name):
-            self._known.append(name)
             return default
         value = self.take(name)
         if type(value) is not datetime or value.tzinfo is None:
@@ -157,7 +157,8 @@ class Table:
         for name in self._content:
             near = [known for known in self._known if known.replace("_", "") == name.replace("_", "").replace("-", "")]
             self.fail(
-                name, f"no such key{f', {near[0]} is one' if near else ''}; known are {', '.join(sorted(self._known))}"
+                name,
+                f"no such key{f', {near[0]} is one' if near else ''}; known are {', '.join(sorted(set(self._known)))}",
             )
 
 

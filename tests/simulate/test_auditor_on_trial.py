@@ -1,0 +1,117 @@
+"""The auditor on trial: what `scan` and `producers` say about logs of thousands of schedules equals what is true.
+
+Nothing the log can show is missed, nothing healthy alarmed. The truth is derived in tests/simulate/schedules.py from what
+the model stored, not from anything kaudit decides.
+"""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kaudit
+from kaudit.cli.app import run
+from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.truth import Truth
+from kaudit.simulate.simulation import Simulation
+from tests.simulate.schedules import drawn_scenario, truth_of
+from tests.simulate.test_scenarios import disagreements
+
+SEQUENCES = {"KA101", "KA102", "KA103", "KA104", "KA107", "KA201", "KA202"}
+OPEN = {"KA301", "KA302"}
+RESTARTED = {"KA105", "KA106"}
+# What a broker that lost its snapshots leaves beside wrong sequences: files that do not say what the log says.
+FORGOTTEN = {"KA502", "KA305", "KA303", "KA304", "KA306", "KA308"}
+
+
+def tried(seed: int, directory: Path, *, forgetful: bool) -> Simulation:
+    """Run a schedule, audit every replica, compare."""
+    simulation = Simulation(drawn_scenario(seed, forgetful=forgetful), seed, 0).run()
+    assert disagreements(simulation) == []
+    target = directory / f"run-{seed}"
+    write_run(target, simulation, Truth(simulation))
+    brokers = [number for number in simulation.cluster.brokers if any((target / f"broker-{number}").glob("*/*.log"))]
+    result = kaudit.scan([target / f"broker-{number}" for number in brokers])
+    found = defaultdict(list)
+    for finding in result.findings:
+        broker = int(Path(finding.log_dir).name.removeprefix("broker-"))
+        found[broker, finding.topic, finding.partition].append(finding)
+    for key, partition in simulation.cluster.partitions.items():
+        for broker, log in partition.logs.items():
+            compare(found.pop((broker, *key), []), truth_of(log), forgetful=forgetful)
+    assert not found
+    if not forgetful:
+        producers_agree(simulation, target)
+    return simulation
+
+
+def compare(findings, truth, *, forgetful: bool) -> None:
+    alarms = [finding for finding in findings if finding.severity.value in ("error", "warning")]
+    assert {finding.offset for finding in alarms if finding.code in SEQUENCES} == truth.anomalies
+    opened = {finding.producer_id for finding in findings if finding.code in OPEN}
+    assert opened == set(truth.open_transactions)
+    restarted = {finding.offset for finding in alarms if finding.code in RESTARTED}
+    assert restarted <= truth.restarts | truth.unknown_starts
+    others = {finding.code for finding in alarms} - SEQUENCES - OPEN - RESTARTED
+    assert others <= (FORGOTTEN if forgetful else set())
+
+
+def producers_agree(simulation: Simulation, target: Path) -> None:
+    """`kaudit producers` of one broker against what its logs were given."""
+    broker = next(iter(simulation.cluster.brokers))
+    directory = target / f"broker-{broker}"
+    if not any(directory.glob("*/*.log")):
+        return
+    output = target / "producers.json"
+    assert run(["producers", str(directory), "--output-format", f"json:{output}", "-q", "--fail-on", "never"]) == 0
+    listed = {
+        (place["topic"], place["partition"], producer["producer_id"]): place
+        for producer in json.loads(output.read_text())["producers"]
+        for place in producer["partitions"]
+    }
+    expected = {}
+    for key, partition in simulation.cluster.partitions.items():
+        log = partition.logs.get(broker)
+        if log is None or log.log_start:
+            continue
+        truth = truth_of(log)
+        for producer_id, batches in truth.batches.items():
+            expected[(*key, producer_id)] = (batches, truth.records[producer_id], len(truth.epochs[producer_id]))
+    deleted = {
+        key
+        for key, part in simulation.cluster.partitions.items()
+        if broker in part.logs and part.logs[broker].log_start
+    }
+    seen = {
+        key: (place["batches"], place["records"], place["epochs"]["count"])
+        for key, place in listed.items()
+        if key[:2] not in deleted and key[2] >= 0 and place["batches"]
+    }
+    assert seen == expected
+
+
+quick = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
+)
+
+
+@quick
+@given(st.integers(0, 10**6))
+def test_healthy_schedules_raise_no_alarm_and_hide_nothing(tmp_path_factory, seed):
+    tried(seed, tmp_path_factory.mktemp("healthy"), forgetful=False)
+
+
+@quick
+@given(st.integers(0, 10**6))
+def test_what_forgetful_brokers_write_twice_is_found_to_the_offset(tmp_path_factory, seed):
+    tried(seed, tmp_path_factory.mktemp("forgetful"), forgetful=True)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("part", range(8))
+def test_thousands_of_schedules(part, tmp_path):
+    for seed in range(part * 250, part * 250 + 250):
+        tried(seed, tmp_path, forgetful=seed % 3 == 0)

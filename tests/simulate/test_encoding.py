@@ -1,0 +1,69 @@
+"""Bytes the model writes, against encoders that share nothing with it and against kaudit's own parsers."""
+
+import numpy as np
+import pytest
+
+from kaudit.simulate.encode import record_batch, snapshot, transaction_state
+from kaudit.wire.control import parse_marker
+from kaudit.wire.producer_snapshot import SnapshotEntry, parse_producer_snapshot
+from kaudit.wire.transaction_state import parse_transaction_record
+from tests import logs
+from tests.wire import encoders
+
+
+@pytest.mark.parametrize("value", [0, 1, -1, 63, 64, -64, -65, 8191, 8192, 2**31 - 1, -(2**31), 2**62])
+def test_varints_are_zigzag(value):
+    assert record_batch.varint(value) == encoders.varint(value)
+
+
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 300])
+def test_a_batch_is_the_one_an_independent_encoder_writes(count):
+    records = [record_batch.record(delta, delta * 7, b"%d" % delta, b"v" * (delta % 90)) for delta in range(count)]
+    other = [encoders.record(delta, delta * 7, b"%d" % delta, b"v" * (delta % 90)) for delta in range(count)]
+    assert records == other
+    sent = record_batch.batch(records, (7, 3, 2**31 - 5), (1000, 1000 + 7 * count), transactional=True)
+    expected = encoders.batch(
+        other,
+        base_offset=912,
+        flags=encoders.TRANSACTIONAL,
+        base_timestamp=1000,
+        max_timestamp=1000 + 7 * count,
+        producer_id=7,
+        producer_epoch=3,
+        base_sequence=2**31 - 5,
+        leader_epoch=4,
+    )
+    assert record_batch.placed(sent, 912, 4) == expected
+
+
+def test_records_without_key_or_value():
+    assert record_batch.record(0, 0, None, None) == encoders.record(0, 0, None, None)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_markers(commit):
+    written = record_batch.marker(9, 2, 5, 1234, commit=commit)
+    assert written == logs.marker(9, 2, commit=commit, coordinator_epoch=5, timestamp=1234, leader_epoch=-1).encode()
+    parsed = parse_marker(written)
+    assert (parsed.type.name, parsed.coordinator_epoch) == ("COMMIT" if commit else "ABORT", 5)
+
+
+def test_snapshots_are_read_back():
+    entries = [SnapshotEntry(1, 2, 3, 4, 5, 6, 7, -1), SnapshotEntry(2**40, 32767, -1, -1, 0, -1, -1, 99)]
+    parsed = parse_producer_snapshot(snapshot.producer_snapshot(entries))
+    assert list(parsed.entries()) == entries
+    assert isinstance(parsed.rows, np.ndarray)
+
+
+@pytest.mark.parametrize("flexible", [True, False])
+@pytest.mark.parametrize("partitions", [(), (("a", 0),), (("a", 3), ("b", 0), ("a", 1))])
+def test_coordinator_records_are_read_back(flexible, partitions):
+    value = transaction_state.TransactionValue(7, 3, 60000, 1, partitions, 1000, 900, 2)
+    body = transaction_state.flexible_value(value) if flexible else transaction_state.fixed_value(value)
+    parsed = parse_transaction_record(transaction_state.key("täx"), body)
+    assert parsed.transactional_id == "täx"
+    read = parsed.value
+    assert (read.producer_id, read.producer_epoch, read.timeout_ms, read.status_id) == (7, 3, 60000, 1)
+    assert (read.last_update_timestamp, read.start_timestamp) == (1000, 900)
+    found = {(group.topic, number) for group in read.partitions or () for number in group.partitions}
+    assert found == set(partitions)

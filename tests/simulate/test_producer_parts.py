@@ -1,0 +1,267 @@
+"""The parts of the producer, each alone, held to what the Java client's class of that name does."""
+
+from collections import deque
+from itertools import pairwise
+
+import pytest
+
+from kaudit.replay.errors import KafkaError
+from kaudit.simulate.payload import Payload
+from kaudit.simulate.producer.accumulator import RecordAccumulator
+from kaudit.simulate.producer.batch import ProducerBatch
+from kaudit.simulate.producer.config import Client, ProducerConfig, negotiated
+from kaudit.simulate.producer.recovery import MAX_EPOCH, BumpEpoch, ResetProducerId
+from kaudit.simulate.producer.sequences import NO_PRODUCER, TransactionManager
+
+KEY = ("orders", 0)
+PAYLOAD = Payload("app", 20, "app", 1)
+
+
+def config(client=Client.CURRENT, **changes):
+    values = {
+        "acks": -1,
+        "idempotent": True,
+        "max_in_flight": 5,
+        "batch_size": 400,
+        "linger_ms": 5,
+        "retries": 2**31 - 1,
+        "retry_backoff_ms": 100,
+        "retry_backoff_max_ms": 1000,
+        "request_timeout_ms": 30000,
+        "delivery_timeout_ms": client.value.delivery_timeout_ms,
+        "max_request_size": 1 << 20,
+        "reconnect_backoff_ms": 50,
+        "transactional_id": None,
+        "transaction_timeout_ms": 60000,
+    }
+    return ProducerConfig(client.value, **{**values, **changes})
+
+
+def batch(*numbers, sequence=None):
+    made = ProducerBatch(KEY, PAYLOAD, 0)
+    for number in numbers:
+        made.append(number, 1000 + number, PAYLOAD.encoded_size(number), 0)
+    if sequence is not None:
+        made.set_producer_state(1, 0, sequence, transactional=False)
+    return made
+
+
+def manager(*batches):
+    made = TransactionManager(transactional=False)
+    made.producer = (1, 0)
+    for one in batches:
+        made.of(KEY).take(one, transactional=False)
+    return made
+
+
+class TestAccumulator:
+    def test_a_batch_waits_for_linger_and_not_for_more_when_full(self):
+        accumulator = RecordAccumulator(config())
+        assert accumulator.append(KEY, PAYLOAD, 0, 0, 0)  # a new batch wakes the sender
+        assert not accumulator.append(KEY, PAYLOAD, 1, 0, 1)
+        assert accumulator.ready({KEY: 1}, 1, flush=False) == ([], 4, False)
+        assert accumulator.ready({KEY: 1}, 5, flush=False).nodes == [1]
+        assert accumulator.ready({KEY: 1}, 1, flush=True).nodes == [1]
+        for number in range(2, 30):
+            accumulator.append(KEY, PAYLOAD, number, 0, 1)
+        assert accumulator.ready({KEY: 1}, 1, flush=False).nodes == [1]
+
+    def test_without_a_leader_nothing_is_ready(self):
+        accumulator = RecordAccumulator(config())
+        accumulator.append(KEY, PAYLOAD, 0, 0, 0)
+        assert accumulator.ready({KEY: None}, 99, flush=False) == ([], None, True)
+
+    def test_one_batch_of_each_partition_is_drained_and_none_of_a_muted_one(self):
+        accumulator = RecordAccumulator(config(linger_ms=0, batch_size=100))
+        other = ("orders", 1)
+        for number in range(6):
+            accumulator.append(KEY, PAYLOAD, number, 0, 0)
+            accumulator.append(other, PAYLOAD, number, 0, 0)
+        leaders = {KEY: 1, other: 1}
+        drained = accumulator.drain(leaders, 1, None, 0)
+        assert sorted(one.partition for one in drained) == [KEY, other]
+        accumulator.mute([one for one in drained if one.partition == KEY])
+        assert [one.partition for one in accumulator.drain(leaders, 1, None, 0)] == [other]
+        accumulator.unmute(KEY)
+        assert {one.partition for one in accumulator.drain(leaders, 1, None, 0)} == {KEY, other}
+
+    def test_insert_in_sequence_order_finds_the_place_between_retries_and_before_new_batches(self):
+        accumulator = RecordAccumulator(config(linger_ms=0, batch_size=100))
+        for number in (70, 80):
+            accumulator.append(KEY, PAYLOAD, number, 0, 0)
+            accumulator.append(KEY, PAYLOAD, number + 1, 0, 0)
+            accumulator.append(KEY, PAYLOAD, number + 2, 0, 0)
+        for sequence in (4, 0, 8, 2, 6):
+            accumulator.insert_in_sequence_order(batch(sequence, sequence=sequence))
+        drained = [accumulator.drain({KEY: 1}, 1, None, 10**6)[0] for _ in range(6)]
+        assert [one.base_sequence for one in drained] == [0, 2, 4, 6, 8, -1]
+
+    def test_what_failed_first_goes_back_in_front_so_the_order_turns_without_sequences(self):
+        accumulator = RecordAccumulator(config(linger_ms=0, batch_size=100, idempotent=False))
+        for number in range(3):
+            accumulator.append(KEY, PAYLOAD, number, 0, 0)
+            accumulator.append(KEY, PAYLOAD, number, 0, 0)
+        sent = [accumulator.drain({KEY: 1}, 1, None, 0)[0] for _ in range(3)]
+        for one in sent:
+            accumulator.reenqueue(one, False, 5)
+        again = [accumulator.drain({KEY: 1}, 1, None, 10**6)[0] for _ in range(3)]
+        assert again == sent[::-1]
+
+    def test_backoff_doubles_in_the_current_client_and_not_in_the_old_one(self):
+        one = batch(1)
+        waits = []
+        for _ in range(6):
+            one.reenqueued(0)
+            waits.append(
+                (RecordAccumulator(config()).backoff(one), RecordAccumulator(config(Client.V2_0)).backoff(one))
+            )
+        assert waits == [(100, 100), (200, 100), (400, 100), (800, 100), (1000, 100), (1000, 100)]
+
+    def test_delivery_timeout_ends_waiting_and_before_it_existed_the_request_timeout_did(self):
+        current, old = RecordAccumulator(config()), RecordAccumulator(config(Client.V2_0, linger_ms=0))
+        for accumulator in (current, old):
+            accumulator.append(KEY, PAYLOAD, 1, 0, 0)
+        assert current.expired(119_999) == []
+        assert old.expired(30_000) == []
+        assert len(current.expired(120_000)) == len(old.expired(30_001)) == 1
+
+    def test_a_batch_too_large_is_cut_and_shares_its_sequences(self):
+        accumulator = RecordAccumulator(config(batch_size=150))
+        whole = batch(*range(9), sequence=2**31 - 4)
+        accumulator._queues[KEY] = deque()
+        parts = accumulator.split_and_reenqueue(whole, 7)
+        assert [number for part in parts for number in part.numbers] == list(range(9))
+        assert parts[0].base_sequence == 2**31 - 4
+        for before, after in pairwise(parts):
+            assert after.base_sequence == (before.base_sequence + before.record_count) % 2**31
+        assert all(part.size <= 150 for part in parts)
+
+    def test_only_the_current_client_halves_what_is_still_too_large(self):
+        for client, smaller in ((Client.CURRENT, True), (Client.V2_0, False)):
+            accumulator = RecordAccumulator(config(client, batch_size=400))
+            accumulator._queues[KEY] = deque()
+            (again,) = accumulator.split_and_reenqueue(batch(*range(8)), 0)
+            assert (len(accumulator.split_and_reenqueue(again, 0)) > 1) is smaller
+
+
+class TestDrainRules:
+    def test_no_new_batch_while_one_given_up_is_unresolved(self):
+        rules = manager(batch(1))
+        rules.mark_unresolved(rules.of(KEY).in_flight[0])
+        assert rules.must_wait(batch(2))
+        del rules.unresolved[KEY]
+        assert not rules.must_wait(batch(2))
+
+    def test_a_retry_waits_until_it_is_the_first_in_flight(self):
+        first, second = batch(1), batch(2)
+        rules = manager(first, second)
+        assert rules.must_wait(second)
+        assert not rules.must_wait(first)
+
+    def test_nothing_without_a_producer_id_nor_in_a_new_epoch_while_old_batches_are_under_way(self):
+        rules = manager(batch(1))
+        rules.producer = (1, 1)
+        assert rules.must_wait(batch(2))
+        rules.of(KEY).in_flight.clear()
+        assert not rules.must_wait(batch(2))
+        rules.producer = NO_PRODUCER
+        assert rules.must_wait(batch(2))
+
+    def test_a_partition_outside_the_transaction_waits(self):
+        rules = TransactionManager(transactional=True)
+        rules.producer = (1, 0)
+        assert rules.must_wait(batch(1))
+        rules.partitions_in_transaction[KEY] = None
+        assert not rules.must_wait(batch(1))
+
+    def test_a_sequence_once_given_stays(self):
+        rules, one = manager(), batch(1, 2, 3)
+        rules.assign(one)
+        rules.assign(one)
+        assert (one.base_sequence, rules.of(KEY).next_sequence) == (0, 3)
+
+
+class TestRecovery:
+    def test_out_of_order_is_retried_while_an_earlier_batch_is_missing(self):
+        first, second = batch(1), batch(2)
+        for generation in (BumpEpoch, ResetProducerId):
+            rules = manager(first, second)
+            recovery = generation(rules)
+            assert recovery.can_retry(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, second, 0)
+            assert rules.bumps == {}
+            rules.partitions.clear()
+
+    def test_a_gap_at_the_next_sequence_bumps_the_epoch_now_and_lost_the_producer_id_then(self):
+        one = batch(1)
+        rules = manager(one)
+        recovery = BumpEpoch(rules)
+        assert recovery.can_retry(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, 0)
+        recovery.renew()
+        assert (rules.producer, one.epoch, one.base_sequence) == ((1, 1), 1, 0)
+        one = batch(1)
+        rules = manager(one)
+        recovery = ResetProducerId(rules)
+        assert not recovery.can_retry(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, 0)
+        recovery.failed(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, adjust=True)
+        assert rules.producer == NO_PRODUCER
+
+    def test_the_epoch_after_the_last_is_a_new_producer_id(self):
+        rules = manager(batch(1))
+        rules.producer = (1, MAX_EPOCH)
+        rules.request_bump(KEY)
+        BumpEpoch(rules).renew()
+        assert rules.producer == NO_PRODUCER
+
+    def test_old_clients_start_again_at_zero_when_the_head_of_the_log_was_deleted(self):
+        first, second = batch(1), batch(2)
+        rules = manager(first, second)
+        first.offset = 10
+        rules.completed(first)
+        recovery = ResetProducerId(rules)
+        assert recovery.can_retry(KafkaError.UNKNOWN_PRODUCER_ID, second, 11)
+        assert (second.producer_id, second.epoch, second.base_sequence) == (1, 0, 0)
+        third = batch(3)
+        rules.of(KEY).take(third, transactional=False)
+        assert not recovery.can_retry(KafkaError.UNKNOWN_PRODUCER_ID, third, 5)
+
+    def test_a_hole_left_by_expired_batches_is_resolved_by_a_new_epoch_or_id(self):
+        for generation, expected in ((BumpEpoch, (1, 1)), (ResetProducerId, NO_PRODUCER)):
+            one = batch(1)
+            rules = manager(one)
+            recovery = generation(rules)
+            recovery.failed(KafkaError.REQUEST_TIMED_OUT, one, adjust=False)
+            rules.mark_unresolved(one)
+            recovery.resolve()
+            recovery.renew()
+            assert rules.producer == expected
+
+    def test_an_expired_batch_whose_successor_was_acknowledged_leaves_no_hole(self):
+        first, second = batch(1), batch(2)
+        rules = manager(first, second)
+        recovery = BumpEpoch(rules)
+        recovery.failed(KafkaError.REQUEST_TIMED_OUT, first, adjust=False)
+        rules.mark_unresolved(first)
+        rules.completed(second)
+        recovery.resolve()
+        assert (rules.bumps, rules.unresolved) == ({}, {})
+
+    def test_a_refused_batch_lets_the_later_ones_move_up_in_the_old_client(self):
+        first, second = batch(1, 2), batch(3)
+        rules = manager(first, second)
+        ResetProducerId(rules).failed(KafkaError.MESSAGE_TOO_LARGE, first, adjust=True)
+        assert (second.base_sequence, rules.of(KEY).next_sequence, second.sequence_was_reset) == (0, 1, True)
+
+
+@pytest.mark.parametrize(
+    ("client", "broker", "produce", "version2"),
+    [
+        (Client.CURRENT, (4, 2, 0), 12, True),
+        (Client.CURRENT, (3, 9, 1), 11, False),
+        (Client.CURRENT, (2, 8, 2), 8, False),
+        (Client.V2_0, (3, 9, 1), 6, False),
+        (Client.CURRENT, (0, 11, 0), 3, False),
+    ],
+)
+def test_versions_are_the_newest_both_know(client, broker, produce, version2):
+    versions = negotiated(client.value, broker)
+    assert (versions.produce, versions.transaction_version2) == (produce, version2)

@@ -1,0 +1,203 @@
+"""What the shipped scenarios are there to show, and that a run depends on scenario and seed alone."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kaudit
+from kaudit.replay.broker import Broker
+from kaudit.replay.session import Session
+from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.fates import Ended, Told
+from kaudit.simulate.output.truth import Truth
+from kaudit.simulate.scenario.shipped import ORDER, shipped
+from kaudit.simulate.simulation import Simulation
+
+ROOT = Path(__file__).parents[2]
+
+
+def played(name):
+    scenario = shipped(name)
+    return Truth(Simulation(scenario, scenario.seed).run())
+
+
+def findings(truth, directory):
+    """Codes and severities of what kaudit finds, notes left out, per broker."""
+    write_run(directory, truth.simulation, truth)
+    found = kaudit.scan([directory]).findings
+    return sorted({(finding.code, finding.severity.value, finding.topic, finding.offset) for finding in found})
+
+
+def disagreements(simulation):
+    """Attempts that `kaudit replay` answers otherwise than the model did."""
+    lines = simulation.recorder.attempts_text().splitlines()
+    wrong = []
+    for (_, answer), (attempt, mine) in zip(
+        Session(lines, Broker()).answered(), simulation.recorder.lines, strict=True
+    ):
+        fields = dict(answer.fields)
+        if attempt["op"] in ("restart", "leader_change"):
+            fields.pop("producers", None)
+        if fields != mine:
+            wrong.append((attempt["index"], attempt["op"], mine, fields))
+    return wrong
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_replaying_the_attempts_gives_the_answers_of_the_run(name):
+    truth = played(name)
+    assert disagreements(truth.simulation) == []
+    assert len(truth.simulation.recorder.lines) > 8
+
+
+def test_five_in_flight_are_all_recognised(tmp_path):
+    truth = played("five-in-flight")
+    outcomes = [answer["outcome"] for attempt, answer in truth.simulation.recorder.lines if attempt["op"] == "produce"]
+    assert outcomes == ["appended"] * 5 + ["duplicate"] * 5 + ["appended"] * 3
+    assert truth.summary()["duplicate_copies"] == 0
+    assert findings(truth, tmp_path / "run") == []
+
+
+def test_six_in_flight_are_written_twice_in_a_new_epoch(tmp_path):
+    truth = played("six-in-flight")
+    summary = truth.summary()
+    assert (summary["sent"], summary["acknowledged"], summary["duplicate_copies"]) == (8, 8, 6)
+    assert findings(truth, tmp_path / "run") == [("KA203", "note", "orders", 6)]
+    fate = truth.fates["orders", 0][0]
+    assert (fate.copies, "went on as id 0 epoch 1" in fate.why) == ([0, 6], True)
+
+
+def test_without_idempotence_twice_and_out_of_order_and_one_in_flight_twice_only():
+    several, one = played("retry-without-idempotence").summary(), played("one-in-flight").summary()
+    assert (several["duplicate_copies"], several["out_of_order"] > 0) == (1, True)
+    assert (one["duplicate_copies"], one["out_of_order"]) == (1, 0)
+
+
+def test_acks1_loses_what_only_the_dead_leader_had(tmp_path):
+    truth = played("acks1-leader-dies")
+    lost = [fate for fate in truth.fates["orders", 0] if fate.ended is Ended.NOWHERE]
+    assert lost
+    assert all(fate.told is Told.ACKNOWLEDGED for fate in lost)
+    assert "then broker 2 became leader of epoch 1" in lost[0].why
+    assert truth.simulation.cluster.partitions["orders", 0].truncations[0].broker == 1
+    assert findings(truth, tmp_path / "run") == []
+
+
+def test_an_unclean_election_loses_what_acks_all_acknowledged_and_the_epoch_tells(tmp_path):
+    truth = played("unclean-election")
+    assert truth.summary()["acknowledged_but_lost"] == 8
+    assert {code for code, *_ in findings(truth, tmp_path / "run")} == {"KA203"}
+    assert any("an unclean election made broker" in fate.why for fate in truth.fates["orders", 0])
+
+
+def test_a_zombie_is_refused_and_leaves_nothing(tmp_path):
+    truth = played("zombie-producer")
+    refused = [
+        answer["error"]
+        for attempt, answer in truth.simulation.recorder.lines
+        if attempt["op"] in ("produce", "end_txn") and answer.get("error", "NONE") != "NONE"
+    ]
+    assert refused == ["INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"]
+    assert {code for code, *_ in findings(truth, tmp_path / "run")} == {"KA203"}
+
+
+def test_a_transaction_that_takes_too_long_is_aborted_with_a_higher_epoch(tmp_path):
+    truth = played("transaction-timeout")
+    (ended,) = truth.simulation.cluster.coordination.ended
+    assert (ended.commit, ended.by_timeout, ended.marker_epoch) == (False, True, 1)
+    assert truth.simulation.applications["shop"].transactions[0][2].value == "unknown"
+    assert findings(truth, tmp_path / "run") == [("KA203", "note", "orders", 3)]
+
+
+def test_a_restarted_application_repeats_itself_under_another_id():
+    truth = played("cross-session")
+    assert truth.summary()["repeated_across_sessions"] == 4
+    assert truth.summary()["duplicate_copies"] == 0
+    assert truth.simulation.applications["shop"].sessions == 2
+
+
+def test_an_expired_producer_is_accepted_again_without_state():
+    truth = played("expired-producer")
+    asked = list(Session(truth.simulation.recorder.attempts_text().splitlines(), Broker()).answered())
+    words = [answer.why for attempt, answer in asked if attempt["op"] == "produce"]
+    assert any("without state may start anywhere" in text for text in words)
+    assert truth.summary()["duplicate_copies"] == 0
+
+
+def test_a_forgetful_broker_writes_a_duplicate_and_kaudit_finds_it(tmp_path):
+    truth = played("forgotten-duplicate")
+    (fate,) = [fate for fate in truth.fates["orders", 0] if fate.ended is Ended.TWICE]
+    errors = [row for row in findings(truth, tmp_path / "run") if row[1] == "error"]
+    assert ("KA101", "error", "orders", fate.copies[1]) in errors
+    assert "the broker had forgotten the producer" in fate.why
+
+
+def test_a_batch_too_large_arrives_in_parts_and_in_sequence():
+    truth = played("batch-split")
+    answers = [answer["error"] for attempt, answer in truth.simulation.recorder.lines if attempt["op"] == "produce"]
+    assert answers.count("MESSAGE_TOO_LARGE") >= 1
+    assert truth.summary()["present"] == truth.summary()["sent"] == 18
+    assert truth.summary()["out_of_order"] == 0
+
+
+def test_after_the_last_epoch_comes_a_new_producer_id():
+    truth = played("epoch-exhaustion")
+    granted = [
+        (answer["producer_id"], answer["producer_epoch"])
+        for attempt, answer in truth.simulation.recorder.lines
+        if attempt["op"] == "init_producer_id"
+    ]
+    assert granted[:2] == [(0, 0), (0, 1)]
+    assert (0, 32766) in granted
+    assert granted[granted.index((0, 32766)) + 1] == (1, 0)
+    assert max(epoch for _, epoch in granted) == 32766
+    assert truth.summary()["acknowledged"] == truth.summary()["present"]
+
+
+def test_a_lost_answer_of_the_store_costs_a_block_and_grants_none_twice(tmp_path):
+    truth = played("two-allocators")
+    write_run(tmp_path / "run", truth.simulation, truth)
+    blocks = [json.loads(line) for line in (tmp_path / "run" / "blocks.jsonl").read_text().splitlines()]
+    assert [json.loads(block["data"])["block_start"] for block in blocks] == ["0", "1000", "2000"]
+    assert {json.loads(block["data"])["broker"] for block in blocks} == {1, 2}
+    granted = [
+        a["producer_id"] for attempt, a in truth.simulation.recorder.lines if attempt["op"] == "init_producer_id"
+    ]
+    assert len(granted) == len(set(granted)) == 4
+
+
+_DIGEST = """
+import hashlib
+from kaudit.simulate.scenario.shipped import shipped
+from kaudit.simulate.simulation import Simulation
+from kaudit.simulate.output.truth import Truth
+digest = hashlib.sha256()
+for seed in range(3):
+    run = Simulation(shipped("anything"), seed).run()
+    digest.update(run.recorder.attempts_text().encode())
+    digest.update("".join(Truth(run).text()).encode())
+    digest.update(repr(run.trace.rows).encode())
+print(digest.hexdigest())
+"""
+
+
+def test_a_run_is_the_same_in_every_process():
+    digests = set()
+    for seed in ("0", "1", "4242"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            [sys.executable, "-c", _DIGEST], capture_output=True, text=True, check=True, env=environment
+        )
+        digests.add(done.stdout.strip())
+    assert len(digests) == 1
+    assert len(hashlib.sha256().hexdigest()) == len(digests.pop())
+
+
+def test_another_seed_is_another_run():
+    runs = {Simulation(shipped("anything"), seed).run().recorder.attempts_text() for seed in range(4)}
+    assert len(runs) == 4
