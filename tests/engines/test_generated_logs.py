@@ -44,9 +44,9 @@ def test_engines_agree_on_faults(local, spark, tmp_path):
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_engines_agree_on_random_histories(local, spark, tmp_path):
-    # gaps, re-sends, fencing, wraps, transactions, losses, silences: eighty partitions in one job
+    # gaps, re-sends, fencing, wraps, transactions, losses, silences: forty partitions in one job
     rng = random.Random(20261121)
-    for number in range(80):
+    for number in range(40):
         actions = [
             (rng.choice(STEPS), rng.randrange(PRODUCERS), rng.randint(1, 7), rng.random() < 0.5)
             for _ in range(rng.randint(5, 120))
