@@ -7,7 +7,14 @@ import pytest
 
 from kaudit.pipeline.inspect.walk import InspectOptions, inspect_rows
 
-TRUNCATED = ("flip-length", "garbage-512-tail", "truncate-mid-batch-active", "zero-hole-4k", "flip-magic", "zero-tail-active")
+TRUNCATED = (
+    "flip-length",
+    "garbage-512-tail",
+    "truncate-mid-batch-active",
+    "zero-hole-4k",
+    "flip-magic",
+    "zero-tail-active",
+)
 
 
 def damages(directory):
