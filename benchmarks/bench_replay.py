@@ -69,7 +69,7 @@ def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     profile = profile_for("3.9.1")
     for kind in (fields, with_bytes, transactions):
-        lines = [json.dumps(kind(number), separators=(",", ":")) + "\n" for number in range(count)]
+        lines = [json.dumps(kind(number), separators=(",", ":")).encode() + b"\n" for number in range(count)]
         answered = io.StringIO()
         answer_lines(lines, profile, answered)
         outcomes = [json.loads(line)["outcome"] for line in answered.getvalue().splitlines()]

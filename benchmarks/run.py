@@ -1,7 +1,7 @@
-"""Run all benchmarks and print them as Markdown: `uv run python -m benchmarks.run [--output docs/performance-table.md]`.
+"""Run all benchmarks and print them as Markdown: `uv run python -m benchmarks.run [--output table.md]`.
 
-Every contender is a whole process on the same warm segment; rounds are interleaved, the minimum of each is taken, and
-ratios are formed within a shape only. Findings are compared with the truth before anything is measured.
+Whole processes on the same warm segment, rounds interleaved, the least of each, ratios formed within a log only. What is
+found is compared with the truth before anything is measured. On a busy machine `--prefix "chrt -f 10"` keeps others out.
 """
 
 import argparse
@@ -9,53 +9,50 @@ import datetime as dt
 import json
 import os
 import platform
+import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.bench_producers import write_log
 from benchmarks.dump_log import dump_log_command
 from benchmarks.generate import Shape, Truth, generate
+from benchmarks.processes import KAUDIT, PEERS, Cost, Runner
 
+BIG = {"records": (16, 16), "value_bytes": (1000, 1040), "anomalies": 1e-4}
 SHAPES = (
     Shape("small"),
-    Shape("large", records=(16, 16), value_bytes=(1000, 1040), anomalies=1e-4),
-    Shape("lz4", records=(16, 16), value_bytes=(1000, 1040), codec="lz4", anomalies=1e-4),
-    Shape("zstd", records=(16, 16), value_bytes=(1000, 1040), codec="zstd", anomalies=1e-4),
+    Shape("large", **BIG),
+    Shape("lz4", codec="lz4", **BIG),
+    Shape("zstd", codec="zstd", **BIG),
     Shape("mixed", mixed=0.05),
     Shape("transactional v1", transactions=1),
     Shape("transactional v2", transactions=2),
     Shape("50,000 ids", producers=50_000),
     Shape("sparse ids", stride=10**9 + 7),
 )
+LONGER = {"small": 2, "large": 8, "lz4": 8, "zstd": 8}
+"""These are so many times as long, or start-up would be most of what is measured."""
+DEPTHS = ("headers", "crc", "records")
 GROWTH = Shape("growth", value_bytes=(800, 1200), anomalies=0)
 GROWTH_GIB = (0.25, 1, 4)
-PEERS = Path(__file__).with_name("peers.py")
-KAUDIT = [sys.executable, "-m", "kaudit", "scan", "--exit-zero", "-q", "--output-format", "concise"]
+MANY_IDS = (100_000, 1_000_000)
 MIB = 1 << 20
+Table = list[str]
 
 
 @dataclass
-class Cost:
-    """Least wall time, user and system time (s), most memory (MiB) of several runs."""
+class Result:
+    """What was measured of one log."""
 
-    wall: float = float("inf")
-    cpu: float = float("inf")
-    memory: float = 0.0
-
-
-def run_once(command: list[str], cost: Cost) -> None:
-    start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{command} ended with {process.returncode}")
-    cost.wall = min(cost.wall, time.perf_counter() - start)
-    cost.cpu = min(cost.cpu, usage.ru_utime + usage.ru_stime)
-    cost.memory = max(cost.memory, usage.ru_maxrss / 1024)
+    shape: Shape
+    truth: Truth
+    costs: dict[str, Cost]
+    inside: dict[str, object]
 
 
 def contenders(segment: Path, dump_log: list[str] | str) -> dict[str, list[str]]:
@@ -63,7 +60,6 @@ def contenders(segment: Path, dump_log: list[str] | str) -> dict[str, list[str]]
     found = {
         "kaudit": [*KAUDIT, directory],
         "kaudit --jobs 1": [*KAUDIT, "--jobs", "1", directory],
-        "--depth headers": [*KAUDIT, "--jobs", "1", "--depth", "headers", directory],
         "CRC pass": [sys.executable, str(PEERS), "crc", str(segment)],
         "cat": ["cat", str(segment)],
         "kafka-python": [sys.executable, str(PEERS), "kafka-python", str(segment)],
@@ -74,9 +70,8 @@ def contenders(segment: Path, dump_log: list[str] | str) -> dict[str, list[str]]
     return found
 
 
-def check_truth(directory: Path, truth: Truth) -> None:
-    command = [sys.executable, "-m", "kaudit", "scan", "--exit-zero", "-q", "--output-format", "json", str(directory)]
-    document = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+def check_truth(runner: Runner, directory: Path, truth: Truth) -> None:
+    document = json.loads(runner.output([*KAUDIT[:-1], "json", str(directory)]))
     found = {(entry["code"], entry["offset"]) for entry in document["findings"] if entry["severity"] == "error"}
     if found != truth.findings or document["summary"]["batches"] + _corrupt(truth) != truth.batches:
         raise SystemExit(f"{directory.name}: missed {truth.findings - found}, invented {found - truth.findings}")
@@ -86,77 +81,151 @@ def _corrupt(truth: Truth) -> int:
     return sum(code == "KA001" for code, _ in truth.findings)
 
 
-def measure(segment: Path, dump_log: list[str] | str, rounds: int) -> dict[str, Cost]:
-    commands = contenders(segment, dump_log)
-    costs = {name: Cost() for name in commands}
-    for _ in range(rounds):
-        for name, command in commands.items():
-            run_once(command, costs[name])
-    return costs
+def inside(runner: Runner, directories: list[Path], rounds: int, *depths: str) -> list[dict]:
+    asked = [word for depth in depths for word in ("--depth", depth)]
+    command = [sys.executable, "-m", "benchmarks.inside", str(rounds), *map(str, directories), *asked]
+    return [json.loads(line) for line in runner.output(command).splitlines()]
 
 
-def table(results: list[tuple[Shape, Truth, dict[str, Cost]]]) -> list[str]:
-    names = list(results[0][2])
+def whole_processes(results: list[Result]) -> Table:
+    names = list(results[0].costs)
     lines = ["| log | batches | MiB | " + " | ".join(names) + " |", "|---|" + "---:|" * (len(names) + 2)]
-    for shape, truth, costs in results:
-        cells = [shape.name, f"{truth.batches:,}", f"{truth.bytes / MIB:.0f}"]
-        cells += [f"{costs[name].wall:.2f}" for name in names]
+    for result in results:
+        cells = [result.shape.name, f"{result.truth.batches:,}", f"{result.truth.bytes / MIB:.0f}"]
+        cells += [f"{result.costs[name].wall:.2f}" for name in names]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
-def ratios(results: list[tuple[Shape, Truth, dict[str, Cost]]]) -> list[str]:
-    """CPU ratios hold on a busy machine too; wall ratios only on a quiet one."""
+def ratios(results: list[Result]) -> Table:
     lines = [
-        "| log | dump-log / kaudit | dump-log / --jobs 1 | CPU: dump-log / --jobs 1 | --jobs 1 / all cores | us a batch, CPU | CPU / CRC pass | MiB |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
+        "| log | dump-log / kaudit | dump-log / --jobs 1 | --jobs 1 / all | MB | us a batch | times small | CRC passes |",
+        "|---|" + "---:|" * 7,
     ]
-    start, python = start_up()
-    for shape, truth, costs in results:
-        every, one, crc = costs["kaudit"], costs["kaudit --jobs 1"], costs["CRC pass"]
-        java = costs.get("kafka-dump-log")
-        times = ["-", "-", "-"]
-        if java is not None:
-            times = [f"{java.wall / every.wall:.1f}", f"{java.wall / one.wall:.1f}", f"{java.cpu / one.cpu:.1f}"]
-        own = one.cpu - start.cpu
-        cells = [shape.name, *times, f"{one.wall / every.wall:.2f}", f"{own / truth.batches * 1e6:.2f}"]
-        cells += [f"{own / max(crc.cpu - python.cpu, 1e-3):.1f}", f"{one.memory:.0f}"]
+    plain = next((_each(result) for result in results if result.shape.name == "small"), None)
+    for result in results:
+        every, one, java = (result.costs.get(name) for name in ("kaudit", "kaudit --jobs 1", "kafka-dump-log"))
+        cells = [result.shape.name]
+        cells += [f"{java.wall / every.wall:.1f}", f"{java.wall / one.wall:.1f}"] if java else ["-", "-"]
+        cells += [f"{one.wall / every.wall:.2f}", f"{max(one.memory, every.memory):.0f}"]
+        cells += [f"{_each(result):.2f}", f"{_each(result) / plain:.1f}" if plain else "-"]
+        cells += [f"{result.inside['scan']['crc'] / result.inside['crc_pass']:.2f}"]
         lines.append("| " + " | ".join(cells) + " |")
-    lines += [
-        "",
-        f"Start-up is not in the last CPU columns: kaudit {start.cpu:.2f} s, the CRC pass {python.cpu:.2f} s.",
-    ]
     return lines
 
 
-def start_up() -> tuple[Cost, Cost]:
-    """Cost of a scan and of a CRC pass of next to nothing."""
-    scan, crc = Cost(), Cost()
-    with tempfile.TemporaryDirectory() as name:
-        partition = Path(name) / "log-0"
+def _each(result: Result) -> float:
+    return result.inside["scan"]["crc"] / result.inside["batches"] * 1e6
+
+
+def start_up(runner: Runner, place: Path) -> str:
+    """Cost of a scan of next to nothing."""
+    partition = place / "log-0"
+    partition.mkdir()
+    generate(partition / f"{0:020d}.log", Shape("tiny", anomalies=0), 1000)
+    cost = runner.interleaved({"kaudit": [*KAUDIT, str(partition)]}, 6)["kaudit"]
+    shutil.rmtree(partition)
+    return f"A scan of one kilobyte takes {cost.wall:.2f} s and {cost.memory:.0f} MB."
+
+
+def depths(runner: Runner, place: Path, mib: int) -> Table:
+    lines = ["| log | headers | crc | records |", "|---|---:|---:|---:|"]
+    for shape in SHAPES[:4]:
+        partition = place / f"depth{len(lines)}-0"
         partition.mkdir()
-        segment = partition / f"{0:020d}.log"
-        generate(segment, Shape("tiny", anomalies=0), 1000)
-        for _ in range(5):
-            run_once([*KAUDIT, "--jobs", "1", str(partition)], scan)
-            run_once([sys.executable, str(PEERS), "crc", str(segment)], crc)
-    return scan, crc
+        generate(partition / f"{0:020d}.log", shape, mib * MIB)
+        (measured,) = inside(runner, [partition], 3, *DEPTHS)
+        cells = [measured["scan"][depth] / measured["scan"]["crc"] for depth in DEPTHS]
+        lines.append(f"| {shape.name} | " + " | ".join(f"{cell:.2f}" for cell in cells) + " |")
+        shutil.rmtree(partition)
+    return lines
 
 
-def growth(directory: Path) -> list[str]:
-    lines = ["| GiB | s, --jobs 1 | s a GiB | MiB |", "|---:|---:|---:|---:|"]
+def spread(runner: Runner, place: Path, mib: int, rounds: int) -> Table:
+    """One process and all: one large segment, and the same bytes as sixteen partitions."""
+    lines = ["| input | s, --jobs 1 | s, all cores | times |", "|---|---:|---:|---:|"]
+    for name, partitions in (("one segment", 1), ("16 partitions", 16)):
+        root = place / f"spread{partitions}"
+        for number in range(partitions):
+            partition = root / f"log-{number}"
+            partition.mkdir(parents=True)
+            generate(partition / f"{0:020d}.log", SHAPES[0], 8 * mib * MIB // partitions, seed=number)
+        costs = runner.interleaved({"one": [*KAUDIT, "--jobs", "1", str(root)], "all": [*KAUDIT, str(root)]}, rounds)
+        one, every = costs["one"].wall, costs["all"].wall
+        lines.append(f"| {name}, {8 * mib} MiB | {one:.2f} | {every:.2f} | {one / every:.2f} |")
+        shutil.rmtree(root)
+    return lines
+
+
+def many_ids(runner: Runner, place: Path) -> Table:
+    """Every id writes one batch, every second one another."""
+    lines = ["| producer ids | batches | MB, --jobs 1 | MB, all cores |", "|---:|---:|---:|---:|"]
+    for ids in MANY_IDS:
+        directory = place / f"ids{ids}-0"
+        batches, _ = write_log(directory, ids)
+        costs = runner.interleaved(
+            {"one": [*KAUDIT, "--jobs", "1", str(directory)], "all": [*KAUDIT, str(directory)]}, 1
+        )
+        lines.append(f"| {ids:,} | {batches:,} | {costs['one'].memory:.0f} | {costs['all'].memory:.0f} |")
+        shutil.rmtree(directory)
+    return lines
+
+
+def growth(runner: Runner, place: Path) -> Table:
+    lines = ["| GiB | s, --jobs 1 | s a GiB | MB |", "|---:|---:|---:|---:|"]
     for size in GROWTH_GIB:
-        partition = directory / "growth-0"
+        partition = place / "growth-0"
         partition.mkdir()
-        segment = partition / f"{0:020d}.log"
-        generate(segment, GROWTH, int(size * 1024 * MIB))
-        cost = Cost()
-        for _ in range(3):
-            run_once([*KAUDIT, "--jobs", "1", str(partition)], cost)
+        generate(partition / f"{0:020d}.log", GROWTH, int(size * 1024 * MIB))
+        cost = runner.interleaved({"one": [*KAUDIT, "--jobs", "1", str(partition)]}, 3)["one"]
         lines.append(f"| {size} | {cost.wall:.2f} | {cost.wall / size:.2f} | {cost.memory:.0f} |")
-        segment.unlink()
-        partition.rmdir()
+        shutil.rmtree(partition)
     return lines
+
+
+def cold(runner: Runner, place: Path, mib: int) -> Table:
+    """From disk: the page cache forgets the file before each run."""
+    if not hasattr(os, "posix_fadvise"):
+        return ["Cold files were not measured: this system has no posix_fadvise to drop a file from the page cache."]
+    partition = place / "cold-0"
+    partition.mkdir()
+    segment = partition / f"{0:020d}.log"
+    generate(segment, SHAPES[1], 8 * mib * MIB)
+    commands = {"cat": ["cat", str(segment)], "kaudit --jobs 1": [*KAUDIT, "--jobs", "1", str(partition)]}
+    warm, forgotten = runner.interleaved(commands, 3), {name: Cost() for name in commands}
+    for _ in range(3):
+        for name, command in commands.items():
+            _forget(segment)
+            runner.run(command, forgotten[name])
+    lines = ["| large, from disk | s, cold | s, warm |", "|---|---:|---:|"]
+    lines += [f"| {name} | {forgotten[name].wall:.2f} | {warm[name].wall:.2f} |" for name in commands]
+    shutil.rmtree(partition)
+    return lines
+
+
+def _forget(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def spark(runner: Runner, place: Path, mib: int) -> Table:
+    if find_spec("pyspark") is None or shutil.which("java") is None:
+        return ["Spark was not measured: pyspark or Java is missing."]
+    partition = place / "spark-0"
+    partition.mkdir()
+    truth = generate(partition / f"{0:020d}.log", SHAPES[0], 8 * mib * MIB)
+    cores = f"local[{os.cpu_count()}]"
+    commands = {"local": [*KAUDIT, str(partition)]}
+    commands["spark"] = [*KAUDIT, "--engine", "spark", "--master", cores, str(partition)]
+    costs = runner.interleaved(commands, 2)
+    shutil.rmtree(partition)
+    return [
+        f"| engine, {truth.batches:,} small batches | s |",
+        "|---|---:|",
+        f"| local | {costs['local'].wall:.1f} |",
+        f"| Spark, `{cores}`, session and JVM included | {costs['spark'].wall:.1f} |",
+    ]
 
 
 def machine() -> str:
@@ -164,44 +233,75 @@ def machine() -> str:
         (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
         platform.processor(),
     )
-    return (
-        f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f} at the end"
-    )
+    versions = f"Python {platform.python_version()}"
+    if shutil.which("java"):
+        told = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
+        versions += f", {told[0]}" if told else ""
+    return f"{model}, {os.cpu_count()} cores, {versions}, load {os.getloadavg()[0]:.1f} at the end"
+
+
+def measure(runner: Runner, place: Path, shapes: list[Shape], options: argparse.Namespace) -> list[Result]:
+    dump_log = dump_log_command(options.cache)
+    results = []
+    for number, shape in enumerate(shapes):
+        partition = place / f"log{number}-0"
+        partition.mkdir()
+        segment = partition / f"{0:020d}.log"
+        truth = generate(segment, shape, options.mib * LONGER.get(shape.name, 1) * MIB)
+        check_truth(runner, partition, truth)
+        costs = runner.interleaved(contenders(segment, dump_log), options.rounds)
+        (own,) = inside(runner, [partition], options.rounds)
+        results.append(Result(shape, truth, costs, own))
+        say(f"{shape.name}: done")
+        shutil.rmtree(partition)
+    if isinstance(dump_log, str):
+        say(f"kafka-dump-log was not measured: {dump_log}")
+    return results
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mib", type=int, default=256, help="size of each log")
+    parser.add_argument(
+        "--mib", type=int, default=128, help="size of each log; small: twice that, large batches: eight times"
+    )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--shapes", default="", help="names, separated by commas (default: all)")
-    parser.add_argument("--growth", action="store_true", help="also scan 0.25, 1 and 4 GiB")
+    parser.add_argument("--shapes", default="", help="names, separated by semicolons (default: all)")
+    parser.add_argument("--without", default="", help="sections to leave out: depths,spread,ids,growth,cold,spark")
+    parser.add_argument("--prefix", default="", help="a command in front of each measured one, such as 'chrt -f 10'")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "kaudit-benchmarks", help="Kafka's jars")
+    parser.add_argument("--directory", type=Path, help="where the logs are made (default: the temporary directory)")
     parser.add_argument("--output", type=Path, help="write the Markdown here too")
     options = parser.parse_args()
-    dump_log = dump_log_command(options.cache)
-    chosen = [shape for shape in SHAPES if not options.shapes or shape.name in options.shapes.split(",")]
-    results = []
-    with tempfile.TemporaryDirectory(prefix="kaudit-benchmarks-") as name:
-        for number, shape in enumerate(chosen):
-            partition = Path(name) / f"log{number}-0"
-            partition.mkdir()
-            segment = partition / f"{0:020d}.log"
-            truth = generate(segment, shape, options.mib * MIB)
-            check_truth(partition, truth)
-            results.append((shape, truth, measure(segment, dump_log, options.rounds)))
-            print(f"{shape.name}: done", file=sys.stderr)
-            segment.unlink()
-        grown = growth(Path(name)) if options.growth else []
-    lines = [
-        f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%d}, {machine()}; `{' '.join([Path(sys.argv[0]).name, *sys.argv[1:]])}`",
-        "",
-    ]
-    lines += ["Seconds, whole process, least of the rounds:", "", *table(results), "", *ratios(results)]
-    if isinstance(dump_log, str):
-        lines += ["", f"kafka-dump-log was not measured: {dump_log}."]
-    if grown:
-        lines += ["", *grown]
-    text = "\n".join(lines) + "\n"
+    shapes = [shape for shape in SHAPES if not options.shapes or shape.name in options.shapes.split(";")]
+    lines: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="kaudit-benchmarks-", dir=options.directory) as name:
+        place = Path(name)
+        runner = Runner(shlex.split(options.prefix), options.cache)
+        lines += ["Seconds, whole process, least of the rounds:", ""]
+        starting = start_up(runner, place)
+        results = measure(runner, place, shapes, options)
+        lines += [*whole_processes(results), "", starting, "", "Ratios; the last three columns inside a process:", ""]
+        lines += ratios(results)
+        sections = {
+            "depths": lambda: depths(runner, place, max(options.mib // 2, 1)),
+            "spread": lambda: spread(runner, place, options.mib, options.rounds),
+            "ids": lambda: many_ids(runner, place),
+            "growth": lambda: growth(runner, place),
+            "cold": lambda: cold(runner, place, options.mib),
+            "spark": lambda: spark(runner, place, options.mib),
+        }
+        for section, make in sections.items():
+            if section not in options.without.split(","):
+                lines += ["", *make()]
+                say(f"{section}: done")
+    arguments = shlex.join(["benchmarks.run", *sys.argv[1:]])
+    text = (
+        "\n".join([f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%d}, {machine()}; `python -m {arguments}`", "", *lines]) + "\n"
+    )
     print(text)
     if options.output is not None:
         options.output.write_text(text)

@@ -14,16 +14,19 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "kaudit" / "checks" / "docs"
 SAMPLES = ROOT / "samples"
 
-# check -> sample directory, more options
+_REPLICAS = tuple(f"samples/replicas/{broker}" for broker in ("b1", "b2", "b3"))
+# check -> sample directory, more options; for those of `kaudit diff`: diff, its arguments
 EXAMPLES = {
     "KA001": ("damaged/flip-body",),
     "KA002": ("damaged/truncate-mid-batch-active",),
     "KA003": ("damaged/flip-length",),
     "KA004": ("damaged/zero-hole-4k",),
+    "KA005": ("malformed",),
     "KA006": ("damaged/flip-base-offset",),
     "KA007": ("damaged/batch-removed",),
     "KA008": ("damaged/empty-log",),
     "KA009": ("damaged/flip-leader-epoch",),
+    "KA010": ("malformed", "--depth", "records"),
     "KA011": ("damaged/cleaned-leftover",),
     "KA101": ("duplicates", "--topic", "s50-inject-seq-gap"),
     "KA102": ("crafted",),
@@ -57,6 +60,12 @@ EXAMPLES = {
     "KA504": ("side-files",),
     "KA505": ("side-files",),
     "KA506": ("side-files",),
+    "KA601": ("diff", *_REPLICAS, "--topic", "orders"),
+    "KA602": ("diff", *_REPLICAS, "--topic", "payments"),
+    "KA603": ("diff", *_REPLICAS, "--topic", "payments"),
+    "KA701": ("retries", "--depth", "records"),
+    "KA702": ("retries",),
+    "KA703": ("retries",),
     "KA801": ("crafted",),
     "KA802": ("crafted/evicted-0", "--log-start-offset", "3", "--broker-version", "2.0.1"),
     "KA803": ("crafted/outside-transaction-0",),
@@ -69,8 +78,11 @@ SAMPLE_NAMES = (
     "damaged",
     "duplicates",
     "hanging-transaction",
+    "malformed",
     "open-transaction",
     "producer-ids",
+    "replicas",
+    "retries",
     "side-files",
     "truncated-head",
     "zombie",
@@ -99,8 +111,10 @@ def run(command: str) -> str:
 def check_example(code: str) -> str:
     """The example of a check: the command, and the first finding it prints."""
     sample, *options = EXAMPLES[code]
-    command = " ".join(["kaudit", "scan", f"samples/{sample}", "--select", code, *options])
-    finding = run(command).split("\n\n")[0].rstrip()
+    asked = ["diff", *options] if sample == "diff" else ["scan", f"samples/{sample}"]
+    more = [] if sample == "diff" else options
+    command = " ".join(["kaudit", *asked, "--select", code, *more])
+    finding = next(part for part in run(command).split("\n\n") if f"[{code}]" in part).rstrip()
     return f"```text\n$ {command}\n{finding}\n```"
 
 

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from kaudit.checks.catalogue import CATALOGUE
-from tests import crafted_sample, witness_samples
+from tests import crafted_sample, replica_sample, witness_samples
 from tests.examples import EXAMPLES, SAMPLE_NAMES, SAMPLES, pages
 
-BY_HAND = ("KA005", "KA010")  # no sample has a malformed batch or a bomb: their pages tell of one in words
+BY_HAND = ("KA005", "KA010", "KA012")
+"""No sample has a malformed batch, a bomb or a file nobody may read: their pages tell of one in words."""
 
 
 def test_every_example_and_sample_page_still_comes_out():
@@ -32,8 +33,9 @@ def test_the_crafted_sample_is_what_its_maker_writes(tmp_path: Path):
         assert (crafted_sample.TARGET / written.relative_to(tmp_path)).read_bytes() == written.read_bytes()
 
 
-def test_the_witness_samples_are_what_their_maker_writes(tmp_path: Path):
-    witness_samples.write(tmp_path)
+@pytest.mark.parametrize("maker", [witness_samples, replica_sample])
+def test_samples_are_what_their_makers_write(tmp_path: Path, maker):
+    maker.write(tmp_path)
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert written
     for path in written:

@@ -1,5 +1,6 @@
 """KA505: the four offset checkpoints of a log directory against its partitions."""
 
+from kaudit.checks.loading import unparsable_checkpoint_verdict
 from kaudit.checks.registry import CHECKS
 from kaudit.checks.sidefiles import SideFileFact
 from kaudit.model.finding import Confidence, Explanation, Finding
@@ -10,12 +11,6 @@ _MEANING = {
     "replication-offset-checkpoint": "the high watermark: records below it were acknowledged by all in-sync replicas",
     "log-start-offset-checkpoint": "records below it were deleted, so it cannot lie beyond the log's end",
     "cleaner-offset-checkpoint": "the cleaner has read up to it, so it cannot lie beyond the log's end",
-}
-_BROKER_UNPARSABLE = {
-    "recovery-point-offset-checkpoint": "warns and recovers every segment of the directory from its first offset",
-    "replication-offset-checkpoint": "takes the log directory offline",
-    "log-start-offset-checkpoint": "warns and takes each log's first segment as its start: deleted records come back",
-    "cleaner-offset-checkpoint": "stops cleaning the directory's logs",
 }
 _BROKER_BEYOND = {
     "recovery-point-offset-checkpoint": "takes the log's end instead",
@@ -41,7 +36,7 @@ def unparsable_checkpoint(log_dir: str, file: str, damage: Damage) -> Finding:
         anchor=file,
         evidence={
             "rule": "version 0, a count, and one line of topic, partition and offset each (OffsetCheckpointFile)",
-            "broker": _BROKER_UNPARSABLE[file],
+            "broker": unparsable_checkpoint_verdict(file),
             "detail": damage.detail,
         },
         explanations=(Explanation("the host stopped while the file was replaced, or the file was edited"),),

@@ -31,3 +31,26 @@ def loading_verdict(damage: LogDamage, later_segments: int, *, was_batch: bool) 
 def gap_verdict() -> str:
     """What happens to a log whose offsets or leader epochs have a break."""
     return _UNNOTICED
+
+
+_UNPARSABLE_FILES = {
+    ".index": "rebuilds it from the segment when it loads the log",
+    ".timeindex": "rebuilds it from the segment when it loads the log",
+    ".txnindex": "rebuilds it when it recovers the segment: after an unclean stop, from the recovery point on",
+    ".snapshot": "drops it, and builds the producers' state from an older one and the log behind that",
+    "leader-epoch-checkpoint": "fails the whole log directory at start; with no other directory it stops",
+    "recovery-point-offset-checkpoint": "warns and recovers every segment of the directory from its first offset",
+    "replication-offset-checkpoint": "takes the log directory offline",
+    "log-start-offset-checkpoint": "warns and takes each log's first segment as its start: deleted records come back",
+    "cleaner-offset-checkpoint": "stops cleaning the directory's logs",
+}
+
+
+def file_verdict(name: str) -> str | None:
+    """What happens to a log beside which a file of this name cannot be read; None where nobody has seen it."""
+    return next((verdict for ending, verdict in _UNPARSABLE_FILES.items() if name.endswith(ending)), None)
+
+
+def unparsable_checkpoint_verdict(name: str) -> str:
+    """What happens to a log directory whose offset checkpoint of this name cannot be read."""
+    return _UNPARSABLE_FILES[name]

@@ -14,6 +14,8 @@ _FAMILIES = {
     "KA3": "Transactions",
     "KA4": "Producer ids and their blocks",
     "KA5": "Side files",
+    "KA6": "Replicas",
+    "KA7": "Repeated and reordered records",
     "KA8": "What a broker remembers",
 }
 

@@ -11,6 +11,7 @@ from typer.main import get_command
 from kaudit.cli.commands.baseline import baseline
 from kaudit.cli.commands.checks import checks
 from kaudit.cli.commands.config import config
+from kaudit.cli.commands.diff import diff
 from kaudit.cli.commands.explain import explain
 from kaudit.cli.commands.inspect import inspect
 from kaudit.cli.commands.producers import producers
@@ -80,6 +81,14 @@ Examples:
   kaudit simulate my-cluster.toml --sweep 1000
 """
 
+_DIFF_EXAMPLES = """\b
+Examples:
+  kaudit diff /backup/broker1 /backup/broker2 /backup/broker3
+  kaudit diff --topic orders --name old=/mnt/b1/kafka --name new=/data/kafka \\
+      /mnt/b1/kafka /data/kafka
+  kaudit diff b1/orders-3 b2/orders-3
+"""
+
 # Plain help: rich's boxes cost a quarter of a second.
 app = typer.Typer(name="kaudit", cls=PlainGroup, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command(cls=ConfiguredCommand, short_help="Audit broker logs.", epilog=_SCAN_EXAMPLES)(scan)
@@ -87,6 +96,7 @@ app.command(cls=ConfiguredCommand, short_help="Show what each producer id did.",
 app.command(cls=ConfiguredCommand, short_help="List the producer ids.", epilog=_PRODUCERS_EXAMPLES)(producers)
 app.command(short_help="Decode batches, records and side files.", epilog=_INSPECT_EXAMPLES)(inspect)
 app.command(short_help="Say what a broker would have answered.", epilog=_REPLAY_EXAMPLES)(replay)
+app.command(cls=ConfiguredCommand, short_help="Compare replicas batch by batch.", epilog=_DIFF_EXAMPLES)(diff)
 app.command(short_help="Play a scenario: producers, brokers, faults.", epilog=_SIMULATE_EXAMPLES)(simulate)
 app.command(cls=ConfiguredCommand, short_help="Render a saved scan.", epilog=_REPORT_EXAMPLES)(report)
 app.add_typer(baseline, short_help="Keep known findings in a file.")

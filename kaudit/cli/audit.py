@@ -1,18 +1,21 @@
-"""What scan, timeline and producers have in common: run the engine, show the result, settle the exit code."""
+"""What scan, timeline, producers and diff have in common: run the engine, show the result, settle the exit code."""
 
 import os
 import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
 
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.step_summary import append_step_summary
 from kaudit.cli.targets import Target, console_of, write
 from kaudit.model.producers import ProducersResult
+from kaudit.model.replicas import DiffResult, Replica
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary, TimelineResult
 from kaudit.pipeline.options import NothingToAuditError, Progress, ScanOptions
 from kaudit.pipeline.query import Query
@@ -23,10 +26,13 @@ from kaudit.report.formats import FORMATS, Content, Format, in_pieces
 from kaudit.report.moment import rfc3339
 from kaudit.report.phrases import closing_line
 from kaudit.report.selection import Selection, count
-from kaudit.report.tables import Tables
+from kaudit.report.tables import Tables, recorded_tables
 from kaudit.report.view import View
 
-_Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult)
+if TYPE_CHECKING:  # numpy comes with them
+    from kaudit.pipeline.histories import Recording, Teller
+
+_Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +49,13 @@ class Request:
     verbose: bool
     reproducible: bool
     policy: Policy = field(default_factory=Policy)
+    compares: bool = False
+    """Replicas are held against one another."""
 
     @property
     def scope(self) -> Scope:
         """Return what was looked for: the measure of what a baseline may call stale."""
-        return Scope(self.selection.includes, self.options)
+        return Scope(self.selection.includes, self.options, self.compares)
 
     @property
     def show_notes(self) -> bool:
@@ -65,6 +73,43 @@ def run_scan(request: Request, engine: Callable[[ScanOptions, Progress], ScanRes
         scan_of=lambda result: result,
         with_scan=lambda _, scan: scan,
     )
+
+
+def run_recording(
+    request: Request,
+    engine: "Callable[[ScanOptions, Progress, Teller], AbstractContextManager[Recording]]",
+    *,
+    batches: bool,
+) -> int:
+    """Audit and report, with the histories of all producer ids in the formats that hold them; return the exit code.
+
+    `batches`: with a row for every batch, too.
+    """
+    from kaudit.report.batch_table import tell_batches
+    from kaudit.report.history_tables import tell_tables
+
+    with ExitStack() as stack:
+        recorded: list[Recording] = []
+
+        def produce(progress: Progress) -> ScanResult:
+            recorded.append(stack.enter_context(engine(request.options, progress, tell_tables)))
+            return request.selection.of_scan(recorded[0].result)
+
+        def render(form: Format, result: ScanResult, view: View) -> Content:
+            if form.directory:
+                told = [recording.tell(result.findings) for recording in recorded]
+                told += [recording.tell_batches(tell_batches) for recording in recorded if batches]
+                return recorded_tables(result, chain.from_iterable(told), view, batches=batches)
+            return in_pieces(form.scan(result, view))
+
+        return _run(
+            request,
+            produce=produce,
+            render=render,
+            empty=lambda nothing: nothing,
+            scan_of=lambda result: result,
+            with_scan=lambda _, scan: scan,
+        )
 
 
 def run_timeline(request: Request, engine: Callable[[ScanOptions, Progress], TimelineResult]) -> int:
@@ -88,6 +133,22 @@ def run_producers(
         produce=lambda progress: request.selection.of_producers(engine(request.options, progress, query)),
         render=lambda form, result, view: form.producers(result, view),
         empty=lambda nothing: ProducersResult(nothing, (), found=0, listed=0, summary=nothing.summary.to_dict()),
+        scan_of=lambda result: result.scan,
+        with_scan=lambda result, scan: replace(result, scan=scan),
+    )
+
+
+def run_diff(
+    request: Request,
+    replicas: Sequence[Replica],
+    engine: Callable[[ScanOptions, Sequence[Replica], Progress], DiffResult],
+) -> int:
+    """Compare replicas; return the exit code."""
+    return _run(
+        request,
+        produce=lambda progress: request.selection.of_diff(engine(request.options, replicas, progress)),
+        render=lambda form, result, view: in_pieces(form.diff(result, view)),
+        empty=lambda nothing: DiffResult(nothing, replicas),
         scan_of=lambda result: result.scan,
         with_scan=lambda result, scan: replace(result, scan=scan),
     )

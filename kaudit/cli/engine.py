@@ -1,15 +1,20 @@
 """Which engine does the work; the heavy imports happen here, once every option is known to be right."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from kaudit.cli.options import EngineChoice
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.pipeline.options import Progress, ScanOptions, UsageError
 from kaudit.pipeline.query import Query
+
+if TYPE_CHECKING:  # numpy comes with them
+    from kaudit.pipeline.histories import Recording, Teller
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,7 @@ class Engine:
     scan: Callable[[ScanOptions, Progress], ScanResult]
     timeline: Callable[[ScanOptions, Progress], TimelineResult]
     producers: Callable[[ScanOptions, Progress, Query], ProducersResult]
+    record: "Callable[[ScanOptions, Progress, Teller], AbstractContextManager[Recording]]"
 
 
 def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[str]) -> Engine:
@@ -33,7 +39,7 @@ def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[s
             raise UsageError("--master and --spark-conf need --engine spark")
         from kaudit.engines import local
 
-        return Engine(local.scan, local.timeline, local.producers)
+        return Engine(local.scan, local.timeline, local.producers, local.record)
     require_spark()
     from kaudit.engines import spark
     from kaudit.engines.spark_session import SparkOptions
@@ -43,6 +49,7 @@ def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[s
         partial(spark.scan, spark=options),
         partial(spark.timeline, spark=options),
         partial(spark.producers, spark=options),
+        partial(spark.record, spark=options),
     )
 
 

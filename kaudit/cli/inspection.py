@@ -11,7 +11,7 @@ from kaudit.cli.exits import ExitCode
 from kaudit.cli.parsing import suggestion
 from kaudit.cli.stdout import stdout_console
 from kaudit.cli.streams import write_pieces
-from kaudit.cli.targets import output_file, split_format
+from kaudit.cli.targets import output_directory, output_file, split_format
 from kaudit.pipeline.options import NothingToAuditError, UsageError
 from kaudit.report import rows as row_formats
 from kaudit.report.console import ColorChoice, Console, visible
@@ -20,7 +20,8 @@ from kaudit.report.rows_table import table
 if TYPE_CHECKING:
     from kaudit.pipeline.inspect.walk import InspectOptions
 
-ROW_FORMATS = ("table", "json", "jsonl")
+ROW_FORMATS = ("table", "json", "jsonl", "parquet")
+PARQUET = "parquet"
 _Row = dict[str, object]
 
 
@@ -44,7 +45,13 @@ def parse_row_targets(formats: Sequence[str], output: str | None, inputs: Sequen
         if name not in ROW_FORMATS:
             hint = suggestion(name, ROW_FORMATS) or f"; there are {', '.join(ROW_FORMATS)}"
             raise UsageError(f"--output-format {name}: no such format{hint}")
-    return [RowTarget(name, output_file(output if file is None else file, inputs)) for name, file in typed]
+    return [_target(name, output if file is None else file, inputs) for name, file in typed]
+
+
+def _target(name: str, place: str | None, inputs: Sequence[str]) -> RowTarget:
+    if name != PARQUET:
+        return RowTarget(name, output_file(place, inputs))
+    return RowTarget(name, output_directory(name, place, inputs))
 
 
 def parse_offsets(text: str | None) -> tuple[int | None, int | None]:
@@ -72,8 +79,17 @@ def run_inspect(
         shown = options
         if target.form == "table" and options.texts.limit is None:
             shown = replace(options, texts=replace(options.texts, limit=table_bytes))
-        rows = reading.watched(inspect_rows(shown, batches=target.form == "jsonl"), UNREADABLE)
+        rows = reading.watched(inspect_rows(shown, batches=target.form in ("jsonl", PARQUET)), UNREADABLE)
         first = list(islice(rows, 1))  # wrong options show before anything is written
+        if target.form == PARQUET:
+            from kaudit.report.row_tables import write_row_tables
+
+            assert target.file is not None
+            try:
+                write_row_tables(chain(first, rows), target.file, options.paths)
+            except OSError as error:
+                raise UsageError(f"--output {target.file}: cannot be written: {error.strerror or error}") from error
+            continue
         console = stdout_console(color) if target.file is None else Console(color=color is ColorChoice.ALWAYS)
         write_pieces(target.file, _pieces(target.form, chain(first, rows), options.paths, console))
     if reading.nothing is not None:

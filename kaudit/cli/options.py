@@ -137,6 +137,9 @@ SparkSettings = Annotated[
     list[str] | None,
     typer.Option("--spark-conf", metavar="KEY=VALUE", help="With --engine spark: a setting of Spark. Repeatable."),
 ]
+BatchesTable = Annotated[
+    bool, typer.Option("--batches", help="With --output-format parquet: a row for every batch too.")
+]
 Color = Annotated[ColorChoice, typer.Option("--color", help="When to colour.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="The same as --color never.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing line; errors stay.")]

@@ -1,7 +1,7 @@
 """From what was typed to what it means; every mistake gets a suggestion."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from kaudit.checks.registry import CHECKS, Check
@@ -33,6 +33,23 @@ def _code(typed: str, option: str) -> str:
     named = [check.code for check in CHECKS.values() if check.name == typed.lower()]
     hint = f"; did you mean {named[0]}?" if named else suggestion(code, CHECKS)
     raise UsageError(f"{option} {typed}: no check has this code or prefix{hint} ('kaudit checks' lists them)")
+
+
+def parse_names(values: Sequence[str], paths: Sequence[str]) -> Mapping[str, str]:
+    """Parse --name NAME=DIR of `diff`: names by path; each DIR is one of the paths as it was typed."""
+    if len(paths) < 2:
+        raise UsageError(f"only {paths[0]} to compare: give two directories or more, one a replica")
+    named: dict[str, str] = {}
+    for value in values:
+        name, equals, path = value.partition("=")
+        if not (name and equals and path):
+            raise UsageError(f"--name {value}: write NAME=DIR, such as b1={paths[0]}")
+        if path not in paths:
+            raise UsageError(f"--name {value}: {path} is not among the directories{suggestion(path, paths)}")
+        if path in named:
+            raise UsageError(f"--name {value}: {path} has the name {named[path]} already")
+        named[path] = name
+    return named
 
 
 def parse_check(typed: str) -> Check:

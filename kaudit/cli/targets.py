@@ -58,6 +58,15 @@ def _check_directory(target: Target) -> None:
         raise UsageError(f"--output {target.file}: holds something else than an earlier result of kaudit")
 
 
+def output_directory(name: str, place: str | None, inputs: Sequence[str]) -> Path:
+    """Return the directory a format of tables goes to. Raises UsageError where that cannot be."""
+    target = Target(FORMATS[name], _file(place))
+    _check_directory(target)
+    assert target.file is not None
+    _check_place(target.file, inputs, is_directory=True)
+    return target.file
+
+
 def split_format(value: str) -> tuple[str, str | None]:
     """Split FMT[:FILE]; the file is None without one."""
     name, colon, file = value.partition(":")

@@ -5,34 +5,53 @@ tasks put partitions together. The driver lists the input and judges what is lef
 """
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from kaudit.engines.spark_plan import SparkPlan, share
 from kaudit.engines.spark_progress import JobProgress
 from kaudit.engines.spark_session import SparkOptions, session
-from kaudit.engines.spark_tasks import AUDIT_SCHEMA, ROWS_SCHEMA, read, replayer
+from kaudit.engines.spark_tasks import (
+    AUDIT_SCHEMA,
+    PIECES_SCHEMA,
+    ROWS_SCHEMA,
+    Lots,
+    Seal,
+    read,
+    replayer,
+    telling,
+    telling_batches,
+    whole,
+)
+from kaudit.model.finding import Finding
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.pipeline.activity import ActivityRows
 from kaudit.pipeline.audit import Audit, PartitionAudit
-from kaudit.pipeline.blocks import read_blocks
+from kaudit.pipeline.batch_rows import BatchTeller, segment_tasks
+from kaudit.pipeline.blocks import BlockBook, read_blocks
 from kaudit.pipeline.exchange import pack, unpack
+from kaudit.pipeline.histories import HistoryRows, PartitionHistory, Piece, Recording, Teller, by_replica
 from kaudit.pipeline.options import Progress, ScanOptions
 from kaudit.pipeline.partition import KeptRows, RowKeeper
-from kaudit.pipeline.producers import list_producers
+from kaudit.pipeline.producers import list_producers, remembers_markers
 from kaudit.pipeline.query import Query
-from kaudit.pipeline.schedule import Job, find_input, plan_jobs
+from kaudit.pipeline.schedule import Job, all_needs, audit_needs, find_input, plan_jobs
 from kaudit.pipeline.timeline import build_timelines
 from kaudit.source.filesystem import open_segment
+from kaudit.source.layout import Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _Keeper = TypeVar("_Keeper", bound=RowKeeper | None)
+_MOST_LOTS = 1000
+"""Each lot of pieces is a job of its own: some 50 ms."""
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
@@ -49,8 +68,9 @@ def scan(options: ScanOptions, progress: Progress, spark: SparkOptions | None = 
         SparkFailedError: Spark gave up.
 
     """
-    audit, _ = _run(options, progress, spark or SparkOptions(), _no_rows)
-    return audit.result()
+    with _started(options, spark, _nothing_kept) as run:
+        partitions = _collect(run, run.replayed.select("place", "audit"), progress)
+    return run.audit(partitions).result()
 
 
 def timeline(options: ScanOptions, progress: Progress, spark: SparkOptions | None = None) -> TimelineResult:
@@ -59,7 +79,7 @@ def timeline(options: ScanOptions, progress: Progress, spark: SparkOptions | Non
     Raises as `scan` does.
     """
     chosen = frozenset(options.producer_ids) or None
-    audit, kept = _run(options, progress, spark or SparkOptions(), partial(KeptRows, chosen))
+    audit, kept = _kept(options, progress, spark, partial(KeptRows, chosen))
     return build_timelines(audit.result(), audit.partitions, kept)
 
 
@@ -70,59 +90,169 @@ def producers(
 
     Raises as `scan` does.
     """
-    audit, kept = _run(options, progress, spark or SparkOptions(), ActivityRows)
+    audit, kept = _kept(options, progress, spark, ActivityRows, ids=True)
     return list_producers(audit, kept, query)
 
 
-def _no_rows() -> None:
+@contextmanager
+def record(
+    options: ScanOptions, progress: Progress, teller: Teller, spark: SparkOptions | None = None
+) -> Iterator[Recording]:
+    """Audit on Spark, and keep on its disks what `teller` needs to tell the producers' histories while the body runs.
+
+    They are told in tasks; pieces of tables come to the driver one after the other. Raises as `scan` does.
+    """
+    from pyspark import StorageLevel  # noqa: PLC0415 - an extra
+
+    with _started(options, spark, HistoryRows, PartitionHistory.of) as run:
+        replayed = run.replayed.persist(StorageLevel.DISK_ONLY)
+        result = run.audit(_collect(run, replayed.select("place", "audit"), progress)).result()
+
+        def tell(findings: Sequence[Finding]) -> Iterator[Piece]:
+            own = by_replica(findings)
+            places = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in run.jobs)
+            packed = {number: pack(own[place]) for number, place in enumerate(places) if place in own}
+            lots = Lots(len(run.jobs), _MOST_LOTS)
+            told = replayed.select("place", "kept").mapInArrow(
+                telling(teller, packed, lots, remembers_markers=remembers_markers(result)), PIECES_SCHEMA
+            )
+            yield from _in_order(run.session, told, lots.count, "kaudit: tell the producers' histories")
+
+        def tell_batches(teller: BatchTeller) -> Iterator[Piece]:
+            tasks = segment_tasks(run.jobs)
+            lots = Lots(len(tasks), _MOST_LOTS)
+            table = pa.table(
+                {
+                    "lot": pa.array((lots.of(task.number) for task in tasks), pa.int32()),
+                    "work": pa.array((pack(task) for task in tasks), pa.binary()),
+                }
+            )
+            planned = run.session.createDataFrame(table).repartitionById(lots.count, "lot")
+            told = planned.mapInArrow(telling_batches(teller, lots), PIECES_SCHEMA)
+            yield from _in_order(run.session, told, lots.count, "kaudit: tell the batches")
+
+        yield Recording(result, tell, tell_batches)
+
+
+def _in_order(spark: "SparkSession", told: "DataFrame", lots: int, description: str) -> Iterator[Piece]:
+    """Bring pieces of tables to the driver in order, one lot of them in memory at a time."""
+    ordered = told.repartitionById(lots, "lot").sortWithinPartitions("place", "number")
+    with _job(spark, description):
+        for row in ordered.toLocalIterator(prefetchPartitions=True):
+            yield row["table"], bytes(row["data"])
+
+
+def _nothing_kept() -> None:
     return None
 
 
-def _run(
-    options: ScanOptions, progress: Progress, spark: SparkOptions, keeper: Callable[[], _Keeper]
-) -> tuple[Audit, list[_Keeper]]:
+def _as_it_is(_: PartitionAudit, kept: _Keeper) -> _Keeper:
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One audit under way: its session, its plan, and the partitions as Spark will replay them."""
+
+    session: "SparkSession"
+    options: ScanOptions
+    layout: Layout
+    book: BlockBook
+    jobs: Sequence[Job]
+    plan: SparkPlan
+    replayed: "DataFrame"
+
+    def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
+        """Take the partitions, in the plan's order."""
+        audit = Audit(self.options, self.layout, open_segment, self.book)
+        for job, partition in zip(self.jobs, partitions, strict=True):
+            partition.directory = job.directory
+            audit.add(partition)
+        return audit
+
+
+@contextmanager
+def _started(
+    options: ScanOptions,
+    spark: SparkOptions | None,
+    keeper: Callable[[], RowKeeper | None],
+    seal: Seal = _as_it_is,
+    *,
+    ids: bool = False,
+) -> Iterator[_Run]:
     layout = find_input(options)
     book = read_blocks(options, layout, open_segment)
-    jobs = plan_jobs(options, layout)
-    with session(spark, options.jobs) as started:
-        parts = _collect(started, options, jobs, progress, keeper)
-    audit = Audit(options, layout, open_segment, book)
-    kept: list[_Keeper] = []
-    for job, (partition, rows) in zip(jobs, parts, strict=True):
-        partition.directory = job.directory
-        audit.add(partition)
-        kept.append(rows)
-    return audit, kept
+    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(layout, book))
+    with session(spark or SparkOptions(), options.jobs) as started:
+        plan = share(jobs, started.sparkContext.defaultParallelism)
+        yield _Run(started, options, layout, book, jobs, plan, _dataframe(started, plan, keeper, seal))
 
 
-def _collect(
-    spark: "SparkSession",
+def _kept(
     options: ScanOptions,
-    jobs: Sequence[Job],
     progress: Progress,
+    spark: SparkOptions | None,
     keeper: Callable[[], _Keeper],
-) -> list[tuple[PartitionAudit, _Keeper]]:
+    *,
+    ids: bool = False,
+) -> tuple[Audit, list[_Keeper]]:
+    """Audit, and bring what took each partition's rows to the driver."""
+    with _started(options, spark, keeper, ids=ids) as run:
+        partitions, kept = _collect_kept(run, progress)
+    return run.audit(partitions), kept
+
+
+def _collect(run: _Run, frame: "DataFrame", progress: Progress) -> list[PartitionAudit]:
+    table = _table(run, frame, progress)
+    parts = {
+        place.as_py(): unpack(data.as_py())
+        for place, data in zip(table["place"], table["audit"], strict=True)
+        if data.is_valid
+    }
+    return [parts[place] for place in range(len(run.jobs))]
+
+
+def _collect_kept(run: _Run, progress: Progress) -> tuple[list[PartitionAudit], list[Any]]:
+    table = _table(run, run.replayed, progress)
+    slices = sorted(
+        zip(table["place"].to_pylist(), range(table.num_rows), strict=True)
+    )  # a place's slices come in their order
+    kept = dict(whole((place, table["kept"][at].as_py()) for place, at in slices))
+    parts = {place: unpack(table["audit"][at].as_py()) for place, at in slices if table["audit"][at].is_valid}
+    places = range(len(run.jobs))
+    return [parts[place] for place in places], [kept[place] for place in places]
+
+
+def _table(run: _Run, frame: "DataFrame", progress: Progress) -> pa.Table:
     from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra
 
-    context = spark.sparkContext
-    plan = share(jobs, options, context.defaultParallelism)
-    audits = _dataframe(spark, plan, keeper)
-    group = f"kaudit-{secrets.token_hex(4)}"
-    context.setJobGroup(group, f"kaudit: audit {', '.join(options.paths)}", interruptOnCancel=True)
     try:
-        with JobProgress(context, group, len(plan.works), plan.bytes, progress):
-            table = audits.toArrow()
+        with (
+            _job(run.session, f"kaudit: audit {', '.join(run.options.paths)}") as group,
+            JobProgress(run.session.sparkContext, group, len(run.plan.works), run.plan.bytes, progress),
+        ):
+            return frame.toArrow()
     except PySparkException as error:
         raise SparkFailedError(_reason(error)) from error
+
+
+@contextmanager
+def _job(spark: "SparkSession", description: str) -> Iterator[str]:
+    """Name the jobs of the body in Spark's UI; give their group."""
+    context = spark.sparkContext
+    group = f"kaudit-{secrets.token_hex(4)}"
+    context.setJobGroup(group, description, interruptOnCancel=True)
+    try:
+        yield group
     finally:
         for name in _GROUP_PROPERTIES:
             context.setLocalProperty(name, None)  # type: ignore[arg-type]
-    parts = {place.as_py(): unpack(data.as_py()) for place, data in zip(table["place"], table["audit"], strict=True)}
-    return [parts[place] for place in range(len(jobs))]
 
 
-def _dataframe(spark: "SparkSession", plan: SparkPlan, keeper: Callable[[], RowKeeper | None]) -> "DataFrame":
-    """Describe the job: plan -> read -> exchange -> replay -> one row per partition replica."""
+def _dataframe(
+    spark: "SparkSession", plan: SparkPlan, keeper: Callable[[], RowKeeper | None], seal: Seal
+) -> "DataFrame":
+    """Describe the job: plan -> read -> exchange -> replay -> one row per partition replica, more if much is kept."""
     table = pa.table(
         {
             "task": pa.array(range(len(plan.works)), pa.int32()),
@@ -135,7 +265,7 @@ def _dataframe(spark: "SparkSession", plan: SparkPlan, keeper: Callable[[], RowK
         .mapInArrow(read, ROWS_SCHEMA)
         .repartitionById(plan.replays, "replay")
         .sortWithinPartitions("place", "number")
-        .mapInArrow(replayer(keeper), AUDIT_SCHEMA)
+        .mapInArrow(replayer(keeper, seal), AUDIT_SCHEMA)
     )
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kaudit.engines.spark_tasks import Opening, Stretch, Work
-from kaudit.pipeline.options import ScanOptions
 from kaudit.pipeline.read import CHUNK_BYTES
 from kaudit.pipeline.schedule import Job
 
@@ -24,13 +23,13 @@ class SparkPlan:
     bytes: int
 
 
-def share(jobs: Sequence[Job], options: ScanOptions, cores: int) -> SparkPlan:
+def share(jobs: Sequence[Job], cores: int) -> SparkPlan:
     """Share the jobs among tasks for so many `cores`: small partitions together, large ones in pieces."""
     total = sum(job.bytes for job in jobs)
     size = min(max(total // (cores * _TASKS_PER_CORE), CHUNK_BYTES), _LARGEST_TASK)
     replays = max(min(len(jobs), cores * _TASKS_PER_CORE), 1)
     where = _assign(jobs, replays)
-    return SparkPlan(list(_works(jobs, options, where, size)), replays, total)
+    return SparkPlan(list(_works(jobs, where, size)), replays, total)
 
 
 def _assign(jobs: Sequence[Job], replays: int) -> list[int]:
@@ -44,12 +43,11 @@ def _assign(jobs: Sequence[Job], replays: int) -> list[int]:
     return where
 
 
-def _works(jobs: Sequence[Job], options: ScanOptions, where: Sequence[int], size: int) -> Iterator[Work]:
+def _works(jobs: Sequence[Job], where: Sequence[int], size: int) -> Iterator[Work]:
     work, filled = Work([], []), 0
     for place, job in enumerate(jobs):
         ranges = job.ranges()
-        opening = Opening(job, len(ranges), options.says_compacted(job.directory.topic))
-        work.openings.append((place, where[place], opening))
+        work.openings.append((place, where[place], Opening(job, len(ranges))))
         for number, spec in enumerate(ranges):
             last = work.stretches[-1] if work.stretches else None
             if last is not None and last.place == place and last.spec.file == spec.file:

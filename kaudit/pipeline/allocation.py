@@ -37,10 +37,14 @@ _YOUNGER_IDS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Inhabitants:
-    """The producer ids of one partition replica, each once, and what the checks here need of it."""
+    """The producer ids of one partition replica, each once, and what the checks here need of it.
+
+    `producer_ids` may be left out where no history of blocks is known; `producers` is how many there are.
+    """
 
     directory: PartitionDirectory
     producer_ids: NDArray[np.int64]
+    producers: int
     facts: Sequence[Fact]
     counts: Counts
 
@@ -62,7 +66,7 @@ class AllocationAudit:
             holders = {sharing.producer_id: blocks.coverage.holders(sharing.producer_id) for sharing in found}
         counts = part.counts
         population = Population(
-            len(part.producer_ids),
+            part.producers,
             counts.batches - counts.legacy_batches - counts.without_producer,
             counts.min_timestamp,
             counts.max_timestamp,

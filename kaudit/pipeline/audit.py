@@ -1,7 +1,7 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +14,20 @@ from kaudit.checks.malformed import report_malformed
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.offsets import report_leader_epochs, report_missing
 from kaudit.checks.outcome import report_outcomes, report_transitions
+from kaudit.checks.repeats import Repeats, Resent, report_repeats, report_resent
 from kaudit.checks.sequence import report_sequences
 from kaudit.checks.sidefiles import SideFileFact, report_side_files
 from kaudit.checks.snapshot_state import report_snapshots
 from kaudit.checks.state import EmptyMarker, EvictedProducer, IdleProducer, report_state
 from kaudit.checks.strays import report_strays
 from kaudit.checks.transaction import OpenTransaction, report_transactions
+from kaudit.checks.unreadable import report_unreadable
 from kaudit.model.batch import NO_OFFSET
 from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.malformed import MalformedBatch
-from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
+from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
 from kaudit.model.untold import Untold
 from kaudit.pipeline.allocation import AllocationAudit, Inhabitants
 from kaudit.pipeline.blocks import BlockBook
@@ -37,8 +39,11 @@ from kaudit.pipeline.options import ScanOptions, UsageError
 from kaudit.pipeline.outcomes import Markers, compare_outcomes
 from kaudit.pipeline.partition import PartitionReplay
 from kaudit.pipeline.read import OpenSource
+from kaudit.pipeline.repeats import settle_repeats
 from kaudit.pipeline.rows import Counts
-from kaudit.pipeline.sidefiles import LogFacts, SideFileAudit
+from kaudit.pipeline.segment_rows import segment_rows
+from kaudit.pipeline.sessions import Handover, compare_sessions
+from kaudit.pipeline.sidefiles import CheckpointAudit, LogFacts, PartitionFiles, SideFileReader
 from kaudit.pipeline.snapshot_check import compare_snapshots
 from kaudit.pipeline.snapshots import Suspects
 from kaudit.replay.evidence import VersionEvidence, infer_range
@@ -77,19 +82,44 @@ class PartitionAudit:
     malformed: Sequence[MalformedBatch] = ()
     producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     log: LogFacts | None = None
-    """What its side files are held against; dropped once they are."""
+    """What checkpoints are held against; dropped once they are."""
     side_facts: Sequence[SideFileFact] = ()
     untold: frozenset[Untold] = frozenset()
-    has_all_markers: bool = False
+    side_files_unread: Sequence[Unreadable] = ()
+    repeats: Repeats = field(default_factory=Repeats)
+    sessions: Sequence[Handover] = ()
+    """Where one producer id's session follows on others: only when records were decoded."""
+    resent: Sequence[Resent] = ()
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What judging all partitions together needs of each beyond its facts: columns that grow with its ids and markers."""
+
+    producer_ids: bool = True
+    markers: bool = True
+
+
 def close_partition(
-    replay: PartitionReplay, *, compacted: bool, unreadable: Sequence[Unreadable] = ()
+    replay: PartitionReplay,
+    open_source: OpenSource,
+    *,
+    compacted: bool,
+    needs: Needs,
+    unreadable: Sequence[Unreadable] = (),
 ) -> PartitionAudit:
-    """Take from a finished replay what the findings need. `compacted`: the user says so."""
+    """Take from a finished replay what the findings need, its side files included. `compacted`: the user says so."""
     rows = replay.joints.table.rows
+    compacted = compacted or replay.compacted
+    log = _log_facts(replay, compacted=compacted, unread=bool(unreadable))
+    files = PartitionFiles(SideFileReader(open_source))
+    side_facts = files.facts(log)
+    markers = None
+    told = replay.spans.has_all_commits and Untold.MARKERS not in replay.untold
+    if needs.markers and log.ended is not None and len(log.ended) and told and not log.damages:
+        markers = Markers(replay.directory, log.ended)
     return PartitionAudit(
         directory=replay.directory,
         counts=replay.counts,
@@ -97,10 +127,13 @@ def close_partition(
         dropped_facts=replay.joints.dropped_facts,
         missing=replay.continuity.missing,
         damages=replay.continuity.damages,
-        unlisted=replay.continuity.unlisted + replay.more_malformed,
+        unlisted=replay.continuity.unlisted
+        + replay.more_malformed
+        + replay.repeats.unlisted
+        + replay.sessions.unlisted,
         regressions=replay.continuity.epoch_regressions(),
         opened=_open_transactions(replay),
-        compacted=compacted or replay.compacted,
+        compacted=compacted,
         log_end_offset=replay.log_end_offset,
         last_stable_offset=replay.last_stable_offset,
         producers=len(rows),
@@ -114,9 +147,13 @@ def close_partition(
         unreadable=unreadable,
         malformed=replay.malformed,
         untold=replay.untold,
-        has_all_markers=replay.spans.has_all_commits,
-        producer_ids=rows["producer_id"].copy(),
-        log=_log_facts(replay, compacted=compacted or replay.compacted, unread=bool(unreadable)),
+        producer_ids=rows["producer_id"].copy() if needs.producer_ids else np.empty(0, dtype=np.int64),
+        log=replace(log, ended=None, epoch_steps=log.epoch_steps[:0]),
+        side_facts=side_facts,
+        side_files_unread=files.files.unreadable,
+        markers=markers,
+        repeats=replay.repeats.result(),
+        sessions=replay.sessions.handovers(),
     )
 
 
@@ -168,22 +205,20 @@ class Audit:
     open_source: OpenSource
     book: BlockBook = field(default_factory=BlockBook)
     partitions: list[PartitionAudit] = field(default_factory=list)
-    side_files: SideFileAudit = field(init=False)
+    checkpoints: CheckpointAudit = field(init=False)
 
     def __post_init__(self) -> None:
-        """Prepare what reads side files."""
-        self.side_files = SideFileAudit(self.open_source)
+        """Prepare what reads checkpoints."""
+        self.checkpoints = CheckpointAudit(SideFileReader(self.open_source))
 
     def add(self, partition: PartitionAudit) -> None:
-        """Add a partition that was read, and look at its side files."""
+        """Add a partition that was read, and look at its rows in its log directory's checkpoints."""
         if partition.log is not None:
-            partition.side_facts = self.side_files.facts(partition.log)
-            ended = partition.log.ended
-            tells = any(entry.topic == TRANSACTION_STATE for entry in self.layout.everything)
-            told = partition.has_all_markers and Untold.MARKERS not in partition.untold
-            if tells and ended is not None and len(ended) and told and not partition.damages:
-                partition.markers = Markers(partition.directory, ended)
+            partition.side_facts = [*partition.side_facts, *self.checkpoints.facts(partition.log)]
             partition.log = None
+        partition.repeats = settle_repeats(partition.repeats, partition.directory, self.open_source)
+        partition.resent = compare_sessions(partition.sessions, partition.directory, self.open_source)
+        partition.sessions = ()
         self.partitions.append(partition)
 
     def result(self) -> ScanResult:
@@ -200,12 +235,13 @@ class Audit:
             findings += self._partition_findings(partition, context, *allocation.partition_findings(own, context))
         findings += allocation.cluster_findings(inhabitants, contexts.__getitem__)
         findings += report_strays(self.layout.strays)
-        findings += self.side_files.directory_findings()
+        findings += self.checkpoints.directory_findings()
         findings = sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key)
         unreadable = [
             *self.layout.unreadable,
             *(entry for partition in self.partitions for entry in partition.unreadable),
-            *self.side_files.unreadable,
+            *(entry for partition in self.partitions for entry in partition.side_files_unread),
+            *self.checkpoints.files.unreadable,
         ]
         return ScanResult(
             inputs=tuple(self.options.paths),
@@ -219,7 +255,9 @@ class Audit:
             ],
             summary=self._total(findings),
             incomplete=bool(unreadable) or any(note.unreadable for note in self.book.notes),
-            segments=[row for partition in self.partitions for row in _segments(partition)],
+            segments=[
+                row for partition in self.partitions for row in segment_rows(partition.directory, partition.unreadable)
+            ],
         )
 
     def _outcome_findings(self, history: DecisionHistory, contexts: Sequence[Context]) -> list[Finding]:
@@ -277,7 +315,10 @@ class Audit:
                 *report_sequences(context, facts, partition.missing),
                 *report_epochs(context, partition.facts),
                 *report_transactions(context, partition.opened, partition.facts),
+                *report_repeats(context, partition.repeats),
+                *report_resent(context, partition.resent),
                 *report_malformed(context, partition.malformed),
+                *report_unreadable(context, partition.unreadable),
                 *allocation,
                 *report_side_files(context, partition.side_facts),
                 *report_snapshots(context, snapshots),
@@ -420,32 +461,13 @@ class Audit:
         return told
 
 
-def _segments(partition: PartitionAudit) -> Iterable[SegmentSummary]:
-    failed = {entry.path: entry.reason for entry in partition.unreadable}
-    directory = partition.directory
-    for segment in directory.segments:
-        status = "unreadable" if segment.path in failed else "read" if segment.size else "empty"
-        yield SegmentSummary(
-            topic=directory.topic,
-            partition=directory.partition,
-            replica=directory.replica,
-            segment=segment.name,
-            path=segment.path,
-            base_offset=segment.base_offset,
-            bytes=segment.size,
-            modified=segment.modified_ms,
-            status=status,
-            reason=failed.get(segment.path),
-        )
-
-
 def latest_modification(layout: Layout) -> int:
     """Newest modification time of any segment, ms since the epoch; 0 without one."""
     return max((segment.modified_ms for part in layout.partitions for segment in part.segments), default=0)
 
 
 def _inhabitants(part: PartitionAudit) -> Inhabitants:
-    return Inhabitants(part.directory, part.producer_ids, part.facts, part.counts)
+    return Inhabitants(part.directory, part.producer_ids, part.producers, part.facts, part.counts)
 
 
 def _left_out(part: PartitionAudit) -> list[NotAudited]:

@@ -10,6 +10,7 @@ from kaudit.model.batch import (
     Batches,
     last_offsets,
 )
+from kaudit.pipeline.plain_rows import plain_rows
 from kaudit.pipeline.rows import EDGE, EPOCH_STEP, GAP, MARKER, RUN, ChunkRows, Counts, Rows
 from kaudit.pipeline.run_rows import producer_rows
 
@@ -70,6 +71,8 @@ def compress(
         rows.gaps = _gaps(batches, bases, lasts, segment)
     rows.leader_epochs = _leader_epoch_steps(batches, bases, lasts, segment)
     rows.runs, rows.edges, rows.markers = producer_rows(batches, lasts, before, segment)
+    if counts.without_producer:
+        rows.plain, rows.plain_batches, rows.plain_regressions = plain_rows(batches, lasts, segment)
     return rows
 
 
@@ -108,7 +111,7 @@ def _count(batches: Batches, latest_timestamp: int) -> Counts:
         counts.compressed_legacy = int(np.count_nonzero(count < 0))
         count = current["record_count"]
     counts.without_producer = int(np.count_nonzero(current["producer_id"] < 0))
-    counts.partial_batches = int(np.count_nonzero(count - current["last_offset_delta"] != 1))
+    counts.partial_batches = int(np.count_nonzero(count - current["last_offset_delta"] < 1))
     counts.empty_batches = int(np.count_nonzero(count == 0))
     counts.delete_horizons = _flagged(current["attributes"], DELETE_HORIZON_FLAG)
     counts.markers = _flagged(batches["attributes"], CONTROL_FLAG)

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from kaudit.pipeline.rows import Rows
 
 _LEVEL = 3
-_MAX_BYTES = 2 << 30
-"""Limit of one object, as Spark's and Arrow's rows have it; a chunk's is a few MiB."""
 
 
 def pack(value: object) -> bytes:
@@ -29,7 +27,7 @@ def pack(value: object) -> bytes:
 def unpack(data: bytes) -> Any:  # noqa: ANN401 - whatever was packed
     """Decode what `pack` encoded, in a process of the same run: never bytes from anywhere else."""
     with zstandard.ZstdDecompressor().stream_reader(data) as reader:
-        raw = reader.read(_MAX_BYTES)
+        raw = reader.read(-1)
     return pickle.loads(raw)  # noqa: S301 - bytes of our own tasks
 
 

@@ -14,10 +14,12 @@ from kaudit.pipeline.continuity import MAX_LISTED, Continuity
 from kaudit.pipeline.joints import FetchRun, JointReplay
 from kaudit.pipeline.merging import merge, with_records
 from kaudit.pipeline.producer_table import ProducerTable
+from kaudit.pipeline.repeats import RepeatWatch
 from kaudit.pipeline.rows import ChunkRows, Counts, Rows
+from kaudit.pipeline.sessions import SessionWatch
 from kaudit.pipeline.snapshots import SnapshotWatch
 from kaudit.pipeline.transactions import TransactionSpans
-from kaudit.source.layout import PartitionDirectory
+from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory
 from kaudit.source.snapshots import list_snapshots
 
 COORDINATOR_WRITES = frozenset({"__consumer_offsets"})
@@ -88,6 +90,8 @@ class PartitionReplay:
         self.spans = TransactionSpans()
         self.empty_marker: EmptyMarker | None = None
         self.snapshots = SnapshotWatch(list_snapshots(directory))
+        self.repeats = RepeatWatch()
+        self.sessions = SessionWatch()
         self.malformed: list[MalformedBatch] = []
         self.more_malformed = 0
         self.counts = Counts()
@@ -112,6 +116,11 @@ class PartitionReplay:
             self.joints.holes_are_normal = False
         merged = merge(chunk.runs, with_records(chunk.markers))
         self.joints.feed(merged, chunk.edges)
+        # brokers write internal topics, and retry nothing; a text holds no bytes to compare
+        if self.directory.topic not in INTERNAL_TOPICS and not chunk.untold:
+            self.repeats.feed(chunk)
+            if chunk.decoded:
+                self.sessions.feed(chunk.runs, chunk.edges)
         room = max(MAX_LISTED - len(self.malformed), 0)
         self.malformed += chunk.malformed[:room]
         self.more_malformed += chunk.more_malformed + len(chunk.malformed[room:])

@@ -27,17 +27,22 @@ def whole_segments(
 def cut(spec: ChunkSpec, chunk_bytes: int) -> Iterator[ChunkSpec]:
     """Cut a range of a segment into ranges of about `chunk_bytes`, without a look at the file.
 
-    Cuts lie at multiples of `chunk_bytes` of the segment, so that every engine cuts alike; `settle` moves them to
-    batch boundaries.
+    `settle` moves the cuts to batch boundaries.
     """
-    start = spec.start
+    rest: ChunkSpec | None = spec
+    while rest is not None:
+        part, rest = cut_first(rest, chunk_bytes)
+        yield part
+
+
+def cut_first(spec: ChunkSpec, chunk_bytes: int) -> tuple[ChunkSpec, ChunkSpec | None]:
+    """Cut off the first range as `cut` does; return it and the rest, None if that was all."""
     if spec.file.text is not None:
-        chunk_bytes = spec.end  # positions in a text are not the segment's
-    while spec.stop - start > chunk_bytes * 3 // 2:
-        stop = (start // chunk_bytes + 1) * chunk_bytes
-        yield replace(spec, start=start, stop=stop)
-        start = stop
-    yield replace(spec, start=start)
+        return spec, None  # positions in a text are not the segment's
+    if spec.stop - spec.start <= chunk_bytes * 3 // 2:
+        return spec, None
+    stop = spec.start + chunk_bytes
+    return replace(spec, stop=stop), replace(spec, start=stop)
 
 
 def settle(spec: ChunkSpec, source: ByteSource) -> ChunkSpec:

@@ -23,6 +23,7 @@ from kaudit.pipeline.query import Query, SortKey
 from kaudit.pipeline.rows import Rows
 from kaudit.replay.allocation.history import BlockEntry, EntryKind
 from kaudit.replay.profile import profile_for
+from kaudit.source.layout import PartitionDirectory
 
 
 def list_producers(audit: Audit, kept: Sequence[ActivityRows], query: Query) -> ProducersResult:
@@ -104,36 +105,40 @@ class _Lister:
         )
 
     def _partition(self, part: PartitionAudit, row: Rows, findings: Sequence[Finding]) -> ProducerPartition:
-        directory = part.directory
-        place = (directory.topic, directory.partition, directory.replica)
-        timestamp = row["state_timestamp"] if self.remembers_markers else row["state_data_timestamp"]
-        return ProducerPartition(
-            topic=directory.topic,
-            partition=directory.partition,
-            replica=directory.replica,
-            first_offset=int(row["first_offset"]),
-            last_offset=int(row["last_offset"]),
-            first_timestamp=int(row["first_timestamp"]),
-            last_timestamp=int(row["last_timestamp"]),
-            first_epoch=int(row["first_epoch"]),
-            last_epoch=int(row["highest_epoch"]),
-            epochs=int(row["epochs"]),
-            batches=int(row["batches"]),
-            records=int(row["records"]),
-            state=ProducerState(
-                producer_epoch=int(row["state_epoch"]),
-                last_sequence=int(row["state_sequence"]),
-                last_offset=int(row["state_offset"]),
-                last_timestamp=int(timestamp),
-                coordinator_epoch=int(row["state_coordinator_epoch"]),
-                current_txn_start_offset=int(row["state_txn_offset"]),
-            ),
-            findings=tuple(
-                finding.fingerprint
-                for finding in findings
-                if (finding.topic, finding.partition, finding.replica) == place
-            ),
-        )
+        return producer_partition(part.directory, row, findings, remembers_markers=self.remembers_markers)
+
+
+def producer_partition(
+    directory: PartitionDirectory, row: Rows, findings: Sequence[Finding], *, remembers_markers: bool
+) -> ProducerPartition:
+    """Make what is told of one id in one partition from its row of ACTIVITY; of `findings`, those in this partition."""
+    place = (directory.topic, directory.partition, directory.replica)
+    timestamp = row["state_timestamp"] if remembers_markers else row["state_data_timestamp"]
+    return ProducerPartition(
+        topic=directory.topic,
+        partition=directory.partition,
+        replica=directory.replica,
+        first_offset=int(row["first_offset"]),
+        last_offset=int(row["last_offset"]),
+        first_timestamp=int(row["first_timestamp"]),
+        last_timestamp=int(row["last_timestamp"]),
+        first_epoch=int(row["first_epoch"]),
+        last_epoch=int(row["highest_epoch"]),
+        epochs=int(row["epochs"]),
+        batches=int(row["batches"]),
+        records=int(row["records"]),
+        state=ProducerState(
+            producer_epoch=int(row["state_epoch"]),
+            last_sequence=int(row["state_sequence"]),
+            last_offset=int(row["state_offset"]),
+            last_timestamp=int(timestamp),
+            coordinator_epoch=int(row["state_coordinator_epoch"]),
+            current_txn_start_offset=int(row["state_txn_offset"]),
+        ),
+        findings=tuple(
+            finding.fingerprint for finding in findings if (finding.topic, finding.partition, finding.replica) == place
+        ),
+    )
 
 
 def grants_of(book: BlockBook, log_dirs: Sequence[str], producer_id: int) -> tuple[GrantedBlock, ...]:

@@ -66,6 +66,7 @@ def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
     _attach(rows, damages, sound)
     rows.malformed, rows.more_malformed = malformed_batches(sound, spec.segment, source if spec.decode else None)
     rows.still_growing = growing
+    rows.decoded = spec.decode
     rows.untold = untold
     return rows
 
@@ -132,6 +133,7 @@ def _rows(
     )
     _attach(rows, sorted(damages, key=lambda damage: damage.position), sound)
     rows.malformed, rows.more_malformed = malformed_batches(sound, spec.segment, source if spec.decode else None)
+    rows.decoded = spec.decode
     return rows
 
 

@@ -108,6 +108,24 @@ EPOCH_STEP = np.dtype(
 )
 """The first batch of a stretch with one leader epoch."""
 
+PLAIN = np.dtype(
+    [
+        ("ordinal", np.int64),
+        ("base_offset", np.int64),
+        ("last_offset", np.int64),
+        ("crc", np.uint32),
+        ("size", np.int32),
+        ("record_count", np.int32),
+        ("base_timestamp", np.int64),
+        ("max_timestamp", np.int64),
+        ("position", np.int64),
+        ("segment", np.int32),
+        ("regresses", np.bool_),
+    ]
+)
+"""A data batch without a producer id. `ordinal` counts those of the chunk; `regresses`: its base timestamp is lower than
+that of the one before it."""
+
 Rows = NDArray[Any]
 
 _BLOCK_ROWS = 2048
@@ -215,5 +233,13 @@ class ChunkRows:
     malformed: list[MalformedBatch] = field(default_factory=list)
     more_malformed: int = 0
     still_growing: bool = False
+    plain: Rows = field(default_factory=lambda: np.empty(0, dtype=PLAIN))
+    """Batches without a producer id that may be sent again, or be the second copy: see pipeline.plain_rows."""
+    plain_batches: int = 0
+    """How many such batches there are, of which `plain` are some."""
+    plain_regressions: int = 0
+    """How many of them regress."""
+    decoded: bool = False
+    """Every record was decoded: what records say may be looked at."""
     untold: frozenset[Untold] = frozenset()
     """What a text in place of the segment does not tell."""

@@ -1,9 +1,11 @@
 """What every engine does alike: choose and plan the input, read a range, and put a partition together again."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
-from kaudit.pipeline.audit import DAY_MS, PartitionAudit, close_partition, latest_modification
+from kaudit.pipeline.audit import DAY_MS, Needs, PartitionAudit, close_partition, latest_modification
+from kaudit.pipeline.blocks import BlockBook
+from kaudit.pipeline.coordinator import TRANSACTION_STATE
 from kaudit.pipeline.fetch import RunFetcher
 from kaudit.pipeline.options import Depth, NothingToAuditError, ScanOptions, UsageError
 from kaudit.pipeline.partition import PartitionReplay, RowKeeper
@@ -31,11 +33,16 @@ Outcome = ChunkRows | Failure
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One partition replica's work: its directory, and one spec a segment, whole."""
+    """One partition replica's work: its directory, one spec a segment, whole, and what is wanted of it.
+
+    `compacted`: the user says so.
+    """
 
     directory: PartitionDirectory
     plan: Sequence[ChunkSpec]
     chunk_bytes: int = CHUNK_BYTES
+    compacted: bool = False
+    needs: Needs = field(default_factory=Needs)
 
     @property
     def bytes(self) -> int:
@@ -102,7 +109,9 @@ def _nothing(options: ScanOptions, layout: Layout) -> str:
     return f"nothing to audit under {where}: no segment (a file such as 00000000000000000000.log) was found"
 
 
-def plan_jobs(options: ScanOptions, layout: Layout, chunk_bytes: int = CHUNK_BYTES) -> list[Job]:
+def plan_jobs(
+    options: ScanOptions, layout: Layout, needs: Callable[[PartitionDirectory], Needs], chunk_bytes: int = CHUNK_BYTES
+) -> list[Job]:
     """Plan the reading of every partition of `layout`, in its order, in ranges of about `chunk_bytes`."""
     latest = latest_modification(layout) + DAY_MS
     decode = options.depth is Depth.RECORDS
@@ -115,8 +124,24 @@ def plan_jobs(options: ScanOptions, layout: Layout, chunk_bytes: int = CHUNK_BYT
             latest_timestamp=latest,
         )
         plan = [replace(spec, decode=True) for spec in plan] if decode else plan
-        jobs.append(Job(directory, plan, options.chunk_bytes or chunk_bytes))
+        compacted = options.says_compacted(directory.topic)
+        jobs.append(Job(directory, plan, options.chunk_bytes or chunk_bytes, compacted, needs(directory)))
     return jobs
+
+
+def audit_needs(layout: Layout, book: BlockBook) -> Callable[[PartitionDirectory], Needs]:
+    """Return what an audit needs of a partition: its ids where blocks are known, its markers where decisions are."""
+    decided = any(entry.topic == TRANSACTION_STATE for entry in layout.everything)
+
+    def needs(directory: PartitionDirectory) -> Needs:
+        return Needs(producer_ids=book.of(directory.log_dir) is not None, markers=decided)
+
+    return needs
+
+
+def all_needs(directory: PartitionDirectory) -> Needs:  # noqa: ARG001 - the same of every partition
+    """Return that everything is needed, as for a list of producer ids."""
+    return Needs()
 
 
 def read_range(spec: ChunkSpec) -> Outcome:
@@ -147,6 +172,11 @@ class PartitionFeed:
         self._disordered = False
         self._stopped = False
 
+    @property
+    def producer_ids(self) -> int:
+        """How many producer ids of the partition are known so far."""
+        return len(self._replay.joints.table)
+
     def take(self, outcome: Outcome) -> None:
         """Take the next range's rows, or why there are none."""
         if isinstance(outcome, Failure):
@@ -158,12 +188,18 @@ class PartitionFeed:
             except OSError as error:
                 self._stop(error, self._job.directory.segments[outcome.segment].path)
 
-    def close(self, *, compacted: bool) -> PartitionAudit:
+    def close(self) -> PartitionAudit:
         """The last range has been taken: return what the findings need."""
         if self._disordered and not self._failures:
             self._read_in_order()
         self._replay.finish()
-        return close_partition(self._replay, compacted=compacted, unreadable=list(self._failures.values()))
+        return close_partition(
+            self._replay,
+            self._open,
+            compacted=self._job.compacted,
+            needs=self._job.needs,
+            unreadable=list(self._failures.values()),
+        )
 
     def _fresh(self) -> PartitionReplay:
         directory = self._job.directory

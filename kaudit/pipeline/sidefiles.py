@@ -61,32 +61,14 @@ class LogFacts:
 
 
 @dataclass(slots=True)
-class SideFileAudit:
-    """Audits side files, partition by partition; checkpoints of a log directory are read once."""
+class SideFileReader:
+    """Reads side files; what cannot be read is listed."""
 
     open_source: OpenSource
     unreadable: list[Unreadable] = field(default_factory=list)
-    _checkpoints: dict[str, OffsetCheckpoint | None] = field(default_factory=dict)
-    _findings: list[Finding] = field(default_factory=list)
 
-    def facts(self, log: LogFacts) -> list[SideFileFact]:
-        """Return what is wrong with the side files of one partition."""
-        files = {file.name: file for file in log.directory.side_files}
-        found: list[SideFileFact] = []
-        found += self._snapshots(log, files)
-        if any(name.endswith((".index", ".timeindex")) for name in files):
-            found += self._indexes(log, files)
-            found += self._transaction_indexes(log, files)
-        found += self._leader_epochs(log, files)
-        found += self._checkpoint_facts(log)
-        return found
-
-    def directory_findings(self) -> list[Finding]:
-        """Findings of files that belong to no partition; to be asked last."""
-        return list(self._findings)
-
-    def _read(self, file: SegmentFile) -> bytes | None:
-        """The file's bytes, None where it is gone or unreadable (then it is listed)."""
+    def read(self, file: SegmentFile) -> bytes | None:
+        """Return the file's bytes, None where it is gone or unreadable (then it is listed)."""
         try:
             source = self.open_source(file)
             try:
@@ -104,10 +86,64 @@ class SideFileAudit:
             self.unreadable.append(Unreadable(file.path, error.strerror or type(error).__name__))
             return None
 
+
+@dataclass(slots=True)
+class CheckpointAudit:
+    """Holds the offset checkpoints of log directories, each read once, against their partitions."""
+
+    files: SideFileReader
+    _checkpoints: dict[str, OffsetCheckpoint | None] = field(default_factory=dict)
+    _findings: list[Finding] = field(default_factory=list)
+
+    def facts(self, log: LogFacts) -> Iterator[SideFileFact]:
+        """Yield what is wrong with the rows of one partition."""
+        end = log.log_end_offset
+        ends_in_damage = any(damage.segment == len(log.directory.segments) - 1 for damage in log.damages)
+        for file in log.directory.checkpoints:
+            checkpoint = self._checkpoint(file, log.directory.log_dir)
+            if checkpoint is None or end is None or ends_in_damage or log.unread:
+                continue
+            for row in checkpoint.rows:
+                if (row.topic, row.partition) == (log.directory.topic, log.directory.partition):
+                    fact = check_checkpoint(file.name, row.offset, end)
+                    if fact is not None:
+                        yield fact
+
+    def directory_findings(self) -> list[Finding]:
+        """Findings of files that belong to no partition; to be asked last."""
+        return list(self._findings)
+
+    def _checkpoint(self, file: SegmentFile, log_dir: str) -> OffsetCheckpoint | None:
+        if file.path not in self._checkpoints:
+            data = self.files.read(file)
+            checkpoint = None if data is None else parse_offset_checkpoint(data)
+            self._checkpoints[file.path] = checkpoint
+            if checkpoint is not None and checkpoint.damage:
+                self._findings.append(unparsable_checkpoint(log_dir, file.name, checkpoint.damage[0]))
+        return self._checkpoints[file.path]
+
+
+@dataclass(slots=True)
+class PartitionFiles:
+    """Audits what lies beside one partition's segments."""
+
+    files: SideFileReader
+
+    def facts(self, log: LogFacts) -> list[SideFileFact]:
+        """Return what is wrong with the side files of one partition."""
+        files = {file.name: file for file in log.directory.side_files}
+        found: list[SideFileFact] = []
+        found += self._snapshots(log, files)
+        if any(name.endswith((".index", ".timeindex")) for name in files):
+            found += self._indexes(log, files)
+            found += self._transaction_indexes(log, files)
+        found += self._leader_epochs(log, files)
+        return found
+
     def _snapshots(self, log: LogFacts, files: dict[str, SegmentFile]) -> Iterator[SideFileFact]:
         sound: str | None = None
         for name in sorted(name for name in files if name.endswith(".snapshot") and _base(name) is not None):
-            data = self._read(files[name])
+            data = self.files.read(files[name])
             if data is None:
                 continue
             try:
@@ -128,7 +164,7 @@ class SideFileAudit:
                         continue  # made with the first append
                     absent[code].append((f"{name}.{suffix}", number))
                     continue
-                data = self._read(file)
+                data = self.files.read(file)
                 if data is None:
                     continue
                 place = _indexed(log, number)
@@ -153,7 +189,7 @@ class SideFileAudit:
             return place, []
         probes: list[Probe] = []
         try:
-            source = self.open_source(log.directory.segments[number])
+            source = self.files.open_source(log.directory.segments[number])
         except OSError:
             return place, []  # reported when the segment itself was read
         try:
@@ -186,7 +222,7 @@ class SideFileAudit:
             own = aborted[aborted["segment"] == number]
             if file is None and not len(own):
                 continue
-            data = b"" if file is None else self._read(file)
+            data = b"" if file is None else self.files.read(file)
             if data is None:
                 continue
             aborts = [_abort(row) for row in own] if known else []
@@ -197,7 +233,7 @@ class SideFileAudit:
 
     def _leader_epochs(self, log: LogFacts, files: dict[str, SegmentFile]) -> Iterator[SideFileFact]:
         file = files.get(LEADER_EPOCH_CHECKPOINT)
-        data = self._read(file) if file is not None else None
+        data = self.files.read(file) if file is not None else None
         if data is None:
             return
         reliable = not (log.epoch_regressions or log.unread or log.has_legacy)
@@ -206,28 +242,6 @@ class SideFileAudit:
         )
         if fact is not None:
             yield fact
-
-    def _checkpoint_facts(self, log: LogFacts) -> Iterator[SideFileFact]:
-        end = log.log_end_offset
-        ends_in_damage = any(damage.segment == len(log.directory.segments) - 1 for damage in log.damages)
-        for file in log.directory.checkpoints:
-            checkpoint = self._checkpoint(file, log.directory.log_dir)
-            if checkpoint is None or end is None or ends_in_damage or log.unread:
-                continue
-            for row in checkpoint.rows:
-                if (row.topic, row.partition) == (log.directory.topic, log.directory.partition):
-                    fact = check_checkpoint(file.name, row.offset, end)
-                    if fact is not None:
-                        yield fact
-
-    def _checkpoint(self, file: SegmentFile, log_dir: str) -> OffsetCheckpoint | None:
-        if file.path not in self._checkpoints:
-            data = self._read(file)
-            checkpoint = None if data is None else parse_offset_checkpoint(data)
-            self._checkpoints[file.path] = checkpoint
-            if checkpoint is not None and checkpoint.damage:
-                self._findings.append(unparsable_checkpoint(log_dir, file.name, checkpoint.damage[0]))
-        return self._checkpoints[file.path]
 
 
 def _base(name: str) -> int | None:

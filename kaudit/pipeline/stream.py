@@ -26,6 +26,7 @@ from kaudit.wire.record_batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
+    WIRE_HEADER,
     Controls,
     Headers,
     Walk,
@@ -40,10 +41,11 @@ from kaudit.wire.record_batch import (
 WINDOW_BYTES = 4 << 20
 _STRIDE_BYTES = 1 << 20
 """Bytes taken at a time while batches are small: they stay in the processor's cache from the read to the CRC."""
-_STRIDE_BATCHES = 8
-"""A stride holds this many batches of the mean size at least, or what is left over of it is copied too often."""
+_STRIDE_BATCHES = 256
+"""A stride holds this many batches of the mean size if the window does: what is done once a stride costs as much as eight."""
 _HELD_BATCHES = 4096
 """Headers are decoded so many at a time at least: one window of large batches has too few to be worth the calls."""
+_HEADER_BYTES = np.dtype((np.void, HEADER_SIZE))
 _ZERO_PROBE = LOG_OVERHEAD
 """An offset and a length of zero: no batch has them."""
 _OFFSET_BYTES = 8
@@ -359,7 +361,8 @@ def _columns(held: Sequence[_Decoded]) -> Batches:
         np.concatenate([part.controls.types for part in held]),
         np.concatenate([part.controls.coordinator_epochs for part in held]),
     )
-    headers = np.concatenate([part.headers for part in held])
+    # as plain bytes: records would be copied field by field
+    headers = np.concatenate([part.headers.view(_HEADER_BYTES) for part in held]).view(WIRE_HEADER)
     return header_columns(headers, np.concatenate([part.file_positions for part in held]), controls)
 
 

@@ -1,6 +1,6 @@
 """Producers' histories for people: runs, markers, missing offsets and findings in offset order."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -20,44 +20,45 @@ def build_timelines(scan: ScanResult, partitions: Sequence[PartitionAudit], kept
     """Build one timeline a producer id and partition replica, from the rows kept while reading."""
     by_place: dict[tuple[object, ...], list[Finding]] = {}
     for finding in scan.findings:
-        key = (finding.topic, finding.partition, finding.replica, finding.producer_id)
-        by_place.setdefault(key, []).append(finding)
+        by_place.setdefault((finding.topic, finding.partition, finding.replica), []).append(finding)
     timelines: list[Timeline] = []
     for partition, rows in zip(partitions, kept, strict=True):
-        if rows.runs:
-            timelines += _partition_timelines(partition, rows, by_place)
+        place = partition.directory
+        timelines += partition_timelines(
+            partition, rows, by_place.get((place.topic, place.partition, place.replica), ())
+        )
     return TimelineResult(scan, timelines)
 
 
-def _partition_timelines(
-    partition: PartitionAudit, rows: KeptRows, by_place: dict[tuple[object, ...], list[Finding]]
-) -> list[Timeline]:
+def partition_timelines(partition: PartitionAudit, rows: KeptRows, findings: Sequence[Finding]) -> Iterator[Timeline]:
+    """Yield one timeline a producer id; `findings` are this partition replica's."""
+    if not rows.runs:
+        return
+    by_producer: dict[int | None, list[Finding]] = {}
+    for finding in findings:
+        by_producer.setdefault(finding.producer_id, []).append(finding)
     runs, markers = np.concatenate(rows.runs), np.concatenate(rows.markers)
     runs = runs[np.lexsort((runs["first_offset"], runs["producer_id"]))]
     markers = markers[np.lexsort((markers["offset"], markers["producer_id"]))]
     ids = np.union1d(runs["producer_id"], markers["producer_id"])
     directory = partition.directory
-    found: list[Timeline] = []
     for producer_id in ids.tolist():
         own_runs = runs[_slice(runs, producer_id)]
         own_markers = markers[_slice(markers, producer_id)]
-        findings = by_place.get((directory.topic, directory.partition, directory.replica, producer_id), [])
+        own = by_producer.get(producer_id, [])
         entries = _entries(own_runs, own_markers)
         entries += _missing(partition, own_runs, own_markers)
-        entries += [_finding(finding) for finding in findings]
+        entries += [_finding(finding) for finding in own]
         entries.sort(key=_offset_of)
-        found.append(
-            Timeline(
-                topic=directory.topic,
-                partition=directory.partition,
-                replica=directory.replica,
-                producer_id=producer_id,
-                transactional_id=_transactional_id(findings),
-                entries=entries,
-                state=_state(partition, producer_id, own_runs, own_markers),
-            )
+        yield Timeline(
+            topic=directory.topic,
+            partition=directory.partition,
+            replica=directory.replica,
+            producer_id=producer_id,
+            transactional_id=_transactional_id(own),
+            entries=entries,
+            state=_state(partition, producer_id, own_runs, own_markers),
         )
-    return found
 
 
 def _slice(rows: Rows, producer_id: int) -> slice:

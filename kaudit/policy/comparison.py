@@ -10,18 +10,28 @@ from kaudit.pipeline.options import Depth, ScanOptions
 from kaudit.policy.baseline import Baseline, Entry
 
 _CRC_CODES = ("KA001",)
+_RECORD_CODES = ("KA701",)
+_REPLICA_FAMILY = "KA6"
+_DAMAGE_CODES = ("KA001", "KA002", "KA003", "KA004", "KA006")
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What the scan looked for. `None` options: a saved scan, whose own partitions are all there is to go by."""
+    """What the scan looked for. `None` options: a saved scan, whose own partitions are all there is to go by.
+
+    `compares`: it was a comparison of replicas, which looks for differences and damage, and nothing else does for those.
+    """
 
     asked_for: Callable[[str], bool]
     options: ScanOptions | None = None
+    compares: bool = False
 
     def covers(self, entry: Entry, result: ScanResult) -> bool:
         """Tell whether the scan would have reported the entry's finding, were it still there."""
         if result.incomplete or result.summary.omitted or not self.asked_for(entry.code):
+            return False
+        looks = entry.code.startswith(_REPLICA_FAMILY) or (self.compares and entry.code in _DAMAGE_CODES)
+        if looks is not self.compares:
             return False
         return self._options_cover(entry) and _partitions_cover(entry, result)
 
@@ -32,6 +42,8 @@ class Scope:
         if options.since_ms is not None or options.until_ms is not None:
             return False
         if options.producer_ids and entry.producer_id is not None and entry.producer_id not in options.producer_ids:
+            return False
+        if entry.code in _RECORD_CODES and options.depth is not Depth.RECORDS:
             return False
         return options.depth is not Depth.HEADERS or entry.code not in _CRC_CODES
 

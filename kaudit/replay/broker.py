@@ -17,7 +17,8 @@ from kaudit.replay.coordinator import (
 )
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.partition import SNAPSHOT_SUFFIX, Partition, Tampering
-from kaudit.replay.produce import ProducePath
+from kaudit.replay.plain import PlainProduce
+from kaudit.replay.produce import ProducePath, append_plain, is_sound
 from kaudit.replay.profile import Profile, profile_for
 from kaudit.replay.record_set import TopicLimits, config_number
 from kaudit.replay.restarts import CoordinatorEpochs
@@ -26,6 +27,7 @@ from kaudit.replay.step import TRANSACTION_VERSION_2
 from kaudit.replay.verdict import Outcome
 from kaudit.replay.whatif import RecordedLog
 
+_NO_BROKER = "a broker line first, or --broker-version"
 _DEFAULT_SWEEP_MS = 600_000
 _DEFAULT_TIMEOUT_MS = 60_000
 _FIRST_END_TXN_OF_VERSION_2 = 5
@@ -64,7 +66,7 @@ class Broker:
     def profile(self) -> Profile:
         """The rules that answer; raises MissingBrokerError before any broker is known."""
         if self._profile is None:
-            raise MissingBrokerError("a broker line first, or --broker-version")
+            raise MissingBrokerError(_NO_BROKER)
         return self._profile
 
     def answer(self, attempt: Attempt) -> Answer:
@@ -79,12 +81,30 @@ class Broker:
             self._begin(profile, attempt.get("config", {}))
             return Answer(attempt["index"], {"op": "broker"}, f"rules of {profile.version}")
         if self._profile is None:
-            raise MissingBrokerError("a broker line first, or --broker-version")
+            raise MissingBrokerError(_NO_BROKER)
         key = (attempt["topic"], attempt["partition"])
         if op == "topic":
             return self._configure(attempt, key)
+        partition, now = self._arrive(key, attempt.get("at"))
+        if op == "produce":
+            limits = self._limits.get(key[0], self._default_limits)
+            return self._produce_path.produce(attempt, key, partition, limits, now)
+        return self._ops[op](attempt, key, partition, now)
+
+    def answer_plain(self, plain: PlainProduce) -> Answer:
+        """Answer a produce attempt read as plain: as `answer` does, without a look at each of its fields."""
+        if self._profile is None:
+            raise MissingBrokerError(_NO_BROKER)
+        key = (plain.topic, plain.partition)
+        partition, now = self._arrive(key, plain.at)
+        limits = self._limits.get(plain.topic, self._default_limits)
+        if is_sound(plain, limits, now):
+            return append_plain(plain, key, partition, now if limits.log_append_time else plain.timestamp)
+        return self._produce_path.produce(plain.as_attempt(), key, partition, limits, now)
+
+    def _arrive(self, key: TopicPartition, at: int | None) -> tuple[Partition, int]:
+        """Return the partition an attempt is for and the clock, when what is due by then is done."""
         partition = self._partitions.get(key) or self._create(key)
-        at = attempt.get("at")
         if at is None:
             now = self._guess(key)
         else:
@@ -94,10 +114,7 @@ class Broker:
             partition.pass_time(now)
         if self._coordinator.has_open(key):
             self._coordinator.abort_timed_out(key, now)
-        if op == "produce":
-            limits = self._limits.get(key[0], self._default_limits)
-            return self._produce_path.produce(attempt, key, partition, limits, now)
-        return self._ops[op](attempt, key, partition, now)
+        return partition, now
 
     # -- set up ------------------------------------------------------------------------------------------------------
     def _begin(self, profile: Profile, config: dict[str, Any]) -> None:

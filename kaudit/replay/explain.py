@@ -7,6 +7,7 @@ from kaudit.replay.answer import Answer
 from kaudit.replay.attempts import Attempt
 from kaudit.replay.broker import Broker
 from kaudit.replay.meanings import MEANINGS
+from kaudit.replay.plain import PlainProduce
 from kaudit.replay.profile import Profile, profile_for, profile_groups
 from kaudit.replay.releases import CHANGES, RELEASES
 from kaudit.replay.render import plain
@@ -21,7 +22,7 @@ class NoSuchAttemptError(ValueError):
 
 
 def explain(
-    lines: Iterable[str | bytes], index: int, profile: Profile | None, recorded: RecordedLog | None = None
+    lines: Iterable[bytes], index: int, profile: Profile | None, recorded: RecordedLog | None = None
 ) -> Iterator[str]:
     """Yield the lines that tell attempt `index`: state before, what came, the rule, state after, other versions.
 
@@ -29,7 +30,8 @@ def explain(
     """
     session = Session(lines, Broker(profile, recorded))
     others = [Broker(other, recorded) for other, _ in profile_groups()]
-    for attempt, answer in session.answered():
+    for arrived, answer in session.answered():
+        attempt = arrived.as_attempt() if isinstance(arrived, PlainProduce) else arrived
         said = [other.answer(attempt) for other in others]
         if answer.attempt == index:
             yield from _story(attempt, answer, session.broker)

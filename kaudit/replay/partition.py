@@ -56,8 +56,8 @@ class Partition:
         self.leader: int | None = None
         self.producers = Producers(profile)
         self.verifications: dict[int, Verification] = {}
-        self.unanswered: set[int] = set()
-        """Base offsets of batches that were written without an answer (acks=0)."""
+        self.unanswered: frozenset[int] = frozenset()
+        """Base offsets of batches that were written without an answer (acks=0), nothing behind them answered yet."""
         self._history = History()
         self._snapshots: set[int] = set()
         self._replicas: dict[int, _Replica] = {}

@@ -3,7 +3,11 @@
 Source: KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend, UnifiedLog.append.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+from msgspec import UNSET
 
 from kaudit.model.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import MAX_SEQUENCE
@@ -13,6 +17,7 @@ from kaudit.replay.attempts import Attempt
 from kaudit.replay.coordinator import Coordinator, Request
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.partition import Partition
+from kaudit.replay.plain import PlainProduce
 from kaudit.replay.profile import Profile
 from kaudit.replay.record_set import (
     CURRENT_MAGIC,
@@ -35,6 +40,9 @@ _ADDING_VERSION = 12
 _ACKS = (-1, 0, 1)
 _ANSWERED_ACKS = (-1, 1)
 
+# Half of what calling the class costs, for every batch of a file.
+_new_data: Callable[[tuple[int, ...]], DataBatch] = partial(tuple.__new__, DataBatch)
+
 
 class ProducePath:
     """The way of produce requests through one broker."""
@@ -50,8 +58,6 @@ class ProducePath:
         """Answer one produce attempt and let the partition change as it does."""
         index = attempt["index"]
         stamp = now if limits.log_append_time else None
-        if _nothing_to_check(attempt, limits, now):
-            return self._append_described(index, attempt, key, partition, stamp)
         acks = attempt.get("acks", -1)
         if acks not in _ACKS:
             return _refused(index, Refusal(KafkaError.INVALID_REQUIRED_ACKS, f"acks {acks}"))
@@ -62,13 +68,14 @@ class ProducePath:
                 refusal = check_batch(batch, self._profile, limits, now)
                 if refusal is not None:
                     break
+        unanswered = partition.unanswered
         if refusal is not None:
             answer = _refused(index, refusal)
         else:
             answer = self._append_all(index, records.batches, key, partition, stamp)
         if acks == 0 and answer.fields["outcome"] != "connection-closed":
-            if answer.fields["outcome"] == "appended":
-                partition.unanswered.add(answer.fields["base_offset"])
+            written = {answer.fields["base_offset"]} if answer.fields["outcome"] == "appended" else set()
+            partition.unanswered = unanswered | written
             why = f"acks=0, nothing is sent back: {answer.why}"
             return Answer(index, {"outcome": "no-response"}, why, answer.producer)
         return answer
@@ -103,6 +110,7 @@ class ProducePath:
         next_offset = offset + batch.record_count
         if batch.producer_id < 0:
             partition.log_end = next_offset
+            partition.unanswered = frozenset()
             return Answer(index, _appended(offset), "a batch without a producer id is not checked")
         last_offset = next_offset - 1
         data = DataBatch(
@@ -115,24 +123,6 @@ class ProducePath:
             last_offset,
             batch.max_timestamp if stamp is None else stamp,
             batch.is_transactional,
-        )
-        return _answer(index, data, key, partition)
-
-    def _append_described(
-        self, index: int, attempt: Attempt, key: TopicPartition, partition: Partition, stamp: int | None
-    ) -> Answer:
-        """Append a sound, plain batch as the attempt's fields describe it."""
-        sequence, delta = attempt["base_sequence"], attempt["record_count"] - 1
-        offset = partition.log_end
-        data = DataBatch(
-            attempt["producer_id"],
-            attempt["producer_epoch"],
-            sequence,
-            sequence + delta if sequence + delta <= MAX_SEQUENCE else add_sequence(sequence, delta),
-            offset,
-            offset + delta,
-            attempt["timestamp"] if stamp is None else stamp,
-            False,
         )
         return _answer(index, data, key, partition)
 
@@ -167,24 +157,38 @@ class ProducePath:
         return None if error is KafkaError.NONE else Refusal(error, why)
 
 
-def _nothing_to_check(attempt: Attempt, limits: TopicLimits, now: int) -> bool:
-    """Tell whether an attempt is a batch described by its fields that no request check or validator can refuse."""
-    if (
-        attempt.get("is_transactional")
-        or "records_hex" in attempt
-        or "batches" in attempt
-        or limits.behind_ms is not None
-    ):
-        return False
-    timestamp = attempt.get("timestamp")
+def is_sound(plain: PlainProduce, limits: TopicLimits, now: int) -> bool:
+    """Tell whether no request check and no validator can refuse a batch, and no transaction is concerned."""
     return (
-        timestamp is not None
-        and (limits.ahead_ms is None or timestamp - now <= limits.ahead_ms)
-        and attempt["record_count"] > 0
-        and attempt["base_sequence"] >= 0
-        and attempt["producer_id"] >= 0
-        and attempt.get("acks", -1) in _ANSWERED_ACKS
+        plain.records_hex is UNSET
+        and not plain.is_transactional
+        and plain.record_count > 0
+        and plain.base_sequence >= 0
+        and plain.producer_id >= 0
+        and plain.acks in _ANSWERED_ACKS
+        and limits.behind_ms is None
+        and (limits.ahead_ms is None or plain.timestamp - now <= limits.ahead_ms)
     )
+
+
+def append_plain(plain: PlainProduce, key: TopicPartition, partition: Partition, timestamp: int) -> Answer:
+    """Append a sound batch as its fields describe it, with the timestamp it gets in the log."""
+    sequence, delta = plain.base_sequence, plain.record_count - 1
+    last_sequence = sequence + delta
+    offset = partition.log_end
+    data = _new_data(
+        (
+            plain.producer_id,
+            plain.producer_epoch,
+            sequence,
+            last_sequence if last_sequence <= MAX_SEQUENCE else add_sequence(sequence, delta),
+            offset,
+            offset + delta,
+            timestamp,
+            False,
+        )
+    )
+    return _answer(plain.index, data, key, partition)
 
 
 def _answer(index: int, batch: DataBatch, key: TopicPartition, partition: Partition) -> Answer:
@@ -198,15 +202,20 @@ def _answer(index: int, batch: DataBatch, key: TopicPartition, partition: Partit
         fields = {"outcome": "duplicate", "error": "NONE", "error_code": 0, "base_offset": verdict.base_offset}
     else:
         fields = rejected_fields(verdict.error)
-    if outcome is Outcome.DUPLICATE and verdict.base_offset in partition.unanswered:
-        return _answered_late(index, Ruling(verdict, offset, key), after, partition)
+    if partition.unanswered and outcome is not Outcome.REJECTED:
+        first_word = verdict.base_offset in partition.unanswered
+        partition.unanswered = frozenset()
+        if outcome is Outcome.DUPLICATE and first_word:
+            return _answered_late(index, Ruling(verdict, offset, key), after)
     return Answer(index, fields, Ruling(verdict, offset, key), (batch.producer_id, verdict.state, after))
 
 
-def _answered_late(index: int, ruling: Ruling, after: ProducerState, partition: Partition) -> Answer:
-    """Answer the retry of a batch sent with acks=0: to whoever asks this is the first word of it, so `appended`."""
+def _answered_late(index: int, ruling: Ruling, after: ProducerState) -> Answer:
+    """Answer the retry of a batch sent with acks=0: to whoever asks this is the first word of it, so `appended`.
+
+    Unless something behind it has been answered since: then it is known that the log has it.
+    """
     verdict = ruling.verdict
-    partition.unanswered.discard(verdict.base_offset)
     why = f"{ruling.words}; it was written when it came with acks=0, and this is the first answer to it"
     producer = (verdict.batch.producer_id, verdict.state, after)
     return Answer(index, _appended(verdict.base_offset), why, producer)

@@ -85,6 +85,9 @@ ROW_INDENT = 9
 TABLE_HEADER = f"{'INDEX':>7}  {'PARTITION':<22}  {'ATTEMPT':<32}  ANSWER"
 
 
+_BATCH_FIELDS = ("producer_id", "producer_epoch", "base_sequence", "record_count")
+
+
 def as_row(attempt: Attempt, answer: Answer) -> str:
     """Return one line of the table; a refusal gets its reason below."""
     partition = f"{attempt['topic']}-{attempt['partition']}" if "topic" in attempt else ""
@@ -99,7 +102,7 @@ def _asked(attempt: Attempt) -> str:
     if op == "broker":
         return f"broker {plain(attempt['broker_version'])}"
     if op == "produce":
-        if attempt.get("producer_id") is None:
+        if any(attempt.get(name) is None for name in _BATCH_FIELDS):
             return "produce"
         kind = " txn" if attempt.get("is_transactional") else ""
         return (

@@ -6,6 +6,7 @@ from typing import NamedTuple, TextIO
 from kaudit.replay.answer import Answer
 from kaudit.replay.attempts import Attempt, AttemptError, parse_attempt
 from kaudit.replay.broker import Broker
+from kaudit.replay.plain import PlainProduce, read_plain
 from kaudit.replay.profile import Profile, UnknownVersionError
 from kaudit.replay.render import DOCUMENT_BEGIN, DOCUMENT_END, TABLE_HEADER, as_json, as_json_with_state, as_row
 
@@ -19,25 +20,29 @@ _PIECES = 512
 class Session:
     """Answers a file of attempts. `broker` keeps what it remembers, so several files may follow one another."""
 
-    def __init__(self, lines: Iterable[str | bytes], broker: Broker) -> None:
+    def __init__(self, lines: Iterable[bytes], broker: Broker) -> None:
         self._lines = lines
         self.broker = broker
 
-    def answered(self) -> Iterator[tuple[Attempt, Answer]]:
+    def answered(self) -> Iterator[tuple[Attempt | PlainProduce, Answer]]:
         """Yield every attempt with its answer, in order.
 
         An attempt without `index` gets its number among the attempts, from 0. Raises AttemptError, with the line, for
         what is no attempt or names a broker or configuration that cannot be.
         """
-        answer = self.broker.answer
+        broker = self.broker
         number = 0
         for line_number, line in enumerate(self._lines, 1):
             try:
-                attempt = parse_attempt(line, number)
-                if attempt is None:
-                    continue
+                attempt: Attempt | PlainProduce | None = read_plain(line, number)
+                if isinstance(attempt, PlainProduce):
+                    answered = broker.answer_plain(attempt)
+                else:
+                    attempt = parse_attempt(line, number)
+                    if attempt is None:
+                        continue
+                    answered = broker.answer(attempt)
                 number += 1
-                answered = answer(attempt)
             except UnknownVersionError as error:
                 nearest = ", ".join(map(str, error.nearest))
                 raise AttemptError(line_number, f"a known broker version, {nearest}, not {error.version!r}") from None
@@ -93,15 +98,15 @@ class _Writer(NamedTuple):
     between: str
     last: str
     end: str
-    line: Callable[[Attempt, Answer, Profile | None], str]
+    line: Callable[[Attempt | PlainProduce, Answer, Profile | None], str]
 
 
-def _json(_: Attempt, answer: Answer, profile: Profile | None) -> str:
+def _json(_: Attempt | PlainProduce, answer: Answer, profile: Profile | None) -> str:
     return as_json(answer) if profile is None else as_json_with_state(answer, profile)
 
 
-def _row(attempt: Attempt, answer: Answer, _: Profile | None) -> str:
-    return as_row(attempt, answer)
+def _row(attempt: Attempt | PlainProduce, answer: Answer, _: Profile | None) -> str:
+    return as_row(attempt.as_attempt() if isinstance(attempt, PlainProduce) else attempt, answer)
 
 
 _WRITERS = {
@@ -111,6 +116,6 @@ _WRITERS = {
 }
 
 
-def answer_lines(lines: Iterable[str | bytes], profile: Profile | None, out: TextIO) -> None:
+def answer_lines(lines: Iterable[bytes], profile: Profile | None, out: TextIO) -> None:
     """Write the answers to `lines` to `out` as JSON lines; `profile` overrides the version the attempts name."""
     out.writelines(piece for (piece,) in formatted(Session(lines, Broker(profile)), ["jsonl"]))

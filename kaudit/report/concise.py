@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kaudit.model.finding import Finding
 from kaudit.model.producers import Producer, ProducersResult
+from kaudit.model.replicas import DiffResult, Relation
 from kaudit.model.result import NotAudited, ScanResult, TimelineResult
 from kaudit.report.console import visible
 from kaudit.report.entries import describe
@@ -42,6 +43,17 @@ def render_producers(result: ProducersResult, view: View) -> Iterator[str]:
     for producer in result.producers:
         yield _producer(producer) + "\n"
     yield render_scan(result.scan, view)
+
+
+def render_diff(result: DiffResult, view: View) -> str:
+    """Return one line per partition that is not identical everywhere, then the findings and what was not checked."""
+    lines = []
+    for entry in result.partitions:
+        if entry.relation is not Relation.IDENTICAL:
+            ends = ", ".join(f"{name} ends at {end}" for name, end in entry.end_offsets.items())
+            agree = "" if entry.common_end_offset is None else f"alike below {entry.common_end_offset}, "
+            lines.append(visible(f"{entry.topic}-{entry.partition}: {entry.relation.value}: {agree}{ends}") + "\n")
+    return "".join(lines) + render_scan(result.scan, view)
 
 
 def _producer(producer: Producer) -> str:

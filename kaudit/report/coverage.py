@@ -9,6 +9,11 @@ _PATHS_SHOWN = 3
 
 
 def coverage_sections(result: ScanResult, console: Console) -> list[list[str]]:
+    """Return the sections that say what this report does not cover, and which brokers the log was judged by."""
+    return [*unchecked_sections(result, console), _judged_by(result.broker_version, console)]
+
+
+def unchecked_sections(result: ScanResult, console: Console) -> list[list[str]]:
     """Return the sections that say what this report does not cover."""
     unreadable = [item for item in result.not_audited if item.unreadable]
     unchecked = [item for item in result.not_audited if not item.unreadable]
@@ -18,7 +23,7 @@ def coverage_sections(result: ScanResult, console: Console) -> list[list[str]]:
     ]
     if result.incomplete:
         sections.append(console.wrap("This audit is incomplete: where it found nothing, nothing is proven."))
-    return [*sections, _baseline(result.baseline, console), _judged_by(result.broker_version, console)]
+    return [*sections, _baseline(result.baseline, console)]
 
 
 def text_of(sections: Iterable[Sequence[str]]) -> str:

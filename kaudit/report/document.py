@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from kaudit import __version__
 from kaudit.model.producers import GrantedBlock, ProducersResult
+from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.moment import NO_TIMESTAMP, rfc3339
 from kaudit.report.view import View
@@ -52,6 +53,16 @@ def producers_document(result: ProducersResult, view: View) -> dict[str, object]
         "producers": [],
         "blocks": [_block(block) for block in result.blocks],
         "summary": dict(result.summary),
+        "findings": [finding.to_dict() for finding in result.scan.findings],
+    }
+
+
+def diff_document(result: DiffResult, view: View) -> dict[str, object]:
+    """Return the kaudit.diff/1 document."""
+    return {
+        **header(result.scan, "kaudit.diff/1", view),
+        "replicas": [replica.to_dict() for replica in result.replicas],
+        "partitions": [partition.to_dict() for partition in result.partitions],
         "findings": [finding.to_dict() for finding in result.scan.findings],
     }
 

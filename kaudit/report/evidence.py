@@ -33,10 +33,15 @@ class _Column:
 def evidence_lines(finding: Finding, console: Console) -> list[str]:
     """Return the table, or one wrapped line per batch where the table is too wide; nothing without such evidence."""
     batches = [(name, batch) for name in _ROWS if isinstance(batch := finding.evidence.get(name), Mapping)]
+    copies = finding.evidence.get("copies")
+    if isinstance(copies, Mapping):  # one offset as several replicas hold it
+        batches += [(visible(f"on {name}"), batch) for name, batch in copies.items() if isinstance(batch, Mapping)]
     if not batches:
         return []
     columns = _columns([batch for _, batch in batches])
-    names = [f"> {name}" if name == "offending" else f"  {name}" for name, _ in batches]
+    if isinstance(copies, Mapping):
+        columns.insert(-2, _Column("leader epoch", [_text(batch, "leader_epoch") for _, batch in batches]))
+    names = [f"> {name}" if name == "offending" or name.startswith("on ") else f"  {name}" for name, _ in batches]
     label = _Column("", names)
     for fewer in (columns, [column for column in columns if column.heading != "byte"]):
         if console.fits(2 + sum(column.width + len(_GAP) for column in [label, *fewer])):

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from kaudit.model.producers import ProducersResult
+from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report import concise, digest, github, gitlab, json, jsonl, junit, producers, sarif, table, timeline
-from kaudit.report.tables import Tables, producers_tables, scan_tables, timeline_tables
+from kaudit.report import concise, diff, digest, github, gitlab, json, jsonl, junit, producers, sarif, table, timeline
+from kaudit.report.tables import Tables, diff_tables, producers_tables, scan_tables, timeline_tables
 from kaudit.report.view import View
 
 Content = Iterable[str] | Tables
@@ -26,6 +27,7 @@ class Format:
     scan: Callable[[ScanResult, View], str | Tables]
     timeline: Callable[[TimelineResult, View], str | Tables]
     producers: Callable[[ProducersResult, View], Content]
+    diff: Callable[[DiffResult, View], str | Tables]
     directory: bool = False
 
 
@@ -35,13 +37,14 @@ def in_pieces(content: str | Tables) -> Content:
 
 
 def _about_findings(name: str, scan: _RenderScan) -> Format:
-    """Return a format that knows findings only: of timelines and producers it tells those."""
+    """Return a format that knows findings only: of timelines, producers and replicas it tells those."""
     return Format(
         name,
         machine=True,
         scan=scan,
         timeline=lambda result, view: scan(result.scan, view),
         producers=lambda result, view: (scan(result.scan, view),),
+        diff=lambda result, view: scan(result.scan, view),
     )
 
 
@@ -54,6 +57,7 @@ FORMATS: Mapping[str, Format] = {
             scan=table.render_scan,
             timeline=timeline.render_timeline,
             producers=producers.render_producers,
+            diff=diff.render_diff,
         ),
         Format(
             "concise",
@@ -61,9 +65,15 @@ FORMATS: Mapping[str, Format] = {
             scan=concise.render_scan,
             timeline=concise.render_timeline,
             producers=concise.render_producers,
+            diff=concise.render_diff,
         ),
         Format(
-            "json", machine=True, scan=json.render_scan, timeline=json.render_timeline, producers=json.render_producers
+            "json",
+            machine=True,
+            scan=json.render_scan,
+            timeline=json.render_timeline,
+            producers=json.render_producers,
+            diff=json.render_diff,
         ),
         Format(
             "jsonl",
@@ -71,6 +81,7 @@ FORMATS: Mapping[str, Format] = {
             scan=jsonl.render_scan,
             timeline=jsonl.render_timeline,
             producers=jsonl.render_producers,
+            diff=jsonl.render_diff,
         ),
         _about_findings("sarif", sarif.render_scan),
         _about_findings("sarif-github", sarif.render_scan_for_github),
@@ -84,6 +95,7 @@ FORMATS: Mapping[str, Format] = {
             scan=scan_tables,
             timeline=timeline_tables,
             producers=producers_tables,
+            diff=diff_tables,
             directory=True,
         ),
     )

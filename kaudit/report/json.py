@@ -3,8 +3,16 @@
 from collections.abc import Iterator
 
 from kaudit.model.producers import ProducersResult
+from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.document import pretty, pretty_pieces, producers_document, scan_document, timeline_document
+from kaudit.report.document import (
+    diff_document,
+    pretty,
+    pretty_pieces,
+    producers_document,
+    scan_document,
+    timeline_document,
+)
 from kaudit.report.view import View
 
 
@@ -23,3 +31,8 @@ def render_producers(result: ProducersResult, view: View) -> Iterator[str]:
     yield from pretty_pieces(
         producers_document(result, view), "producers", (producer.to_dict() for producer in result.producers)
     )
+
+
+def render_diff(result: DiffResult, view: View) -> str:
+    """Return the kaudit.diff/1 document."""
+    return pretty(diff_document(result, view))

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from kaudit.model.producers import ProducersResult
+from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.document import header, line, producers_document
+from kaudit.report.document import diff_document, header, line, producers_document
 from kaudit.report.view import View
 
 
@@ -31,3 +32,12 @@ def render_producers(result: ProducersResult, view: View) -> Iterator[str]:
     summary = producers_document(result, view)
     del summary["producers"], summary["findings"]
     yield line({"type": "summary", **summary})
+
+
+def render_diff(result: DiffResult, view: View) -> str:
+    """Return one line per partition, one per finding, and the summary with the replicas."""
+    partitions = [line({"type": "partition", **partition.to_dict()}) for partition in result.partitions]
+    findings = [line({"type": "finding", **finding.to_dict()}) for finding in result.scan.findings]
+    summary = diff_document(result, view)
+    del summary["partitions"], summary["findings"]
+    return "".join([*partitions, *findings, line({"type": "summary", **summary})])

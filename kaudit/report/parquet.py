@@ -3,15 +3,18 @@
 import json
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from kaudit.report.tables import COLUMNS, Row, Tables
 
 MANIFEST = "manifest.json"
 """Written last: a directory that has it is whole."""
-_PART = "part-00000.parquet"
+_FILE_ROWS = 5_000_000
+"""Rows of one file of a large table, about: a fraction of a GiB, which readers share among their tasks."""
+PART = "part-00000.parquet"
 
 
 def is_replaceable(directory: Path) -> bool:
@@ -19,23 +22,18 @@ def is_replaceable(directory: Path) -> bool:
     return not any(directory.iterdir()) or (directory / MANIFEST).is_file()
 
 
-def write_tables(tables: Tables, directory: Path) -> None:
-    """Write all tables beside `directory`, then move them there at once; an earlier result is replaced.
+@contextmanager
+def replaced(directory: Path) -> Iterator[Path]:
+    """Give a new directory beside `directory`, and put it there at once if nothing was raised: the whole of it or nothing.
 
     Raises:
         OSError: something cannot be written; `directory` is as before.
 
     """
-    import pyarrow.parquet  # noqa: PLC0415 - an extra
-
     partial = directory.with_name(f".kaudit-{secrets.token_hex(4)}.partial")
     partial.mkdir()
     try:
-        for name, rows in tables.rows.items():
-            (partial / name).mkdir()
-            pyarrow.parquet.write_table(_table(COLUMNS[name], rows), partial / name / _PART, compression="zstd")
-        text = json.dumps(tables.manifest, sort_keys=True, indent=2, allow_nan=False) + "\n"
-        (partial / MANIFEST).write_text(text, encoding="utf-8")
+        yield partial
         if directory.exists():
             before = directory.with_name(f"{partial.name}.old")
             directory.rename(before)
@@ -47,11 +45,120 @@ def write_tables(tables: Tables, directory: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _table(columns: Mapping[str, str], rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow has no types
+def write_tables(tables: Tables, directory: Path) -> None:
+    """Write all tables beside `directory`, then move them there at once; an earlier result is replaced.
+
+    Raises:
+        OSError: something cannot be written; `directory` is as before.
+
+    """
+    with replaced(directory) as partial:
+        counts = {name: len(rows) for name, rows in tables.rows.items()}
+        for name, rows in tables.rows.items():
+            with _PartFiles(name, partial / name) as files:
+                files.write(_table(COLUMNS[name], rows))
+        counts |= _write_pieces(tables, partial)
+        text = json.dumps({**tables.manifest, "rows": counts}, sort_keys=True, indent=2, allow_nan=False) + "\n"
+        (partial / MANIFEST).write_text(text, encoding="utf-8")
+
+
+def _write_pieces(tables: Tables, partial: Path) -> dict[str, int]:
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    parts = {name: _PartFiles(name, partial / name) for name in tables.streamed}
+    try:
+        for name, data in tables.pieces:
+            parts[name].write(pa.ipc.open_stream(data).read_all())
+        for part in parts.values():
+            part.finish()
+    finally:
+        for part in parts.values():
+            part.close()
+    return {name: part.rows for name, part in parts.items()}
+
+
+class _PartFiles:
+    """A table's directory, its rows in files of a bounded size; at least one, so that the schema is told."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self._schema = schema_of(COLUMNS[name])
+        self._directory = directory
+        self._writer: Any = None
+        self._number = 0
+        self.rows = 0
+        directory.mkdir()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def write(self, table: Any) -> None:  # noqa: ANN401 - pyarrow has no types
+        """Append rows."""
+        import pyarrow.parquet  # noqa: PLC0415 - an extra
+
+        if self._writer is None:
+            path = self._directory / f"part-{self._number:05d}.parquet"
+            self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+            self._number += 1
+        self._writer.write_table(table)
+        self.rows += table.num_rows
+        if self.rows >= self._number * _FILE_ROWS:
+            self.close()
+
+    def finish(self) -> None:
+        """Make the file of a table without rows."""
+        if not self._number:
+            self.write(self._schema.empty_table())
+
+    def close(self) -> None:
+        """End the file that is open."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def to_ipc(name: str, rows: Sequence[Row]) -> bytes:
+    """Pack rows of the table `name` as an Arrow IPC stream."""
+    return _ipc(_table(COLUMNS[name], rows))
+
+
+def columns_to_ipc(name: str, columns: Mapping[str, Any]) -> bytes:
+    """Pack numpy columns of the table `name`, masked where null, as an Arrow IPC stream."""
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    schema = schema_of(COLUMNS[name])
+    arrays = []
+    for field in schema:
+        values = columns[field.name]
+        mask = values.mask if hasattr(values, "mask") else None
+        arrays.append(pa.array(values.data if mask is not None else values, mask=mask).cast(field.type))
+    return _ipc(pa.table(arrays, schema=schema))
+
+
+def _ipc(table: Any) -> bytes:  # noqa: ANN401 - pyarrow has no types
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def schema_of(columns: Mapping[str, str]) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Return the Arrow schema of a table's columns."""
     import pyarrow as pa  # noqa: PLC0415 - an extra
 
     types = {"bool": pa.bool_(), "timestamp": pa.timestamp("ms", tz="UTC")}
-    schema = pa.schema([(name, types.get(kind) or getattr(pa, kind)()) for name, kind in columns.items()])
+    return pa.schema([(name, types.get(kind) or getattr(pa, kind)()) for name, kind in columns.items()])
+
+
+def _table(columns: Mapping[str, str], rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow has no types
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    schema = schema_of(columns)
     held = {
         name: pa.array([_known(row.get(name), kind) for row in rows], schema.field(name).type)
         for name, kind in columns.items()

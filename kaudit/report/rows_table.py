@@ -13,55 +13,92 @@ _SAMPLE_ROWS = 500
 """Rows held back to find the widths of columns; later ones may be wider and are then shown whole."""
 _PLACE = ("topic", "partition", "replica", "segment", "file", "row")
 _GAP = "  "
+_NESTED = "    "
+_IN_BATCHES = frozenset({"record", "marker", "control", "txn_state", "offset_commit", "group_metadata", "metadata"})
+"""Kinds that stand under the batch they are of."""
 
 
 def table(rows: Iterable[Row], console: Console) -> Iterator[str]:
-    """Yield the text in pieces, in the order of the rows."""
+    """Yield the text in pieces, in the order of the rows: each place is named once, and each kind in it has one header."""
     held: list[Row] = []
-    widths: list[int] = []
-    heading: object = None
+    sheet: _Sheet | None = None
     for row in rows:
         if held and (len(held) >= _SAMPLE_ROWS or _group(row) != _group(held[0])):
-            yield from _block(held, widths, console, with_header=_group(held[0]) != heading)
-            heading = _group(held[0])
-            if _group(row) != heading:
-                widths = []
+            sheet = _sheet_of(held[0], sheet)
+            yield from sheet.lines(held, console)
             held = []
         held.append(row)
     if held:
-        yield from _block(held, widths, console, with_header=_group(held[0]) != heading)
+        yield from _sheet_of(held[0], sheet).lines(held, console)
 
 
 def _group(row: Row) -> tuple[object, ...]:
+    """What is told under one heading: the rows of one segment or side file, of all kinds; or of files."""
     if row["row"] == "file":
         return ("file",)
-    return (row["row"], *(row.get(name) for name in ("topic", "partition", "replica", "segment", "file")))
+    return (*(row.get(name) for name in ("topic", "partition", "replica")), row.get("file") or row.get("segment"))
 
 
-def _block(rows: Sequence[Row], widths: list[int], console: Console, *, with_header: bool) -> Iterator[str]:
-    columns = _COLUMNS.get(str(rows[0]["row"])) or _plain_columns(rows)
-    cells = [[cell(row) for _, cell in columns] for row in rows]
-    if not widths:
-        widths += [len(name) for name, _ in columns]
-    widths[:] = [max(width, *(len(line[index]) for line in cells)) for index, width in enumerate(widths)]
-    if with_header:
-        place = _place(rows[0])
-        if place:
-            yield console.paint(place, Style.STRONG) + "\n"
-        header = _GAP.join(name.ljust(width) for (name, _), width in zip(columns, widths, strict=True))
-        yield console.paint(header.rstrip(), Style.FAINT) + "\n"
-    for row, line in zip(rows, cells, strict=True):
-        text = _GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        style = _style(row)
-        yield (text if style is None else console.paint(text, style)) + "\n"
+class _Sheet:
+    """One place: its columns and their widths by kind of row, and which headers have been shown."""
+
+    def __init__(self, first: Row) -> None:
+        self.group = _group(first)
+        self._place: str | None = _place(first)
+        self._columns: dict[str, Sequence[_Column]] = {}
+        self._widths: dict[str, list[int]] = {}
+        self._shown: set[str] = set()
+        self._has_batches = False
+
+    def lines(self, rows: Sequence[Row], console: Console) -> Iterator[str]:
+        """Yield the lines of more rows of this place."""
+        cells = self._measure(rows)
+        if self._place:
+            yield console.paint(self._place, Style.STRONG) + "\n"
+        self._place = None
+        for row, line in zip(rows, cells, strict=True):
+            kind = str(row["row"])
+            indent = _NESTED if self._has_batches and kind in _IN_BATCHES else ""
+            if kind not in self._shown:
+                self._shown.add(kind)
+                header = _line([name for name, _ in self._columns[kind]], self._widths[kind])
+                yield console.paint(indent + header, Style.FAINT) + "\n"
+            style, text = _style(row), indent + _line(line, self._widths[kind])
+            yield (text if style is None else console.paint(text, style)) + "\n"
+
+    def _measure(self, rows: Sequence[Row]) -> list[list[str]]:
+        """Cells of each row; columns grow to the widest of them, kind by kind."""
+        by_kind: dict[str, list[Row]] = {}
+        for row in rows:
+            by_kind.setdefault(str(row["row"]), []).append(row)
+        self._has_batches = self._has_batches or "batch" in by_kind
+        for kind, own in by_kind.items():
+            columns = _COLUMNS.get(kind) or _plain_columns(own)
+            if kind not in self._columns or len(columns) > len(self._columns[kind]):
+                self._columns[kind] = columns
+                self._widths[kind] = [len(name) for name, _ in columns]
+                self._shown.discard(kind)
+        cells = [[cell(row) for _, cell in self._columns[str(row["row"])]] for row in rows]
+        for row, line in zip(rows, cells, strict=True):
+            widths = self._widths[str(row["row"])]
+            widths[:] = [max(width, len(cell)) for width, cell in zip(widths, line, strict=True)]
+        return cells
 
 
-def _place(row: Row) -> str:
+def _sheet_of(row: Row, sheet: _Sheet | None) -> _Sheet:
+    return sheet if sheet is not None and sheet.group == _group(row) else _Sheet(row)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _place(row: Row) -> str | None:
     if row["row"] == "file":
-        return ""
+        return None
     parts = [f"{row['topic']}-{row['partition']}"] if row.get("topic") is not None else []
     parts += [str(name) for name in (row.get("replica"), row.get("file") or row.get("segment")) if name is not None]
-    return visible(f"{' '.join(parts)}: {str(row['row']).replace('_', ' ')}")
+    return visible(" ".join(parts))
 
 
 def _style(row: Row) -> Style | None:
@@ -125,6 +162,14 @@ def _headers(row: Row) -> str:
     return ", ".join(f"{visible(str(header['key']))}={_bytes_text(header['value'])}" for header in headers)
 
 
+def _partitions(row: Row) -> str:
+    """Topics with their partitions, as `orders-0,3`."""
+    entries = row.get("partitions")
+    if not isinstance(entries, list) or not entries:
+        return "-"
+    return visible(" ".join(f"{entry['topic']}-{','.join(map(str, entry['partitions']))}" for entry in entries))
+
+
 def _here(row: Row) -> str:
     return ">" if row.get("here") else ""
 
@@ -169,6 +214,41 @@ _COLUMNS: Mapping[str, Sequence[_Column]] = {
         ("key", _bytes("key")),
         ("value", _bytes("value")),
         ("headers", _headers),
+    ],
+    "damage": [
+        ("byte", _text("position")),
+        ("size", _text("size")),
+        ("damage", _text("kind")),
+        ("what it is", _text("detail")),
+        ("a broker", _text("broker")),
+    ],
+    "marker": [
+        ("offset", _text("offset")),
+        ("time (UTC)", _text("timestamp")),
+        ("producer", _text("producer_id")),
+        ("epoch", _text("producer_epoch")),
+        ("marker", _text("control_type")),
+        ("coordinator epoch", _text("coordinator_epoch")),
+    ],
+    "txn_state": [
+        ("offset", _text("offset")),
+        ("transactional id", _text("transactional_id")),
+        ("state", lambda row: "tombstone" if row.get("tombstone") else _shown("status", row.get("status"))),
+        ("producer", _text("producer_id")),
+        ("epoch", _text("producer_epoch")),
+        ("updated (UTC)", _text("last_update_timestamp")),
+        ("started (UTC)", _text("start_timestamp")),
+        ("timeout ms", _text("transaction_timeout_ms")),
+        ("partitions", _partitions),
+    ],
+    "offset_commit": [
+        ("offset", _text("offset")),
+        ("group", _text("group")),
+        ("partition", lambda row: visible(f"{row.get('committed_topic')}-{row.get('committed_partition')}")),
+        ("commits", lambda row: "tombstone" if row.get("tombstone") else _shown("", row.get("committed_offset"))),
+        ("leader epoch", _text("committed_leader_epoch")),
+        ("at (UTC)", _text("commit_timestamp")),
+        ("metadata", _text("metadata")),
     ],
     "field": [
         ("", _here),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.producers import ProducersResult
+from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 
 
@@ -42,6 +43,10 @@ class Selection:
         """Return the list with only the findings that belong; the engine has left the others out of the producers."""
         scan = self.of_scan(result.scan)
         return replace(result, scan=scan, summary={**result.summary, "findings": dict(scan.summary.findings)})
+
+    def of_diff(self, result: DiffResult) -> DiffResult:
+        """Return the comparison with only the findings that belong."""
+        return replace(result, scan=self.of_scan(result.scan))
 
     def _of_one(self, timeline: Timeline) -> Timeline:
         entries = [

@@ -85,18 +85,29 @@ def _remark(name: str, text: str, console: Console) -> list[str]:
 
 def _overview(result: ScanResult, shown: Sequence[Finding], console: Console) -> list[str]:
     """Return the findings by code with the command that explains each, what is hidden, or that all is well."""
-    lines: list[str] = []
-    if shown:
-        tally = Counter((finding.code, finding.name) for finding in shown)
-        rows = [
-            (f"kaudit explain {code}", f"{name}, {plural(number, 'finding')}")
-            for (code, name), number in sorted(tally.items())
-        ]
-        lines += [console.paint("More about each:", Style.STRONG), *_aligned(rows)]
-    else:
+    lines = explain_lines(shown, console)
+    if not shown:
         new = any(finding.status is Status.NEW for finding in result.findings)
         worst = "no findings" if not result.findings else "no errors, no warnings" if new else "no new findings"
         lines.append(f"{console.paint(worst, Style.GOOD)} {extent(result)}")
+    return lines + hidden_lines(result, shown)
+
+
+def explain_lines(shown: Sequence[Finding], console: Console) -> list[str]:
+    """Return the findings by code with the command that explains each; nothing without findings."""
+    if not shown:
+        return []
+    tally = Counter((finding.code, finding.name) for finding in shown)
+    rows = [
+        (f"kaudit explain {code}", f"{name}, {plural(number, 'finding')}")
+        for (code, name), number in sorted(tally.items())
+    ]
+    return [console.paint("More about each:", Style.STRONG), *_aligned(rows)]
+
+
+def hidden_lines(result: ScanResult, shown: Sequence[Finding]) -> list[str]:
+    """Return how many findings are not shown, and why."""
+    lines: list[str] = []
     notes = sum(finding.severity is Severity.NOTE and finding.status is Status.NEW for finding in result.findings)
     notes -= sum(finding.severity is Severity.NOTE for finding in shown)
     if notes:

@@ -3,10 +3,11 @@
 import json
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kaudit import __version__
-from kaudit.model.producers import Producer, ProducersResult
+from kaudit.model.producers import ProducerPartition, ProducersResult
+from kaudit.model.replicas import DiffResult, PartitionComparison
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 from kaudit.report.view import View
 
@@ -44,22 +45,38 @@ _PRODUCERS = {
     "state_last_offset": "int64", "last_timestamp": "timestamp", "coordinator_epoch": "int32",
     "current_txn_start_offset": "int64",
 }  # fmt: skip
+_COMPARISONS = {
+    "topic": "string", "partition": "int32", "replica": "string", "relation": "string", "reference": "string",
+    "common_end_offset": "int64", "first_difference": "int64", "truncation_offset": "int64", "start_offset": "int64",
+    "end_offset": "int64", "only_first_offset": "int64", "only_last_offset": "int64", "leader_epochs": "string",
+}  # fmt: skip
+_BATCHES = {
+    **_PLACE, "segment": "string", "position": "int64", "bytes": "int64", "base_offset": "int64",
+    "last_offset": "int64", "magic": "int8", "leader_epoch": "int32", "crc": "int64", "codec": "string",
+    "is_transactional": "bool", "is_control": "bool", "is_log_append_time": "bool", "max_timestamp": "timestamp",
+    "producer_id": "int64", "producer_epoch": "int16", "first_sequence": "int64", "last_sequence": "int64",
+    "records": "int64",
+}  # fmt: skip
 COLUMNS: Mapping[str, Mapping[str, str]] = {
     "findings": _FINDINGS,
     "partitions": _PARTITIONS,
     "segments": _SEGMENTS,
     "timelines": _TIMELINES,
     "producers": _PRODUCERS,
+    "comparisons": _COMPARISONS,
+    "batches": _BATCHES,
 }
 """Tables, their columns and types; `timestamp` is ms since the epoch, UTC. JSON stands in strings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What a directory of tables holds."""
+    """What a directory of tables holds: `rows` at hand, and the tables `streamed` as they come, in `pieces`."""
 
     rows: Mapping[str, Sequence[Row]]
     manifest: Mapping[str, object]
+    streamed: Sequence[str] = ()
+    pieces: Iterable[tuple[str, bytes]] = ()
 
 
 def scan_tables(result: ScanResult, view: View) -> Tables:
@@ -67,13 +84,21 @@ def scan_tables(result: ScanResult, view: View) -> Tables:
     return _tables(result, view, {})
 
 
+def recorded_tables(
+    result: ScanResult, pieces: Iterable[tuple[str, bytes]], view: View, *, batches: bool = False
+) -> Tables:
+    """Return the same, and the timelines and producers of all producer ids; with `batches` the batches too."""
+    streamed = ("timelines", "producers", "batches") if batches else ("timelines", "producers")
+    return replace(_tables(result, view, {}), streamed=streamed, pieces=pieces)
+
+
 def timeline_tables(result: TimelineResult, view: View) -> Tables:
-    """Return the same, and the timelines and producers asked for."""
+    """Return a scan's tables, and the timelines and producers asked for."""
     return _tables(
         result.scan,
         view,
         {
-            "timelines": [row for timeline in result.timelines for row in _entries(timeline)],
+            "timelines": [row for timeline in result.timelines for row in timeline_rows(timeline)],
             "producers": [_producer(timeline) for timeline in result.timelines],
         },
     )
@@ -81,11 +106,45 @@ def timeline_tables(result: TimelineResult, view: View) -> Tables:
 
 def producers_tables(result: ProducersResult, view: View) -> Tables:
     """Return the scan's tables, and one row for each producer id in each partition listed."""
-    return _tables(
-        result.scan,
-        view,
-        {"producers": [row for producer in result.producers for row in _listed(producer)]},
-    )
+    rows = [
+        producer_row(producer.producer_id, producer.transactional_id, part)
+        for producer in result.producers
+        for part in producer.partitions
+    ]
+    return _tables(result.scan, view, {"producers": rows})
+
+
+def diff_tables(result: DiffResult, view: View) -> Tables:
+    """Return the scan's tables, and one row for each replica of each partition compared."""
+    return _tables(result.scan, view, {"comparisons": list(_compared(result))})
+
+
+def _compared(result: DiffResult) -> Iterable[Row]:
+    for entry in result.partitions:
+        for name, end in entry.end_offsets.items():
+            only = entry.only_on.get(name)
+            yield {
+                "topic": entry.topic,
+                "partition": entry.partition,
+                "replica": name,
+                "relation": _relation(entry, name),
+                "reference": entry.reference,
+                "common_end_offset": entry.common_end_offset,
+                "first_difference": None if entry.first_difference is None else entry.first_difference.offset,
+                "truncation_offset": entry.truncation_offsets.get(name),
+                "start_offset": entry.start_offsets[name],
+                "end_offset": end,
+                "only_first_offset": None if only is None else only.first,
+                "only_last_offset": None if only is None else only.last,
+                "leader_epochs": to_json([row.to_dict() for row in entry.leader_epochs[name]]),
+            }
+
+
+def _relation(entry: PartitionComparison, name: str) -> str | None:
+    """A replica's relation to the reference; the reference has none."""
+    if entry.reference is None:
+        return entry.relation.value
+    return entry.relations[name].value if name in entry.relations else None
 
 
 def _tables(result: ScanResult, view: View, more: Mapping[str, Sequence[Row]]) -> Tables:
@@ -103,7 +162,6 @@ def _tables(result: ScanResult, view: View, more: Mapping[str, Sequence[Row]]) -
         "not_audited": [item.to_dict() for item in result.not_audited],
         "broker_version": result.broker_version.to_dict(),
         "summary": result.summary.to_dict(),
-        "rows": {name: len(entries) for name, entries in rows.items()},
     }
     if view.run is not None:
         manifest["run"] = dict(view.run)
@@ -120,7 +178,8 @@ def to_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, allow_nan=False, default=operator.index)
 
 
-def _entries(timeline: Timeline) -> Iterable[Row]:
+def timeline_rows(timeline: Timeline) -> Iterable[Row]:
+    """Yield the entries of one timeline as rows of `timelines`."""
     for number, entry in enumerate(timeline.entries):
         row = {**_place(timeline), "transactional_id": timeline.transactional_id, "entry": number, **entry}
         transaction = entry.get("transaction")
@@ -154,22 +213,23 @@ def _producer(timeline: Timeline) -> Row:
     }
 
 
-def _listed(producer: Producer) -> Iterable[Row]:
-    for part in producer.partitions:
-        yield {
-            "topic": part.topic,
-            "partition": part.partition,
-            "replica": part.replica,
-            "producer_id": producer.producer_id,
-            "transactional_id": producer.transactional_id,
-            **part.state.to_dict(),
-            "state_last_offset": part.state.last_offset,
-            "first_offset": part.first_offset,
-            "last_offset": part.last_offset,
-            "batches": part.batches,
-            "records": part.records,
-            "epochs": part.epochs,
-        }
+def producer_row(producer_id: int, transactional_id: str | None, part: ProducerPartition) -> Row:
+    """Return a row of `producers`: one id in one partition replica. What a broker would not hold is null."""
+    state = {name: None if value == -1 else value for name, value in part.state.to_dict().items()}
+    return {
+        "topic": part.topic,
+        "partition": part.partition,
+        "replica": part.replica,
+        "producer_id": producer_id,
+        "transactional_id": transactional_id,
+        **state,
+        "state_last_offset": state["last_offset"],
+        "first_offset": part.first_offset,
+        "last_offset": part.last_offset,
+        "batches": part.batches,
+        "records": part.records,
+        "epochs": part.epochs,
+    }
 
 
 def _total(entries: Sequence[Row], name: str) -> int:

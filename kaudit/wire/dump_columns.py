@@ -80,8 +80,8 @@ def parse_block(text: bytes, count: int, first_line: int) -> DumpBatchColumns | 
     if row is None:
         return None
     data = np.frombuffer(_PADDING + text, np.uint8)
-    is_digit = ((data - _ZERO) < 10).view(np.int8)
-    edges = np.flatnonzero(np.diff(is_digit)) + 1
+    is_digit = (data - _ZERO) < 10
+    edges = np.flatnonzero(is_digit[1:] != is_digit[:-1]) + 1
     numbers, left = divmod(len(edges), 2 * count)
     if left or is_digit[0] or not numbers:
         return None

@@ -49,6 +49,11 @@ class LimitExceededError(WireError):
         self.args = (position, limit, detail)
         self.limit = limit
 
+    @classmethod
+    def of_output(cls, position: int, limit: int) -> "LimitExceededError":
+        """The error for compressed bytes that become more than `limit` bytes."""
+        return cls(position, limit, f"decompresses to more than the limit of {limit} bytes")
+
 
 @dataclass(frozen=True, slots=True)
 class Damage:

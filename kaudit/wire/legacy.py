@@ -8,12 +8,15 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kaudit.wire.codecs import Codec, Lz4HeaderChecksum, decompress, lz4_header_checksum
+from kaudit.wire.codecs import Codec, decompress
 from kaudit.wire.errors import Reason, WireError
 from kaudit.wire.reader import Buffer
 from kaudit.wire.records import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from kaudit.wire.lz4_frames import Lz4HeaderChecksum
 
 LOG_OVERHEAD_BYTES: Final = 12
 MAGIC_POSITION: Final = 16
@@ -60,8 +63,10 @@ class LegacyMessage:
         return self.magic > 0 and bool(self.attributes & _LOG_APPEND_TIME_BIT)
 
     @property
-    def lz4_header_checksum(self) -> Lz4HeaderChecksum | None:
+    def lz4_header_checksum(self) -> "Lz4HeaderChecksum | None":
         """How the LZ4 frame's header checksum was made, None without LZ4; raises WireError if there is no frame."""
+        from kaudit.wire.lz4_frames import lz4_header_checksum  # noqa: PLC0415 - only for who decompresses
+
         return None if self.codec != Codec.LZ4 or self.value is None else lz4_header_checksum(self.value)
 
 

@@ -66,7 +66,7 @@ assert WIRE_HEADER.itemsize == HEADER_SIZE
 Headers = NDArray[Any]
 """Rows of WIRE_HEADER."""
 
-_LENGTH = struct.Struct(">i")
+_LENGTH_AND_MAGIC = struct.Struct(">i4xB")
 _LEGACY = struct.Struct(">qiIbb")  # offset, size, crc, magic, attributes
 _TIMESTAMP = struct.Struct(">q")
 _COPIED = tuple(name for name in WIRE_HEADER.names or () if name != "batch_length")
@@ -124,17 +124,16 @@ def plausible_length(magic: int, length: int) -> bool:
 
 def walk(buffer: memoryview, start: int, end: int, last_start: int) -> Walk:
     """Follow the length fields from `start`; batches start at `last_start` - 1 at most and end at `end` at most."""
-    unpack = _LENGTH.unpack_from
+    unpack = _LENGTH_AND_MAGIC.unpack_from
     positions: list[int] = []
     append = positions.append
     at = start
     limit = min(last_start, end - MAGIC_OFFSET)
     while at < limit:
-        length = unpack(buffer, at + 8)[0]
-        magic = buffer[at + MAGIC_OFFSET]
-        following = at + LOG_OVERHEAD + length
+        length, magic = unpack(buffer, at + LENGTH_OFFSET)
         if (magic != CURRENT_MAGIC or length < MIN_LENGTH_V2) and not plausible_length(magic, length):
             return Walk(np.asarray(positions, dtype=np.int64), at, sound=False)
+        following = at + LOG_OVERHEAD + length
         if following > end:
             break
         append(at)

@@ -1,12 +1,14 @@
 """Running commands in this process, with an engine under the test's control."""
 
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
 
 from kaudit.cli.app import run
 from kaudit.engines import local
+from kaudit.pipeline.histories import Recording
 from tests import scan_results as results
 
 
@@ -46,6 +48,10 @@ class Engine:
             raise self.error
         return self.scan_result
 
+    @contextmanager
+    def record(self, options, progress, teller):
+        yield Recording(self.scan(options, progress), lambda findings: iter(()), lambda teller: iter(()))
+
     def timeline(self, options, progress):
         self.options = options
         if self.error is not None:
@@ -64,6 +70,7 @@ def engine(monkeypatch):
     fake = Engine(results.many(), results.timeline_result(), results.producers_result())
     monkeypatch.setattr(local, "scan", fake.scan)
     monkeypatch.setattr(local, "timeline", fake.timeline)
+    monkeypatch.setattr(local, "record", fake.record)
     monkeypatch.setattr(local, "producers", fake.producers)
     return fake
 

@@ -36,7 +36,12 @@ EXPECTED = (
     ("retention-compaction-2.8.2", "logdirs/b0", set(), "holes explained by compaction, heads by retention"),
     ("retention-compaction-2.8.2", "logdirs-mid/b0", set(), "before most cleaning"),
     ("retention-compaction-2.8.2", "logdirs-live/b0", set(), "deleted segments still lying around"),
-    ("retry-dup", "logdirs/b1", set(), "duplicates without idempotence have no sequences to show them"),
+    (
+        "retry-dup",
+        "logdirs/b1",
+        set(),
+        "duplicates without idempotence have no sequences to show them (KA702 sees them by their bytes)",
+    ),
     ("txn-mix-2.8.2", "logdirs/b0", set(), "t-dead is open within its timeout: a note"),
     ("txn-mix-2.8.2", "logdirs-live/b0", set(), "t-dead and t-live are open within their timeouts: notes"),
     ("txn-mix-2.8.2", "logdirs-killed/b0", set(), "as live"),
@@ -63,7 +68,8 @@ def grave(result: ScanResult) -> set[tuple[str, str | None, int | None, int | No
     return {
         (found.code, found.topic, found.partition, found.offset)
         for found in result.findings
-        if found.severity > Severity.NOTE
+        # repeats without sequences are held against the account in tests/pipeline/test_repeats.py
+        if found.severity > Severity.NOTE and not found.code.startswith("KA7")
     }
 
 

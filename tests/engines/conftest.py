@@ -6,7 +6,8 @@ from types import ModuleType
 import pytest
 
 from kaudit.pipeline.options import ScanOptions, SilentProgress
-from kaudit.report.document import scan_document, timeline_document
+from kaudit.pipeline.query import Query
+from kaudit.report.document import producers_document, scan_document, timeline_document
 from kaudit.report.view import View
 
 # one group: xdist gives all of its tests to one worker, so that one JVM starts and not one a core
@@ -15,7 +16,7 @@ ON_SPARK = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 @dataclass
 class Engine:
-    """Runs scans and timelines, and shows them as what reaches users."""
+    """Runs scans, timelines and lists, and shows them as what reaches users."""
 
     module: ModuleType
 
@@ -25,11 +26,18 @@ class Engine:
     def timeline(self, *paths, **options):
         return self.module.timeline(ScanOptions([str(path) for path in paths], **options), SilentProgress())
 
+    def producers(self, *paths, **options):
+        return self.module.producers(ScanOptions([str(path) for path in paths], **options), SilentProgress(), Query())
+
     def documents(self, *paths, **options):
-        """Scan and timeline as JSON-ready documents: findings, their order, fingerprints, evidence, counts."""
-        told = self.timeline(*paths, **options)
+        """Scan, timeline and producers as JSON: findings, their order, fingerprints, evidence, counts, states."""
         view = View(show_notes=True)
-        return scan_document(self.scan(*paths, **options), view), timeline_document(told, view)
+        listed = self.producers(*paths, **options)
+        return (
+            scan_document(self.scan(*paths, **options), view),
+            timeline_document(self.timeline(*paths, **options), view),
+            {**producers_document(listed, view), "producers": [entry.to_dict() for entry in listed.producers]},
+        )
 
 
 @pytest.fixture
@@ -40,12 +48,13 @@ def local():
 
 
 @pytest.fixture(scope="session")
-def spark_session():
+def spark_session(tmp_path_factory):
     """One session for the whole run, started by the first test that asks."""
     from kaudit.engines.spark_session import SparkOptions, session
 
     # nobody looks at the UI, and its server costs a second
-    with session(SparkOptions("local[2]", ["spark.ui.enabled=false"]), None) as started:
+    tables = f"spark.sql.warehouse.dir={tmp_path_factory.mktemp('warehouse')}"
+    with session(SparkOptions("local[2]", ["spark.ui.enabled=false", tables]), None) as started:
         yield started
 
 

@@ -8,7 +8,7 @@ import pytest
 from kaudit.pipeline.exchange import pack, unpack
 from kaudit.pipeline.options import ScanOptions
 from kaudit.pipeline.rows import EDGE, MARKER, RUN
-from kaudit.pipeline.schedule import find_input, plan_jobs, read_range
+from kaudit.pipeline.schedule import all_needs, find_input, plan_jobs, read_range
 from tests.engines.faulty_logs import FAULTS
 from tests.logs import Log, data
 
@@ -17,7 +17,7 @@ HEADER = 61
 
 def ranges(path, chunk_bytes=None):
     options = ScanOptions([str(path)], chunk_bytes=chunk_bytes)
-    return [spec for job in plan_jobs(options, find_input(options)) for spec in job.ranges()]
+    return [spec for job in plan_jobs(options, find_input(options), all_needs) for spec in job.ranges()]
 
 
 @pytest.mark.parametrize("make", FAULTS, ids=lambda make: make.__name__)

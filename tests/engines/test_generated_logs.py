@@ -6,7 +6,7 @@ import pytest
 
 from kaudit.engines.spark_plan import share
 from kaudit.pipeline.options import ScanOptions
-from kaudit.pipeline.schedule import find_input, plan_jobs
+from kaudit.pipeline.schedule import all_needs, find_input, plan_jobs
 from tests.engines.faulty_logs import FAULTS, healthy
 from tests.logs import WRAP
 from tests.properties.histories import PRODUCERS, STEPS, build
@@ -44,9 +44,9 @@ def test_engines_agree_on_faults(local, spark, tmp_path):
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_engines_agree_on_random_histories(local, spark, tmp_path):
-    # gaps, re-sends, fencing, wraps, transactions, losses, silences: eighty partitions in one job
+    # gaps, re-sends, fencing, wraps, transactions, losses, silences: forty partitions in one job
     rng = random.Random(20261121)
-    for number in range(80):
+    for number in range(40):
         actions = [
             (rng.choice(STEPS), rng.randrange(PRODUCERS), rng.randint(1, 7), rng.random() < 0.5)
             for _ in range(rng.randint(5, 120))
@@ -63,7 +63,7 @@ def test_thousands_of_small_partitions_share_tasks(tmp_path):
     for number in range(300):
         healthy(tmp_path / f"orders-{number}", producers=1, batches=3)
     options = ScanOptions([str(tmp_path)])
-    plan = share(plan_jobs(options, find_input(options)), options, cores=2)
+    plan = share(plan_jobs(options, find_input(options), all_needs), cores=2)
     assert len(plan.works) == 1
     assert plan.replays == 8
     assert len(plan.works[0].openings) == 300

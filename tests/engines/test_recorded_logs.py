@@ -1,14 +1,25 @@
-"""Logs of real brokers: both engines tell the same of them, to the byte."""
+"""Logs of real brokers and the samples: both engines tell the same of them, to the byte."""
+
+import re
+from pathlib import Path
 
 import pytest
 
+from kaudit.checks.registry import CHECKS
+from kaudit.pipeline.options import Depth
 from kaudit.report.document import pretty
 
+ROOT = Path(__file__).parents[2]
 CAPTURES = (
     "clients-mix", "cross-session", "failover-acks1", "legacy-formats", "retention-compaction-2.8.2", "retry-dup",
     "torn-writes", "txn-mix-2.8.2", "unknown-pid-2.0.1", "zk-pid-blocks",
 )  # fmt: skip
 ORACLES = ("1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0")
+SAMPLES = sorted(path.name for path in (ROOT / "samples").iterdir() if path.is_dir())
+
+
+def test_no_capture_is_left_out():
+    assert {path.name.removesuffix(".tar.xz") for path in (ROOT / "tests/data/captures").glob("*.xz")} == set(CAPTURES)
 
 
 @pytest.mark.spark
@@ -28,3 +39,21 @@ def test_oracles_cut_into_small_ranges(local, spark, evidence, version):
     whole = local.scan(path)
     assert whole.findings
     assert spark.scan(path, chunk_bytes=2000) == whole
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_samples_with_every_kind_of_finding(local, spark):
+    # side files, snapshots, the coordinator's log, blocks of producer ids, malformed records: each check's own state
+    told = set()
+    for name in SAMPLES:
+        options = {"depth": Depth.RECORDS, "chunk_bytes": 500}
+        if name == "producer-ids":
+            options["blocks"] = str(ROOT / "samples/producer-ids/blocks.jsonl")
+        ours = local.scan(ROOT / "samples" / name, **options)
+        assert spark.scan(ROOT / "samples" / name, **options) == ours
+        told |= {finding.code for finding in ours.findings}
+    families = {re.match(r"KA\d", code)[0] for code in CHECKS}
+    # replicas are held against each other by kaudit diff
+    assert {re.match(r"KA\d", code)[0] for code in told} == families - {"KA6"}
+    assert len(told) > 35

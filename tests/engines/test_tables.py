@@ -12,6 +12,7 @@ from kaudit.cli.app import run
 from kaudit.report import parquet
 from kaudit.report.tables import COLUMNS
 from tests.engines.faulty_logs import FAULTS, duplicates, gap
+from tests.logs import Log, data, marker
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "tables.md").read_text()
 QUESTIONS = re.findall(r"\*\*(.+?)\*\*\n\n```sql\n(.+?)```", DOCUMENT, re.DOTALL)
@@ -32,7 +33,7 @@ def engine_name(request):
     return request.param
 
 
-def write(command, logs, target, engine="local"):
+def write(command, logs, target, engine="local", *more):
     return run(
         [
             command,
@@ -45,6 +46,7 @@ def write(command, logs, target, engine="local"):
             str(target),
             "--reproducible",
             "-q",
+            *more,
         ]
     )
 
@@ -53,12 +55,13 @@ def read(target):
     return {path.name: pq.read_table(path).to_pylist() for path in target.iterdir() if path.is_dir()}
 
 
-def test_tables_and_their_manifest(logs, tmp_path, engine_name, local):
-    assert write("timeline", logs, tmp_path / "result", engine_name) == 1
+@pytest.mark.parametrize("command", ["scan", "timeline"])
+def test_tables_and_their_manifest(logs, tmp_path, engine_name, local, command):
+    assert write(command, logs, tmp_path / "result", engine_name) == 1
     tables = read(tmp_path / "result")
     manifest = json.loads((tmp_path / "result" / "manifest.json").read_text())
     assert manifest["rows"] == {name: len(rows) for name, rows in tables.items()}
-    assert set(tables) == set(COLUMNS)
+    assert set(tables) == set(COLUMNS) - {"comparisons", "batches"}
     told = local.timeline(logs)
     assert [row["fingerprint"] for row in tables["findings"]] == [found.fingerprint for found in told.scan.findings]
     summary = told.scan.summary.to_dict()
@@ -76,14 +79,44 @@ def test_tables_and_their_manifest(logs, tmp_path, engine_name, local):
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("command", ["scan", "timeline"])
+@pytest.mark.parametrize("command", ["scan", "timeline", "producers"])
 def test_engines_write_the_same_files(spark_session, logs, tmp_path, command):
+    more = ["--batches"] if command == "scan" else []
     for engine in ("local", "spark"):
-        write(command, logs, tmp_path / engine, engine)
+        write(command, logs, tmp_path / engine, engine, *more)
     files = {path.relative_to(tmp_path / "local") for path in (tmp_path / "local").rglob("*") if path.is_file()}
-    assert len(files) == {"scan": 4, "timeline": 6}[command]
+    assert len(files) == {"scan": 7, "timeline": 6, "producers": 5}[command]
     for file in files:
         assert (tmp_path / "local" / file).read_bytes() == (tmp_path / "spark" / file).read_bytes()
+
+
+def test_a_row_for_every_batch(tmp_path, capsys):
+    log = Log()
+    log.append(data(7, 1, 5, 3, transactional=True))
+    log.append(marker(7, 1))
+    log.append(data(-1, -1, -1, 2))
+    log.write(tmp_path / "orders-0")
+    write("scan", tmp_path, tmp_path.parent / f"{tmp_path.name}-result", "local", "--batches")
+    rows = read(tmp_path.parent / f"{tmp_path.name}-result")["batches"]
+    sizes = [len(batch.encode()) for batch in log.batches]
+    assert [(row["position"], row["bytes"]) for row in rows] == [
+        (0, sizes[0]), (sizes[0], sizes[1]), (sizes[0] + sizes[1], sizes[2])
+    ]  # fmt: skip
+    assert [(row["base_offset"], row["last_offset"], row["records"]) for row in rows] == [
+        (0, 2, 3),
+        (3, 3, 1),
+        (4, 5, 2),
+    ]
+    assert [(row["producer_id"], row["producer_epoch"]) for row in rows] == [(7, 1), (7, 1), (None, None)]
+    assert [(row["first_sequence"], row["last_sequence"]) for row in rows] == [(5, 7), (None, None), (None, None)]
+    assert [(row["is_transactional"], row["is_control"]) for row in rows] == [
+        (True, False),
+        (True, True),
+        (False, False),
+    ]
+    assert {(row["topic"], row["partition"], row["magic"], row["codec"]) for row in rows} == {("orders", 0, 2, "none")}
+    assert run(["scan", str(tmp_path), "--batches"]) == 2
+    assert "--batches needs --output-format parquet" in capsys.readouterr().err
 
 
 def test_an_earlier_result_is_replaced_and_nothing_else(tmp_path, capsys):

@@ -56,7 +56,14 @@ def test_an_unreadable_segment_is_told_and_the_rest_audited(engine, store):
         (f"{store.url}/orders-1/{broken.name}", "WebHDFS answered 500 Internal Server Error")
     ]
     assert result.incomplete
-    assert [finding.code for finding in result.findings] == ["KA104"] + ["KA101"] * 3
+    assert [finding.code for finding in result.findings] == ["KA104", "KA012"] + ["KA101"] * 3
+    (found,) = [finding for finding in result.findings if finding.code == "KA012"]
+    assert (found.file, found.evidence["reason"]) == (
+        f"orders-1/{broken.name}", "WebHDFS answered 500 Internal Server Error"
+    )  # fmt: skip
+    rows = {(row.partition, row.segment): (row.status, row.reason) for row in result.segments}
+    assert rows[1, broken.name] == ("unreadable", "WebHDFS answered 500 Internal Server Error")
+    assert [status for status, _ in rows.values()].count("read") == len(rows) - 1
 
 
 def test_a_path_that_is_not_there_is_usage(engine, store, tmp_path):

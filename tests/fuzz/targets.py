@@ -26,7 +26,7 @@ from kaudit.report.saved import SavedScanError, read_saved
 from kaudit.wire import checkpoints
 from kaudit.wire.candidate_scan import Framing
 from kaudit.wire.chained_crc import all_crcs_hold, restore_heads
-from kaudit.wire.codecs import decompress, lz4_header_checksum
+from kaudit.wire.codecs import decompress
 from kaudit.wire.consumer_offsets import parse_group_record
 from kaudit.wire.control import parse_control, parse_marker, read_control_records
 from kaudit.wire.dump_lines import DumpLines
@@ -34,6 +34,7 @@ from kaudit.wire.dump_text import looks_like_dump, read_dump
 from kaudit.wire.errors import Damage, WireError
 from kaudit.wire.indexes import parse_offset_index, parse_time_index
 from kaudit.wire.legacy import read_legacy_records, read_messages
+from kaudit.wire.lz4_frames import lz4_header_checksum
 from kaudit.wire.metadata_records import parse_metadata_record
 from kaudit.wire.pid_block_lines import parse_pid_block_lines
 from kaudit.wire.producer_snapshot import parse_producer_snapshot

@@ -7,7 +7,14 @@ import pytest
 from tests.fuzz.run import FINDINGS, feed, inputs
 from tests.fuzz.targets import TARGETS, seeds_of
 
-INPUTS = dict.fromkeys(TARGETS, 1500) | {"inspect": 150, "scan": 60, "scan_text": 150, "segment": 500, "codecs": 700, "dump_text": 400}
+INPUTS = dict.fromkeys(TARGETS, 1500) | {
+    "inspect": 150,
+    "scan": 60,
+    "scan_text": 150,
+    "segment": 500,
+    "codecs": 700,
+    "dump_text": 400,
+}
 """Enough for a second or two each."""
 
 

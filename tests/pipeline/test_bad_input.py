@@ -99,6 +99,7 @@ def test_an_unreadable_segment_is_named_and_the_rest_audited(tmp_path, monkeypat
     result = run(tmp_path, jobs=1)
     assert result.incomplete
     assert [(entry.path, entry.unreadable) for entry in result.not_audited if entry.unreadable] == [(refused, True)]
+    assert [(found.code, found.severity.value) for found in result.findings] == [("KA012", "warning")]
     assert [entry.batches for entry in result.partitions] == [0, 20]
 
 

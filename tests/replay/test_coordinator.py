@@ -235,3 +235,118 @@ def test_what_the_broker_is_configured_for_decides_about_zookeeper():
     client.end(producer)
     assert client.describe()["producers"][0]["coordinator_epoch"] == 0
     assert profile_for("3.9.1").kraft
+
+
+class TestMarkersThatArePartlyRefused:
+    """A partition that knows a higher epoch, or a higher coordinator epoch, refuses its marker.
+
+    The coordinator then gives up (TransactionMarkerRequestCompletionHandler: INVALID_PRODUCER_EPOCH and
+    TRANSACTION_COORDINATOR_FENCED) and nothing goes on with that transactional id until the coordinator is loaded
+    again. Seen on live brokers 2.5.1, 3.6.2, 4.0.0 and 4.3.1.
+    """
+
+    @staticmethod
+    def stuck(version):
+        client = Client(version)
+        producer = client.init()
+        client.add(producer)
+        client.produce(producer, 0)
+        marker = {"commit": True, "coordinator_epoch": 9}
+        assert client.code("write_marker", producer, **marker) == 0
+        assert client.end(producer) == 0
+        return client, producer
+
+    @pytest.mark.parametrize("version", ["1.0.2", "2.5.1", "3.9.1", "4.3.1"])
+    def test_all_requests_are_told_to_wait(self, version):
+        client, producer = self.stuck(version)
+        assert client.init() == 51
+        assert client.add(producer) == 51
+        assert client.end(producer) == 51
+        assert client.end(producer, commit=False) == 51
+
+    def test_strangers_are_told_who_owns_it_until_3_9(self):
+        """AddPartitionsToTxn looks at the pending transition first from 4.0 on."""
+        for version, code in (("3.9.1", 49), ("4.0.0", 51)):
+            client, producer = self.stuck(version)
+            assert client.add((producer[0] + 1, 0)) == code
+
+    def test_a_verification_meanwhile_is_answered_as_a_passing_trouble(self):
+        client, producer = self.stuck("3.9.1")
+        assert client.produce(producer, 1) == 19
+
+    def test_a_restarted_coordinator_sends_them_again(self):
+        client = Client("3.9.1")
+        producer = client.init()
+        client.add(producer)
+        client.produce(producer, 0)
+        assert client.code("write_marker", producer, commit=True, coordinator_epoch=1) == 0
+        assert [client.end(producer), client.add(producer)] == [0, 51]
+        client.ask("restart", clean=True)  # leader epoch 2 is the new coordinator epoch
+        assert client.describe()["high_watermark"] == 3
+        assert client.add(producer) == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "unbegun", "other_way", "same_way"), [("2.4.1", 48, 48, 0), ("2.5.1", 48, 48, 0), ("2.6.0", 47, 47, 47)]
+)
+def test_until_2_5_an_epoch_above_the_coordinators_only_matters_while_a_transaction_is_open(
+    version, unbegun, other_way, same_way
+):
+    """TransactionCoordinator.handleEndTransaction of 2.5.1 refuses lower epochs alone before it looks at the state."""
+    client = Client(version)
+    producer, above = client.init(), (0, 7)
+    assert client.end(above) == unbegun
+    client.add(producer)
+    assert client.end(producer) == 0
+    assert [client.end(above, commit=False), client.end(above)] == [other_way, same_way]
+
+
+@pytest.mark.parametrize(("version", "epoch"), [("3.9.1", 0), ("4.0.0", 2), ("4.3.1", 2)])
+def test_a_killed_broker_raises_the_coordinator_epoch_from_4_0_on(version, epoch):
+    """Seen on live brokers 3.9.1, 4.0.0, 4.2.0 and 4.3.1."""
+    client = Client(version)
+    producer = client.init()
+    client.ask("restart", clean=False)
+    client.add(producer)
+    client.produce(producer, 0)
+    client.end(producer)
+    (described,) = client.describe()["producers"]
+    assert described["coordinator_epoch"] == epoch
+
+
+class TestVerification:
+    """KIP-890 part 1 beside a fenced producer (UnifiedLog.maybeStartTransactionVerification)."""
+
+    @pytest.mark.parametrize(("version", "answer"), [("4.0.0", 45), ("4.1.0", 45), ("4.0.1", 2), ("4.2.0", 2)])
+    def test_a_stale_request_leaves_no_trace_once_its_epoch_is_looked_at_first(self, version, answer):
+        """KAFKA-19690; on 4.3.1 live: epoch 0 is refused, then epoch 2 goes on."""
+        client = Client(version)
+        client.init()
+        producer = client.init()
+        client.produce(producer, 0, api_version=12)
+        client.produce(producer, 1, api_version=12)
+        assert client.produce((0, 0), 0, api_version=12) == 47
+        assert client.produce(producer, 2, api_version=12) == answer
+
+    @pytest.mark.parametrize(("version", "code"), [("4.2.0", 47), ("4.3.0", 0)])
+    def test_the_last_epoch_of_all_may_be_repeated_by_a_marker(self, version, code):
+        client = Client(version)
+        marker = {"commit": True, "coordinator_epoch": 0, "api_version": 2, "transaction_version": 2}
+        client.ask(
+            "restart", clean=True,
+            found_on_disk=[{"base_offset": 0, "producer_id": 9, "producer_epoch": 32767, "is_transactional": True}],
+        )  # fmt: skip
+        assert client.code("write_marker", (9, 32767), **marker) == code
+
+
+@pytest.mark.parametrize(("version", "granted"), [("3.9.1", (77, 0)), ("4.1.0", (77, 1)), ("4.3.1", (77, 1))])
+def test_fencing_the_last_epoch_takes_the_next_producer_id_at_once_under_version_2(version, granted):
+    """TransactionMetadata.prepareAbortOrCommit with nextProducerId; then InitProducerId raises the new id's epoch."""
+    client = Client(version)
+    for _ in range(32766):
+        client.init()
+    producer = client.init()
+    assert producer == (0, 32766)
+    client.add(producer)
+    client.produce(producer, 0)
+    assert client.init(granted_producer_id=77) == granted

@@ -11,8 +11,9 @@ from fuzz import damaged, outcome, quick
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kaudit.wire.codecs import Codec, Lz4HeaderChecksum, decompress, lz4_header_checksum
+from kaudit.wire.codecs import Codec, decompress
 from kaudit.wire.errors import LimitExceededError, Reason, WireError
+from kaudit.wire.lz4_frames import Lz4HeaderChecksum, lz4_header_checksum
 
 LIMIT = 1 << 20
 TEXT = b"".join(b"%d,the quick brown fox;" % number for number in range(4000))

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.legacy_records import LegacyRecordBatch
 
-from kaudit.wire.codecs import Lz4HeaderChecksum
 from kaudit.wire.errors import LimitExceededError, Reason, WireError
 from kaudit.wire.legacy import LegacyRecord, parse_message, read_legacy_records, read_messages
+from kaudit.wire.lz4_frames import Lz4HeaderChecksum
 from kaudit.wire.records import read_records
 
 blob = st.none() | st.binary(max_size=120)

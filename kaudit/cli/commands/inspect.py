@@ -50,7 +50,11 @@ def inspect(
     *,
     output_format: Annotated[
         list[str] | None,
-        typer.Option("--output-format", metavar="FMT[:FILE]", help="table (default), json or jsonl. Repeatable."),
+        typer.Option(
+            "--output-format",
+            metavar="FMT[:FILE]",
+            help="table (default), json, jsonl or parquet (-o DIR). Repeatable.",
+        ),
     ] = None,
     output: options.OutputFile = None,
     records: Records = False,

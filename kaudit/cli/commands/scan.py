@@ -36,6 +36,7 @@ def scan(
     jobs: options.Jobs = None,
     depth: options.DepthOption = Depth.CRC,
     layout: options.Layout = None,
+    batches: options.BatchesTable = False,
     engine: options.EngineOption = options.EngineChoice.LOCAL,
     master: options.Master = None,
     spark_conf: options.SparkSettings = None,
@@ -52,13 +53,13 @@ def scan(
 
     Nothing is ever written into PATH. A directory in use by a running broker is fine.
     """
-    from kaudit.cli.audit import Request, run_scan
+    from kaudit.cli.audit import Request, run_recording, run_scan
     from kaudit.cli.decisions import parse_policy
     from kaudit.cli.engine import choose_engine
     from kaudit.cli.parsing import parse_broker_version, parse_moment, parse_selection, parse_window
     from kaudit.cli.settings.command import settings_of
     from kaudit.cli.targets import parse_targets
-    from kaudit.pipeline.options import ScanOptions
+    from kaudit.pipeline.options import ScanOptions, UsageError
 
     settings = settings_of(context)
     since_ms, until_ms = parse_window(since, until)
@@ -92,4 +93,9 @@ def scan(
         reproducible=reproducible,
         policy=parse_policy(severity or (), baseline, max_findings, settings),
     )
-    return run_scan(request, choose_engine(engine, master, spark_conf or ()).scan)
+    chosen = choose_engine(engine, master, spark_conf or ())
+    if any(target.form.directory for target in request.targets):
+        return run_recording(request, chosen.record, batches=batches)
+    if batches:
+        raise UsageError("--batches needs --output-format parquet")
+    return run_scan(request, chosen.scan)

@@ -130,8 +130,8 @@ def timestamp_type(magic: int, attributes: int) -> str | None:
     return "LogAppendTime" if attributes & LOG_APPEND_TIME_FLAG else "CreateTime"
 
 
-def damage_row(damage: LogDamage, place: Place) -> Row:
-    """A row for a stretch of bytes that is no sound batch; `end` is the byte after it."""
+def damage_row(damage: LogDamage, place: Place, broker: str) -> Row:
+    """A row for a stretch of bytes that is no sound batch; `end` is the byte after it, `broker` what one does with it."""
     return {
         "row": "damage",
         "topic": place.topic,
@@ -146,6 +146,7 @@ def damage_row(damage: LogDamage, place: Place) -> Row:
         "detail": damage.detail,
         "resynchronised": damage.resynchronised,
         "base_offset": damage.base_offset,
+        "broker": broker,
     }
 
 

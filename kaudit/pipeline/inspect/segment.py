@@ -7,12 +7,15 @@ from typing import Self
 
 import numpy as np
 
+from kaudit.checks.loading import loading_verdict
+from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.damage import LogDamage
 from kaudit.pipeline.inspect.batches import batch_rows, damage_row, is_batch
 from kaudit.pipeline.inspect.kinds import Place
 from kaudit.pipeline.inspect.wanted import Row, RowFilter
 from kaudit.pipeline.stream import Piece, stream_batches
 from kaudit.source.bytes import LocalFile
+from kaudit.source.names import segment_base_offset
 from kaudit.wire.record_batch import HEADER_SIZE, decode_headers
 
 
@@ -43,31 +46,66 @@ class SegmentReader:
 
     def rows(self, wanted: RowFilter) -> Iterator[Row]:
         """Yield the rows asked for: batches (also those whose CRC fails) and damage, in file order."""
+        following = _Following(self.place.base_offset)
         for piece in self.pieces():
             broken = sorted(piece.damages, key=lambda damage: damage.position)
             rows = batch_rows(piece.batches[wanted.mask(piece.batches)], self.place)
             if not broken:
+                following.take(piece.batches)
                 yield from rows
                 continue
             waiting = iter(broken)
             damage = next(waiting, None)
             for row in rows:
                 while damage is not None and damage.position < _position(row):
-                    yield from self._broken(damage, wanted)
+                    yield from self._broken(damage, wanted, following.expected(piece.batches, damage.position))
                     damage = next(waiting, None)
                 yield row
             while damage is not None:
-                yield from self._broken(damage, wanted)
+                yield from self._broken(damage, wanted, following.expected(piece.batches, damage.position))
                 damage = next(waiting, None)
+            following.take(piece.batches)
 
-    def _broken(self, damage: LogDamage, wanted: RowFilter) -> Iterator[Row]:
+    def _broken(self, damage: LogDamage, wanted: RowFilter, expected: int | None) -> Iterator[Row]:
         if not is_batch(damage):
-            yield damage_row(damage, self.place)
+            lost = damage.resynchronised and expected is not None and self._base_offset_at(damage.end) != expected
+            yield damage_row(damage, self.place, loading_verdict(damage, self._later_segments(), was_batch=lost))
             return
         raw = self.read(damage.position, min(damage.end - damage.position, _MARKER_BYTES))
         batches = decode_headers(memoryview(raw), np.zeros(1, dtype=np.int64), damage.position)
         if wanted.mask(batches)[0]:
             yield from batch_rows(batches, self.place, crc_valid=False)
+
+    def _base_offset_at(self, position: int) -> int:
+        return int.from_bytes(self.read(position, 8), "big", signed=True)
+
+    def _later_segments(self) -> int:
+        """How many segments beside this one hold later offsets; 0 where the directory cannot be listed."""
+        own = self.place.base_offset
+        if own is None:
+            return 0
+        try:
+            names = [path.name for path in self.place.path.parent.iterdir()]
+        except OSError:
+            return 0
+        bases = [segment_base_offset(name) for name in names]
+        return sum(1 for base in bases if base is not None and base > own)
+
+
+class _Following:
+    """The offset that should come next, of the sound batches so far."""
+
+    def __init__(self, base_offset: int | None) -> None:
+        self._next = base_offset
+
+    def take(self, batches: Batches) -> None:
+        if len(batches):
+            self._next = int(last_offsets(batches)[-1]) + 1
+
+    def expected(self, batches: Batches, position: int) -> int | None:
+        """Of a piece being shown: what should have stood at `position`."""
+        before = int(np.searchsorted(batches["position"], position))
+        return int(last_offsets(batches)[before - 1]) + 1 if before else self._next
 
 
 _MARKER_BYTES = HEADER_SIZE + 4096

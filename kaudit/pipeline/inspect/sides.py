@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 
+from kaudit.checks.loading import file_verdict
 from kaudit.pipeline.inspect.kinds import FileKind, Place
 from kaudit.pipeline.inspect.wanted import Row
 from kaudit.wire.checkpoints import (
@@ -56,6 +57,7 @@ def _damage(place: Place, damage: Damage) -> Row:
         "size": damage.end - damage.position,
         "kind": damage.reason.value,
         "detail": damage.detail,
+        "broker": file_verdict(place.path.name),
     }
 
 

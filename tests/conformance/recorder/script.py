@@ -5,6 +5,7 @@ together. Coordinator requests are repeated while the coordinator is busy: the a
 """
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -178,7 +179,10 @@ class Recorder:
     def _play(self, topic: Topic, steps: list[Step]) -> None:
         while steps and steps[0]["op"] != "barrier":
             step = steps.pop(0)
-            self._steps[step["op"]](topic, step)
+            try:
+                self._steps[step["op"]](topic, step)
+            except ConnectionClosedError:
+                sys.stderr.write(f"{topic.name}: no answer to {step}, left out\n")
         if not steps and not topic.done:
             self._describe(topic, {})
             topic.done = True

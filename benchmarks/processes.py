@@ -1,0 +1,55 @@
+"""Running and measuring whole processes."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+LAUNCH = Path(__file__).with_name("launch.py")
+PEERS = Path(__file__).with_name("peers.py")
+KAUDIT = [sys.executable, "-m", "kaudit", "scan", "--exit-zero", "-q", "--output-format", "concise"]
+
+
+@dataclass
+class Cost:
+    """Least wall time, user and system time (s), most memory (MB) of several runs."""
+
+    wall: float = float("inf")
+    cpu: float = float("inf")
+    memory: float = 0.0
+
+
+class Runner:
+    """Runs commands, each behind `prefix`; compiled modules are kept in `cache`, as an installation keeps them."""
+
+    def __init__(self, prefix: list[str], cache: Path) -> None:
+        self.prefix = prefix
+        self.environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        self.environment["PYTHONPYCACHEPREFIX"] = str(cache / "pycache")
+
+    def run(self, command: list[str], cost: Cost) -> None:
+        """Run a command once, nothing of its output kept."""
+        launched = [*self.prefix, sys.executable, "-S", "-E", str(LAUNCH), *command]
+        done = subprocess.run(launched, capture_output=True, text=True, check=False, env=self.environment)
+        if done.returncode:
+            raise SystemExit(f"{command} ended with {done.returncode} {done.stderr}")
+        told = json.loads(done.stdout)
+        cost.wall, cost.cpu = min(cost.wall, told["wall"]), min(cost.cpu, told["cpu"])
+        cost.memory = max(cost.memory, told["memory"])
+
+    def output(self, command: list[str]) -> str:
+        """Run a command and return what it prints."""
+        done = subprocess.run(
+            [*self.prefix, *command], capture_output=True, text=True, check=True, env=self.environment
+        )
+        return done.stdout
+
+    def interleaved(self, commands: dict[str, list[str]], rounds: int) -> dict[str, Cost]:
+        """Run all commands in turn, so many rounds; return each one's least cost."""
+        costs = {name: Cost() for name in commands}
+        for _ in range(rounds):
+            for name, command in commands.items():
+                self.run(command, costs[name])
+        return costs

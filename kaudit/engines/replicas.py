@@ -1,0 +1,106 @@
+"""The local engine for `diff`: one task a partition, in processes or here."""
+
+import multiprocessing
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+from kaudit.model.replicas import DiffResult, Replica
+from kaudit.pipeline.options import NothingToAuditError, Progress, ScanOptions, UsageError
+from kaudit.pipeline.replicas.audit import Compared, Task, compare_task, diff_result, tasks
+from kaudit.source.discover import PathNotFoundError, discover
+from kaudit.source.filesystem import open_segment
+from kaudit.source.layout import Layout
+from kaudit.source.place import Place, UrlError
+
+_POOL_THRESHOLD_BYTES = 64 << 20
+"""Below this, starting processes costs more than it saves."""
+
+
+def diff(options: ScanOptions, replicas: Sequence[Replica], progress: Progress) -> DiffResult:
+    """Compare the replicas' partitions; `options.paths` are the replicas' paths.
+
+    Raises:
+        UsageError: a path does not exist, or holds one partition twice.
+        NothingToAuditError: no segment was found.
+
+    """
+    layouts = {replica.name: _layout(replica, options) for replica in replicas}
+    work = tasks(layouts)
+    if not any(directory.segments for task in work for directory in task.holders.values()):
+        where = ", ".join(replica.path for replica in replicas)
+        raise NothingToAuditError(f"nothing to compare under {where}: no segment was found")
+    progress.start(sum(task.bytes for task in work))
+    compared = list(_compared(work, options, progress))
+    return diff_result(replicas, layouts, compared)
+
+
+def _compared(work: Sequence[Task], options: ScanOptions, progress: Progress) -> Iterator[Compared]:
+    jobs = min(options.jobs or os.cpu_count() or 1, len(work))
+    # clients of remote stores have threads, which a fork would leave behind with their locks held
+    local = all(Place.parse(path).is_local for path in options.paths)
+    job = partial(compare_task, options=options, open_source=open_segment)
+    if jobs < 2 or not local or sum(task.bytes for task in work) < _POOL_THRESHOLD_BYTES:
+        yield from _advancing(work, map(job, work), progress)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
+        yield from _advancing(work, pool.map(job, work), progress)
+
+
+def _advancing(work: Sequence[Task], compared: Iterable[Compared], progress: Progress) -> Iterator[Compared]:
+    for task, result in zip(work, compared, strict=True):
+        progress.advance(task.bytes)
+        yield result
+
+
+def _layout(replica: Replica, options: ScanOptions) -> Layout:
+    try:
+        layout = discover([replica.path])
+    except PathNotFoundError as error:
+        raise UsageError(f"no such file or directory: {error}") from error
+    except UrlError as error:
+        raise UsageError(str(error)) from error
+    chosen = [
+        entry
+        for entry in layout.partitions
+        if (not options.topics or entry.topic in options.topics)
+        and (not options.partitions or entry.partition in options.partitions)
+    ]
+    places: dict[tuple[str, int], str] = {}
+    for entry in chosen:
+        before = places.setdefault((entry.topic, entry.partition), entry.directory)
+        if before != entry.directory:
+            raise UsageError(
+                f"{replica.path} holds {entry.topic}-{entry.partition} twice ({before} and {entry.directory}): "
+                "give each replica's directory by itself"
+            )
+    return replace(layout, partitions=chosen)
+
+
+def name_replicas(paths: Sequence[str], names: Mapping[str, str]) -> list[Replica]:
+    """Name each path: as `names` (by path) says, else by the shortest suffix that tells all paths apart.
+
+    Raises UsageError when two have the same name or are the same place.
+    """
+    parts = {path: _parts(path) for path in paths}
+    if len({os.path.realpath(path) if Place.parse(path).is_local else path for path in paths}) < len(paths):
+        raise UsageError("a replica is given twice: compare different directories")
+    unnamed = [path for path in paths if path not in names]
+    suffixes: dict[str, str] = {}
+    for depth in range(1, max((len(entry) for entry in parts.values()), default=0) + 1):
+        suffixes = {path: "/".join(parts[path][-depth:]) for path in unnamed}
+        if len(set(suffixes.values())) == len(unnamed):
+            break
+    found = [Replica(names.get(path) or suffixes[path], path) for path in paths]
+    if len({replica.name for replica in found}) < len(found):
+        raise UsageError("two replicas have the same name: tell them apart with --name NAME=PATH")
+    return found
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    try:
+        return tuple(part for part in Place.parse(path).parts() if part != "/")
+    except UrlError as error:
+        raise UsageError(str(error)) from error

@@ -1,0 +1,158 @@
+"""What `diff` returns: replicas of the same partitions held against one another (CONTRACT.md section 2)."""
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kaudit.model.result import ScanResult
+
+
+class Relation(enum.Enum):
+    """How the replicas of a partition stand to one another; of several the gravest is the partition's."""
+
+    IDENTICAL = "identical"
+    BEHIND = "behind"
+    """All agree as far as they go, but some end earlier."""
+    DIVERGED = "diverged"
+    """At one offset at least two hold different records, or the same under different leader epochs."""
+    MISSING = "missing"
+    """Only one of the replicas compared has the partition: nothing to compare it with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One side of the comparison: the name it is told by, and the path it was given as."""
+
+    name: str
+    path: str
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {"name": self.name, "path": self.path}
+
+
+@dataclass(frozen=True, slots=True)
+class EpochStart:
+    """A leader epoch (>= 0) and the first offset written under it."""
+
+    epoch: int
+    start_offset: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {"epoch": self.epoch, "start_offset": self.start_offset}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaBatch:
+    """One batch as one replica holds it. Fields a batch does not have are -1, as in DefaultRecordBatch."""
+
+    offset: int
+    last_offset: int
+    leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    last_sequence: int
+    record_count: int
+    timestamp: int
+    """The batch's max timestamp, ms."""
+    crc: int
+    size: int
+    position: int
+    segment: int
+    """Index into the replica's segments."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form, as evidence shows batches."""
+        return {
+            "offset": self.offset,
+            "last_offset": self.last_offset,
+            "leader_epoch": self.leader_epoch,
+            "producer_id": self.producer_id,
+            "producer_epoch": self.producer_epoch,
+            "base_sequence": self.base_sequence,
+            "last_sequence": self.last_sequence,
+            "record_count": self.record_count,
+            "timestamp": self.timestamp,
+            "crc": self.crc,
+            "size": self.size,
+            "position": self.position,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Offsets `first`..`last`, inclusive."""
+
+    first: int
+    last: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {"first_offset": self.first, "last_offset": self.last}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first offset at which replicas differ, and the batch each of them holds there."""
+
+    offset: int
+    batches: Mapping[str, ReplicaBatch]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {"offset": self.offset, "replicas": {name: batch.to_dict() for name, batch in self.batches.items()}}
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionComparison:
+    """One partition, its replicas by name. Offsets named `end` are exclusive.
+
+    `reference` is the replica whose log the others would follow: the highest leader epoch, then the longest log.
+    `common_end_offset` is where agreement of all holders ends. `truncation_offsets` says for each other replica where it
+    would cut its log when it follows the reference (KIP-101, KIP-279), None where nothing tells. `only_on` are the
+    offsets at a replica's end that no other replica holds as it does.
+    """
+
+    topic: str
+    partition: int
+    relation: Relation
+    reference: str | None
+    relations: Mapping[str, Relation]
+    """Each other holder's to the reference."""
+    missing_on: Sequence[str]
+    common_end_offset: int | None
+    first_difference: Difference | None
+    leader_epochs: Mapping[str, Sequence[EpochStart]]
+    truncation_offsets: Mapping[str, int | None]
+    only_on: Mapping[str, OffsetRange]
+    start_offsets: Mapping[str, int | None]
+    end_offsets: Mapping[str, int]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "relation": self.relation.value,
+            "reference": self.reference,
+            "relations": {name: relation.value for name, relation in self.relations.items()},
+            "missing_on": list(self.missing_on),
+            "common_end_offset": self.common_end_offset,
+            "first_difference": None if self.first_difference is None else self.first_difference.to_dict(),
+            "leader_epochs": {name: [row.to_dict() for row in rows] for name, rows in self.leader_epochs.items()},
+            "truncation_offset": dict(self.truncation_offsets),
+            "only_on": {name: offsets.to_dict() for name, offsets in self.only_on.items()},
+            "start_offset": dict(self.start_offsets),
+            "end_offset": dict(self.end_offsets),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DiffResult:
+    """Replicas compared, partition by partition in (topic, partition) order; `scan` holds findings and totals."""
+
+    scan: ScanResult
+    replicas: Sequence[Replica]
+    partitions: Sequence[PartitionComparison] = field(default_factory=tuple)

@@ -1,0 +1,64 @@
+"""How much of a partition to read at a time: much where rows come out few, little where every batch stays a row.
+
+A longer range makes longer runs, and less to do for each: worth it while a producer id's batches of one range still join.
+Where they do not - ids that never come again, a marker behind every batch - a longer range only holds more rows in memory.
+Nothing that is reported depends on it.
+"""
+
+from dataclasses import dataclass
+
+from kaudit.pipeline.rows import ChunkRows
+
+LEAST_BYTES = 4 << 20
+MOST_BYTES = 256 << 20
+_GROWTH = 4
+_MANY_BATCHES = 1 << 18
+"""Batches a range should not have more of: their columns are what takes memory (some 100 bytes each)."""
+_MANY_RUNS = 100_000
+"""Nor more runs (200 bytes each with their edges)."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """The size of the next range of one partition, in bytes."""
+
+    bytes: int = LEAST_BYTES
+    most: int = MOST_BYTES
+    sharers: int = 1
+    """Processes that share what is left to read."""
+    _known_ids: int = 0
+
+    def next_bytes(self, left: int) -> int:
+        """Return the size of the next range when so many bytes are left to read, of this partition and all others.
+
+        Towards the end ranges become short, so that processes end at about the same time.
+        """
+        if self.sharers == 1:
+            return self.bytes
+        return min(self.bytes, max(left // (2 * self.sharers), LEAST_BYTES))
+
+    def note(self, rows: ChunkRows, producer_ids: int) -> None:
+        """Take note of a range's rows, and of how many producer ids of the partition are known now."""
+        fresh, self._known_ids = producer_ids - self._known_ids, producer_ids
+        read, batches = rows.read_to - rows.start, rows.counts.batches
+        if read < self.bytes // 2 or not batches:
+            return  # the end of a segment tells nothing
+        room = min(_MANY_BATCHES * read // batches, _MANY_RUNS * read // max(len(rows.runs), 1))
+        wanted = min(self.bytes * _GROWTH, room, self.most)
+        if wanted > self.bytes and _joins(rows, fresh):
+            self.bytes = wanted
+
+
+def _joins(rows: ChunkRows, fresh: int) -> bool:
+    """Tell whether runs would go on if the range did."""
+    runs = len(rows.runs)
+    if runs * 4 <= rows.counts.batches:
+        return True  # few rows as it is
+    ids = rows.runs["producer_id"]
+    producers = 1 + int((ids[1:] != ids[:-1]).sum())
+    return runs < 2 * producers and fresh * 4 < runs * 3
+
+
+def steady(size: int) -> Pace:
+    """Return a pace that never changes."""
+    return Pace(size, size)

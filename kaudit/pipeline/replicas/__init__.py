@@ -1,0 +1,1 @@
+"""Replicas of one partition held against one another, batch by batch."""

@@ -1,0 +1,261 @@
+"""`kaudit diff` as a command: names, formats, exit codes, and input that is not as it should be."""
+
+import json
+
+import jsonschema
+import pyarrow.parquet
+import pytest
+
+from kaudit.cli.app import run
+from kaudit.report.formats import FORMATS
+from tests.diff.replicas import TOPIC, Copy, history
+from tests.report.test_json_schemas import DOCUMENT, LINE, REGISTRY
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KAUDIT_ISOLATED", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def parted() -> tuple[Copy, Copy]:
+    """One log up to offset 6, then two leaders."""
+    log = history((0, 3))
+    old, new = log.copy(), log.copy()
+    old.append(2, 0, b"lost")
+    new.append(1, 1, b"kept").append(3, 1, b"kept too")
+    return old, new
+
+
+def diff(*arguments) -> int:
+    return run(["diff", *map(str, arguments)])
+
+
+def document(capsys, *arguments):
+    code = diff("--output-format", "json", "--reproducible", *arguments)
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_diverged_replicas_fail_the_run_and_say_where(tmp_path, capsys):
+    old, new = parted()
+    code, told = document(capsys, old.write(tmp_path / "b1"), new.write(tmp_path / "b2"))
+    assert code == 1
+    (partition,) = told["partitions"]
+    assert (partition["relation"], partition["common_end_offset"], partition["reference"]) == ("diverged", 6, "b2")
+    assert partition["first_difference"]["offset"] == 6
+    assert {name: batch["last_offset"] for name, batch in partition["first_difference"]["replicas"].items()} == {
+        "b1": 7,
+        "b2": 6,
+    }
+    assert partition["truncation_offset"] == {"b1": 6}
+    assert partition["only_on"] == {
+        "b1": {"first_offset": 6, "last_offset": 7},
+        "b2": {"first_offset": 6, "last_offset": 9},
+    }
+    assert [finding["code"] for finding in told["findings"]] == ["KA601"]
+    assert told["findings"][0]["replica"] == "b1"
+
+
+def test_same_epoch_with_other_records_is_said_to_stay(tmp_path, capsys):
+    log = history((3, 2))
+    left, right = log.copy().append(2, 3, b"left"), log.copy().append(2, 3, b"right")
+    code, told = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
+    assert code == 1
+    (finding,) = told["findings"]
+    assert finding["evidence"]["broker"].startswith("does not notice")
+    assert told["partitions"][0]["truncation_offset"] == {"b2": 6}
+
+
+def test_identical_batches_under_another_leader_epoch_are_another_history(tmp_path, capsys):
+    log = history((0, 2))
+    left, right = log.copy().append(2, 0, b"same"), log.copy().append(2, 1, b"same")
+    _, told = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
+    (finding,) = told["findings"]
+    assert "the same records under another leader epoch" in finding["message"]
+
+
+@pytest.mark.parametrize("mark", [None, 4, 5, 8])
+def test_what_one_replica_alone_holds_is_an_error_below_the_high_watermark(tmp_path, capsys, mark):
+    log = history((0, 4))
+    short = log.copy()
+    short.batches = short.batches[:2]
+    log.high_watermark = mark
+    code, told = document(capsys, log.write(tmp_path / "b1"), short.write(tmp_path / "b2"))
+    alone = next(finding for finding in told["findings"] if finding["code"] == "KA603")
+    below = mark is not None and mark > 4
+    assert (alone["severity"], alone["offset"], alone["last_offset"]) == ("error" if below else "warning", 4, 7)
+    assert code == (1 if below else 0)
+    behind = next(finding for finding in told["findings"] if finding["code"] == "KA602")
+    assert (behind["severity"], behind["replica"]) == ("note", "b2")
+
+
+def test_a_batch_with_a_broken_crc_is_damage_of_that_replica_not_a_divergence(tmp_path, capsys):
+    log = history((0, 4))
+    left, right = log.write(tmp_path / "b1"), log.write(tmp_path / "b2")
+    segment = right / f"{TOPIC}-0" / f"{0:020d}.log"
+    content = bytearray(segment.read_bytes())
+    content[len(log.batches[0].encode()) + 70] ^= 1
+    segment.write_bytes(content)
+    code, told = document(capsys, left, right)
+    assert code == 1
+    assert [(finding["code"], finding["replica"], finding["offset"]) for finding in told["findings"]] == [
+        ("KA001", "b2", 2)
+    ]
+    assert told["partitions"][0]["relation"] == "identical"
+
+
+def test_a_torn_tail_is_told_as_such_and_not_as_a_lagging_replica(tmp_path, capsys):
+    log = history((0, 4))
+    left, right = log.write(tmp_path / "b1"), log.write(tmp_path / "b2")
+    segment = right / f"{TOPIC}-0" / f"{0:020d}.log"
+    segment.write_bytes(segment.read_bytes()[:-10])
+    _, told = document(capsys, left, right)
+    assert {finding["code"] for finding in told["findings"]} == {"KA002", "KA603"}
+
+
+def test_segments_rolled_elsewhere_and_an_older_log_start_are_silent(tmp_path, capsys):
+    left, right = history((0, 3), (2, 3)), history((0, 3), (2, 3))
+    left.rolls = (4, 8)
+    right.batches = right.batches[2:]
+    right.rolls = (6,)
+    code, told = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
+    assert (code, told["findings"], told["partitions"][0]["relation"]) == (0, [], "identical")
+
+
+def test_offsets_below_a_log_start_are_not_compared(tmp_path, capsys):
+    left, right = history((0, 1), (0, 3)), history((0, 1), (0, 3))
+    left.batches[0] = type(left.batches[0])(**{**vars(left.batches[0]), "payload": b"other"})
+    paths = left.write(tmp_path / "b1"), right.write(tmp_path / "b2")
+    assert diff(*paths) == 1
+    capsys.readouterr()
+    (tmp_path / "b2" / "log-start-offset-checkpoint").write_text(f"0\n1\n{TOPIC} 0 2\n")
+    assert diff(*paths) == 0
+
+
+def test_a_partition_on_one_replica_only_is_no_finding(tmp_path, capsys):
+    history((0, 2)).write(tmp_path / "b1")
+    history((0, 2)).write(tmp_path / "b2")
+    (tmp_path / "b1" / f"{TOPIC}-0").rename(tmp_path / "b1" / "alone-0")
+    code, told = document(capsys, "b1", "b2")
+    assert code == 0
+    assert [(part["topic"], part["relation"], part["missing_on"]) for part in told["partitions"]] == [
+        ("alone", "missing", ["b2"]),
+        (TOPIC, "missing", ["b1"]),
+    ]
+    assert told["not_audited"][0]["path"] == "alone-0 and 1 more"
+
+
+def test_an_empty_replica_is_behind(tmp_path, capsys):
+    code, told = document(capsys, history((0, 2)).write(tmp_path / "b1"), Copy().write(tmp_path / "b2"))
+    assert code == 0
+    assert told["partitions"][0]["end_offset"] == {"b1": 4, "b2": 0}
+    assert told["partitions"][0]["common_end_offset"] == 0
+
+
+def test_names_are_the_shortest_suffix_or_as_said(tmp_path, capsys):
+    for side in ("left/kafka", "right/kafka", "third"):
+        history((0, 1)).write(tmp_path / side)
+    _, told = document(capsys, "left/kafka", "right/kafka", "--name", "new=third", "third")
+    assert [replica["name"] for replica in told["replicas"]] == ["left/kafka", "right/kafka", "new"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["b1"], "two directories"),
+        (["b1", "nowhere"], "no such file or directory: nowhere"),
+        (["b1", "b1"], "given twice"),
+        (["b1", "b1/../b1"], "given twice"),
+        (["--name", "x", "b1", "b2"], "write NAME=DIR"),
+        (["--name", "x=b3", "b1", "b2"], "b3 is not among the directories"),
+        (["--name", "b2=b1", "b1", "b2"], "same name"),
+        ([".", "b1"], "twice"),
+        (["--output-format", "nonsense", "b1", "b2"], "no such format"),
+    ],
+)
+def test_wrong_use_is_told_in_one_line(tmp_path, capsys, arguments, word):
+    for name in ("b1", "b2"):
+        history((0, 1)).write(tmp_path / name)
+    assert diff(*arguments) == 2
+    told = capsys.readouterr()
+    assert word in told.err
+    assert told.err.count("\n") == 1
+    assert not told.out
+
+
+def test_nothing_to_compare_is_exit_3_and_a_valid_document(tmp_path, capsys):
+    (tmp_path / "b1").mkdir()
+    (tmp_path / "b2").mkdir()
+    code, told = document(capsys, "b1", "b2")
+    assert (code, told["schema"], told["partitions"], told["incomplete"]) == (3, "kaudit.diff/1", [], True)
+
+
+def test_a_segment_that_fails_to_be_read_claims_nothing_about_the_rest(tmp_path, capsys, monkeypatch):
+    from kaudit.engines import replicas as engine
+
+    history((0, 3)).write(tmp_path / "b1")
+    history((0, 3)).write(tmp_path / "b2")
+    real = engine.open_segment
+
+    def failing(segment):
+        if "b2" in segment.path:
+            raise PermissionError(13, "Permission denied", segment.path)
+        return real(segment)
+
+    monkeypatch.setattr(engine, "open_segment", failing)
+    code, told = document(capsys, "b1", "b2")
+    assert (code, told["findings"], told["incomplete"]) == (4, [], True)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_tells_it_and_exits_alike(tmp_path, capsys, name):
+    old, new = parted()
+    paths = old.write(tmp_path / "b1"), new.write(tmp_path / "b2")
+    if name == "parquet":
+        assert diff("--output-format", "parquet", "--output", tmp_path / "tables", *paths) == 1
+        rows = pyarrow.parquet.read_table(next((tmp_path / "tables" / "comparisons").glob("*.parquet"))).to_pylist()
+        assert [
+            (row["replica"], row["relation"], row["first_difference"], row["only_last_offset"]) for row in rows
+        ] == [
+            ("b1", "diverged", 6, 7),
+            ("b2", None, 6, 9),
+        ]
+        return
+    assert diff("--output-format", name, *paths) == 1
+    told = capsys.readouterr()
+    assert "replicas-diverged" in told.out or "KA601" in told.out
+    if name == "json":
+        validate(DOCUMENT, json.loads(told.out))
+    if name == "jsonl":
+        lines = [json.loads(line) for line in told.out.splitlines()]
+        assert [line["type"] for line in lines] == ["partition", "finding", "summary"]
+        for line in lines:
+            validate(LINE, line)
+
+
+def validate(schema, value) -> None:
+    jsonschema.Draft202012Validator(schema, registry=REGISTRY).validate(value)
+
+
+def test_a_baseline_knows_what_was_accepted(tmp_path, capsys):
+    old, new = parted()
+    paths = old.write(tmp_path / "b1"), new.write(tmp_path / "b2")
+    _, told = document(capsys, *paths)
+    print_of = told["findings"][0]["fingerprint"]
+    (tmp_path / "known.json").write_text(
+        json.dumps(
+            {"schema": "kaudit.baseline/1", "entries": [{"fingerprint": print_of, "code": "KA601", "summary": "known"}]}
+        )
+    )
+    assert diff("--baseline", "known.json", *paths) == 0
+
+
+def test_the_text_wraps_at_80_and_shows_both_copies(tmp_path, capsys):
+    old, new = parted()
+    diff("-v", old.write(tmp_path / "b1"), new.write(tmp_path / "b2"))
+    text = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in text.splitlines() if "kaudit inspect" not in line and " = /" not in line)
+    assert "> on b1" in text
+    assert "> on b2" in text
+    assert "b1 to 6" in text

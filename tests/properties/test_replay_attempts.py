@@ -1,0 +1,189 @@
+"""Whatever a file of attempts holds, `kaudit replay` answers it or names the line: on every release, never a traceback.
+
+And the way most attempts take, read and checked at once as `PlainProduce`, answers as the way field by field does.
+"""
+
+import json
+
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
+
+from kaudit.replay.attempts import LEADER_CHANGES, AttemptError, check_attempt
+from kaudit.replay.broker import Broker
+from kaudit.replay.plain import read_plain
+from kaudit.replay.profile import all_releases, profile_for
+from kaudit.replay.session import Session, formatted
+from tests.logs import data, marker
+
+RELEASES = [str(version) for version in all_releases()]
+T0 = 1_700_000_000_000
+
+
+def mostly(*usual, rarely):
+    """Values a story is made of, now and then any other."""
+    return st.one_of(st.sampled_from(usual), st.sampled_from(usual), st.sampled_from(usual), rarely)
+
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+PIDS = mostly(0, 1, 900001, -1, rarely=INT64)
+EPOCHS = mostly(0, 1, 2, 32766, 32767, -1, rarely=st.integers(-(2**15), 2**15 - 1))
+SEQUENCES = mostly(0, 1, 2, 3, 2**31 - 1, -1, rarely=st.integers(-(2**31), 2**31 - 1))
+COUNTS = mostly(1, 2, 5, 0, rarely=st.integers(-(2**31), 2**31 - 1))
+TIMES = mostly(T0, T0 + 5000, T0 + 10**9, T0 - 10**9, rarely=INT64)
+OFFSETS = mostly(0, 1, 3, 7, rarely=st.integers(0, 2**63 - 1))
+OWNERS = st.sampled_from(["tx", "other", ""])
+VERSIONS = st.integers(0, 14)
+
+
+def encoded(producer_id, epoch, sequence, count, transactional, cut, flipped):
+    batch = (
+        data(producer_id, epoch, sequence, count, transactional=transactional) if count else marker(producer_id, epoch)
+    )
+    sent = bytearray(batch.encode())
+    if flipped is not None:
+        sent[flipped % len(sent)] ^= 1 + flipped % 255
+    return bytes(sent[: len(sent) - cut]).hex()
+
+
+HEX = st.builds(
+    encoded,
+    st.sampled_from([0, 1, -1]), st.sampled_from([0, 1, 32767]), st.sampled_from([0, 1, 2**31 - 1]), st.integers(0, 3),
+    st.booleans(), st.sampled_from([0, 0, 0, 1, 40]), st.none() | st.integers(0, 400),
+)  # fmt: skip
+IDENTITY = {"producer_id": PIDS, "producer_epoch": EPOCHS}
+BATCH = {**IDENTITY, "base_sequence": SEQUENCES, "record_count": COUNTS}
+PRODUCE = {
+    "is_transactional": st.booleans(), "transactional_id": st.none() | OWNERS, "acks": mostly(-1, 0, 1, rarely=EPOCHS),
+    "api_version": VERSIONS, "timestamp": st.none() | TIMES,
+}  # fmt: skip
+FOUND = st.fixed_dictionaries(
+    {"base_offset": OFFSETS, **IDENTITY},
+    optional={
+        "base_sequence": SEQUENCES, "record_count": st.integers(1, 5), "is_transactional": st.booleans(),
+        "commit": st.booleans(), "coordinator_epoch": SEQUENCES, "timestamp": TIMES,
+    },
+)  # fmt: skip
+TAMPER = st.fixed_dictionaries(
+    {},
+    optional={
+        "truncated_to_offset": OFFSETS, "corrupted_batch_offset": OFFSETS,
+        "deleted": st.lists(st.sampled_from([f"{3:020}.snapshot", "x.snapshot", f"{0:020}.log"]), max_size=2),
+        "corrupted": st.lists(st.sampled_from([f"{5:020}.snapshot", "²³.snapshot"]), max_size=2),
+    },
+)  # fmt: skip
+
+
+def op(name, required=(), optional=()):
+    fields = {
+        "op": st.just(name), "topic": st.sampled_from(["t", "u"]), "partition": st.sampled_from([0, 0, 1]),
+        **dict(required),
+    }  # fmt: skip
+    more = {"at": st.none() | TIMES, **dict(optional)}
+    return st.fixed_dictionaries(fields, optional={key: more[key] for key in more if key not in fields})
+
+
+OWNER = {"transactional_id": OWNERS, **IDENTITY}
+PLAIN = op("produce", {**BATCH, "timestamp": TIMES, "at": TIMES}, PRODUCE)
+ATTEMPTS = st.one_of(
+    PLAIN,
+    op("produce", BATCH, PRODUCE),
+    op("produce", {"records_hex": HEX}, {**BATCH, **PRODUCE}),
+    op("produce", {"batches": st.lists(st.fixed_dictionaries(BATCH, optional={"records_hex": HEX}), max_size=3)}, PRODUCE),
+    op("init_producer_id", {"transactional_id": st.none() | OWNERS}, {
+        **IDENTITY, "timeout_ms": mostly(1000, 60_000, rarely=SEQUENCES), "api_version": VERSIONS,
+        "granted_producer_id": st.none() | PIDS,
+    }),
+    op("add_partitions", OWNER, {"api_version": VERSIONS}),
+    op("end_txn", {**OWNER, "commit": st.booleans()}, {"api_version": VERSIONS, "granted_producer_id": PIDS}),
+    op("write_marker", {**IDENTITY, "commit": st.booleans(), "coordinator_epoch": SEQUENCES}, {
+        "api_version": VERSIONS, "transaction_version": st.integers(0, 3),
+    }),
+    op("delete_records", {"before_offset": st.just(-1) | OFFSETS}),
+    op("restart", {"clean": st.booleans()}, {"found_on_disk": st.lists(FOUND, max_size=3), "tamper": TAMPER}),
+    op("leader_change", {"how": st.sampled_from(LEADER_CHANGES)}, {
+        "lost_from_offset": st.none() | OFFSETS, "old_leader": st.integers(0, 2), "new_leader": st.integers(0, 2),
+        "via": st.sampled_from(["controlled_shutdown", "preferred_election"]),
+    }),
+    op("follower_restart", optional={"clean": st.booleans()}),
+    op("wait", {"ms": mostly(0, 1000, 10**7, rarely=st.integers(0, 2**63 - 1))}),
+    op("describe"),
+    op("topic", {"config": st.fixed_dictionaries({}, optional={
+        "cleanup.policy": st.sampled_from(["compact", "delete", "compact,delete"]),
+        "message.timestamp.type": st.sampled_from(["LogAppendTime", "CreateTime"]),
+        "max.message.bytes": st.sampled_from(["100", 10**6, "many"]),
+    })}),
+    st.fixed_dictionaries({"op": st.just("broker"), "broker_version": st.sampled_from([*RELEASES, "9.9", "new"])}, optional={
+        "config": st.sampled_from([{}, {"process.roles": "broker"}, {"producer.id.expiration.ms": "soon"}]),
+    }),
+)  # fmt: skip
+
+
+def lines(attempts):
+    return [json.dumps(attempt).encode() + b"\n" for attempt in attempts]
+
+
+def until_refused(items):
+    """What comes before a line is refused, and that line's number; None when none is."""
+    seen = []
+    try:
+        for item in items:
+            seen.append(item)  # noqa: PERF402 - what came before an error counts
+    except AttemptError as error:
+        return seen, error.line
+    return seen, None
+
+
+WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # a story of 25 attempts shrinks for minutes
+
+
+@settings(max_examples=300, deadline=None, phases=WITHOUT_SHRINKING)
+@given(st.sampled_from(RELEASES), st.lists(ATTEMPTS, max_size=25), st.booleans())
+def test_every_file_is_answered_or_its_line_named(version, attempts, with_state):
+    file = lines(attempts)
+    names = ["jsonl", "table", "json"]
+    pieces, refused = until_refused(
+        formatted(Session(file, Broker(profile_for(version))), names, with_state=with_state)
+    )
+    if refused is not None:
+        assert 1 <= refused <= len(file)
+        return
+    answered, _, document = ("".join(column) for column in zip(*pieces, strict=True))
+    assert len(answered.splitlines()) == len(file)
+    assert len(json.loads(document)["answers"]) == len(file)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(RELEASES),
+    st.lists(st.binary(max_size=40) | ATTEMPTS.map(lambda a: json.dumps(a)[:-1].encode()), max_size=4),
+)
+def test_what_is_no_attempt_is_named(version, file):
+    _, refused = until_refused(Session(file, Broker(profile_for(version))).answered())
+    assert refused is None or 1 <= refused <= len(file)
+
+
+@settings(max_examples=200, deadline=None, phases=WITHOUT_SHRINKING)
+@given(st.sampled_from(RELEASES), st.lists(PLAIN | ATTEMPTS.filter(lambda a: a["op"] != "broker"), max_size=30))
+def test_plain_attempts_are_answered_as_all_others_are(version, attempts):
+    fast, slow = Broker(profile_for(version)), Broker(profile_for(version))
+    for number, line in enumerate(lines(attempts)):
+        plain = read_plain(line, number)
+        attempt = check_attempt(json.loads(line))
+        attempt.setdefault("index", number)
+        try:
+            expected = slow.answer(attempt)
+        except ValueError:
+            return
+        answer = fast.answer(attempt) if plain is None else fast.answer_plain(plain)
+        assert (answer.fields, answer.why, answer.producer) == (expected.fields, expected.why, expected.producer)
+
+
+@settings(max_examples=300, deadline=None)
+@given(PLAIN, st.sampled_from(["producer_id", "base_sequence", "topic", "at", "acks", "is_transactional", "partition"]),
+       st.one_of(st.none(), st.booleans(), st.floats(), st.text(max_size=3), st.integers(-(2**70), 2**70)))  # fmt: skip
+@example({"op": "produce", "topic": "t", "partition": 0, "producer_id": 1, "producer_epoch": 0, "base_sequence": 0,
+          "record_count": 1, "timestamp": 1, "at": 1}, "producer_id", 1.0)  # fmt: skip
+def test_what_is_read_as_plain_passes_every_check(attempt, name, value):
+    line = json.dumps(attempt | {name: value}).encode()
+    if read_plain(line, 0) is not None:
+        check_attempt(json.loads(line))
