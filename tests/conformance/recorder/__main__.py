@@ -40,7 +40,7 @@ def main() -> None:
             shutil.rmtree(home)
     line = {"broker_version": arguments.version, "config": config}
     write(lines, line, arguments.out, arguments.name)
-    print(f"{len(lines) + 1} attempts of {len(scenarios)} scenarios on {arguments.version}", file=sys.stderr)
+    sys.stderr.write(f"{len(lines) + 1} attempts of {len(scenarios)} scenarios on {arguments.version}\n")
 
 
 if __name__ == "__main__":

@@ -182,7 +182,7 @@ class Recorder:
             try:
                 self._steps[step["op"]](topic, step)
             except ConnectionClosedError:
-                print(f"{topic.name}: no answer to {step}, left out", file=sys.stderr)
+                sys.stderr.write(f"{topic.name}: no answer to {step}, left out\n")
         if not steps and not topic.done:
             self._describe(topic, {})
             topic.done = True
