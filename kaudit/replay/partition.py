@@ -57,7 +57,7 @@ class Partition:
         self.producers = Producers(profile)
         self.verifications: dict[int, Verification] = {}
         self.unanswered: frozenset[int] = frozenset()
-        """Base offsets of batches that were written without an answer (acks=0), nothing behind them answered yet."""
+        """Base offsets of batches that were written without an answer (acks=0), nothing behind them answered since."""
         self._history = History()
         self._snapshots: set[int] = set()
         self._replicas: dict[int, _Replica] = {}
@@ -220,6 +220,7 @@ class Partition:
         self._keep_transaction_index(written, stopped_at)
         self._snapshots = {self.log_end}
         self.verifications = {}
+        self.unanswered = frozenset()
         self.next_sweep = now + self._sweep_ms
 
     def _load(self, written: Producers, now: int) -> Producers:
