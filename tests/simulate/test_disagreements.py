@@ -45,11 +45,15 @@ def test_a_replica_named_in_a_restart_leads_with_what_it_then_remembered():
         ),
         '{"op": "follower_restart", "topic": "t", "partition": 0, "replica": 3, "log_end_offset": 3}',
         '{"op": "leader_change", "topic": "t", "partition": 0, "how": "clean", "old_leader": 1, "new_leader": 2}',
-        '{"op": "produce", "topic": "t", "partition": 0, "producer_id": 1, "producer_epoch": 0, "base_sequence": 1, '
-        '"record_count": 1}',
+        (
+            '{"op": "produce", "topic": "t", "partition": 0, "producer_id": 1, "producer_epoch": 0, "base_sequence": 1, '
+            '"record_count": 1}'
+        ),
         '{"op": "leader_change", "topic": "t", "partition": 0, "how": "clean", "old_leader": 2, "new_leader": 3}',
-        '{"op": "produce", "topic": "t", "partition": 0, "producer_id": 1, "producer_epoch": 0, "base_sequence": 1, '
-        '"record_count": 1}',
+        (
+            '{"op": "produce", "topic": "t", "partition": 0, "producer_id": 1, "producer_epoch": 0, "base_sequence": 1, '
+            '"record_count": 1}'
+        ),
     ]
     answers = [
         answer.fields["outcome"]
