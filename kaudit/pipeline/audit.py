@@ -205,6 +205,7 @@ class Audit:
     open_source: OpenSource
     book: BlockBook = field(default_factory=BlockBook)
     partitions: list[PartitionAudit] = field(default_factory=list)
+    uncompared: list[NotAudited] = field(default_factory=list)
     checkpoints: CheckpointAudit = field(init=False)
 
     def __post_init__(self) -> None:
@@ -252,6 +253,7 @@ class Audit:
                 *self._not_audited(unreadable, coordinator, reader),
                 *self.book.notes,
                 *allocation.unlisted,
+                *self.uncompared,
             ],
             summary=self._total(findings),
             incomplete=bool(unreadable) or any(note.unreadable for note in self.book.notes),
@@ -303,7 +305,9 @@ class Audit:
         holes = partition.compacted or bool(partition.missing or partition.damages)
         # what damage did to the log it also did to this comparison: one damage, one finding
         suspects = () if partition.damages else partition.suspects
-        snapshots = compare_snapshots(directory, suspects, self.open_source, context.versions, holes=holes)
+        snapshots, left = compare_snapshots(directory, suspects, self.open_source, context.versions, holes=holes)
+        reason = "{}: taken in the middle of a segment, far into the log: not held against it (KA502)"
+        self.uncompared += [NotAudited(_name(partition), reason.format(name)) for name in left]
         evicted = self._evicted(directory, context.versions)
         leftovers = [stray.relative.rsplit("/", 1)[-1] for stray in directory.strays]
         return fold_notes(

@@ -46,6 +46,15 @@ _BASE_OFFSET, _LAST_OFFSET_DELTA, _PRODUCER_ID = (
 )
 
 
+def too_much(directory: PartitionDirectory, until: int) -> bool:
+    """Tell whether the log up to offset `until` is more than should be replayed for all producers, batch by batch."""
+    return sum(segment.size for segment in _before(directory, until)) > MAX_BYTES
+
+
+def _before(directory: PartitionDirectory, until: int) -> list[SegmentFile]:
+    return [segment for segment in directory.segments if segment.base_offset < until]
+
+
 def replica_state(
     directory: PartitionDirectory,
     open_source: Callable[[SegmentFile], ByteSource],
@@ -53,17 +62,11 @@ def replica_state(
     producer_ids: Iterable[int] | None,
     versions: VersionRange,
     asked: frozenset[tuple[int, int]],
-) -> ReplicaState | None:
-    """Read the log up to offset `until` for these producers (None: all of them, unless that is too much to read).
-
-    Returns None where it is too much. Raises OSError.
-    """
-    segments = [segment for segment in directory.segments if segment.base_offset < until]
-    if producer_ids is None and sum(segment.size for segment in segments) > MAX_BYTES:
-        return None
+) -> ReplicaState:
+    """Read the log up to offset `until` for these producers, None: all of them. Raises OSError."""
     state = ReplicaState(tuple(Producers(profile) for profile in _distinct(versions)), asked)
     wanted = None if producer_ids is None else np.fromiter(producer_ids, dtype=np.int64)
-    for segment in segments:
+    for segment in _before(directory, until):
         source = open_source(segment)
         try:
             for batches in _batches(source, segment):

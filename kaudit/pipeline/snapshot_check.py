@@ -7,7 +7,7 @@ import numpy as np
 from kaudit.checks.snapshot_state import Comparison, Surroundings
 from kaudit.model.batch import NO_OFFSET, NO_SEQUENCE
 from kaudit.pipeline.read import OpenSource
-from kaudit.pipeline.replica import ReplicaState, replica_state
+from kaudit.pipeline.replica import ReplicaState, replica_state, too_much
 from kaudit.pipeline.snapshots import Suspects, read_snapshot, unexplained
 from kaudit.replay.profile import VersionRange
 from kaudit.replay.rebuild import snapshot_entry
@@ -22,15 +22,22 @@ def compare_snapshots(
     versions: VersionRange,
     *,
     holes: bool,
-) -> list[Comparison]:
-    """Read the log again for the suspects. `holes`: compaction, damage or a lost segment took batches from it."""
+) -> tuple[list[Comparison], list[str]]:
+    """Read the log again for the suspects; return the comparisons, and the names of snapshots that would cost too much.
+
+    `holes`: compaction, damage or a lost segment took batches from the log.
+    """
     found: list[Comparison] = []
+    left: list[str] = []
     for suspect in suspects:
         try:
-            found += _compare(directory, suspect, open_source, versions, holes=holes)
+            if suspect.producer_ids is None and too_much(directory, suspect.file.offset):
+                left.append(suspect.file.name)
+            else:
+                found += _compare(directory, suspect, open_source, versions, holes=holes)
         except OSError:
             continue  # deleted by the broker while we look; unreadable segments have been told of
-    return found
+    return found, left
 
 
 def _compare(
@@ -44,7 +51,7 @@ def _compare(
     stored = {int(row["producer_id"]): SnapshotEntry(*row.tolist()) for row in kept}
     asked = frozenset((entry.producer_id, entry.last_offset) for entry in stored.values())
     state = replica_state(directory, open_source, suspect.file.offset, chosen, versions, asked)
-    if state is None or state.first_offset is None:
+    if state.first_offset is None:
         return
     around = Surroundings(state.first_offset, not holes, directory.log_start_offset or 0)
     expected = _expected(state)

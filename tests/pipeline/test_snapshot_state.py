@@ -150,3 +150,10 @@ def test_in_the_middle_of_a_large_log_nothing_is_read_again(tmp_path, monkeypatc
     monkeypatch.setattr("kaudit.pipeline.replica.MAX_BYTES", 10)
     assert disagreements(tmp_path, [changed(ONE, sequence=3)], offset=5) == []
     assert read.CHUNK_BYTES > 10
+    (note,) = (
+        note
+        for note in scan(ScanOptions([str(tmp_path / "orders-0")]), SilentProgress()).not_audited
+        if "KA502" in note.reason
+    )
+    assert note.path == "orders-0"
+    assert note.reason.startswith(f"{5:020d}.snapshot: taken in the middle of a segment")
