@@ -35,8 +35,8 @@ SHAPES = (
     Shape("50,000 ids", producers=50_000),
     Shape("sparse ids", stride=10**9 + 7),
 )
-LONGER = {"large": 4, "lz4": 4, "zstd": 4}
-"""Logs of large batches are so many times as long: start-up would be most of what is measured."""
+LONGER = {"small": 2, "large": 8, "lz4": 8, "zstd": 8}
+"""These are so many times as long, or start-up would be most of what is measured."""
 DEPTHS = ("headers", "crc", "records")
 GROWTH = Shape("growth", value_bytes=(800, 1200), anomalies=0)
 GROWTH_GIB = (0.25, 1, 4)
@@ -149,10 +149,10 @@ def spread(runner: Runner, place: Path, mib: int, rounds: int) -> Table:
         for number in range(partitions):
             partition = root / f"log-{number}"
             partition.mkdir(parents=True)
-            generate(partition / f"{0:020d}.log", SHAPES[0], 4 * mib * MIB // partitions, seed=number)
+            generate(partition / f"{0:020d}.log", SHAPES[0], 8 * mib * MIB // partitions, seed=number)
         costs = runner.interleaved({"one": [*KAUDIT, "--jobs", "1", str(root)], "all": [*KAUDIT, str(root)]}, rounds)
         one, every = costs["one"].wall, costs["all"].wall
-        lines.append(f"| {name}, {4 * mib} MiB | {one:.2f} | {every:.2f} | {one / every:.2f} |")
+        lines.append(f"| {name}, {8 * mib} MiB | {one:.2f} | {every:.2f} | {one / every:.2f} |")
         shutil.rmtree(root)
     return lines
 
@@ -190,7 +190,7 @@ def cold(runner: Runner, place: Path, mib: int) -> Table:
     partition = place / "cold-0"
     partition.mkdir()
     segment = partition / f"{0:020d}.log"
-    generate(segment, SHAPES[1], 4 * mib * MIB)
+    generate(segment, SHAPES[1], 8 * mib * MIB)
     commands = {"cat": ["cat", str(segment)], "kaudit --jobs 1": [*KAUDIT, "--jobs", "1", str(partition)]}
     warm, forgotten = runner.interleaved(commands, 3), {name: Cost() for name in commands}
     for _ in range(3):
@@ -214,7 +214,7 @@ def spark(runner: Runner, place: Path, mib: int) -> Table:
         return ["Spark was not measured: pyspark or Java is missing."]
     partition = place / "spark-0"
     partition.mkdir()
-    truth = generate(partition / f"{0:020d}.log", SHAPES[0], 4 * mib * MIB)
+    truth = generate(partition / f"{0:020d}.log", SHAPES[0], 8 * mib * MIB)
     cores = f"local[{os.cpu_count()}]"
     commands = {"local": [*KAUDIT, str(partition)]}
     commands["spark"] = [*KAUDIT, "--engine", "spark", "--master", cores, str(partition)]
@@ -265,7 +265,9 @@ def say(text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mib", type=int, default=256, help="size of each log; large batches: four times that")
+    parser.add_argument(
+        "--mib", type=int, default=128, help="size of each log; small: twice that, large batches: eight times"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--shapes", default="", help="names, separated by semicolons (default: all)")
     parser.add_argument("--without", default="", help="sections to leave out: depths,spread,ids,growth,cold,spark")
@@ -285,7 +287,7 @@ def main() -> None:
         lines += [*whole_processes(results), "", starting, "", "Ratios; the last three columns inside a process:", ""]
         lines += ratios(results)
         sections = {
-            "depths": lambda: depths(runner, place, max(options.mib // 16, 1)),
+            "depths": lambda: depths(runner, place, max(options.mib // 2, 1)),
             "spread": lambda: spread(runner, place, options.mib, options.rounds),
             "ids": lambda: many_ids(runner, place),
             "growth": lambda: growth(runner, place),

@@ -66,6 +66,9 @@ def report_state(
     """Report expired and evicted producers, and what would stop a broker loading this log."""
     limit = max(profile.expiration_default_ms for profile in context.versions.profiles())
     found = [_expired_joint(context, fact, limit) for fact in facts if _silence(fact) >= limit]
+    if context.versions.any(lambda profile: profile.accepts_unknown_nonzero):
+        # Before 2.5 a batch that goes on shows that its producer was still remembered.
+        found += [_went_on(context, fact, limit) for fact in facts if fact.code == "KA801" and _gap_ms(fact) >= limit]
     told = {finding.producer_id for finding in found}
     found += [
         _expired(context, producer, limit)
@@ -83,7 +86,11 @@ def report_state(
 
 def _silence(fact: Fact) -> int:
     """Ms between a producer's newest batch or marker and the one that shows it was forgotten; -1 where neither is known."""
-    if fact.code not in _FORGETFUL or fact.remembered is None or fact.remembered.last_timestamp < 0:
+    return _gap_ms(fact) if fact.code in _FORGETFUL else -1
+
+
+def _gap_ms(fact: Fact) -> int:
+    if fact.remembered is None or fact.remembered.last_timestamp < 0:
         return -1
     at = fact.batch.max_timestamp if fact.batch is not None else -1
     return at - fact.remembered.last_timestamp
@@ -108,6 +115,25 @@ def _expired_joint(context: Context, fact: Fact, limit: int) -> Finding:
             Explanation("the producer was idle for longer than brokers remember it"),
             Explanation("its records carry old timestamps, and the broker goes by these, not by when they arrived"),
         ),
+        following=(context.timeline_command(fact.producer_id),),
+    )
+
+
+def _went_on(context: Context, fact: Fact, limit: int) -> Finding:
+    silence = _gap_ms(fact)
+    return context.finding(
+        "KA801",
+        f"producer {fact.producer_id} went on at offset {fact.offset} after {_days(silence)}: brokers had forgotten it by "
+        "then, and would have taken any other sequence too",
+        severity=Severity.NOTE,
+        segment=fact.segment,
+        position=fact.position,
+        offset=fact.offset,
+        last_offset=fact.last_offset,
+        producer_id=fact.producer_id,
+        producer_epoch=fact.producer_epoch,
+        evidence=fact_evidence(fact, _rule(limit)) | {"class": "went-on", "silence_ms": silence, "limit_ms": limit},
+        explanations=(Explanation("a quiet producer: nothing was lost or repeated here", innocent=True),),
         following=(context.timeline_command(fact.producer_id),),
     )
 

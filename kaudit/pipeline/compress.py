@@ -111,7 +111,7 @@ def _count(batches: Batches, latest_timestamp: int) -> Counts:
         counts.compressed_legacy = int(np.count_nonzero(count < 0))
         count = current["record_count"]
     counts.without_producer = int(np.count_nonzero(current["producer_id"] < 0))
-    counts.partial_batches = int(np.count_nonzero(count - current["last_offset_delta"] != 1))
+    counts.partial_batches = int(np.count_nonzero(count - current["last_offset_delta"] < 1))
     counts.empty_batches = int(np.count_nonzero(count == 0))
     counts.delete_horizons = _flagged(current["attributes"], DELETE_HORIZON_FLAG)
     counts.markers = _flagged(batches["attributes"], CONTROL_FLAG)

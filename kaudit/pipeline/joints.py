@@ -22,6 +22,7 @@ from kaudit.replay.judge import (
     MARKED_EPOCH,
     NEARLY_EXHAUSTED_EPOCH,
     OUTSIDE_TOLD,
+    SHORTEST_EXPIRY_MS,
     TV2,
     Edge,
     Fact,
@@ -266,6 +267,21 @@ class _Joints:
         explained[at] = missing >= ahead[at]
         return explained
 
+    def _late(self, run_before: NDArray[np.int64], before: Rows) -> NDArray[np.bool_]:
+        """Tell for each run whether brokers may have forgotten its producer since the batch before it."""
+        late = np.zeros(len(self.rows), dtype=bool)
+        at = np.flatnonzero(self.is_run)
+        if not len(at):
+            return late
+        own, earlier = self.source[at], run_before[at]
+        in_chunk = earlier >= 0
+        previous = self.source[np.maximum(earlier, 0)] * in_chunk
+        state = before["last"][self.group[at]]["max_timestamp"]
+        newest = np.where(in_chunk, self.runs["last_max_timestamp"][previous], state)
+        silence = self.edges["max_timestamp"][self.runs["edges_start"][own]] - newest
+        late[at] = (in_chunk | before["known"][self.group[at]]) & (silence >= SHORTEST_EXPIRY_MS)
+        return late
+
     def healthy(self, before: Rows, *, sequences_count: bool, holes_are_normal: bool) -> NDArray[np.bool_]:
         """Tell for each producer whether all its joints in this chunk are healthy, given its state before."""
         own, starts = self.group, self.starts
@@ -295,6 +311,7 @@ class _Joints:
                 in_order |= self._explained(run_before, before, remembered)
             sound = (same & (in_order | (self.first < 0))) | (~known & (self.first <= 0))
             sound |= known & (self.epoch > previous) & (self.first <= 0) & self.tv2
+            sound &= ~self._late(run_before, before)
         else:
             sound = same | ~known | ((self.epoch > previous) & self.tv2)
         was_open = np.zeros(len(self.rows), dtype=bool)

@@ -119,7 +119,7 @@ def _runs(
     horizon = attributes & DELETE_HORIZON_FLAG != 0
     if horizon.any():  # base_timestamp holds the delete horizon where that flag is set
         earliest = np.where(horizon, times, earliest)
-    partial = (batches["record_count"] - batches["last_offset_delta"] != 1).astype(np.int32)
+    partial = (batches["record_count"] - batches["last_offset_delta"] < 1).astype(np.int32)
     edges = np.minimum(lengths, 2 * WINDOW)
     edge_ends = np.cumsum(edges)
     columns: dict[str, NDArray[Any] | int] = {

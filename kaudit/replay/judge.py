@@ -30,6 +30,9 @@ AFTER_MARKER = 16
 """The open transaction began after a marker of its own epoch."""
 MARKED_EPOCH = 32
 """The last marker ended data of its own epoch, and that is still the epoch."""
+SILENCE_TOLD = 64
+SHORTEST_EXPIRY_MS = 24 * 3600 * 1000
+"""Least silence after which any release forgets a producer by default (KIP-854)."""
 
 
 class Edge(NamedTuple):
@@ -224,6 +227,9 @@ def judge_batch(
         if state.txn_first_offset != NO_OFFSET and not is_transactional and not flags & OUTSIDE_TOLD:
             told |= OUTSIDE_TOLD
             report("KA303", "outside-transaction")
+        if producer.sequences_count and not flags & SILENCE_TOLD and _goes_on_after_silence(state, batch, epoch):
+            told |= SILENCE_TOLD
+            report("KA801", "went-on")
         after = _judge_known(state, batch, epoch, is_transactional, producer, report)
         if epoch >= state.epoch:
             after = after._replace(flags=after.flags & ~ABORT_BUMPED)
@@ -276,6 +282,18 @@ def judge_end(state: State, producer_id: int) -> Sequence[Fact]:
         0,
     )
     return (Fact("KA203", "timeout-abort", producer_id, state.epoch, None, marker, True, state),)
+
+
+def _goes_on_after_silence(state: State, batch: Edge, epoch: int) -> bool:
+    """Tell whether a batch is the next one, but comes so late that a broker had forgotten the one before."""
+    return (
+        epoch == state.epoch
+        and state.last_sequence != NO_SEQUENCE
+        and state.txn_first_offset == NO_OFFSET
+        and state.last is not None
+        and batch.max_timestamp - max(state.last_timestamp, state.last.max_timestamp) >= SHORTEST_EXPIRY_MS
+        and sequence.follows(state.last_sequence, batch.first_sequence)
+    )
 
 
 def _judge_known(

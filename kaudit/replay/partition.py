@@ -57,7 +57,7 @@ class Partition:
         self.producers = Producers(profile)
         self.verifications: dict[int, Verification] = {}
         self.unanswered: frozenset[int] = frozenset()
-        """Base offsets of batches that were written without an answer (acks=0), nothing behind them answered yet."""
+        """Base offsets of batches that were written without an answer (acks=0), nothing behind them answered since."""
         self._history = History()
         self._snapshots: set[int] = set()
         self._replicas: dict[int, _Replica] = {}
@@ -220,6 +220,7 @@ class Partition:
         self._keep_transaction_index(written, stopped_at)
         self._snapshots = {self.log_end}
         self.verifications = {}
+        self.unanswered = frozenset()
         self.next_sweep = now + self._sweep_ms
 
     def _load(self, written: Producers, now: int) -> Producers:
@@ -269,7 +270,9 @@ class Partition:
         `replica` None is the one that will lead next; `log_end` None: it had everything.
         """
         end = self.log_end if log_end is None else min(log_end, self.log_end)
-        restarted = _Replica(end, self._snapshot_at(end, now))
+        # A snapshot at or below the log start is not used.
+        memory = self._snapshot_at(end, now) if end > self.log_start else Producers(self._profile)
+        restarted = _Replica(end, memory)
         if replica is None:
             self._restarted_follower = restarted
         else:

@@ -33,6 +33,18 @@ def test_the_limit_is_seven_days_and_one_from_3_4_on(tmp_path, days, version, fo
     assert findings(tmp_path, log, "KA801", broker_version=version) == ([("warning", 1, 2)] if forgotten else [])
 
 
+@pytest.mark.parametrize(("version", "noted"), [("2.4.1", False), ("2.5.0", True), ("3.9.1", True), ("auto", True)])
+def test_a_producer_that_goes_on_after_the_limit_is_a_note_where_brokers_let_it(tmp_path, version, noted):
+    """Before 2.5 an unknown producer's next sequence was refused, so that it was written shows it was remembered."""
+    log = Log()
+    log.append(data(1, 0, 0))
+    log.clock += 8 * DAY_MS
+    log.append(data(1, 0, 1))
+    log.clock += 8 * DAY_MS
+    log.append(data(1, 0, 2))
+    assert findings(tmp_path, log, "KA801", broker_version=version) == ([("note", 1, 1)] if noted else [])
+
+
 def test_old_record_timestamps_are_silence_too(tmp_path):
     log = Log(clock=BASE_TIMESTAMP - 30 * DAY_MS)
     log.append(data(1, 0, 0))

@@ -118,19 +118,17 @@ ATTEMPTS = st.one_of(
 )  # fmt: skip
 
 
+def refused_line(work):
+    """The line that is no attempt, None if all are."""
+    try:
+        work()
+    except AttemptError as error:
+        return error.line
+    return None
+
+
 def lines(attempts):
     return [json.dumps(attempt).encode() + b"\n" for attempt in attempts]
-
-
-def until_refused(items):
-    """What comes before a line is refused, and that line's number; None when none is."""
-    seen = []
-    try:
-        for item in items:
-            seen.append(item)  # noqa: PERF402 - what came before an error counts
-    except AttemptError as error:
-        return seen, error.line
-    return seen, None
 
 
 WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # a story of 25 attempts shrinks for minutes
@@ -141,11 +139,10 @@ WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # a story of 
 def test_every_file_is_answered_or_its_line_named(version, attempts, with_state):
     file = lines(attempts)
     names = ["jsonl", "table", "json"]
-    pieces, refused = until_refused(
-        formatted(Session(file, Broker(profile_for(version))), names, with_state=with_state)
-    )
-    if refused is not None:
-        assert 1 <= refused <= len(file)
+    broker, pieces = Broker(profile_for(version)), []
+    line = refused_line(lambda: pieces.extend(formatted(Session(file, broker), names, with_state=with_state)))
+    assert line is None or 1 <= line <= len(file)
+    if line is not None:
         return
     answered, _, document = ("".join(column) for column in zip(*pieces, strict=True))
     assert len(answered.splitlines()) == len(file)
@@ -158,8 +155,9 @@ def test_every_file_is_answered_or_its_line_named(version, attempts, with_state)
     st.lists(st.binary(max_size=40) | ATTEMPTS.map(lambda a: json.dumps(a)[:-1].encode()), max_size=4),
 )
 def test_what_is_no_attempt_is_named(version, file):
-    _, refused = until_refused(Session(file, Broker(profile_for(version))).answered())
-    assert refused is None or 1 <= refused <= len(file)
+    session = Session(file, Broker(profile_for(version)))
+    line = refused_line(lambda: list(session.answered()))
+    assert line is None or 1 <= line <= len(file)
 
 
 @settings(max_examples=200, deadline=None, phases=WITHOUT_SHRINKING)

@@ -115,10 +115,12 @@ def truth_of(log) -> LogTruth:
         if state is None:
             continue
         producer = state.producer_id
+        deleted = stored.last_offset < log.log_start
         if isinstance(state, MarkerBatch):
             truth.open_transactions.pop(producer, None)
-            if producer in truth.epochs:
-                truth.epochs[producer].add(state.producer_epoch)
+            truth.epochs.setdefault(producer, set()).add(state.producer_epoch)
+            if deleted:
+                continue
             epoch, _ = last.get(producer, (-1, -1))
             if state.producer_epoch != epoch:
                 last[producer] = (state.producer_epoch, -1)
@@ -132,9 +134,8 @@ def truth_of(log) -> LogTruth:
             truth.open_transactions.setdefault(producer, state.base_offset)
         elif producer in truth.open_transactions:
             truth.outside_transaction.add(state.base_offset)
-        if stored.last_offset < log.log_start:
-            last[producer] = (state.producer_epoch, state.last_sequence)
-            continue
+        if deleted:
+            continue  # deleted records are no evidence
         _compare(truth, state, last, seen.setdefault((producer, state.producer_epoch), set()))
     return truth
 

@@ -239,6 +239,10 @@ class Cluster:
             partition.elect(None, list(partition.isr), unclean=False)
         if without_snapshots and len(partition.replicas) > 1:
             self._recorder.end(f"broker {number} lost the snapshots of {partition.name}, one of several replicas")
+        if log.log_start >= log.log_end > 0 and len(partition.replicas) > 1:
+            self._recorder.end(
+                f"broker {number} starts with {partition.name} deleted to its end: it forgets open transactions"
+            )
         recorded = partition.key[0] != TRANSACTION_TOPIC
         if recorded and partition.leader is None and partition.last_leader == number:
             tamper = {"deleted": [f"{offset:020d}.snapshot" for offset in {*log.snapshots, log.log_end}]}

@@ -324,7 +324,7 @@ class Coordination:
                 producer_id=marker.producer_id,
                 producer_epoch=marker.producer_epoch,
                 commit=marker.commit,
-                coordinator_epoch=marker.coordinator_epoch,
+                coordinator_epoch=0,  # attempts know of one coordinator, which never moves
                 transaction_version=marker.transaction_version,
             )
             verdict = self._append_marker(key, marker._replace(timestamp=self._clock.timestamp))
