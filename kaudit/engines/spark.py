@@ -37,7 +37,7 @@ from kaudit.pipeline.batch_rows import BatchTeller, segment_tasks
 from kaudit.pipeline.blocks import BlockBook, read_blocks
 from kaudit.pipeline.exchange import pack, unpack
 from kaudit.pipeline.histories import HistoryRows, PartitionHistory, Piece, Recording, Teller, by_replica
-from kaudit.pipeline.options import Progress, ScanOptions
+from kaudit.pipeline.options import Progress, ScanOptions, UsageError
 from kaudit.pipeline.partition import KeptRows, RowKeeper
 from kaudit.pipeline.producers import list_producers, remembers_markers
 from kaudit.pipeline.query import Query
@@ -55,8 +55,8 @@ _MOST_LOTS = 1000
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
-class SparkFailedError(RuntimeError):
-    """Spark gave up on a job. The text is the first line of its reason."""
+class SparkFailedError(UsageError):
+    """Spark gave up on a job. The text has the line of its reason that says why."""
 
 
 def scan(options: ScanOptions, progress: Progress, spark: SparkOptions | None = None) -> ScanResult:
@@ -137,7 +137,7 @@ def record(
 def _in_order(spark: "SparkSession", told: "DataFrame", lots: int, description: str) -> Iterator[Piece]:
     """Bring pieces of tables to the driver in order, one lot of them in memory at a time."""
     ordered = told.repartitionById(lots, "lot").sortWithinPartitions("place", "number")
-    with _job(spark, description):
+    with _told_in_a_line(), _job(spark, description):
         for row in ordered.toLocalIterator(prefetchPartitions=True):
             yield row["table"], bytes(row["data"])
 
@@ -224,16 +224,27 @@ def _collect_kept(run: _Run, progress: Progress) -> tuple[list[PartitionAudit], 
 
 
 def _table(run: _Run, frame: "DataFrame", progress: Progress) -> pa.Table:
+    with (
+        _told_in_a_line(),
+        _job(run.session, f"kaudit: audit {', '.join(run.options.paths)}") as group,
+        JobProgress(run.session.sparkContext, group, len(run.plan.works), run.plan.bytes, progress),
+    ):
+        return frame.toArrow()
+
+
+@contextmanager
+def _told_in_a_line() -> Iterator[None]:
+    """Turn Spark's accounts of what went wrong into one line."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra
 
     try:
-        with (
-            _job(run.session, f"kaudit: audit {', '.join(run.options.paths)}") as group,
-            JobProgress(run.session.sparkContext, group, len(run.plan.works), run.plan.bytes, progress),
-        ):
-            return frame.toArrow()
+        yield
     except PySparkException as error:
-        raise SparkFailedError(_reason(error)) from error
+        raise SparkFailedError(f"Spark gave up: {_reason(error)}") from error
+    except Exception as error:
+        if type(error).__module__.startswith("py4j."):  # what the JVM throws past pyspark
+            raise SparkFailedError(f"Spark gave up: {_reason(error)}") from error
+        raise
 
 
 @contextmanager

@@ -47,7 +47,7 @@ def kaudit(*arguments, **environment):
     """Run kaudit as its own process."""
     return subprocess.run(
         [sys.executable, "-m", "kaudit", *map(str, arguments)],
-        capture_output=True, text=True, check=False, timeout=400, env=plain_environment(**environment),
+        capture_output=True, text=True, check=False, timeout=900, env=plain_environment(**environment),
     )  # fmt: skip
 
 

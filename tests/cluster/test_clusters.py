@@ -44,7 +44,7 @@ def test_spark_submit_with_the_bundle(standalone, bundle, logs, tmp_path, comman
             "--archives", f"{bundle}#kaudit-env", "--conf", "spark.pyspark.python=./kaudit-env/bin/python",
             "--conf", f"spark.pyspark.driver.python={sys.executable}", "--conf", "spark.ui.enabled=false", entry, command, str(logs), *REPORT,
         ],
-        capture_output=True, text=True, check=False, timeout=400, cwd=tmp_path,
+        capture_output=True, text=True, check=False, timeout=900, cwd=tmp_path,
         env=plain_environment(SPARK_HOME=str(SPARK_HOME)),
     )  # fmt: skip
     assert done.stdout == expected(command, logs), done.stderr[-3000:]
@@ -63,7 +63,7 @@ def test_without_java_the_extras_own_is_used(logs, tmp_path):
     environment.pop("JAVA_HOME", None)
     done = subprocess.run(
         [sys.executable, "-m", "kaudit", "scan", str(logs), "--engine", "spark", "--master", "local[2]", *REPORT],
-        capture_output=True, text=True, check=False, timeout=400, env=environment,
+        capture_output=True, text=True, check=False, timeout=900, env=environment,
     )  # fmt: skip
     assert done.stdout == expected("scan", logs), done.stderr
 

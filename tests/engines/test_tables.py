@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kaudit.cli.app import run
+from kaudit.engines import spark
+from kaudit.pipeline.options import ScanOptions, SilentProgress, UsageError
 from kaudit.report import parquet
 from kaudit.report.tables import COLUMNS
 from tests.engines.faulty_logs import FAULTS, duplicates, gap
@@ -146,6 +148,21 @@ def test_a_failure_leaves_what_was_there(tmp_path, monkeypatch):
     assert write("scan", tmp_path / "a", target) == 2
     assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
     assert {path.name for path in tmp_path.iterdir()} == {"a", "result"}
+
+
+def fails(history, findings, remembers_markers):
+    raise ValueError("a task's own trouble")
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_job_that_fails_is_told_in_one_line(spark_session, tmp_path):
+    options = ScanOptions([str(gap(tmp_path / "orders-0"))])
+    with (
+        spark.record(options, SilentProgress(), fails) as recording,
+        pytest.raises(UsageError, match=r"^Spark gave up: .*a task's own trouble$"),
+    ):
+        list(recording.tell(recording.result.findings))
 
 
 def test_tables_need_a_directory(tmp_path, capsys):
