@@ -98,6 +98,10 @@ class LogTruth:
     records: Counter = field(default_factory=Counter)
     epochs: dict[int, set[int]] = field(default_factory=dict)
     last_offset: dict[int, int] = field(default_factory=dict)
+    plain_repeats: set[int] = field(default_factory=set)
+    """Copies of batches without a producer id."""
+    reordered: bool = False
+    """Whether a record's first copy lies behind that of a later one of its session."""
 
     @property
     def anomalies(self) -> set[int]:
@@ -110,6 +114,7 @@ def truth_of(log) -> LogTruth:
     truth = LogTruth()
     last: dict[int, tuple[int, int]] = {}
     seen: dict[tuple[int, int], set[tuple[int, int]]] = {}
+    _compare_payloads(truth, log)
     for stored in log.batches:
         state = stored.state
         if state is None:
@@ -138,6 +143,24 @@ def truth_of(log) -> LogTruth:
             continue  # deleted records are no evidence
         _compare(truth, state, last, seen.setdefault((producer, state.producer_epoch), set()))
     return truth
+
+
+def _compare_payloads(truth: LogTruth, log) -> None:
+    """Compare what producers handed over, which no sequence tells."""
+    copied: set[int] = set()
+    highest: dict[tuple[str, int], int] = {}
+    for stored in log.batches:
+        sent = stored.sent
+        if sent is None or stored.last_offset < log.log_start:
+            continue
+        if id(sent) in copied:
+            if stored.state is None:
+                truth.plain_repeats.add(stored.base_offset)
+            continue
+        copied.add(id(sent))
+        session = (sent.payload.producer, sent.payload.session)
+        truth.reordered |= sent.numbers[0] < highest.get(session, -1)
+        highest[session] = max(highest.get(session, -1), sent.numbers[-1])
 
 
 def _compare(truth: LogTruth, state: DataBatch, last, seen) -> None:

@@ -23,6 +23,7 @@ from tests.simulate.test_scenarios import disagreements
 SEQUENCES = {"KA101", "KA102", "KA103", "KA104", "KA107", "KA201", "KA202"}
 OPEN = {"KA301", "KA302"}
 RESTARTED = {"KA105", "KA106"}
+PAYLOADS = {"KA702", "KA703"}
 # What a broker that lost its snapshots leaves beside wrong sequences: files that do not say what the log says.
 FORGOTTEN = {"KA502", "KA305", "KA303", "KA304", "KA306", "KA308"}
 
@@ -55,7 +56,10 @@ def compare(findings, truth, *, forgetful: bool) -> None:
     assert opened == set(truth.open_transactions)
     restarted = {finding.offset for finding in alarms if finding.code in RESTARTED}
     assert restarted <= truth.restarts | truth.unknown_starts
-    others = {finding.code for finding in alarms} - SEQUENCES - OPEN - RESTARTED
+    twice = [finding for finding in alarms if finding.code == "KA702"]
+    assert {copy for finding in twice for _, copy in finding.evidence["copies"]} == truth.plain_repeats
+    assert truth.reordered or truth.plain_repeats or not [finding for finding in alarms if finding.code == "KA703"]
+    others = {finding.code for finding in alarms} - SEQUENCES - OPEN - RESTARTED - PAYLOADS
     assert others <= (FORGOTTEN if forgetful else set())
 
 

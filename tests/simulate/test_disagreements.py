@@ -36,28 +36,20 @@ def test_a_replica_named_in_a_restart_leads_with_what_it_then_remembered():
     """Replay gave every restarted follower's memory to whichever replica led next: attempts name the replica now."""
     for seed in (32, 44, 46, 562, 1109):
         assert disagreements(Simulation(drawn_scenario(seed), seed, 0).run()) == []
+    batch = '{"op": "produce", "topic": "t", "partition": 0, "producer_id": 1, "producer_epoch": 0, "record_count": 1, '
+    move = '{"op": "leader_change", "topic": "t", "partition": 0, "how": "clean", '
     lines = [
         '{"op": "broker", "broker_version": "3.9.1"}',
-        *(
-            f'{{"op": "produce", "topic": "t", "partition": 0, "producer_id": 1, "producer_epoch": 0, "base_sequence": {n}, '
-            '"record_count": 1}'
-            for n in range(3)
-        ),
+        *(f'{batch} "base_sequence": {sequence}}}' for sequence in range(3)),
         '{"op": "follower_restart", "topic": "t", "partition": 0, "replica": 3, "log_end_offset": 3}',
-        '{"op": "leader_change", "topic": "t", "partition": 0, "how": "clean", "old_leader": 1, "new_leader": 2}',
-        (
-            '{"op": "produce", "topic": "t", "partition": 0, "producer_id": 1, "producer_epoch": 0, "base_sequence": 1, '
-            '"record_count": 1}'
-        ),
-        '{"op": "leader_change", "topic": "t", "partition": 0, "how": "clean", "old_leader": 2, "new_leader": 3}',
-        (
-            '{"op": "produce", "topic": "t", "partition": 0, "producer_id": 1, "producer_epoch": 0, "base_sequence": 1, '
-            '"record_count": 1}'
-        ),
+        f'{move} "old_leader": 1, "new_leader": 2}}',
+        f'{batch} "base_sequence": 1}}',
+        f'{move} "old_leader": 2, "new_leader": 3}}',
+        f'{batch} "base_sequence": 1}}',
     ]
     answers = [
         answer.fields["outcome"]
-        for attempt, answer in Session(lines, Broker()).answered()
+        for attempt, answer in Session(map(str.encode, lines), Broker()).answered()
         if attempt["op"] == "produce"
     ]
     assert answers == ["appended"] * 3 + ["duplicate", "rejected"]

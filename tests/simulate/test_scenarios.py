@@ -35,7 +35,7 @@ def findings(truth, directory):
 
 def disagreements(simulation):
     """Attempts that `kaudit replay` answers otherwise than the model did."""
-    lines = simulation.recorder.attempts_text().splitlines()
+    lines = simulation.recorder.attempts_text().encode().splitlines()
     wrong = []
     for (_, answer), (attempt, mine) in zip(
         Session(lines, Broker()).answered(), simulation.recorder.lines, strict=True
@@ -123,7 +123,7 @@ def test_a_restarted_application_repeats_itself_under_another_id():
 
 def test_an_expired_producer_is_accepted_again_without_state():
     truth = played("expired-producer")
-    asked = list(Session(truth.simulation.recorder.attempts_text().splitlines(), Broker()).answered())
+    asked = list(Session(truth.simulation.recorder.attempts_text().encode().splitlines(), Broker()).answered())
     words = [answer.why for attempt, answer in asked if attempt["op"] == "produce"]
     assert any("without state may start anywhere" in text for text in words)
     assert truth.summary()["duplicate_copies"] == 0
