@@ -13,6 +13,7 @@ _SAMPLE_ROWS = 500
 """Rows held back to find the widths of columns; later ones may be wider and are then shown whole."""
 _PLACE = ("topic", "partition", "replica", "segment", "file", "row")
 _GAP = "  "
+_HEX_CHARACTERS = 23
 _NESTED = "    "
 _IN_BATCHES = frozenset({"record", "marker", "control", "txn_state", "offset_commit", "group_metadata", "metadata"})
 """Kinds that stand under the batch they are of."""
@@ -170,6 +171,12 @@ def _partitions(row: Row) -> str:
     return visible(" ".join(f"{entry['topic']}-{','.join(map(str, entry['partitions']))}" for entry in entries))
 
 
+def _hex(row: Row) -> str:
+    """The bytes of a field; of a payload the first eight, or it would widen every line."""
+    text = str(row.get("hex"))
+    return text if len(text) <= _HEX_CHARACTERS else text[:_HEX_CHARACTERS] + "…"
+
+
 def _here(row: Row) -> str:
     return ">" if row.get("here") else ""
 
@@ -255,7 +262,7 @@ _COLUMNS: Mapping[str, Sequence[_Column]] = {
         ("byte", _text("position")),
         ("length", _text("length")),
         ("field", _text("field")),
-        ("hex", _text("hex")),
+        ("hex", _hex),
         ("value", _text("value")),
         ("meaning", _text("meaning")),
     ],
