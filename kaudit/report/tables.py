@@ -45,6 +45,10 @@ _PRODUCERS = {
     "state_last_offset": "int64", "last_timestamp": "timestamp", "coordinator_epoch": "int32",
     "current_txn_start_offset": "int64",
 }  # fmt: skip
+_BLOCKS = {
+    "first_producer_id": "int64", "last_producer_id": "int64", "broker": "int32", "version": "int64",
+    "granted_at": "timestamp", "source": "string",
+}  # fmt: skip
 _COMPARISONS = {
     "topic": "string", "partition": "int32", "replica": "string", "relation": "string", "reference": "string",
     "common_end_offset": "int64", "first_difference": "int64", "truncation_offset": "int64", "start_offset": "int64",
@@ -63,6 +67,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "segments": _SEGMENTS,
     "timelines": _TIMELINES,
     "producers": _PRODUCERS,
+    "blocks": _BLOCKS,
     "comparisons": _COMPARISONS,
     "batches": _BATCHES,
 }
@@ -105,13 +110,24 @@ def timeline_tables(result: TimelineResult, view: View) -> Tables:
 
 
 def producers_tables(result: ProducersResult, view: View) -> Tables:
-    """Return the scan's tables, and one row for each producer id in each partition listed."""
+    """Return the scan's tables, one row for each producer id in each partition listed, and one for each block."""
     rows = [
         producer_row(producer.producer_id, producer.transactional_id, part)
         for producer in result.producers
         for part in producer.partitions
     ]
-    return _tables(result.scan, view, {"producers": rows})
+    blocks = [
+        {
+            "first_producer_id": block.start,
+            "last_producer_id": block.end,
+            "broker": block.broker,
+            "version": block.version,
+            "granted_at": block.at_ms,
+            "source": block.source,
+        }
+        for block in result.blocks
+    ]
+    return _tables(result.scan, view, {"producers": rows, "blocks": blocks})
 
 
 def diff_tables(result: DiffResult, view: View) -> Tables:
