@@ -6,6 +6,7 @@ import struct
 import subprocess
 import time
 from pathlib import Path
+from typing import Self
 
 from benchmarks.dump_log import dump_log_command
 
@@ -91,7 +92,10 @@ class Wire:
         self.socket = socket.create_connection(("127.0.0.1", port), 30)
         self.correlation = 0
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.socket.close()
 
     def request(self, api: int, version: int, body: bytes, *, flexible: bool = False) -> bytes:
@@ -132,11 +136,17 @@ class Wire:
     def end_offset(self, topic: str, partition: int) -> int:
         """ListOffsets, version 1, latest."""
         body = struct.pack(">i", -1) + struct.pack(">i", 1) + _string(topic) + struct.pack(">iiq", 1, partition, -1)
-        answer = self.request(2, 1, body)
-        at = 4 + 2 + len(topic) + 4
-        _, error, _, offset = struct.unpack(">ihqq", answer[at : at + 22])
-        assert error == 0
-        return offset
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            answer = self.request(2, 1, body)
+            at = 4 + 2 + len(topic) + 4
+            _, error, _, offset = struct.unpack(">ihqq", answer[at : at + 22])
+            if error == 0:
+                return offset
+            # leader not known yet: the broker is up before its partitions are
+            assert error in (3, 5, 6), error
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
 
     def fetch(self, topic: str, partition: int, offset: int) -> bytes:
         """Fetch, version 4, everything committed or not from `offset` on that fits."""

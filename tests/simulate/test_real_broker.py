@@ -69,10 +69,11 @@ def test_a_real_broker_loads_the_log_directory(name, tmp_path):
     broker = RealBroker(kafka_jars(CACHE), tmp_path / "node", disk, cluster_id)
     broker.start()
     try:
-        wire = Wire(broker.port)
-        for topic in simulation.scenario.topics:
-            wire.create_topic(topic.name, topic.partitions, {"min.insync.replicas": "1"})
-        wire.close()
+        with Wire(broker.port) as wire:
+            for topic in simulation.scenario.topics:
+                wire.create_topic(topic.name, topic.partitions, {"min.insync.replicas": "1"})
+                for number in range(topic.partitions):
+                    assert wire.end_offset(topic.name, number) == 0
         broker.stop()
         mine = [partition for partition in simulation.cluster.partitions.values() if 1 in partition.replicas]
         mine = [partition for partition in mine if not partition.name.startswith("__")]
@@ -89,19 +90,18 @@ def test_a_real_broker_loads_the_log_directory(name, tmp_path):
         loading = broker.console.read_text()[before:]
         for partition in mine:
             assert re.search(rf"Completed load of Log\(dir=\S*{partition.name},", loading), partition.name
-        wire = Wire(broker.port)
-        for partition in mine:
-            topic, number = partition.key
-            log = partition.logs[1]
-            assert wire.end_offset(topic, number) == log.log_end
-            stored = (model / partition.name / "00000000000000000000.log").read_bytes()
-            assert wire.fetch(topic, number, 0) == stored
-            states = log.memory.producers.states.items()
-            expected = [
-                (pid, state.epoch, state.last_sequence, state.current_txn_first_offset) for pid, state in states
-            ]
-            assert wire.producers(topic, number) == sorted(expected)
-        wire.close()
+        with Wire(broker.port) as wire:
+            for partition in mine:
+                topic, number = partition.key
+                log = partition.logs[1]
+                assert wire.end_offset(topic, number) == log.log_end
+                stored = (model / partition.name / "00000000000000000000.log").read_bytes()
+                assert wire.fetch(topic, number, 0) == stored
+                states = log.memory.producers.states.items()
+                expected = [
+                    (pid, state.epoch, state.last_sequence, state.current_txn_first_offset) for pid, state in states
+                ]
+                assert wire.producers(topic, number) == sorted(expected)
     finally:
         broker.stop()
 
@@ -120,18 +120,17 @@ def test_a_real_broker_answers_the_attempts_as_the_model_did(name, empty_broker,
     run_now(name, 5, tmp_path / "run")
     attempts = [json.loads(line) for line in (tmp_path / "run" / "attempts.jsonl").read_text().splitlines()]
     answers = [json.loads(line) for line in (tmp_path / "run" / "answers.jsonl").read_text().splitlines()]
-    wire = Wire(empty_broker.port)
     compared = 0
-    for attempt, answer in zip(attempts, answers, strict=True):
-        topic = f"{name}.{attempt.get('topic')}"
-        if attempt["op"] == "topic":
-            wire.create_topic(topic, attempt["partition"] + 1, attempt["config"])
-            time.sleep(1)
-        elif attempt["op"] == "produce":
-            records = bytes.fromhex(attempt["records_hex"])
-            error, offset = wire.produce(topic, attempt["partition"], records, attempt["acks"])
-            assert error == answer["error_code"], (attempt, answer)
-            assert offset == answer.get("base_offset", -1), (attempt, answer)
-            compared += 1
-    wire.close()
+    with Wire(empty_broker.port) as wire:
+        for attempt, answer in zip(attempts, answers, strict=True):
+            topic = f"{name}.{attempt.get('topic')}"
+            if attempt["op"] == "topic":
+                wire.create_topic(topic, attempt["partition"] + 1, attempt["config"])
+                assert wire.end_offset(topic, attempt["partition"]) == 0
+            elif attempt["op"] == "produce":
+                records = bytes.fromhex(attempt["records_hex"])
+                error, offset = wire.produce(topic, attempt["partition"], records, attempt["acks"])
+                assert error == answer["error_code"], (attempt, answer)
+                assert offset == answer.get("base_offset", -1), (attempt, answer)
+                compared += 1
     assert compared >= 6
