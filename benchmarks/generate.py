@@ -47,6 +47,7 @@ class Producer:
     epoch: int = 0
     sequence: int = 0
     last: tuple[int, bytes, int, int, int] | None = None  # records, body, sequence, epoch, timestamp
+    written: int = -1  # offset of its newest batch
 
 
 def varint(number: int) -> bytes:
@@ -104,6 +105,7 @@ class Writer:
         self.offset = 0
         self.clock = FIRST_TIMESTAMP
         self.truth = Truth()
+        self.corrupted = -1  # offset of the newest corrupt batch
 
     def append(
         self,
@@ -180,7 +182,8 @@ def _send(writer: Writer, producer: Producer, shape: Shape, records: int, body: 
         offset = writer.append((producer_id, epoch, sequence), count, sent, attributes, at)
         writer.truth.findings.add(("KA101", offset))
         return
-    if event == "gap" and known:
+    # offsets lost to a corrupt batch since the producer's last one would explain its missing sequences
+    if event == "gap" and known and producer.written > writer.corrupted:
         producer.sequence += 3
         writer.truth.findings.add(("KA104", writer.offset))
     old = (producer_id, producer.epoch, producer.sequence)
@@ -189,7 +192,9 @@ def _send(writer: Writer, producer: Producer, shape: Shape, records: int, body: 
     corrupt = event == "corrupt" and known
     sequence, epoch = producer.sequence, producer.epoch
     offset = writer.append((producer_id, epoch, sequence), records, body, attributes, corrupt=corrupt)
+    producer.written = offset
     if corrupt:
+        writer.corrupted = offset
         writer.truth.findings.add(("KA001", offset))
     if event == "fence" and known:
         writer.truth.findings.add(("KA201", writer.append(old, records, body, attributes)))

@@ -15,12 +15,12 @@ from benchmarks.processes import Runner
 from benchmarks.run import MIB, SHAPES, inside
 
 LIMITS = {
-    "small": ("CRC passes", 20.0),
-    "large": ("CRC passes", 2.0),
-    "mixed": ("CRC passes", 8.0),
-    "transactional v1": ("times small", 2.6),
-    "transactional v2": ("times small", 2.6),
-    "50,000 ids": ("times small", 2.6),
+    "small": ("CRC passes", 30.0),
+    "large": ("CRC passes", 2.8),
+    "mixed": ("CRC passes", 16.0),
+    "transactional v1": ("times small", 2.8),
+    "transactional v2": ("times small", 2.8),
+    "50,000 ids": ("times small", 4.0),
     "sparse ids": ("times small", 1.3),
 }
 """A third above what was measured when these were set (docs/performance.md): noise, and nothing more."""

@@ -35,7 +35,7 @@ SHAPES = (
     Shape("50,000 ids", producers=50_000),
     Shape("sparse ids", stride=10**9 + 7),
 )
-LONGER = {"small": 2, "large": 8, "lz4": 8, "zstd": 8}
+LONGER = {"small": 4, "large": 8, "lz4": 8, "zstd": 8}
 """These are so many times as long, or start-up would be most of what is measured."""
 DEPTHS = ("headers", "crc", "records")
 GROWTH = Shape("growth", value_bytes=(800, 1200), anomalies=0)
@@ -266,10 +266,10 @@ def say(text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--mib", type=int, default=128, help="size of each log; small: twice that, large batches: eight times"
+        "--mib", type=int, default=64, help="size of each log; small: four times that, large batches: eight times"
     )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--shapes", default="", help="names, separated by semicolons (default: all)")
+    parser.add_argument("--shapes", default="", help="names, separated by semicolons, or none (default: all)")
     parser.add_argument("--without", default="", help="sections to leave out: depths,spread,ids,growth,cold,spark")
     parser.add_argument("--prefix", default="", help="a command in front of each measured one, such as 'chrt -f 10'")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "kaudit-benchmarks", help="Kafka's jars")
@@ -281,11 +281,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="kaudit-benchmarks-", dir=options.directory) as name:
         place = Path(name)
         runner = Runner(shlex.split(options.prefix), options.cache)
-        lines += ["Seconds, whole process, least of the rounds:", ""]
         starting = start_up(runner, place)
         results = measure(runner, place, shapes, options)
-        lines += [*whole_processes(results), "", starting, "", "Ratios; the last three columns inside a process:", ""]
-        lines += ratios(results)
+        if results:
+            lines += ["Seconds, whole process, least of the rounds:", "", *whole_processes(results), "", starting, ""]
+            lines += ["Ratios; the last three columns inside a process:", "", *ratios(results)]
         sections = {
             "depths": lambda: depths(runner, place, max(options.mib // 2, 1)),
             "spread": lambda: spread(runner, place, options.mib, options.rounds),
