@@ -2,8 +2,6 @@
 
 import struct
 
-import xxhash
-
 from kaudit.wire.records import Record
 
 _LENGTH = struct.Struct(">i")
@@ -11,6 +9,8 @@ _LENGTH = struct.Struct(">i")
 
 def content_of(record: Record) -> int:
     """Return 64 bits of key, value and headers; timestamp, offset and sequence are no content."""
+    import xxhash  # noqa: PLC0415 - a scan of headers needs none of it
+
     digest = xxhash.xxh3_64()
     for part in (record.key, record.value, *(part for header in record.headers for part in header)):
         digest.update(_LENGTH.pack(-1 if part is None else len(part)))
