@@ -241,7 +241,8 @@ def _read_tail(tail: bytes, key_size: int) -> dict[str, Any]:
             start = len(_KEY_START)
             # A key may hold " payload: " itself: its size tells where it ends, unless a decoder printed something else.
             end_of_key = start + key_size
-            if not (key_size >= 0 and tail.startswith(_PAYLOAD_START, end_of_key)):
+            told = end_of_key == len(tail) or tail.startswith(_PAYLOAD_START, end_of_key)
+            if key_size < 0 or not told:
                 found = tail.find(_PAYLOAD_START, start)
                 end_of_key = len(tail) if found < 0 else found
             fields["key"] = tail[start:end_of_key]

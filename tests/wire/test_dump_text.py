@@ -196,6 +196,8 @@ def test_keys_and_payloads_keep_their_bytes(key, value):
 def test_a_key_may_look_like_a_payload():
     (row,) = read_dump([_record(b"a payload: b", b"c key: d", b"h1,],h2")])
     assert (row.key, row.payload, row.header_keys) == (b"a payload: b", b"c key: d", b"h1,],h2")
+    (row,) = read_dump([_record(b" payload: ", None)])
+    assert (row.key, row.payload) == (b" payload: ", None)
 
 
 def test_line_breaks_inside_a_payload():
