@@ -124,7 +124,7 @@ def test_a_restarted_application_repeats_itself_under_another_id():
 def test_an_expired_producer_is_accepted_again_without_state():
     truth = played("expired-producer")
     asked = list(Session(truth.simulation.recorder.attempts_text().encode().splitlines(), Broker()).answered())
-    words = [answer.why for attempt, answer in asked if attempt["op"] == "produce"]
+    words = [answer.why for _, answer in asked if answer.fields.get("outcome") == "appended"]
     assert any("without state may start anywhere" in text for text in words)
     assert truth.summary()["duplicate_copies"] == 0
 
