@@ -90,7 +90,8 @@ def compare_partition(
     agreed = {pair: _agreed(pair, parted, ends) for pair in combinations(readers, 2)}
     relations = {
         name: Relation.DIVERGED
-        if _pair(name, reference, parted)
+        # longer than the reference, which is one for its newer epoch: what is beyond its end was cut from that history
+        if _pair(name, reference, parted) or ends[name] > ends[reference]
         else Relation.BEHIND
         if ends[name] < ends[reference]
         else Relation.IDENTICAL
@@ -100,8 +101,6 @@ def compare_partition(
     relation = max(relations.values(), key=_GRAVITY.index, default=Relation.MISSING)
     if parted:
         relation = Relation.DIVERGED
-    elif relation is Relation.IDENTICAL and len(set(ends.values())) > 1:
-        relation = Relation.BEHIND
     difference = None
     if parted:
         first = min(parting.offset for parting in parted.values())
