@@ -1,6 +1,6 @@
 """Results as an engine would return them, built by hand: what renderers and commands are tested with."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.producers import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState

@@ -1,6 +1,6 @@
 """KA401: producer ids in the log that no block of the history holds."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kaudit.checks.blocks import block_evidence, block_text
 from kaudit.checks.context import Context
@@ -15,8 +15,7 @@ _WHERE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Appearance:
+class Appearance(Struct, frozen=True):
     """Where such an id appears first in its first partition, and in how many partitions it appears at all."""
 
     offset: int

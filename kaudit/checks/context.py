@@ -2,7 +2,9 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.checks.coordinator import CoordinatorView
 from kaudit.checks.registry import CHECKS
@@ -10,8 +12,7 @@ from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.replay.profile import VersionRange
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """One partition replica and what is known of its surroundings.
 
     `segments` are segment file names by index, `relative` their directory relative to its input (empty for lone files).

@@ -2,7 +2,8 @@
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaudit.wire.transaction_state import TransactionStatus, TransactionValue
 
@@ -18,8 +19,7 @@ class Standing(enum.Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinatorEntry:
+class CoordinatorEntry(Struct, frozen=True):
     """The newest state of one transactional id, and the record that holds it."""
 
     transactional_id: str
@@ -27,8 +27,7 @@ class CoordinatorEntry:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The coordinator's word about one open transaction, and the sentence that says it."""
 
     standing: Standing
@@ -36,8 +35,7 @@ class Verdict:
     entry: CoordinatorEntry | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinatorView:
+class CoordinatorView(Struct, frozen=True):
     """Entries by producer id. `complete`: every partition of __transaction_state was there and readable."""
 
     entries: Mapping[int, CoordinatorEntry] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """KA405: producers opened and dropped in masses, each with its own id in every broker's memory."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kaudit.checks.context import Context, quote
 from kaudit.model.finding import Explanation, Finding
@@ -13,8 +13,7 @@ MIN_IDS_PER_HOUR = 100
 _HOUR_MS = 3_600_000
 
 
-@dataclass(frozen=True, slots=True)
-class Population:
+class Population(Struct, frozen=True):
     """The producer ids of one partition replica: how many, their batches, and the time they cover (ms since 1970)."""
 
     producers: int

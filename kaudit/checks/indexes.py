@@ -1,9 +1,9 @@
 """KA503, KA504: offset and time indexes that do not lead to the segment's batches."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kaudit.checks.sidefiles import SideFileFact
 from kaudit.model.finding import Explanation, Severity
@@ -27,8 +27,7 @@ _CAUSES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedSegment:
+class IndexedSegment(Struct, frozen=True):
     """What an index is held against. `end_offset` is exclusive, None where damage in the log hides it.
 
     `size` bytes of the `.log`, None if the positions cannot be judged.
@@ -40,8 +39,7 @@ class IndexedSegment:
     size: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """What lies at the position of one row: the base offset of the batch that starts there, None if none does."""
 
     row: int

@@ -1,8 +1,9 @@
 """KA506: leader-epoch-checkpoint against itself and the leader epochs in the batches."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from kaudit.checks.sidefiles import SideFileFact
 from kaudit.model.finding import Explanation, Severity
@@ -16,8 +17,7 @@ _RULE = (
 _USES = "believes it: a follower, or a fetcher of this one, may truncate at a wrong offset after the next leader change"
 
 
-@dataclass(frozen=True, slots=True)
-class EpochStretch:
+class EpochStretch(Struct, frozen=True):
     """Consecutive batches of one leader epoch (>= 0), first and last offset inclusive."""
 
     leader_epoch: int

@@ -1,7 +1,8 @@
 """At most one note per (code, partition, producer id, class): facts worth knowing, not worth repeating."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kaudit.model.finding import Finding, Severity
 

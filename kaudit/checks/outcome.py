@@ -1,7 +1,8 @@
 """KA306, KA307, KA308: the coordinator's log against itself and against the markers in the partitions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.checks.context import Context
 from kaudit.model.finding import Explanation, Finding
@@ -21,8 +22,7 @@ _ABORT_OF_NOTHING = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 """States from which transaction version 2 may abort: a client may not know whether its transaction began."""
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(Struct, frozen=True):
     """Two states of one transactional id that cannot follow one another; `offset` of the second's record."""
 
     transactional_id: str
@@ -33,8 +33,7 @@ class Transition:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """A marker of the other kind than its transaction's decision. Types: 1 commit, 0 abort.
 
     `agreeing` are other partitions of the transaction whose marker is as decided.

@@ -5,7 +5,8 @@
 
 import importlib.resources
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.checks.catalogue import CATALOGUE
 from kaudit.model.finding import Severity
@@ -32,8 +33,7 @@ class UnknownCheckError(LookupError):
         super().__init__(f"there is no check {code}{hint}")
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One check: `severity` is the gravest it reports, `severity_note` says when it is less."""
 
     code: str

@@ -1,14 +1,14 @@
 """KA701-KA703: records that are in the log again where no sequence can show it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaudit.checks.context import Context
 from kaudit.model.finding import Confidence, Explanation, Finding
 
 
-@dataclass(frozen=True, slots=True)
-class PlainBatch:
+class PlainBatch(Struct, frozen=True):
     """A data batch without a producer id. `ordinal` counts those of the partition, timestamps are ms."""
 
     ordinal: int
@@ -35,16 +35,14 @@ class PlainBatch:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Struct, frozen=True):
     """Two copies of one batch."""
 
     first: PlainBatch
     again: PlainBatch
 
 
-@dataclass(frozen=True, slots=True)
-class Reordered:
+class Reordered(Struct, frozen=True):
     """Batches that a retry put behind later ones; `overtaken_by` is the batch before the first of them."""
 
     overtaken_by: PlainBatch
@@ -53,16 +51,14 @@ class Reordered:
     """The copies come in the opposite order of what they copy; else their timestamps go back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Repeats:
+class Repeats(Struct, frozen=True):
     """What a partition's batches without producer ids show."""
 
     repeats: Sequence[Repeat] = ()
     reordered: Sequence[Reordered] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Resent:
+class Resent(Struct, frozen=True):
     """A session (producer id and epoch) whose first records another one had written just before.
 
     `records` are as many as could be compared; `same_times`: their timestamps are equal too.

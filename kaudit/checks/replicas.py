@@ -1,7 +1,8 @@
 """KA601-KA603: replicas of one partition that do not hold the same."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaudit.checks.context import Context, quote
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -13,8 +14,7 @@ _RULE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaFacts:
+class ReplicaFacts(Struct, frozen=True):
     """One partition's comparison and what lies around it.
 
     `contexts` are the holders' by name; `high_watermarks` what each one's replication-offset-checkpoint says, where it

@@ -1,7 +1,8 @@
 """KA404: two producers that write under one id, told from one producer with gaps and repeats."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.checks.context import Context
 from kaudit.checks.sequence import step_mismatches
@@ -16,8 +17,7 @@ MAX_SUSPECTS = 200
 """Producer ids of one partition looked at again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sharing:
+class Sharing(Struct, frozen=True):
     """A (producer id, epoch) whose batches are two chains, and the facts the weave makes of it."""
 
     producer_id: int

@@ -1,7 +1,9 @@
 """What side-file checks have in common: a fact about one file, and the finding made of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit.checks.context import Context
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -16,8 +18,7 @@ _ABSENT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SideFileFact:
+class SideFileFact(Struct, frozen=True):
     """Something wrong with one side file.
 
     `file` is its name, `segment` the index of the segment it belongs to (None for a partition's own), `position` a byte

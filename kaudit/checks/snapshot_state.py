@@ -1,7 +1,9 @@
 """KA502: a producer snapshot that says something else than the log before its offset."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from kaudit.checks.context import Context
 from kaudit.model.batch import NO_COORDINATOR_EPOCH, NO_OFFSET
@@ -9,8 +11,7 @@ from kaudit.model.finding import Confidence, Explanation, Finding
 from kaudit.wire.producer_snapshot import SnapshotEntry
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What the log before a snapshot's offset still holds.
 
     `first_offset`: of its first batch. `whole`: nothing is missing from there on, by compaction, damage or a lost
@@ -22,8 +23,7 @@ class Surroundings:
     log_start: int
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """One producer in a snapshot: what is stored, and what a replica of each kind of version, oldest first, would write.
 
     `present`: the batch that ends at the stored last offset lies in the log. `may_expire`: what is not stored may have

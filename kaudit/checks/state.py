@@ -1,7 +1,8 @@
 """KA801-KA803: producers a broker forgets, and logs it cannot load."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.checks.context import Context
 from kaudit.checks.evidence import fact_evidence
@@ -14,8 +15,7 @@ _FORGETFUL = frozenset({"KA101", "KA102", "KA103", "KA105", "KA106", "KA201", "K
 _DAY_MS = 86_400_000
 
 
-@dataclass(frozen=True, slots=True)
-class IdleProducer:
+class IdleProducer(Struct, frozen=True):
     """A producer at the log's end: its newest batch or marker, times in ms. No transaction is open."""
 
     producer_id: int
@@ -26,8 +26,7 @@ class IdleProducer:
     position: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class EvictedProducer:
+class EvictedProducer(Struct, frozen=True):
     """A producer whose last batch below the log start is at `last_offset`.
 
     `again`: its first batch above starts anew at sequence 0 in the same epoch; `repeated`: that batch's bytes are those
@@ -44,8 +43,7 @@ class EvictedProducer:
     repeated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class EmptyMarker:
+class EmptyMarker(Struct, frozen=True):
     """The first end marker whose record compaction took away, and how many there are."""
 
     offset: int

@@ -1,7 +1,8 @@
 """KA301-KA304: transactions that do not end, and writes outside of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.checks.context import Context
 from kaudit.checks.coordinator import Standing, Verdict
@@ -15,8 +16,7 @@ LATE_MARGIN_MS = 5 * 60_000
 """What brokers add before they call a transaction late (KAFKA-13221)."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenTransaction:
+class OpenTransaction(Struct, frozen=True):
     """A transaction without an end marker at the end of the log.
 
     `began_after_marker`: the producer's transaction before it ended in the same epoch, at `marker_offset`.

@@ -1,7 +1,8 @@
 """KA305: the transaction index against the aborted transactions the log itself tells of."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.checks.sidefiles import SideFileFact
 from kaudit.model.finding import Explanation
@@ -14,8 +15,7 @@ _RULE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Abort:
+class Abort(Struct, frozen=True):
     """An abort marker as the log tells of it.
 
     `first_offset` is the transaction's first data offset, None for a transaction without data here; `stable_offset` the

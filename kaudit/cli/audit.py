@@ -6,9 +6,11 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.cli.progress import progress_on_stderr
@@ -35,8 +37,7 @@ if TYPE_CHECKING:  # numpy comes with them
 _Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """One audit as asked for: what to read, what to report, where and how."""
 
     options: ScanOptions

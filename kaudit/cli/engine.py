@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kaudit.cli.options import EngineChoice
 from kaudit.model.producers import ProducersResult
@@ -17,8 +18,7 @@ if TYPE_CHECKING:  # numpy comes with them
     from kaudit.pipeline.histories import Recording, Teller
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(Struct, frozen=True):
     """What an engine can do."""
 
     scan: Callable[[ScanOptions, Progress], ScanResult]

@@ -2,10 +2,12 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.parsing import suggestion
@@ -25,8 +27,7 @@ PARQUET = "parquet"
 _Row = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class RowTarget:
+class RowTarget(Struct, frozen=True):
     """One format of rows and where it goes; `file` None: stdout."""
 
     form: str

@@ -2,10 +2,10 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import typer
+from msgspec import Struct
 
 from kaudit.cli.decisions import parse_severities
 from kaudit.cli.exits import ExitCode
@@ -25,8 +25,7 @@ from kaudit.report.phrases import plural
 _SAVED_SUFFIX = ".json"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """An audit as a baseline needs it: everything it found, and what it looked for."""
 
     result: ScanResult

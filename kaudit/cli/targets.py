@@ -4,9 +4,10 @@ import os
 import secrets
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+
+from msgspec import Struct
 
 from kaudit.cli.parsing import suggestion
 from kaudit.cli.stdout import stdout_console, write_stdout
@@ -20,8 +21,7 @@ _STDOUT = "-"
 _BLOCK = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """One format and where it goes; `file` None: stdout."""
 
     form: Format

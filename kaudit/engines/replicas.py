@@ -4,8 +4,9 @@ import multiprocessing
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.pipeline.options import NothingToAuditError, Progress, ScanOptions, UsageError

@@ -7,11 +7,11 @@ tasks put partitions together. The driver lists the input and judges what is lef
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
+from msgspec import Struct
 
 from kaudit.engines.spark_plan import SparkPlan, share
 from kaudit.engines.spark_progress import JobProgress
@@ -150,8 +150,7 @@ def _as_it_is(_: PartitionAudit, kept: _Keeper) -> _Keeper:
     return kept
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Struct, frozen=True):
     """One audit under way: its session, its plan, and the partitions as Spark will replay them."""
 
     session: "SparkSession"

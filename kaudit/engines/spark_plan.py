@@ -2,7 +2,9 @@
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.engines.spark_tasks import Opening, Stretch, Work
 from kaudit.pipeline.read import CHUNK_BYTES
@@ -14,8 +16,7 @@ _LARGEST_TASK = 1 << 30
 """A task lost with its executor is read again: this much at most. 100 TB make 100,000 tasks, which Spark bears."""
 
 
-@dataclass(frozen=True, slots=True)
-class SparkPlan:
+class SparkPlan(Struct, frozen=True):
     """The reading tasks, and the number of replaying tasks their rows go to."""
 
     works: Sequence[Work]

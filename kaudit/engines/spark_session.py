@@ -5,9 +5,10 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kaudit.engines.java import java_home
 from kaudit.pipeline.options import UsageError
@@ -33,8 +34,7 @@ FORWARDED = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAU
 _LOCAL_MASTERS = ("local", "local[", "local-cluster[")
 
 
-@dataclass(frozen=True, slots=True)
-class SparkOptions:
+class SparkOptions(Struct, frozen=True):
     """Which Spark to use, and how.
 
     `master` as spark-submit takes it (None: what is configured, else this machine); `settings` are `key=value` and win

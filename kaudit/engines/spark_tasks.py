@@ -5,11 +5,11 @@ Workers import this module by name, so kaudit must be installed where they run (
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from kaudit import __version__
 from kaudit.engines.memory import keep_freed_memory
@@ -50,16 +50,14 @@ Seal = Callable[[PartitionAudit, Any], Any]
 """Makes of a partition and what took its rows what is kept of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(Struct, frozen=True):
     """A partition replica to be replayed: what it is, and how many ranges will come."""
 
     job: Job
     ranges: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """Ranges of one segment that lie side by side; `number` is the first one's place in the partition's order."""
 
     place: int
@@ -69,8 +67,7 @@ class Stretch:
     chunk_bytes: int
 
 
-@dataclass(slots=True)
-class Work:
+class Work(Struct):
     """What one reading task does: stretches to read, and the partitions that begin with them."""
 
     stretches: list[Stretch]
@@ -144,8 +141,7 @@ def whole(slices: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Any]]:
         yield place, unpack(b"".join(data for _, data in own))
 
 
-@dataclass(frozen=True, slots=True)
-class Lots:
+class Lots(Struct, frozen=True):
     """Places 0 to `places` in at most `most` lots of neighbours: as much as the driver takes at once."""
 
     places: int

@@ -1,7 +1,8 @@
 """Breaks in a partition's offsets and leader epochs, and the damage behind them."""
 
 import enum
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.model.damage import LogDamage
 
@@ -16,8 +17,7 @@ class MissingCause(enum.Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """Offsets no sound batch covers, inclusive; `position` is the byte in `segment` where the log goes on."""
 
     first_offset: int
@@ -28,8 +28,7 @@ class Missing:
     empty_segment: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedDamage:
+class PlacedDamage(Struct, frozen=True):
     """Damage in a segment, with the offsets it cost: None if it cost none or nobody can tell."""
 
     damage: LogDamage
@@ -39,8 +38,7 @@ class PlacedDamage:
     last_missing: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class EpochRegression:
+class EpochRegression(Struct, frozen=True):
     """A batch whose leader epoch does not fit its neighbours."""
 
     leader_epoch: int

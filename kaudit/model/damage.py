@@ -1,7 +1,8 @@
 """A stretch of a segment file that holds no usable batch."""
 
 import enum
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
 class DamageKind(enum.Enum):
@@ -20,8 +21,7 @@ class DamageKind(enum.Enum):
     """No damage of the log: a text of it does not show these bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogDamage:
+class LogDamage(Struct, frozen=True):
     """Bytes `position` (inclusive) to `end` (exclusive) of a segment; `base_offset`/`last_offset` as the header claims.
 
     `resynchronised` tells whether a batch whose CRC holds follows; otherwise the stretch reaches the end of the file.

@@ -4,7 +4,8 @@ import enum
 import functools
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 Evidence = Mapping[str, object]
 
@@ -45,8 +46,7 @@ class Status(enum.Enum):
     SUPPRESSED = "suppressed"
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """One candidate cause, with what in this log speaks for it and what against."""
 
     cause: str
@@ -64,8 +64,7 @@ class Explanation:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One result of one check.
 
     `offset`/`last_offset` are the offending batch's (missing offsets for KA007, KA008, KA104); `position` is a byte in

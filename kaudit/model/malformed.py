@@ -1,10 +1,9 @@
 """A batch whose CRC holds but whose content contradicts itself."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class MalformedBatch:
+class MalformedBatch(Struct, frozen=True):
     """One batch; `limited` tells that its content was larger than the limit, not wrong.
 
     `position` and `size` in the segment file of index `segment`.

@@ -1,13 +1,13 @@
 """What `producers` returns: producer ids, where each was active, the state a broker would rebuild, and their blocks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaudit.model.result import ScanResult
 
 
-@dataclass(frozen=True, slots=True)
-class GrantedBlock:
+class GrantedBlock(Struct, frozen=True):
     """Ids `start`..`end` (inclusive) granted to `broker` at `at_ms`; `version` is the znode's, `source` the file."""
 
     start: int
@@ -18,8 +18,7 @@ class GrantedBlock:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerState:
+class ProducerState(Struct, frozen=True):
     """What a broker that loads this log holds of the producer, -1 where it holds nothing (DescribeProducers)."""
 
     producer_epoch: int
@@ -41,8 +40,7 @@ class ProducerState:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerPartition:
+class ProducerPartition(Struct, frozen=True):
     """One producer id in one partition replica. Offsets and timestamps cover batches and markers.
 
     `epochs` is how many the log shows, from `first_epoch` to `last_epoch`, the highest.
@@ -81,8 +79,7 @@ class ProducerPartition:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Producer:
+class Producer(Struct, frozen=True):
     """One producer id. `grants` are the blocks that hold it, oldest first: one, unless its id was granted twice.
 
     `pattern` says what kind of client it looks like. The totals count each partition once, whatever its replicas;
@@ -116,8 +113,7 @@ class Producer:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class ProducersResult:
+class ProducersResult(Struct, frozen=True):
     """The producer ids chosen, in the order asked for. `producers` are made while iterating: there may be a million.
 
     `found` counts the ids in the logs, `listed` those in `producers`. `summary` is JSON-ready. `detailed`: ids were asked

@@ -2,7 +2,8 @@
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaudit.model.result import ScanResult
 
@@ -19,8 +20,7 @@ class Relation(enum.Enum):
     """Only one of the replicas compared has the partition: nothing to compare it with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replica:
+class Replica(Struct, frozen=True):
     """One side of the comparison: the name it is told by, and the path it was given as."""
 
     name: str
@@ -31,8 +31,7 @@ class Replica:
         return {"name": self.name, "path": self.path}
 
 
-@dataclass(frozen=True, slots=True)
-class EpochStart:
+class EpochStart(Struct, frozen=True):
     """A leader epoch (>= 0) and the first offset written under it."""
 
     epoch: int
@@ -43,8 +42,7 @@ class EpochStart:
         return {"epoch": self.epoch, "start_offset": self.start_offset}
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaBatch:
+class ReplicaBatch(Struct, frozen=True):
     """One batch as one replica holds it. Fields a batch does not have are -1, as in DefaultRecordBatch."""
 
     offset: int
@@ -81,8 +79,7 @@ class ReplicaBatch:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetRange:
+class OffsetRange(Struct, frozen=True):
     """Offsets `first`..`last`, inclusive."""
 
     first: int
@@ -93,8 +90,7 @@ class OffsetRange:
         return {"first_offset": self.first, "last_offset": self.last}
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """The first offset at which replicas differ, and the batch each of them holds there."""
 
     offset: int
@@ -105,8 +101,7 @@ class Difference:
         return {"offset": self.offset, "replicas": {name: batch.to_dict() for name, batch in self.batches.items()}}
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionComparison:
+class PartitionComparison(Struct, frozen=True):
     """One partition, its replicas by name. Offsets named `end` are exclusive.
 
     `reference` is the replica whose log the others would follow: the highest leader epoch, then the longest log.
@@ -149,8 +144,7 @@ class PartitionComparison:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class DiffResult:
+class DiffResult(Struct, frozen=True):
     """Replicas compared, partition by partition in (topic, partition) order; `scan` holds findings and totals."""
 
     scan: ScanResult

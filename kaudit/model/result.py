@@ -1,13 +1,13 @@
 """What a scan and a timeline return: engine-neutral, format-neutral (CONTRACT.md section 2)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaudit.model.finding import Finding, Severity, Status
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerVersions:
+class BrokerVersions(Struct, frozen=True):
     """The versions the log may come from: what was asked for, the range used, and the evidence for it."""
 
     requested: str
@@ -27,8 +27,7 @@ class BrokerVersions:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class NotAudited:
+class NotAudited(Struct, frozen=True):
     """A path, or an aspect of one, that no check covered, and why."""
 
     path: str
@@ -40,8 +39,7 @@ class NotAudited:
         return {"path": self.path, "reason": self.reason, "unreadable": self.unreadable}
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionSummary:
+class PartitionSummary(Struct, frozen=True):
     """One replica of one partition as read. Offsets are exclusive ends where named `end` or `stable`."""
 
     topic: str
@@ -77,8 +75,7 @@ class PartitionSummary:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentSummary:
+class SegmentSummary(Struct, frozen=True):
     """One segment file: `status` is `read`, `empty` or `unreadable`, the last with its reason."""
 
     topic: str
@@ -94,11 +91,10 @@ class SegmentSummary:
 
     def to_dict(self) -> dict[str, object]:
         """Return the row of the `segments` table."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """Totals over everything audited.
 
     `findings` (by severity) and `statuses` count every finding, also the `omitted` ones that a limit keeps out of the
@@ -132,8 +128,7 @@ class Summary:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """One entry of a baseline, as reports show it."""
 
     fingerprint: str
@@ -153,8 +148,7 @@ class Expected:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class BaselineComparison:
+class BaselineComparison(Struct, frozen=True):
     """A scan held against a baseline: entries seen, entries seen no more, and entries the scan could not see."""
 
     file: str
@@ -174,8 +168,7 @@ class BaselineComparison:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class ScanResult:
+class ScanResult(Struct, frozen=True):
     """Everything one scan found, in contract order."""
 
     inputs: Sequence[str]
@@ -194,8 +187,7 @@ class ScanResult:
         return max(new) if new else None
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """One producer id's history in one partition replica. `entries` and `state` are JSON-ready mappings."""
 
     topic: str
@@ -219,8 +211,7 @@ class Timeline:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineResult:
+class TimelineResult(Struct, frozen=True):
     """All timelines asked for, with the scan they came from."""
 
     scan: ScanResult

@@ -1,9 +1,9 @@
 """Holding the producer ids of the logs against the blocks they came from: the facts behind KA401 to KA405."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.checks.allocation import Appearance, report_unallocated
@@ -35,8 +35,7 @@ _YOUNGER_IDS = 10_000
 """Ids this far beyond a history that ends before them are of grants it could not show, not of nobody."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inhabitants:
+class Inhabitants(Struct, frozen=True):
     """The producer ids of one partition replica, each once, and what the checks here need of it.
 
     `producer_ids` may be left out where no history of blocks is known; `producers` is how many there are.
@@ -49,8 +48,7 @@ class Inhabitants:
     counts: Counts
 
 
-@dataclass(slots=True)
-class AllocationAudit:
+class AllocationAudit(Struct):
     """Judges the ids of all partitions. `unlisted` tells of findings left out for their number."""
 
     book: BlockBook

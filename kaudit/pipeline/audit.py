@@ -1,9 +1,10 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.checks.context import Context
@@ -55,8 +56,7 @@ AUTO = "auto"
 DAY_MS = 86_400_000
 
 
-@dataclass(slots=True)
-class PartitionAudit:
+class PartitionAudit(Struct):
     """What is kept of a partition once it has been read: no rows, only what may be reported."""
 
     directory: PartitionDirectory
@@ -94,8 +94,7 @@ class PartitionAudit:
     """For comparison with the coordinator's decisions, where those are among the inputs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(Struct, frozen=True):
     """What judging all partitions together needs of each beyond its facts: columns that grow with its ids and markers."""
 
     producer_ids: bool = True
@@ -196,21 +195,17 @@ def _open_transactions(replay: PartitionReplay) -> list[OpenTransaction]:
     ]
 
 
-@dataclass(slots=True)
 class Audit:
     """Collects partitions and turns them into one result."""
 
-    options: ScanOptions
-    layout: Layout
-    open_source: OpenSource
-    book: BlockBook = field(default_factory=BlockBook)
-    partitions: list[PartitionAudit] = field(default_factory=list)
-    uncompared: list[NotAudited] = field(default_factory=list)
-    checkpoints: CheckpointAudit = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Prepare what reads checkpoints."""
-        self.checkpoints = CheckpointAudit(SideFileReader(self.open_source))
+    def __init__(self, options: ScanOptions, layout: Layout, open_source: OpenSource, book: BlockBook) -> None:
+        self.options = options
+        self.layout = layout
+        self.open_source = open_source
+        self.book = book
+        self.partitions: list[PartitionAudit] = []
+        self.uncompared: list[NotAudited] = []
+        self.checkpoints = CheckpointAudit(SideFileReader(open_source))
 
     def add(self, partition: PartitionAudit) -> None:
         """Add a partition that was read, and look at its rows in its log directory's checkpoints."""

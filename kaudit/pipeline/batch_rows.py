@@ -1,7 +1,8 @@
 """All sound batches of a segment, for whoever asks for a row of each."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.model.batch import Batches, concatenate
 from kaudit.pipeline.read import ChunkSpec, OpenSource
@@ -11,8 +12,7 @@ from kaudit.pipeline.stream import stream_batches
 _ROWS_AT_ONCE = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentTask:
+class SegmentTask(Struct, frozen=True):
     """A segment to be read: whose it is, and its place in the order of all."""
 
     topic: str

@@ -1,8 +1,9 @@
 """Reading one source of the blocks of producer ids: ZooKeeper's files, saved lines, a metadata log."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from kaudit.model.result import NotAudited
 from kaudit.pipeline.metadata_log import CLUSTER_METADATA, read_metadata_log
@@ -26,8 +27,7 @@ _COMPRESSED = (".gz", ".snappy")
 _MAX_BAD_LINES = 20
 
 
-@dataclass(slots=True)
-class Told:
+class Told(Struct):
     """What one source tells. `cluster` is the id of its cluster, empty where unknown; `extent` as in MetadataLog."""
 
     origin: str

@@ -6,8 +6,9 @@ hand out the same ids, and one's history held against the other's logs would acc
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
+
+from msgspec import Struct, field
 
 from kaudit.model.result import NotAudited
 from kaudit.pipeline.block_sources import (
@@ -28,8 +29,7 @@ from kaudit.source.block_places import zookeeper_nearby
 from kaudit.source.layout import Layout, PartitionDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
+class Blocks(Struct, frozen=True):
     """One cluster's blocks. `origin` names the sources; `following` is the block the next broker will get."""
 
     origin: str
@@ -40,8 +40,7 @@ class Blocks:
     following: tuple[int, int] | None
 
 
-@dataclass(slots=True)
-class BlockBook:
+class BlockBook(Struct):
     """All histories, and who goes by which. `notes` tell what was not read, or not used, and why."""
 
     books: list[Blocks] = field(default_factory=list)

@@ -1,9 +1,9 @@
 """Whether a partition's offsets and leader epochs go on without a break, and what damage explains where they do not."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from kaudit.model.continuity import EpochRegression, Missing, MissingCause, PlacedDamage
 from kaudit.model.damage import DamageKind, LogDamage
@@ -14,8 +14,7 @@ MAX_LISTED = 10_000
 """Gaps and damages kept of one partition; more are only counted."""
 
 
-@dataclass(slots=True)
-class Continuity:
+class Continuity(Struct):
     """Follows a partition's chunks in offset order."""
 
     segments: Sequence[SegmentFile]

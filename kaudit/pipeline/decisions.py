@@ -1,6 +1,6 @@
 """What __transaction_state decided over time: its transitions, and how each producer's transactions ended."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from kaudit.checks.outcome import Transition, illegal_transition
 from kaudit.source.layout import PartitionDirectory
@@ -13,8 +13,7 @@ _PREPARED = {TransactionStatus.PREPARE_COMMIT: 1, TransactionStatus.PREPARE_ABOR
 _COMPLETE = (TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """One transaction's end as decided: `type` 1 commit, 0 abort; the (topic, partition) it wrote to; the record's offset."""
 
     transactional_id: str
@@ -23,14 +22,12 @@ class Decision:
     offset: int
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     offset: int
     value: TransactionValue | None
 
 
-@dataclass(slots=True)
-class DecisionHistory:
+class DecisionHistory(Struct):
     """Follows the records of __transaction_state, one replica's partition after the other.
 
     `decisions` by producer id, of partitions whose records are all there; None of a producer with an unfinished one.

@@ -1,8 +1,7 @@
 """What checks about forgotten producers need: those idle longest, and those that end below the log start."""
 
-from dataclasses import dataclass, field
-
 import numpy as np
+from msgspec import Struct, field
 
 from kaudit.checks.state import EvictedProducer, IdleProducer
 from kaudit.model.batch import CONTROL_FLAG, NO_OFFSET, NO_TIMESTAMP, Batches, last_offsets, last_sequences
@@ -42,8 +41,7 @@ def _idle(row: Rows) -> IdleProducer:
     )
 
 
-@dataclass(slots=True)
-class _Below:
+class _Below(Struct):
     """A producer's newest batch below the log start, the CRCs of its last five, and its first batch above."""
 
     epoch: int

@@ -4,10 +4,10 @@ They are kept and told one partition at a time: no process ever holds more than 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.model.finding import Finding
@@ -26,8 +26,7 @@ Piece = tuple[str, bytes]
 """Name of a table, and rows of it as an Arrow IPC stream."""
 
 
-@dataclass(slots=True)
-class HistoryRows:
+class HistoryRows(Struct):
     """Keeps a partition's runs, markers and activity of all producer ids."""
 
     rows: KeptRows = field(default_factory=lambda: KeptRows(None))
@@ -53,8 +52,7 @@ class HistoryRows:
         return ids
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionHistory:
+class PartitionHistory(Struct, frozen=True):
     """A partition as it was read, with its rows."""
 
     partition: PartitionAudit
@@ -93,8 +91,7 @@ Teller = Callable[[PartitionHistory, Sequence[Finding], bool], Iterator[Piece]]
 """Makes tables' rows of a partition's history, its findings, and whether its brokers remember markers' times."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """A scan whose producers' histories can be told afterwards, with the findings that are reported."""
 
     result: ScanResult

@@ -1,9 +1,9 @@
 """The producer ids of all partitions, joined by id: totals as columns, and where to find each id's rows."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.model.batch import NO_TIMESTAMP
@@ -14,8 +14,7 @@ from kaudit.pipeline.rows import Rows
 _NEVER = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     """Columns by id, ascending. Totals count each topic's partition once: of several replicas the longest one.
 
     `topics` is a number for the set of topics an id wrote to: equal sets have equal numbers.

@@ -4,10 +4,10 @@
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.model.batch import MAYBE_COMMITS, NO_OFFSET, NO_SEQUENCE
@@ -54,8 +54,7 @@ FetchRun = Callable[[Rows], list[Edge]]
 """All batches of a run (one row of dtype RUN), read again from the log."""
 
 
-@dataclass(slots=True)
-class JointReplay:
+class JointReplay(Struct):
     """The producers of one partition replica. `facts` are in the order the log told them."""
 
     fetch_run: FetchRun

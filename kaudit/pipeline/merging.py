@@ -5,9 +5,9 @@ pass; the lowest bit tells afterwards which half a key came from.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.pipeline.rows import Rows, pick
@@ -15,8 +15,7 @@ from kaudit.pipeline.rows import Rows, pick
 _KEY_BITS = 62
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(Struct, frozen=True):
     """Runs and markers, each sorted by producer id and offset, and how they go together.
 
     For each of both together, in their common order: `order` is its index among the runs, or among the markers plus the

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit.model.batch import CONTROL_FLAG
 from kaudit.pipeline.read import OpenSource
@@ -19,8 +21,7 @@ _MAX_BATCH = 64 << 20
 _SNAPSHOT_NAME = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
 
 
-@dataclass(slots=True)
-class MetadataLog:
+class MetadataLog(Struct):
     """What one replica of the metadata log tells of producer ids.
 
     `extent` is its first and last offset, None when empty; `problems` and `unreadable` are (path, words) of what is
@@ -95,8 +96,7 @@ def _records_of(
     return found
 
 
-@dataclass(slots=True)
-class _Clock:
+class _Clock(Struct):
     newest_ms: int | None = None
 
     def see(self, timestamp: int) -> None:

@@ -1,10 +1,11 @@
 """What to audit and how, as every engine takes it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Protocol
+
+from msgspec import Struct
 
 
 class Depth(Enum):
@@ -15,8 +16,7 @@ class Depth(Enum):
     RECORDS = "records"
 
 
-@dataclass(frozen=True, slots=True)
-class ScanOptions:
+class ScanOptions(Struct, frozen=True):
     """Options of a scan. Times are ms since the epoch; None means unset; empty sequences mean no filter.
 
     `zookeeper`, `blocks` and `metadata` say where blocks of producer ids are told; any of them replaces what would be

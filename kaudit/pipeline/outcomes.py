@@ -1,9 +1,9 @@
 """Markers in the partitions beside the decisions of their coordinator: which ended otherwise than decided."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kaudit.checks.outcome import Outcome
 from kaudit.pipeline.decisions import Decision
@@ -11,8 +11,7 @@ from kaudit.pipeline.rows import Rows
 from kaudit.source.layout import PartitionDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class Markers:
+class Markers(Struct, frozen=True):
     """All markers of one partition replica (pipeline.transactions.ENDED), by offset."""
 
     directory: PartitionDirectory

@@ -5,7 +5,7 @@ Where they do not - ids that never come again, a marker behind every batch - a l
 Nothing that is reported depends on it.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kaudit.pipeline.rows import ChunkRows
 
@@ -18,8 +18,7 @@ _MANY_RUNS = 100_000
 """Nor more runs (200 bytes each with their edges)."""
 
 
-@dataclass(slots=True)
-class Pace:
+class Pace(Struct):
     """The size of the next range of one partition, in bytes."""
 
     bytes: int = LEAST_BYTES

@@ -1,10 +1,11 @@
 """One partition replica, from its chunks in offset order to everything the checks need to know."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit.checks.state import EmptyMarker
 from kaudit.model.batch import NO_OFFSET
@@ -57,8 +58,7 @@ class RowKeeper(Protocol):
         """Forget all: the partition is read again from its beginning."""
 
 
-@dataclass(slots=True)
-class KeptRows:
+class KeptRows(Struct):
     """Rows kept for display: runs, their edges and markers of chosen producers, chunk by chunk."""
 
     producer_ids: frozenset[int] | None

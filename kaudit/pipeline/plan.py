@@ -1,7 +1,8 @@
 """Cutting segments into chunks: by bytes when planning, at batch boundaries where the bytes are."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kaudit.pipeline.read import ChunkSpec
 from kaudit.pipeline.window import Window

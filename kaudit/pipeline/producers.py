@@ -4,9 +4,9 @@ A million ids stay columns; the objects for one id are made when it is its turn 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.model.finding import Finding
@@ -59,8 +59,7 @@ def remembers_markers(scan: ScanResult) -> bool:
     return newest is None or profile_for(newest).marker_sets_timestamp
 
 
-@dataclass(frozen=True, slots=True)
-class _Listing:
+class _Listing(Struct, frozen=True):
     """Producers made while iterating, any number of times."""
 
     lister: "_Lister"
@@ -70,8 +69,7 @@ class _Listing:
         return map(self.lister.producer, self.chosen.tolist())
 
 
-@dataclass(frozen=True, slots=True)
-class _Lister:
+class _Lister(Struct, frozen=True):
     """Makes the objects of one id from the columns of all."""
 
     audit: Audit

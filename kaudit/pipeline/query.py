@@ -1,8 +1,9 @@
 """Which producer ids to list, and in what order."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 
 def _all(code: str) -> bool:  # noqa: ARG001 - every code belongs
@@ -27,8 +28,7 @@ class SortKey(Enum):
         return self not in (SortKey.ID, SortKey.FIRST)
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """Filters and order. Ages are ms between an id's newest batch and the directory's clock; None means no limit.
 
     `includes` says of a code whether findings of it count.

@@ -1,9 +1,9 @@
 """A chunk of a segment to rows: the function every engine schedules, and its serial form for disordered partitions."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import LogDamage
@@ -22,8 +22,7 @@ CHUNK_BYTES = 32 << 20
 OpenSource = Callable[[SegmentFile], ByteSource]
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkSpec:
+class ChunkSpec(Struct, frozen=True):
     """Bytes `start`..`stop` of a segment of `end` bytes; batches that start in them are the chunk's."""
 
     segment: int

@@ -1,9 +1,9 @@
 """Copies among a partition's batches without producer ids, chunk by chunk, and what was put out of order with them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from kaudit.checks.repeats import PlainBatch, Reordered, Repeat, Repeats
 from kaudit.pipeline.plain_rows import DISTANCE

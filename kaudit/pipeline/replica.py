@@ -1,9 +1,9 @@
 """The second look at producers whose snapshot entry did not fit: the log read again for them, as a replica reads it."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from kaudit.model.batch import Batches
 from kaudit.pipeline.stream import stream_batches
@@ -18,8 +18,7 @@ MAX_BYTES = 8 << 20
 _MAGIC_2 = 2
 
 
-@dataclass(slots=True)
-class ReplicaState:
+class ReplicaState(Struct):
     """What replicas of the versions in question hold at an offset, and which of `asked` batch ends are in the log."""
 
     versions: tuple[Producers, ...]

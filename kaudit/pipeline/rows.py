@@ -5,10 +5,10 @@ pickling and map one to one to Arrow columns.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.model.damage import LogDamage
@@ -172,8 +172,7 @@ def put(rows: Rows, places: NDArray[Any], values: Rows) -> None:
     rows.view(whole)[places] = values.view(whole)
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(Struct):
     """What was seen, whatever it belongs to."""
 
     batches: int = 0
@@ -192,7 +191,7 @@ class Counts:
 
     def add(self, other: "Counts") -> None:
         """Add another chunk's counts."""
-        for name in self.__slots__:
+        for name in self.__struct_fields__:
             if name not in ("max_timestamp", "min_timestamp"):
                 setattr(self, name, getattr(self, name) + getattr(other, name))
         self.max_timestamp = max(self.max_timestamp, other.max_timestamp)
@@ -200,8 +199,7 @@ class Counts:
         self.min_timestamp = min(known) if known else -1
 
 
-@dataclass(slots=True)
-class ChunkRows:
+class ChunkRows(Struct):
     """A chunk of one segment, compressed. `present_before` columns count from the chunk's start.
 
     `first_offset`/`last_offset` bound the sound batches at or above the log start offset (None without one), `last_end` is

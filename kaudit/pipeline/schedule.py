@@ -1,7 +1,9 @@
 """What every engine does alike: choose and plan the input, read a range, and put a partition together again."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit.pipeline.audit import DAY_MS, Needs, PartitionAudit, close_partition, latest_modification
 from kaudit.pipeline.blocks import BlockBook
@@ -19,8 +21,7 @@ from kaudit.source.pattern import LayoutPattern, PatternError
 from kaudit.source.place import UrlError
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A range whose file could not be read. `vanished`: it is gone, as retention makes files go."""
 
     path: str
@@ -31,8 +32,7 @@ class Failure:
 Outcome = ChunkRows | Failure
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """One partition replica's work: its directory, one spec a segment, whole, and what is wanted of it.
 
     `compacted`: the user says so.

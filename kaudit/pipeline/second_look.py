@@ -4,9 +4,9 @@ Only producers with anomalies, and ids no block holds, pay for it: one pass over
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.model.batch import CONTROL_FLAG, NO_PRODUCER_ID, Batches, last_offsets, last_sequences
@@ -30,8 +30,7 @@ _CHAIN = np.dtype(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Questions:
+class Questions(Struct, frozen=True):
     """What to look for: batches of these (producer id, epoch)s from an offset on, first batches, negative ids."""
 
     chains: Mapping[tuple[int, int], int] = field(default_factory=dict)
@@ -43,8 +42,7 @@ class Questions:
         return bool(self.chains) or len(self.first_of) > 0 or self.negative
 
 
-@dataclass(frozen=True, slots=True)
-class FirstBatch:
+class FirstBatch(Struct, frozen=True):
     """The first batch (or marker) of a producer id in a partition."""
 
     offset: int
@@ -55,8 +53,7 @@ class FirstBatch:
     segment: int
 
 
-@dataclass(slots=True)
-class Seen:
+class Seen(Struct):
     """The answers. `first` by producer id, negative ones among them when asked for."""
 
     first: dict[int, FirstBatch] = field(default_factory=dict)

@@ -5,7 +5,8 @@ Only non-transactional sessions: what a transaction wrote and aborted is written
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaudit.checks.repeats import Resent
 from kaudit.pipeline.read import OpenSource
@@ -24,8 +25,7 @@ MIN_RECORDS = 3
 MAX_BATCH_BYTES = 16 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPlace:
+class BatchPlace(Struct, frozen=True):
     """One data batch of a session."""
 
     base_offset: int
@@ -38,8 +38,7 @@ class BatchPlace:
     segment: int
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """A producer id and epoch in one partition: its first and last five batches. `head` is empty if it begins elsewhere."""
 
     producer_id: int
@@ -50,8 +49,7 @@ class Session:
     tail: list[BatchPlace] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
+class Handover(Struct, frozen=True):
     """A session and those that had ended just before it began, the latest first."""
 
     session: Session
@@ -108,8 +106,7 @@ def _place(edge: Rows) -> BatchPlace:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Struct, frozen=True):
     """One record: its content, its time, its offset."""
 
     content: int

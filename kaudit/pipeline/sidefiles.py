@@ -1,9 +1,9 @@
 """Reading a partition's side files and holding them against what its log says."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from kaudit.checks.checkpoints import check_checkpoint, unparsable_checkpoint
 from kaudit.checks.indexes import (
@@ -39,8 +39,7 @@ MAX_PROBES = 256
 _BASE_DIGITS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class LogFacts:
+class LogFacts(Struct, frozen=True):
     """What the side files are held against: a partition as it was read.
 
     `ended` are its markers (pipeline.transactions.ENDED), None if not all could be kept; `epoch_steps` its leader epoch
@@ -60,8 +59,7 @@ class LogFacts:
     unread: bool
 
 
-@dataclass(slots=True)
-class SideFileReader:
+class SideFileReader(Struct):
     """Reads side files; what cannot be read is listed."""
 
     open_source: OpenSource
@@ -87,8 +85,7 @@ class SideFileReader:
             return None
 
 
-@dataclass(slots=True)
-class CheckpointAudit:
+class CheckpointAudit(Struct):
     """Holds the offset checkpoints of log directories, each read once, against their partitions."""
 
     files: SideFileReader
@@ -123,8 +120,7 @@ class CheckpointAudit:
         return self._checkpoints[file.path]
 
 
-@dataclass(slots=True)
-class PartitionFiles:
+class PartitionFiles(Struct):
     """Audits what lies beside one partition's segments."""
 
     files: SideFileReader

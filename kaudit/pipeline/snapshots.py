@@ -4,10 +4,10 @@ At a chunk's joint the producers' rows are that state, so that only producers th
 (pipeline/replica.py). What the rows cannot tell from the broker's own state is let pass here.
 """
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.model.batch import NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
@@ -28,16 +28,14 @@ _NOT_ADOPTED = frozenset({"KA101", "KA102", "KA103", "KA201", "KA205"})
 """Where the audit's state goes another way than a broker's, which adopts everything (DESIGN.md section 2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suspects:
+class Suspects(Struct, frozen=True):
     """Producers of a snapshot that do not fit; `producer_ids` None: all of it, its offset lay inside a chunk."""
 
     file: SnapshotFile
     producer_ids: tuple[int, ...] | None
 
 
-@dataclass(slots=True)
-class SnapshotWatch:
+class SnapshotWatch(Struct):
     """Takes a partition's joints in offset order."""
 
     files: tuple[SnapshotFile, ...]

@@ -4,10 +4,10 @@ Memory is one window, whatever the file's or a batch's size: a batch larger than
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import crc32c as _crc32c
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.model.batch import Batches, empty_batches
@@ -52,8 +52,7 @@ _OFFSET_BYTES = 8
 """Fewer zeros at the end of a file may be the beginning of a batch's offset."""
 
 
-@dataclass(slots=True)
-class Piece:
+class Piece(Struct):
     """Sound batches in file order, and the damage found among and after them."""
 
     batches: Batches
@@ -93,8 +92,7 @@ def stream_batches(
         yield piece
 
 
-@dataclass(frozen=True, slots=True)
-class _Decoded:
+class _Decoded(Struct, frozen=True):
     """A window of sound batches of magic 2, not yet made columns of."""
 
     headers: Headers

@@ -4,9 +4,8 @@ Fed with runs and markers chunk by chunk: a run ends at every marker with record
 begins with the first transactional run behind a marker.
 """
 
-from dataclasses import dataclass, field
-
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.model.batch import ABORT_MARKER, COMMIT_MARKER, NO_OFFSET
@@ -39,8 +38,7 @@ MAX_COMMITS = 200_000
 """Commit markers kept of one partition; with more, outcomes are not compared with their coordinator's decisions."""
 
 
-@dataclass(slots=True)
-class TransactionSpans:
+class TransactionSpans(Struct):
     """Follows the transactions of a partition."""
 
     _open: Rows = field(default_factory=lambda: np.empty(0, dtype=_OPEN))
@@ -101,8 +99,7 @@ def _only_aborts(rows: Rows) -> Rows:
     return pick(rows, rows["type"] == ABORT_MARKER)
 
 
-@dataclass(frozen=True, slots=True)
-class _Spans:
+class _Spans(Struct, frozen=True):
     """A chunk's markers with the offset where the transaction each ends began (-1: none), and what is open behind it."""
 
     markers: Rows

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit import __version__
 from kaudit.model.finding import Finding
@@ -16,8 +18,7 @@ _TEXTS = ("fingerprint", "code", "summary")
 _OWN = (*_TEXTS, "topic", "partition", "offset", "producer_id", "reason", "expires")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One known finding. `others` are fields kaudit does not know: a team's own, kept as they are."""
 
     fingerprint: str
@@ -72,8 +73,7 @@ class Entry:
         return Expected(self.fingerprint, self.code, self.summary, self.reason, expires)
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(Struct, frozen=True):
     """A baseline as read: its entries, and what else stands in the file."""
 
     entries: Sequence[Entry] = ()

@@ -1,8 +1,10 @@
 """A scan held against a baseline: what is new, known, stale, and what this scan could not have seen."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import date
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.model.finding import Finding, Status
 from kaudit.model.result import BaselineComparison, ScanResult
@@ -15,8 +17,7 @@ _REPLICA_FAMILY = "KA6"
 _DAMAGE_CODES = ("KA001", "KA002", "KA003", "KA004", "KA006")
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """What the scan looked for. `None` options: a saved scan, whose own partitions are all there is to go by.
 
     `compares`: it was a comparison of replicas, which looks for differences and damage, and nothing else does for those.

@@ -1,8 +1,10 @@
 """The decisions of one run, applied in order: severities, topics, baseline, counts, limit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit.model.result import ScanResult
 from kaudit.policy.baseline import Baseline
@@ -13,8 +15,7 @@ from kaudit.report.limits import gravest
 from kaudit.report.selection import count, count_statuses
 
 
-@dataclass(frozen=True, slots=True)
-class NamedBaseline:
+class NamedBaseline(Struct, frozen=True):
     """A baseline, and the file it came from as reports name it."""
 
     file: str
@@ -25,8 +26,7 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """What to make of findings. `today` is the one clock: a baseline's entries end by it."""
 
     severities: Severities = field(default_factory=Severities)

@@ -1,13 +1,14 @@
 """--severity CODE=LEVEL: what a team thinks of a check, where it differs from the catalogue."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit.model.finding import Finding, Severity
 
 
-@dataclass(frozen=True, slots=True)
-class Severities:
+class Severities(Struct, frozen=True):
     """Levels by code or prefix of codes; the longest prefix decides."""
 
     levels: Mapping[str, Severity] = field(default_factory=dict)

@@ -1,24 +1,24 @@
 """What a team says of a topic: what is normal there, and which findings it accepts, with a reason."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.model.finding import Finding, Status
 
 _FLOOD = "KA405"
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """Codes, or prefixes of codes, that are accepted, and why."""
 
     codes: Sequence[str]
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class TopicRule:
+class TopicRule(Struct, frozen=True):
     """`pattern`: a topic's name, or with `*` and `?` many (Kafka allows neither in a name).
 
     `expected_producers`: so many producer ids in a partition are no flood.

@@ -1,8 +1,9 @@
 """A broker, its partitions and its transaction coordinator, answering attempts one by one."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kaudit.model.batch import NO_PRODUCER_ID
 from kaudit.model.sequence import add as add_sequence

@@ -5,9 +5,10 @@ retries after CONCURRENT_TRANSACTIONS - is done at once: an attempt's answer is 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from kaudit.model.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kaudit.replay.answer import TopicPartition
@@ -27,8 +28,7 @@ _FENCED_END = 2
 """Versions of InitProducerId, AddPartitionsToTxn and EndTxn from which PRODUCER_FENCED is sent as such (KIP-588)."""
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinatorLimits:
+class CoordinatorLimits(Struct, frozen=True):
     """Broker configuration a coordinator goes by, all in ms, with Kafka's defaults."""
 
     max_timeout_ms: int = 15 * 60 * 1000
@@ -59,8 +59,7 @@ _COMPLETE = {TransactionState.COMPLETE_COMMIT: True, TransactionState.COMPLETE_A
 """Whether it is a commit."""
 
 
-@dataclass(slots=True)
-class Transaction:
+class Transaction(Struct):
     """What a coordinator keeps of one transactional id. Times in ms, None while unknown."""
 
     producer_id: int

@@ -1,14 +1,14 @@
 """Which releases can have written a log: a range, with the reason for each bound (DESIGN.md section 5)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.replay.profile import VersionRange, all_releases
 from kaudit.replay.version import Version
 
 
-@dataclass(frozen=True, slots=True)
-class VersionEvidence:
+class VersionEvidence(Struct, frozen=True):
     """What was seen in and beside the logs. Absence proves nothing."""
 
     has_delete_horizon: bool = False

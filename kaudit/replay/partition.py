@@ -4,8 +4,9 @@ Source: UnifiedLog (Log before 3.0), LogLoader, ProducerStateManager; RULES.md s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from kaudit.replay.history import History
 from kaudit.replay.producers import Producers
@@ -19,8 +20,7 @@ _FIRST_LEADER = -1
 """Stands for the leader of a log nobody named a leader of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tampering:
+class Tampering(Struct, frozen=True):
     """What was done to a partition's files while the broker was down."""
 
     truncated_to_offset: int | None = None

@@ -5,8 +5,10 @@ The table of changes is in releases.py; a profile is that table read up to one r
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
 from functools import cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.releases import CHANGES, RELEASES, SEVEN_DAYS_MS, Change
@@ -24,8 +26,7 @@ class UnknownVersionError(ValueError):
         super().__init__(f"unknown broker version {version!r}; nearest known: {', '.join(map(str, nearest))}")
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """The switches of one release. The values here are those of 0.11.0.0; releases.py lists what changed since."""
 
     version: Version
@@ -162,14 +163,11 @@ class Profile:
     def differences(self, other: "Profile") -> tuple[str, ...]:
         """Names of the switches in which `other` is set differently, in the order of this class."""
         return tuple(
-            field.name
-            for field in fields(self)
-            if field.name != "version" and getattr(self, field.name) != getattr(other, field.name)
+            name for name in self.__struct_fields__ if name != "version" and getattr(self, name) != getattr(other, name)
         )
 
 
-@dataclass(frozen=True, slots=True)
-class VersionRange:
+class VersionRange(Struct, frozen=True):
     """The releases a log may have been written by: at_least <= version <= at_most, both known releases."""
 
     at_least: Version

@@ -4,8 +4,9 @@ Data only; profile.py documents the switches. A change lists every release that 
 ("2.1.1", "2.2.0") means from 2.1.1 on the 2.1 line and from 2.2.0 on.
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.version import Version
@@ -42,8 +43,7 @@ _LINES: tuple[tuple[str, range], ...] = (
 RELEASES: tuple[Version, ...] = tuple(Version.parse(f"{line}.{patch}") for line, patches in _LINES for patch in patches)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """From the releases `since` on, `switch` has `value`; `source` is the ticket, KIP or class it came with."""
 
     since: tuple[Version, ...]

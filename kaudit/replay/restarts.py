@@ -5,7 +5,7 @@ the release (Profile.kraft). Attempts say of each partition between which of its
 the same restart appears once for every partition; overlapping stretches of time are one restart.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kaudit.replay.profile import Profile
 
@@ -15,8 +15,7 @@ RAISED_BY_RESTART = 2
 _BEGINNING = -1
 
 
-@dataclass(slots=True)
-class _Restart:
+class _Restart(Struct):
     """A restart some time after `after` and before `before` (ms)."""
 
     after: int

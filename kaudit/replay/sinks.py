@@ -6,9 +6,10 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
+
+from msgspec import Struct
 
 from kaudit.replay.broker import Broker
 from kaudit.replay.render import ROW_INDENT, fold
@@ -24,16 +25,14 @@ class OutputError(ValueError):
     """Output options that contradict each other or name nothing we can write."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """One output: a format and its file, None for stdout."""
 
     output_format: str
     file: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class Targets:
+class Targets(Struct, frozen=True):
     """All outputs of one run."""
 
     targets: tuple[Target, ...]

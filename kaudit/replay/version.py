@@ -1,16 +1,16 @@
 """Broker versions: parsing and order."""
 
 import re
-from dataclasses import dataclass
 from typing import Self
+
+from msgspec import Struct
 
 _NUMBERS = re.compile(r"\s*v?(\d+(?:\.\d+){1,3})(?![\d])(.*)", re.DOTALL)
 _LEGACY_MAJOR = 0
 _LEGACY_PARTS = 4  # 0.11.0.3: before 1.0 the first two numbers were the major version
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Version:
+class Version(Struct, frozen=True, order=True):
     """A Kafka release such as 2.0.1 or 0.11.0.3; ordered by its numbers."""
 
     numbers: tuple[int, ...]

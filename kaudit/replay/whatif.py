@@ -1,7 +1,8 @@
 """What would happen now: attempts answered on top of a real partition's log."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.model.batch import NO_TIMESTAMP
 from kaudit.replay.answer import TopicPartition
@@ -9,8 +10,7 @@ from kaudit.replay.rebuild import LogReader
 from kaudit.replay.state import DataBatch, MarkerBatch
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedLog:
+class RecordedLog(Struct, frozen=True):
     """What a partition's log holds, to begin with.
 
     `now` is the log's own clock, its newest timestamp in ms. `restarts`: the broker has just been restarted, so that

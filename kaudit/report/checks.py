@@ -1,7 +1,8 @@
 """The checks themselves as reports: `kaudit explain` and `kaudit checks`."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kaudit.checks.registry import HEADINGS, Check
 from kaudit.report.console import Console, Style

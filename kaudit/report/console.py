@@ -8,8 +8,9 @@ import enum
 import os
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import IO
+
+from msgspec import Struct
 
 _NARROWEST = 40
 
@@ -70,8 +71,7 @@ def wanted_width(stream: IO[str], environ: Mapping[str, str]) -> int | None:
         return 80
 
 
-@dataclass(frozen=True, slots=True)
-class Console:
+class Console(Struct, frozen=True):
     """What the place a text goes to can show. `width` None: never wrap."""
 
     color: bool = False

@@ -1,7 +1,8 @@
 """The small table under a finding: the batch before, the offending one, the one after."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.model.finding import Finding
 from kaudit.report.console import Console, Style, visible
@@ -12,8 +13,7 @@ _ROWS = ("previous", "offending", "next")
 _GAP = "  "
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(Struct, frozen=True):
     heading: str
     cells: Sequence[str]
 

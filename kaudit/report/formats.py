@@ -1,7 +1,8 @@
 """The output formats by name. A new format is one module and one line here."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.model.producers import ProducersResult
 from kaudit.model.replicas import DiffResult
@@ -14,8 +15,7 @@ Content = Iterable[str] | Tables
 _RenderScan = Callable[[ScanResult, View], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """One output format. `machine`: parsers read it, so it is valid even when there was nothing to audit.
 
     `producers` comes in pieces: the text of a million producer ids is larger than memory should be. Formats that fill a

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity, Status
 from kaudit.model.result import (
@@ -26,8 +27,7 @@ class SavedScanError(Exception):
     """The text is no saved scan. Says what is wrong with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SavedFinding(Finding):
+class SavedFinding(Finding, frozen=True):
     """A finding as saved: its fingerprint is what was written, not computed again."""
 
     saved_fingerprint: str = ""
@@ -38,8 +38,7 @@ class SavedFinding(Finding):
         return self.saved_fingerprint
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(Struct, frozen=True):
     """A saved scan: the result, and host and time of the run that made it."""
 
     result: ScanResult

@@ -1,7 +1,9 @@
 """Which findings a report is about: --select and --ignore."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding, Severity, Status
@@ -10,8 +12,7 @@ from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """Prefixes of codes. The longest matching prefix decides; at equal length `ignore` does."""
 
     select: Sequence[str] = ()

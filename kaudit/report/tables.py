@@ -3,7 +3,9 @@
 import json
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit import __version__
 from kaudit.model.producers import ProducerPartition, ProducersResult
@@ -74,8 +76,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 """Tables, their columns and types; `timestamp` is ms since the epoch, UTC. JSON stands in strings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(Struct, frozen=True):
     """What a directory of tables holds: `rows` at hand, and the tables `streamed` as they come, in `pieces`."""
 
     rows: Mapping[str, Sequence[Row]]

@@ -1,14 +1,14 @@
 """What every format is told beside the result."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.report.console import Console
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """What the reader wants to see, and facts of this run that are no part of the result.
 
     `run` is host and time, None with --reproducible; `codes` the checks that were asked for, None for all;

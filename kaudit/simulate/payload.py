@@ -1,14 +1,13 @@
 """What records hold: enough to tell in every copy of a log which record of which application it is."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 _SMALLEST = 8
 _OVERHEAD = 10
 """Bytes of a record beside key and value, at most: its length, attributes, deltas, three lengths."""
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(Struct, frozen=True):
     """The records of one application: number 7 of `orders` is the value `orders:7` padded to `value_bytes`."""
 
     application: str

@@ -1,7 +1,8 @@
 """Requests and responses as they travel. Immutable: a batch whose sequence changes later was sent as it was."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from kaudit.replay.answer import TopicPartition
 from kaudit.replay.errors import KafkaError
@@ -22,8 +23,7 @@ class ProducedPart(NamedTuple):
     transactional: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ProduceRequest:
+class ProduceRequest(Struct, frozen=True):
     """Produce; `timeout_ms` is how long the leader may wait for replicas."""
 
     parts: tuple[ProducedPart, ...]
@@ -33,8 +33,7 @@ class ProduceRequest:
     api_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class InitProducerIdRequest:
+class InitProducerIdRequest(Struct, frozen=True):
     """InitProducerId; `held` is the producer id and epoch the client has, -1 and -1 for none. `home` is for the files."""
 
     transactional_id: str | None
@@ -44,8 +43,7 @@ class InitProducerIdRequest:
     home: TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
-class AddPartitionsRequest:
+class AddPartitionsRequest(Struct, frozen=True):
     """AddPartitionsToTxn."""
 
     transactional_id: str
@@ -54,8 +52,7 @@ class AddPartitionsRequest:
     api_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class EndTxnRequest:
+class EndTxnRequest(Struct, frozen=True):
     """EndTxn."""
 
     transactional_id: str

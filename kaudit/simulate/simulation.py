@@ -1,8 +1,9 @@
 """One run: a scenario and a seed make a cluster, its clients and their fates, deterministically."""
 
 import random
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from kaudit.replay.profile import profile_for
 from kaudit.simulate.application import Application

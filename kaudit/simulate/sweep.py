@@ -1,6 +1,6 @@
 """Many seeds of one scenario: which outcomes there are, how often, and a seed of each."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from kaudit.simulate.output.truth import SUMMARY, Truth
 from kaudit.simulate.scenario.model import Scenario
@@ -17,8 +17,7 @@ TROUBLE = (
 """Outcomes a run without trouble has none of."""
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """One outcome: runs that had it, records (or transactions) over all, the first seed with it, -1 for none."""
 
     runs: int = 0
@@ -26,8 +25,7 @@ class Tally:
     example: int = -1
 
 
-@dataclass(slots=True)
-class SweepOutcome:
+class SweepOutcome(Struct):
     """All runs of a sweep; `untouched` had no trouble."""
 
     runs: int = 0

@@ -1,7 +1,9 @@
 """Finding partitions and segments under the given paths. Only names, sizes and checkpoints: no Kafka semantics."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit.source.dumps import describe_dump
 from kaudit.source.filesystem import Entry, filesystem
@@ -48,8 +50,7 @@ class PathNotFoundError(FileNotFoundError):
     """A path given on the command line does not exist."""
 
 
-@dataclass(slots=True)
-class _LogDirectory:
+class _LogDirectory(Struct):
     """What the files of one log directory say about its partitions."""
 
     log_start: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -58,8 +59,7 @@ class _LogDirectory:
     checkpoints: tuple[SegmentFile, ...] = ()
 
 
-@dataclass(slots=True)
-class _Discovery:
+class _Discovery(Struct):
     partitions: list[PartitionDirectory] = field(default_factory=list)
     strays: list[StrayFile] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)

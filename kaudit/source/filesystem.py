@@ -1,9 +1,10 @@
 """What discovery and reading need of a file system, and which one serves which URL."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
+
+from msgspec import Struct
 
 from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import SegmentFile
@@ -11,8 +12,7 @@ from kaudit.source.place import Place, UrlError
 from kaudit.source.text import SegmentText
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A file or directory by name. `size` in bytes and `modified_ms` are None where listing does not tell them."""
 
     name: str

@@ -1,22 +1,21 @@
 """What lies where: log directories, partitions, segments, and what was left out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__cluster_metadata", "__share_group_state"})
 ALWAYS_COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
-@dataclass(frozen=True, slots=True)
-class TextRange:
+class TextRange(Struct, frozen=True):
     """Where in a text of kafka-dump-log the lines of one segment are: bytes `start` to `end` (exclusive)."""
 
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentFile:
+class SegmentFile(Struct, frozen=True):
     """One `.log` file: `path` opens it, `name` is its file name, `size` bytes as planned, `modified_ms` its mtime.
 
     With `text` the file at `path` is no segment but a text that tells of one: `name` is what the text calls it, `size`
@@ -31,8 +30,7 @@ class SegmentFile:
     text: TextRange | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StrayFile:
+class StrayFile(Struct, frozen=True):
     """A file or directory a broker leaves behind; `relative` to its input, `kind` its suffix or `odd-name`."""
 
     relative: str
@@ -44,8 +42,7 @@ class StrayFile:
     segment_missing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionDirectory:
+class PartitionDirectory(Struct, frozen=True):
     """One replica of one partition: its segments in offset order.
 
     `directory` is the path opened, `relative` the same relative to its input (empty for a lone segment file's own
@@ -74,24 +71,21 @@ class PartitionDirectory:
     """The offset checkpoints of its log directory: the same objects for all its partitions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(Struct, frozen=True):
     """A path that could not be opened or listed."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """Hints about the broker's version found beside the logs: file names and properties, no interpretation."""
 
     meta_properties: Sequence[Mapping[str, str]] = ()
     has_bootstrap_checkpoint: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Everything found under the inputs. `unchosen` are partitions that no filter chose: they may tell of the others."""
 
     partitions: Sequence[PartitionDirectory]

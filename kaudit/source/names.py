@@ -1,7 +1,8 @@
 """Names of partitions, segments and leftovers (LogDir, UnifiedLog and LogFileUtils of Apache Kafka)."""
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 SEGMENT_SUFFIX = ".log"
 LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".swap")
@@ -18,8 +19,7 @@ _KNOWN_FILE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionName:
+class PartitionName(Struct, frozen=True):
     """Topic and partition of a directory name; `moved` is `future`, `delete` or `stray` for one a broker put aside."""
 
     topic: str

@@ -1,8 +1,9 @@
 """--layout: a pattern that says where in a path topic, partition and replica stand."""
 
 import re
-from dataclasses import dataclass
 from typing import Self
+
+from msgspec import Struct
 
 _FIELD = re.compile(r"\{([^{}]*)\}|\*|[^{}*]+")
 _FIELDS = {"topic": r"[a-zA-Z0-9._-]{1,249}", "partition": "[0-9]{1,10}", "replica": "[^/]+"}
@@ -12,8 +13,7 @@ class PatternError(ValueError):
     """A pattern that cannot be read. The text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """What a directory's path says it holds; `replica` is empty where the pattern has none."""
 
     topic: str
@@ -21,8 +21,7 @@ class Placed:
     replica: str
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutPattern:
+class LayoutPattern(Struct, frozen=True):
     """A pattern like `broker={replica}/{topic}/p{partition}`, matched against the end of a directory's path.
 
     `*` stands for anything within one component.

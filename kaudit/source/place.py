@@ -2,10 +2,11 @@
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Self
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+]*)://(?P<authority>[^/]*)(?P<path>/.*|)", re.DOTALL)
 
@@ -14,8 +15,7 @@ class UrlError(ValueError):
     """A URL kaudit cannot read. The text says why, and what to write or install instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A place in one file system. `scheme` is empty for local paths, whose `authority` is empty too."""
 
     scheme: str

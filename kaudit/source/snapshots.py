@@ -1,7 +1,8 @@
 """Producer snapshots beside a partition's segments."""
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.source.layout import PartitionDirectory
 
@@ -9,8 +10,7 @@ _NAME = re.compile(r"(\d{20})\.snapshot")
 _METADATA_LOG = "__cluster_metadata"
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotFile:
+class SnapshotFile(Struct, frozen=True):
     """One `%020d.snapshot`: `offset` is the exclusive end of the state it holds, `modified_ms` its mtime."""
 
     path: str

@@ -1,8 +1,9 @@
 """Texts of kafka-dump-log as a place where segments lie: which lines tell of which, and those lines as a source."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
+
+from msgspec import Struct
 
 from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import TextRange
@@ -14,8 +15,7 @@ _PIECE_BYTES = 1 << 20
 _PROBE_BYTES = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """The lines between two `Dumping` headers. `path` is what the header says, None before the first one."""
 
     path: str | None

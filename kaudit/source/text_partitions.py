@@ -1,8 +1,9 @@
 """Partitions that texts of kafka-dump-log tell of, put together from all the texts given."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+
+from msgspec import Struct, field
 
 from kaudit.source.filesystem import Entry, filesystem
 from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
@@ -11,8 +12,7 @@ from kaudit.source.place import Place
 from kaudit.source.text import Section, find_sections, first_offset
 
 
-@dataclass(slots=True)
-class TextPartitions:
+class TextPartitions(Struct):
     """What was found in texts, and what could not be used."""
 
     partitions: list[PartitionDirectory] = field(default_factory=list)
@@ -51,8 +51,7 @@ def partitions_of_texts(texts: Iterable[tuple[Place, Entry]]) -> TextPartitions:
     return found
 
 
-@dataclass(slots=True)
-class _Segments:
+class _Segments(Struct):
     """Segments of one replica by name, and the text that told of its first."""
 
     text: str

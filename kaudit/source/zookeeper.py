@@ -6,8 +6,9 @@
 import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from kaudit.wire.errors import Damage, WireError
 from kaudit.wire.zookeeper_snapshot import scan_snapshot
@@ -35,8 +36,7 @@ class SeveralDataDirectoriesError(ValueError):
         return "several ZooKeeper data directories, name one: " + ", ".join(map(str, self.candidates))
 
 
-@dataclass(frozen=True, slots=True)
-class ZooKeeperFiles:
+class ZooKeeperFiles(Struct, frozen=True):
     """The transaction logs and snapshots found, each by rising zxid of its name; `unknown` are files of neither name.
 
     A compressed snapshot (`snapshot.1f.gz`, `.snappy`, 3.6+) is among the unknown.
@@ -47,16 +47,14 @@ class ZooKeeperFiles:
     unknown: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(Struct, frozen=True):
     """A value of the znode and the file that tells of it."""
 
     change: ZnodeChange
     file: Path
 
 
-@dataclass(frozen=True, slots=True)
-class FileDamage:
+class FileDamage(Struct, frozen=True):
     """Damage and the file it is in."""
 
     damage: Damage
@@ -66,8 +64,7 @@ class FileDamage:
 _Seen = dict[tuple[str, int, int | None], Sighting]
 
 
-@dataclass(slots=True)
-class ZnodeEvidence:
+class ZnodeEvidence(Struct):
     """All that the files tell about the znodes looked for: by path, each by rising zxid.
 
     What two files tell alike is here once; what they tell differently is in `conflicts`, the first of each pair being

@@ -7,8 +7,9 @@ file is a java.util.Properties), PartitionMetadataFile and CleanShutdownFileHand
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from kaudit.wire.errors import Damage, Reason, WireError
 from kaudit.wire.reader import Buffer
@@ -32,8 +33,7 @@ _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _UNICODE_ESCAPE: Final = re.compile(r"[0-9a-fA-F]{4}")
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionOffset:
+class PartitionOffset(Struct, frozen=True):
     """One line of an offset checkpoint: `partition` 0..2^31-1 and `offset` as written, -2^63..2^63-1."""
 
     topic: str
@@ -41,8 +41,7 @@ class PartitionOffset:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class EpochStart:
+class EpochStart(Struct, frozen=True):
     """One line of a leader epoch checkpoint: the first offset written under that leader epoch."""
 
     epoch: int
@@ -52,24 +51,21 @@ class EpochStart:
 Row = TypeVar("Row", PartitionOffset, EpochStart)
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetCheckpoint:
+class OffsetCheckpoint(Struct, frozen=True):
     """The four per-disk checkpoints. `damage` is empty for a file a broker accepts whole; no rows if it has no bytes."""
 
     rows: tuple[PartitionOffset, ...]
     damage: tuple[Damage, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderEpochCheckpoint:
+class LeaderEpochCheckpoint(Struct, frozen=True):
     """A partition's leader epochs in file order. With `damage`, a broker fails the whole log directory at start."""
 
     rows: tuple[EpochStart, ...]
     damage: tuple[Damage, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MetaProperties:
+class MetaProperties(Struct, frozen=True):
     """meta.properties of one log directory; what the file does not say is None.
 
     `version` 0 (ZooKeeper mode: broker.id) or 1 (KRaft: node.id); `others` are its further keys, sorted.
@@ -82,8 +78,7 @@ class MetaProperties:
     others: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionMetadata:
+class PartitionMetadata(Struct, frozen=True):
     """partition.metadata (2.8+): `topic_id` as Kafka prints it, 22 characters of base64url."""
 
     version: int

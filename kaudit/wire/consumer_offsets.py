@@ -4,8 +4,9 @@ Source of the format: Kafka's GroupMetadataManager (to 3.x) and the group coordi
 GroupMetadataKey / Value schemas. Keys of version 3 and up belong to the newer group protocols and stay raw.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from kaudit.wire.errors import Reason, WireError
 from kaudit.wire.reader import Buffer, Reader
@@ -22,8 +23,7 @@ _FIRST_VERSION_WITH_REBALANCE_TIMEOUT: Final = 1
 _MIN_MEMBER_BYTES: Final = 9  # five empty flexible fields and one timeout
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetCommitValue:
+class OffsetCommitValue(Struct, frozen=True):
     """A committed offset. What its version does not carry is None; sentinels (-1) stay as written.
 
     `leader_epoch` (version 3+) is of the last consumed record, -1 unknown; times are ms since 1970, `expire_timestamp`
@@ -39,8 +39,7 @@ class OffsetCommitValue:
     tags: tuple[tuple[int, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetCommit:
+class OffsetCommit(Struct, frozen=True):
     """One offset commit; `value` is None for a tombstone (expired or deleted)."""
 
     key_version: int
@@ -50,8 +49,7 @@ class OffsetCommit:
     value: OffsetCommitValue | None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMember:
+class GroupMember(Struct, frozen=True):
     """One member of a classic group, without its protocol bytes."""
 
     member_id: str
@@ -60,8 +58,7 @@ class GroupMember:
     client_host: str
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMetadataValue:
+class GroupMetadataValue(Struct, frozen=True):
     """State of a classic group. `state_timestamp` ms since 1970 (version 2+), -1 unknown, None where not carried."""
 
     version: int
@@ -73,8 +70,7 @@ class GroupMetadataValue:
     members: tuple[GroupMember, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMetadata:
+class GroupMetadata(Struct, frozen=True):
     """One group record; `value` is None for a tombstone (the group is gone)."""
 
     key_version: int
@@ -82,8 +78,7 @@ class GroupMetadata:
     value: GroupMetadataValue | None
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownGroupRecord:
+class UnknownGroupRecord(Struct, frozen=True):
     """A record of a newer protocol or an unknown value version, kept as it is."""
 
     key_version: int

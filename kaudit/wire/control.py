@@ -5,9 +5,10 @@ Source of the format: Kafka's ControlRecordType and EndTransactionMarker (4.1+: 
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+from msgspec import Struct
 
 from kaudit.wire.errors import Reason, WireError
 from kaudit.wire.reader import Buffer
@@ -32,8 +33,7 @@ class ControlType(IntEnum):
         return self in (ControlType.ABORT, ControlType.COMMIT)
 
 
-@dataclass(frozen=True, slots=True)
-class ControlRecord:
+class ControlRecord(Struct, frozen=True):
     """One control record: `type_id` is the type as stored (-2^15..2^15-1), `version` the key's (0..2^15-1).
 
     `coordinator_epoch` (-2^31..2^31-1) and `value_version` are None unless the record ends a transaction.

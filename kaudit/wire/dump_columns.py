@@ -5,11 +5,11 @@ same in a whole block, and the position of each number in its line is known from
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby, repeat
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.wire.dump_layout import INTEGER, OPTIONAL, Layout, learn
@@ -29,8 +29,7 @@ Bytes = NDArray[np.uint8]
 Int64Column = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DumpBatchColumns:
+class DumpBatchColumns(Struct, frozen=True, eq=False):
     """`count` consecutive batch lines from line `first_line` on: the fields of DumpBatch as columns.
 
     A field is in `columns` (int64, one value a line) or in `constants` (the value of all lines: booleans, codec, kind of

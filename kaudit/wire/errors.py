@@ -1,7 +1,8 @@
 """The one error every parser of this room raises, and why it did."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Reason(StrEnum):
@@ -55,8 +56,7 @@ class LimitExceededError(WireError):
         return cls(position, limit, f"decompresses to more than the limit of {limit} bytes")
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(Struct, frozen=True):
     """A part of a file of rows that gave no row: bytes `position` to `end` (exclusive), kept beside the good rows."""
 
     position: int

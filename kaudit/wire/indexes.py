@@ -4,10 +4,10 @@ Source of the formats: Kafka's AbstractIndex, OffsetIndex (8-byte rows) and Time
 preallocated: zeros behind the last row are healthy, and are cut off when it is closed.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.wire.errors import Damage, Reason
@@ -19,8 +19,7 @@ _OFFSET_ROW: Final = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
 _TIME_ROW: Final = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OffsetIndex:
+class OffsetIndex(Struct, frozen=True, eq=False):
     """Rows of a .index: offsets relative to the segment's base offset, and byte positions in its .log.
 
     A row is written per append: its position is where the append starts, its offset the last one in it, which in magic
@@ -36,8 +35,7 @@ class OffsetIndex:
     damage: tuple[Damage, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TimeIndex:
+class TimeIndex(Struct, frozen=True, eq=False):
     """Rows of a .timeindex: the greatest timestamp (ms) so far and the offset of its record, relative to the base.
 
     Columns hold what is stored; `padding_rows` and `damage` as in OffsetIndex.

@@ -4,7 +4,8 @@ Source: ZooKeeper's zookeeper.jute and BinaryInputArchive. A length of -1 stands
 """
 
 import struct
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.wire.errors import Reason, WireError
 
@@ -13,8 +14,7 @@ _INT64 = struct.Struct(">q")
 _NULL_LENGTH = -1
 
 
-@dataclass(slots=True)
-class JuteReader:
+class JuteReader(Struct):
     """A cursor over `data`. Lengths are checked against what is left before anything is copied.
 
     `position` is the next byte in `data`, `end` the byte after the last one that may be read; every read raises

@@ -7,8 +7,9 @@ fields: nothing about producers can be checked before magic 2.
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
 
 from kaudit.wire.codecs import Codec, decompress
 from kaudit.wire.errors import Reason, WireError
@@ -32,8 +33,7 @@ _NULL_LENGTH: Final = -1
 _MAX_INT64: Final = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class LegacyMessage:
+class LegacyMessage(Struct, frozen=True):
     """One entry of a segment as it lies there: a message, or a wrapper whose `value` is a compressed message set.
 
     `offset` as stored (a wrapper's is its last record's); `size` in bytes including the 12 of offset and size; `crc`

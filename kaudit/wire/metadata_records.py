@@ -4,8 +4,9 @@ Source of the format: Kafka's MetadataRecordSerde / AbstractApiMessageSerde (fra
 ProducerIdsRecord and FeatureLevelRecord, both flexible from version 0.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from kaudit.wire.errors import Reason, WireError
 from kaudit.wire.reader import Buffer, Reader
@@ -46,8 +47,7 @@ _FRAME_VERSIONS: Final = (0, 1)
 _RECORD_VERSION: Final = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerIds:
+class ProducerIds(Struct, frozen=True):
     """ProducerIdsRecord: the broker was granted the block that ends before `next_producer_id` (so the last 1000)."""
 
     broker_id: int
@@ -55,16 +55,14 @@ class ProducerIds:
     next_producer_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureLevel:
+class FeatureLevel(Struct, frozen=True):
     """FeatureLevelRecord: `level` (0..32767, 0: removed) of a feature such as metadata.version."""
 
     name: str
     level: int
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataRecord:
+class MetadataRecord(Struct, frozen=True):
     """One record: frame, api key with its name (UNKNOWN_NAME for keys we do not know), and version.
 
     `content` is decoded for ProducerIdsRecord and FeatureLevelRecord of version 0, else None; `size` counts the bytes

@@ -10,7 +10,9 @@ mZxid = 0x2e                                                                 zkC
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 _STAT = re.compile(
     r"(cZxid|ctime|mZxid|mtime|pZxid|cversion|dataVersion|aclVersion|ephemeralOwner|dataLength|numChildren)"
@@ -23,8 +25,7 @@ _LENGTH_FIELDS = ("producer_id_len", "producerIdLen")
 _MS_PER_SECOND = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class ZnodeLine:
+class ZnodeLine(Struct, frozen=True):
     """A znode's value (None: the znode held none) on line `number` (from 1), with what is known about it.
 
     `version` is the znode's, `mzxid` the transaction that wrote it, `at_ms` its mtime, else when it was seen.
@@ -37,8 +38,7 @@ class ZnodeLine:
     at_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerLine:
+class AnswerLine(Struct, frozen=True):
     """An answer to AllocateProducerIds on line `number`: ids `start`..`start + length - 1` for `broker`."""
 
     number: int
@@ -48,8 +48,7 @@ class AnswerLine:
     at_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BadLine:
+class BadLine(Struct, frozen=True):
     """Line `number` is none of the known forms."""
 
     number: int

@@ -5,11 +5,11 @@ Formats: DefaultRecordBatch (magic 2, 61-byte header) and LegacyRecord (magic 0 
 
 import struct
 import zlib
-from dataclasses import dataclass
 from typing import Any
 
 import crc32c as _crc32c
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.model.batch import (
@@ -94,8 +94,7 @@ _MARKER_FIXED = 0x20000000_08000000
 """Zigzag of 16 bytes, zeros, zigzag of 4 bytes, a type below 256."""
 
 
-@dataclass(frozen=True, slots=True)
-class Controls:
+class Controls(Struct, frozen=True):
     """What the records of control batches say: rows of the batches with `indexes` among others."""
 
     indexes: NDArray[np.intp]
@@ -103,8 +102,7 @@ class Controls:
     coordinator_epochs: NDArray[np.int32]
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
+class Walk(Struct, frozen=True):
     """Where batches start in a buffer, and where and why the walk stopped.
 
     `sound` is False if the bytes at `stop` cannot be a batch header; True if the buffer just ends before the batch does.

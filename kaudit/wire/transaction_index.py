@@ -4,8 +4,9 @@ Source of the format: Kafka's TransactionIndex and AbortedTxn.
 """
 
 import struct
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from kaudit.wire.errors import Damage, Reason
 from kaudit.wire.reader import Buffer
@@ -15,8 +16,7 @@ _VERSION: Final = 0
 _ROW: Final = struct.Struct(">hqqqq")
 
 
-@dataclass(frozen=True, slots=True)
-class AbortedTransaction:
+class AbortedTransaction(Struct, frozen=True):
     """One row, as written. `last_offset` is the abort marker's; `position` the row's byte in the file.
 
     `last_stable_offset` is the first offset of the oldest other open transaction, else the marker's plus one
@@ -30,8 +30,7 @@ class AbortedTransaction:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionIndex:
+class TransactionIndex(Struct, frozen=True):
     """Rows in file order, and what gave none: a torn last row (readers ignore it) or rows of an unknown version."""
 
     rows: tuple[AbortedTransaction, ...]

@@ -4,9 +4,10 @@ Source of the format: Kafka's TransactionLog (0.11 to 2.x: TransactionLog.scala'
 and TransactionLogValue.json). Value version 1 is the flexible one, written when transaction.version >= 1 (4.0+).
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+from msgspec import Struct
 
 from kaudit.wire.errors import Reason, WireError
 from kaudit.wire.reader import Buffer, Reader
@@ -41,16 +42,14 @@ class TransactionStatus(IntEnum):
 _KNOWN_STATUS: Final = {member.value: member for member in TransactionStatus if member is not TransactionStatus.UNKNOWN}
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPartitions:
+class TopicPartitions(Struct, frozen=True):
     """Partitions of one topic that take part in a transaction, in the order written."""
 
     topic: str
     partitions: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionValue:
+class TransactionValue(Struct, frozen=True):
     """What one record says about its transactional id; sentinels (-1) stay as written.
 
     `status_id` is the status as stored, -128..127; times are ms since 1970. `partitions` is None when stored as null,
@@ -74,8 +73,7 @@ class TransactionValue:
     unknown_tags: tuple[tuple[int, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionRecord:
+class TransactionRecord(Struct, frozen=True):
     """One record: `value` is None for a tombstone, which says that the transactional id expired."""
 
     transactional_id: str

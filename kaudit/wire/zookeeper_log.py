@@ -10,7 +10,8 @@ Source: FileTxnLog, Util.readTxnBytes, SerializeUtils.deserializeTxn; checked ag
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.wire.errors import Damage, Reason, WireError
 from kaudit.wire.jute import JuteReader
@@ -27,8 +28,7 @@ _MAX_ADLER32 = 2**32 - 1
 _ZEROS = bytes(1 << 16)
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(Struct, frozen=True):
     """One transaction. `position` is the byte its entry starts at, `time` the leader's clock in ms since 1970.
 
     The record stays in `body` until `record()` is called: most transactions are of no interest.

@@ -7,7 +7,8 @@ never look at `version` (recorded: a value of version 2 is continued by 1.1.1, 2
 """
 
 import json
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.wire.errors import Reason, WireError
 from kaudit.wire.zookeeper_znode import MAX_KEPT_VALUE
@@ -19,8 +20,7 @@ _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 _MIN_INT32, _MAX_INT32 = -(2**31), 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class PidBlockValue:
+class PidBlockValue(Struct, frozen=True):
     """A block as written in the znode: ids `start`..`end` inclusive (int64), handed to `broker` (int32).
 
     `value_version` is the JSON's own version, None when it has none. `oddities` are sentences about what a broker

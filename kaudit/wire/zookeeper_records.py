@@ -4,7 +4,8 @@ Source: zookeeper.jute (org.apache.zookeeper.txn), SerializeUtils.deserializeTxn
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.wire.errors import Reason, WireError
 from kaudit.wire.jute import JuteReader
@@ -31,8 +32,7 @@ _SMALLEST_MULTI_MEMBER = 8
 _MAX_MULTI_DEPTH = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(Struct, frozen=True):
     """A znode came to be, `version` 0. `data` is None for no value; `kind` tells plain, container and TTL apart."""
 
     path: str
@@ -41,15 +41,13 @@ class Create:
     kind: int
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(Struct, frozen=True):
     """A znode went away."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetData:
+class SetData(Struct, frozen=True):
     """A znode's value changed; `version` is the version after the change."""
 
     path: str
@@ -57,52 +55,45 @@ class SetData:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class SetAcl:
+class SetAcl(Struct, frozen=True):
     """A znode's access list changed; `version` is the access list's own."""
 
     path: str
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """A multi's condition on a znode's version: changes nothing."""
 
     path: str
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class CreateSession:
+class CreateSession(Struct, frozen=True):
     """A client's session began; `timeout_ms` as negotiated."""
 
     timeout_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class CloseSession:
+class CloseSession(Struct, frozen=True):
     """A client's session ended. `deleted` are its ephemeral znodes as 3.6+ lists them, empty before."""
 
     deleted: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """A request that was refused, e.g. -103 for a wrong version: changes nothing, yet takes a zxid."""
 
     error: int
 
 
-@dataclass(frozen=True, slots=True)
-class Multi:
+class Multi(Struct, frozen=True):
     """Several operations as one transaction: all of `members` happened, or none when one of them is Failed."""
 
     members: tuple["Record", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """A transaction of a type this reader does not know, its bytes as they are."""
 
     type: int

@@ -13,7 +13,8 @@ Source: FileSnap, SerializeUtils.serializeSnapshot, DataTree.serialize, DataNode
 
 import struct
 import zlib
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaudit.wire.errors import Damage, Reason, WireError
 from kaudit.wire.jute import JuteReader
@@ -32,8 +33,7 @@ _SMALLEST_ACL = 12
 _CHECKSUM_STEP = 1 << 20
 
 
-@dataclass(slots=True)
-class SnapshotScan:
+class SnapshotScan(Struct):
     """What a snapshot tells about the znodes looked for: `values`, empty when none was in what could be read.
 
     `complete` says that all znodes were read and the checksum held, so that an absent znode was absent.

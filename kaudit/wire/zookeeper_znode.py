@@ -5,8 +5,9 @@ A cluster may keep its znodes below a chroot, so a znode is looked for by the en
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from kaudit.wire.errors import Damage
 from kaudit.wire.zookeeper_log import Transaction, decoded, read_transactions
@@ -25,8 +26,7 @@ class ZnodeEvent(StrEnum):
     SNAPSHOT = "snapshot"
 
 
-@dataclass(frozen=True, slots=True)
-class ZnodeChange:
+class ZnodeChange(Struct, frozen=True):
     """The value the znode `path` got by transaction `zxid` at `time_ms` (the leader's clock, ms since 1970).
 
     `data` is None for no value and for a deleted znode; `version` counts the changes since its creation (0), None
@@ -42,8 +42,7 @@ class ZnodeChange:
     position: int
 
 
-@dataclass(slots=True)
-class ZnodeScan:
+class ZnodeScan(Struct):
     """What one file tells about one znode, and counters of everything else.
 
     `transactions` counts by ZooKeeper's type number. First and last zxid and time are of whatever transaction stood

@@ -4,12 +4,12 @@ The damages are those of the torn-writes capture (tests/data/captures/torn-write
 """
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kaudit.engines import local
 from kaudit.pipeline.options import ScanOptions, SilentProgress

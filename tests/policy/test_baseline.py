@@ -1,10 +1,10 @@
 """Baselines: what is new, known, stale, out of sight; and a file that people may write into."""
 
 import json
-from dataclasses import replace
 from datetime import date
 
 import pytest
+from msgspec.structs import replace
 
 from kaudit.model.finding import Status
 from kaudit.pipeline.options import Depth, ScanOptions, UsageError

@@ -1,8 +1,7 @@
 """Severities, topics and limits: what a team makes of findings, and that nothing disappears."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.pipeline.options import ScanOptions

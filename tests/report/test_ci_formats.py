@@ -3,12 +3,12 @@
 import hashlib
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import junitparser
 import pytest
+from msgspec.structs import replace
 from sarif.loader import load_sarif_file
 
 from kaudit.checks.registry import CHECKS

@@ -2,12 +2,12 @@
 
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kaudit.cli.app import run
 from kaudit.simulate.cluster.partition import common_end

@@ -5,10 +5,10 @@ import re
 import shutil
 import subprocess
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from benchmarks.dump_log import dump_log_command
 from kaudit.simulate.output.directory import write_run

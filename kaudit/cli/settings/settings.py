@@ -1,11 +1,11 @@
 """The values of all layers, and where each came from."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import typer
+from msgspec import Struct, field
 from typer.core import TyperOption
 
 from kaudit.cli.parsing import suggestion
@@ -20,16 +20,14 @@ _NO_KEYS = ("config", "force", "help", "isolated", "version")
 _OTHER_VARIABLES = ("KAUDIT_DEBUG", "KAUDIT_CONFIG", "KAUDIT_ISOLATED")
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """A configured value, and where it stands."""
 
     value: object
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """What configuration says, by key; flags come on top. `unknown`: KAUDIT_* variables that are no option."""
 
     values: Mapping[str, Value] = field(default_factory=dict)

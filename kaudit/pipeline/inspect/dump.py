@@ -1,9 +1,10 @@
 """Text of kafka-dump-log as the same rows as the files it was made from; what a text does not print is None."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from kaudit.pipeline.inspect.batches import BATCH_FIELDS
 from kaudit.pipeline.inspect.kinds import FileKind, Place, place_by_name

@@ -3,10 +3,10 @@
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import crc32c
+from msgspec import Struct
 
 from kaudit.model.batch import CODEC_MASK, CONTROL_FLAG, DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import add as add_sequence
@@ -44,8 +44,7 @@ _CRC_PIECE = 1 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(Struct, frozen=True):
     name: str
     position: int
     raw: bytes

@@ -2,8 +2,10 @@
 
 import enum
 import re
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.source.names import leftover_kind, parse_partition_name
 from kaudit.wire.checkpoints import OFFSET_CHECKPOINT_NAMES
@@ -55,8 +57,7 @@ _BY_NAME = {
 _PROBE_BYTES = 65536
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A file and the partition it belongs to: None where its directory's name tells no partition.
 
     `base_offset` is of the segment the file belongs to, from its name; `segment` that segment's `.log`. `leftover` is

@@ -1,7 +1,8 @@
 """Bytes of keys, values and headers as JSON-ready text, cut to what is wanted."""
 
 import enum
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
 class BytesForm(enum.Enum):
@@ -12,8 +13,7 @@ class BytesForm(enum.Enum):
     UTF8 = "utf8"
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
+class Texts(Struct, frozen=True):
     """Shows bytes. `limit`: bytes shown of each key, value and header, None for all of them."""
 
     form: BytesForm = BytesForm.AUTO

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from kaudit.pipeline.inspect.content import CONTENT_TOPICS
 from kaudit.pipeline.inspect.dump import dump_rows
@@ -24,8 +25,7 @@ UNREADABLE = "unreadable"
 """Kind of the damage row of a file, and status of a file row, that the operating system refused to read."""
 
 
-@dataclass(frozen=True, slots=True)
-class InspectOptions:
+class InspectOptions(Struct, frozen=True):
     """What to show. `topic` and `partition` name batches whose directory does not; offsets and positions in bytes."""
 
     paths: Sequence[str]

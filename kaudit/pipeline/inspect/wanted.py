@@ -2,9 +2,10 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.model.batch import DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG, Batches, last_offsets
@@ -17,8 +18,7 @@ AROUND_BATCHES = 5
 _ALWAYS = frozenset({"damage"})
 
 
-@dataclass(frozen=True, slots=True)
-class RowFilter:
+class RowFilter(Struct, frozen=True):
     """Conditions that all must hold; an empty set or None is no condition. Offsets are inclusive, times ms.
 
     A row without a field that is asked about is left out, except damage, which may hide what is looked for.

@@ -1,7 +1,9 @@
 """All partitions of all replicas: who holds what, compared, and what is wrong with it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.checks.context import Context
 from kaudit.checks.coordinator import CoordinatorView
@@ -26,8 +28,7 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 _MAX_SIDE_FILE = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """One partition: the directory of each replica that has it, by the replica's name, and who has not."""
 
     holders: Mapping[str, PartitionDirectory]
@@ -39,8 +40,7 @@ class Task:
         return sum(segment.size for directory in self.holders.values() for segment in directory.segments)
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """What came of one partition."""
 
     comparison: PartitionComparison

@@ -5,9 +5,8 @@ equal offsets, CRC and leader epoch are equal batches. What is healthy is no dif
 that begins later (retention), and what the log cleaner took out of a batch or with it.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.model.batch import DELETE_HORIZON_FLAG
@@ -16,8 +15,7 @@ from kaudit.pipeline.replicas.reader import Columns
 _CURRENT_MAGIC = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """Rows of the two windows, or None for a batch of an earlier window, that hold the same offset differently."""
 
     offset: int
@@ -25,8 +23,7 @@ class Conflict:
     right: int | None
 
 
-@dataclass(slots=True)
-class PairCompare:
+class PairCompare(Struct):
     """Compares windows that cover the same offsets, in ascending order. `compacted`: for batches of magic 0 and 1."""
 
     compacted: bool

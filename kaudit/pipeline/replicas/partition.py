@@ -1,8 +1,9 @@
 """All replicas of one partition side by side: what they agree on, where they part, what would become of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
+
+from msgspec import Struct
 
 from kaudit.model.replicas import Difference, EpochStart, OffsetRange, PartitionComparison, Relation, ReplicaBatch
 from kaudit.pipeline.replicas.compare import PairCompare
@@ -17,8 +18,7 @@ _GRAVITY = (Relation.IDENTICAL, Relation.BEHIND, Relation.DIVERGED)
 Pair = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Parting:
+class Parting(Struct, frozen=True):
     """Where two replicas first differ: the batch each holds there, None where it was read too long ago."""
 
     offset: int

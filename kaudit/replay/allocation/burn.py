@@ -1,7 +1,8 @@
 """How fast the ids are used up."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.replay.allocation.blocks import BLOCK_SIZE, MAX_PRODUCER_ID
 from kaudit.replay.allocation.rules import Step, StepKind
@@ -9,8 +10,7 @@ from kaudit.replay.allocation.rules import Step, StepKind
 _MS_PER_DAY = 86_400_000
 
 
-@dataclass(frozen=True, slots=True)
-class Burn:
+class Burn(Struct, frozen=True):
     """`blocks` granted between two times (ms since 1970), and what that means for the ids left after the last."""
 
     blocks: int

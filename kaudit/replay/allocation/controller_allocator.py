@@ -4,7 +4,7 @@ Source: ProducerIdControlManager, RPCProducerIdManager (3.6+, which refuses inst
 and 4.2.0. The metadata log has the record before the broker has the answer, so a lost answer costs a block.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kaudit.replay.allocation.blocks import BLOCK_SIZE, FIRST_BLOCK_START, MAX_PRODUCER_ID
 from kaudit.replay.allocation.history import ProducerIdsRecord
@@ -14,8 +14,7 @@ PREFETCH_TENTHS = 9
 """A broker asks for its next block when it hands out the first id of the last tenth of its current one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
+class Ticket(Struct, frozen=True):
     """A request under way; `offset` is where its record will be in the metadata log, `term` the controller's."""
 
     grant: Grant

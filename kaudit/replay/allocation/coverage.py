@@ -2,9 +2,9 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.replay.allocation.blocks import MAX_PRODUCER_ID, MIN_INT64
@@ -12,8 +12,7 @@ from kaudit.replay.allocation.history import BlockEntry, EntryKind
 from kaudit.replay.allocation.rules import Step, StepKind
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(Struct, frozen=True):
     """Ids `first`..`last` (inclusive) granted by `earlier` and, once more, by `later`."""
 
     earlier: BlockEntry
@@ -22,16 +21,14 @@ class Overlap:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Holders:
+class _Holders(Struct, frozen=True):
     """The grants of a stretch of ids, newest first, as a list that shares its tail with other stretches."""
 
     grant: BlockEntry
     older: "_Holders | None"
 
 
-@dataclass(frozen=True, slots=True)
-class _Stretch:
+class _Stretch(Struct, frozen=True):
     first: int
     last: int
     holders: _Holders

@@ -1,12 +1,11 @@
 """What each release does when the ids are used up."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kaudit.replay.allocation.blocks import BLOCK_SIZE, MAX_PRODUCER_ID
 
 
-@dataclass(frozen=True, slots=True)
-class Exhaustion:
+class Exhaustion(Struct, frozen=True):
     """The end of the ids under one allocator, `first_release` up to the next entry.
 
     `last_start` is the start of the last block it grants. `answer` is what InitProducerId gets from a broker that needs

@@ -1,8 +1,10 @@
 """One timeline of the blocks of producer ids, whatever told of them."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.replay.allocation.blocks import BLOCK_SIZE, NO_BROKER, NO_BROKER_EPOCH
 from kaudit.wire.errors import WireError
@@ -21,8 +23,7 @@ class EntryKind(StrEnum):
     UNREADABLE = "unreadable"  # a value no broker can continue from
 
 
-@dataclass(frozen=True, slots=True)
-class BlockEntry:
+class BlockEntry(Struct, frozen=True):
     """One change of the allocator's state.
 
     `start`..`end` (int64, inclusive) is the block, both None unless granted or reserved. `version` is the znode's
@@ -45,16 +46,14 @@ class BlockEntry:
     oddities: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BlockHistory:
+class BlockHistory(Struct, frozen=True):
     """Entries from old to new. `observed_until_ms`: a later grant could not be in it; None when that is unknown."""
 
     entries: tuple[BlockEntry, ...] = ()
     observed_until_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerIdsRecord:
+class ProducerIdsRecord(Struct, frozen=True):
     """A record of `__cluster_metadata`: `next_producer_id` is the first id after the block just granted."""
 
     offset: int

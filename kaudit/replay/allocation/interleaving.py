@@ -6,7 +6,8 @@ chain it left and then to the other one again. So chains count as woven when the
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaudit.model.sequence import follows
 
@@ -20,8 +21,7 @@ SequencedBatch = tuple[int, int, int, int]
 """offset, first sequence, last sequence, crc of one data batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """Batches of which each starts where the one before it in the chain ended: offsets and sequences, inclusive.
 
     `first_offset` and `last_offset` are the base offsets of its first and last batch.
@@ -34,8 +34,7 @@ class Chain:
     batches: int
 
 
-@dataclass(frozen=True, slots=True)
-class Woven:
+class Woven(Struct, frozen=True):
     """Two chains, the one that starts first in the log first, and how often the log changes between them.
 
     `copies` are batches that repeat an earlier one, sequences and crc alike; they belong to neither chain.
@@ -62,8 +61,7 @@ def find_woven(batches: Iterable[SequencedBatch]) -> Woven | None:
     return None
 
 
-@dataclass(slots=True)
-class _Growing:
+class _Growing(Struct):
     """A chain while batches are added to it."""
 
     first_offset: int
@@ -85,8 +83,7 @@ def _started(batch: SequencedBatch) -> _Growing:
     return _Growing(offset, offset, first, last)
 
 
-@dataclass(slots=True)
-class _Weave:
+class _Weave(Struct):
     """The two chains the last batches made. `on_second` tells which of them the last one extended."""
 
     first: _Growing

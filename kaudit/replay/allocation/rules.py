@@ -5,8 +5,9 @@ its block, so ids (not blocks) are sparse. The znode is updated on condition of 
 from the one before, and a broker that lost the answer finds its own write and keeps it: one grant, not two.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from kaudit.replay.allocation.blocks import (
     BLOCK_SIZE,
@@ -39,8 +40,7 @@ class RegressionCause(StrEnum):
     SET_BACK = "set-back"  # the znode holds an older value: restored or edited
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One entry judged. `skipped` are the first and last id left out (JUMPED, UNSEEN), `cause` is of a regression.
 
     `expected` are the starts the rules allow here, empty where the history begins. `exhausted`: no block can follow.
@@ -82,8 +82,7 @@ def next_block(history: BlockHistory) -> tuple[int, int] | None:
     return state.expected[0], state.expected[0] + BLOCK_SIZE - 1
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(Struct, frozen=True):
     """The counter before an entry: `last` granted or reserved, `before` of any kind, starts `expected` next."""
 
     last: BlockEntry | None = None

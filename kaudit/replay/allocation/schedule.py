@@ -5,9 +5,10 @@ The same choices give the same run, so an interleaving that breaks a rule can be
 
 import random
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import pairwise
+
+from msgspec import Struct, field
 
 from kaudit.replay.allocation.zookeeper_allocator import Exchange, Fate, Grant, Store, acquire
 
@@ -30,8 +31,7 @@ _FATES = {
 }
 
 
-@dataclass(slots=True)
-class Race:
+class Race(Struct):
     """What happened: the blocks brokers believe to be theirs, in order, and a line for every exchange."""
 
     grants: list[Grant] = field(default_factory=list)

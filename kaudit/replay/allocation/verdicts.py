@@ -2,10 +2,10 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.replay.allocation.blocks import BLOCK_SIZE, FIRST_BLOCK_START, MAX_PRODUCER_ID, NO_BROKER
@@ -35,8 +35,7 @@ class UnallocatedReason(StrEnum):
     BETWEEN = "between"  # between two known blocks
 
 
-@dataclass(frozen=True, slots=True)
-class Unallocated:
+class Unallocated(Struct, frozen=True):
     """A producer id no known block holds. `nearest_below` is the grant with the highest end below it, if any.
 
     `proven`: the history is complete, so no block can have held it. `after_history`: its first batch may be younger
@@ -92,8 +91,7 @@ def _reason(producer_id: int, bounds: tuple[int, int]) -> UnallocatedReason:
     return UnallocatedReason.BEFORE if producer_id < bounds[0] else UnallocatedReason.BETWEEN
 
 
-@dataclass(frozen=True, slots=True)
-class SharedBlock:
+class SharedBlock(Struct, frozen=True):
     """Ids granted twice and which of them the logs show: KA402. At most ten of `seen_count` are in `seen`.
 
     `cause` is what set the counter back before the second grant, None when the history does not show it.
@@ -120,8 +118,7 @@ def find_shared_blocks(steps: list[Step], coverage: Coverage, producer_ids: NDAr
         yield SharedBlock(overlap, causes[id(overlap.later)], high - low, examples)
 
 
-@dataclass(frozen=True, slots=True)
-class MalformedBlock:
+class MalformedBlock(Struct, frozen=True):
     """A value that no broker writes: KA403. `defects` are sentences, at least one."""
 
     entry: BlockEntry
@@ -152,8 +149,7 @@ def _defects(entry: BlockEntry) -> Iterator[str]:
         yield f"the broker id {entry.broker} is negative"
 
 
-@dataclass(frozen=True, slots=True)
-class NearEnd:
+class NearEnd(Struct, frozen=True):
     """The ids run out: KA406. `entry` is the last block, `ids_left` may still be granted after it.
 
     `days_left` is the time they last at the observed rate, None without one. `exhausted`: the next broker that needs a

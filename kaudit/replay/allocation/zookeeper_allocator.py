@@ -7,9 +7,10 @@ crashes in between. Source: ProducerIdManager.scala, KafkaZkClient.conditionalUp
 
 import json
 from collections.abc import Generator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
+
+from msgspec import Struct
 
 from kaudit.replay.allocation.blocks import BLOCK_SIZE, FIRST_BLOCK_START, LAST_CONTINUABLE_END, wrapped
 from kaudit.wire.errors import WireError
@@ -68,8 +69,7 @@ class Znode:
         self.data, self.version = None, None
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """A block a broker believes to be its own: ids `start`..`end`, inclusive."""
 
     broker: int
@@ -87,8 +87,7 @@ class Grant:
         return json.dumps(fields, separators=(",", ":")).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Struct, frozen=True):
     """What a broker is about to ask ZooKeeper; a write carries its value and condition."""
 
     what: str

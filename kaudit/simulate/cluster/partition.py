@@ -4,9 +4,10 @@ Source: Partition, ReplicaManager, DelayedProduce, AbstractFetcherThread; leader
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 from kaudit.replay.answer import TopicPartition
 from kaudit.replay.errors import KafkaError
@@ -40,8 +41,7 @@ class Brokers(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionConfig:
+class PartitionConfig(Struct, frozen=True):
     """Topic configuration that decides about replicas and limits; times in ms."""
 
     limits: TopicLimits
@@ -67,8 +67,7 @@ class _Delayed(NamedTuple):
     complete: Callable[[Appended], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Truncation:
+class Truncation(Struct, frozen=True):
     """A replica cut its log back to `offset` at `at` (ms), because the leader of `leader_epoch` lacks what followed."""
 
     broker: int
@@ -78,8 +77,7 @@ class Truncation:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Election:
+class Election(Struct, frozen=True):
     """A leader was elected; `lost_from_offset`: the old leader had more, from there on."""
 
     at: int
@@ -98,8 +96,7 @@ class Election:
         return self.leader is not None and self.old_leader not in (None, self.leader)
 
 
-@dataclass(slots=True)
-class _Follower:
+class _Follower(Struct):
     """What the leader knows of a follower. Source: Replica."""
 
     log_end: int = -1

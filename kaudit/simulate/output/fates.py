@@ -1,8 +1,9 @@
 """What became of every record: sent, acknowledged, where it ended, and why."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import Struct, field
 
 from kaudit.replay.answer import TopicPartition
 from kaudit.replay.errors import KafkaError
@@ -33,8 +34,7 @@ class Ended(Enum):
     """Below the log start."""
 
 
-@dataclass(slots=True)
-class BatchFate:
+class BatchFate(Struct):
     """One batch's end; records share it. Offsets are base offsets, `copies` those in the leader's log."""
 
     batch: ProducerBatch

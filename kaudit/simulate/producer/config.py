@@ -1,14 +1,14 @@
 """Producer configuration under Kafka's names, and what releases of the client do differently."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 ACKS_ALL = -1
 NO_TIMEOUT = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class ClientRelease:
+class ClientRelease(Struct, frozen=True):
     """One release of the Java client: its defaults, the requests it can send, what it does when sequences break.
 
     Source: ProducerConfig, Sender, TransactionManager and RecordAccumulator of 2.0.1 and 4.2.0.
@@ -45,8 +45,7 @@ class Client(Enum):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerConfig:
+class ProducerConfig(Struct, frozen=True):
     """What a producer was configured with; times in ms, sizes in bytes."""
 
     client: ClientRelease
@@ -72,8 +71,7 @@ class ProducerConfig:
         return self.max_in_flight == 1
 
 
-@dataclass(frozen=True, slots=True)
-class ApiVersions:
+class ApiVersions(Struct, frozen=True):
     """Versions of the requests client and cluster have in common."""
 
     produce: int

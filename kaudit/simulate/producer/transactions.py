@@ -2,9 +2,10 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+
+from msgspec import Struct
 
 from kaudit.replay.answer import TopicPartition
 from kaudit.replay.errors import KafkaError
@@ -64,8 +65,7 @@ _VALID_SOURCES = {
 """Source: TransactionManager.State.isTransitionValid; FATAL_ERROR can be reached from everywhere."""
 
 
-@dataclass(slots=True)
-class _End:
+class _End(Struct):
     """An EndTxn that waits until all batches are written."""
 
     commit: bool

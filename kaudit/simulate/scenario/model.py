@@ -1,8 +1,9 @@
 """A scenario, read and checked. Times are ms since the run begins, sizes bytes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from kaudit.simulate.producer.config import ProducerConfig
 
@@ -10,8 +11,7 @@ DEFAULT_DETECT_MS = 1_000
 """How long the controller takes a dead broker for alive."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterSpec:
+class ClusterSpec(Struct, frozen=True):
     """Brokers 1 to `brokers` of one release, and their configuration under Kafka's names."""
 
     version: str
@@ -20,8 +20,7 @@ class ClusterSpec:
     config: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicSpec:
+class TopicSpec(Struct, frozen=True):
     """One topic; partition p is led by broker p mod brokers + 1 at first."""
 
     name: str
@@ -30,8 +29,7 @@ class TopicSpec:
     config: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionSpec:
+class TransactionSpec(Struct, frozen=True):
     """How an application cuts its records into transactions and ends each; the outcomes repeat."""
 
     records: int
@@ -41,8 +39,7 @@ class TransactionSpec:
     """How long the application waits between the last record and the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerSpec:
+class ProducerSpec(Struct, frozen=True):
     """An application with a producer: `records` of them, `burst` at once every `every_ms`, round robin."""
 
     name: str
@@ -76,8 +73,7 @@ class FaultKind(Enum):
     LOSE_ALLOCATION = "lose-allocation"
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """One thing done. Fields a kind has no use for keep their defaults.
 
     `request` counts a producer's produce requests from 1, retries included; `times` is how many from there on.
@@ -101,16 +97,14 @@ class Fault:
     before_offset: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(Struct, frozen=True):
     """A whole number drawn per run, both ends included."""
 
     low: int
     high: int
 
 
-@dataclass(frozen=True, slots=True)
-class RandomFaults:
+class RandomFaults(Struct, frozen=True):
     """Bounds of what chance may do; a seed picks within them. Rates are per message, 0 to 1."""
 
     request_loss: float
@@ -128,8 +122,7 @@ class RandomFaults:
     deletions: Between
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(Struct, frozen=True):
     """Everything a run needs besides its seed."""
 
     name: str
