@@ -17,9 +17,8 @@ import tempfile
 import threading
 import time
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
-
-from msgspec.structs import replace
 
 from benchmarks.generate import Shape, generate
 

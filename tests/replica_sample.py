@@ -4,9 +4,8 @@ Run: python -m tests.replica_sample.
 """
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
-
-from msgspec.structs import replace
 
 from tests.logs import Batch, Log, data
 

@@ -1,6 +1,6 @@
 """What a broker remembers of one producer id in one partition, and what comes in.
 
-Source: ProducerStateEntry, BatchMetadata, VerificationStateEntry. NamedTuples rather than dataclasses: they are as
+Source: ProducerStateEntry, BatchMetadata, VerificationStateEntry. NamedTuples rather than Structs: they are as
 immutable and a third cheaper to make, and one is made for every batch.
 """
 

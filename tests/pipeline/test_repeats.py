@@ -3,13 +3,13 @@
 import json
 import re
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from dataclasses import replace
 
 from kaudit.engines.local import scan
 from kaudit.model.finding import Confidence, Severity

@@ -219,7 +219,7 @@ def test_a_file_that_does_not_exist(capsys):
 
 
 def test_every_switch_has_a_meaning_in_words():
-    assert list(MEANINGS) == [name for name in Profile.__dataclass_fields__ if name != "version"]
+    assert list(MEANINGS) == [name for name in Profile.__struct_fields__ if name != "version"]
 
 
 def test_a_version_is_told_from_its_neighbours(capsys, monkeypatch):

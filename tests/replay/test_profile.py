@@ -73,7 +73,7 @@ def test_each_switch_turns_where_its_ticket_shipped(switch, expected):
 
 
 def test_every_change_names_a_switch_a_known_release_and_a_source():
-    names = {name for name in Profile.__dataclass_fields__ if name != "version"}
+    names = {name for name in Profile.__struct_fields__ if name != "version"}
     for change in CHANGES:
         assert change.switch in names
         assert change.source
@@ -81,7 +81,7 @@ def test_every_change_names_a_switch_a_known_release_and_a_source():
 
 
 def test_every_switch_has_a_change():
-    assert {change.switch for change in CHANGES} == {name for name in Profile.__dataclass_fields__ if name != "version"}
+    assert {change.switch for change in CHANGES} == {name for name in Profile.__struct_fields__ if name != "version"}
 
 
 def test_a_line_means_its_newest_release():

@@ -150,7 +150,7 @@ def test_dumps_of_side_files_agree_with_them(evidence, version):
         if (root / name).exists():
             entries = parse_transaction_index((root / name).read_bytes()).rows
             assert [tuple(row)[2:6] for row in rows] == [
-                tuple(getattr(entry, f) for f in entry.__slots__)[:4] for entry in entries
+                tuple(getattr(entry, f) for f in entry.__struct_fields__)[:4] for entry in entries
             ]
             assert all(isinstance(row, DumpAbortedTransaction) and row.version == 0 for row in rows)
             compared += len(entries)
