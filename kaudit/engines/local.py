@@ -15,7 +15,7 @@ from kaudit.model.finding import Finding
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.pipeline.audit import Audit
-from kaudit.pipeline.blocks import read_blocks
+from kaudit.pipeline.block_histories import read_blocks
 from kaudit.pipeline.options import Progress, ScanOptions
 from kaudit.pipeline.pace import Pace, steady
 from kaudit.pipeline.partition import KeptRows, RowKeeper

@@ -34,7 +34,8 @@ from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.pipeline.activity import ActivityRows
 from kaudit.pipeline.audit import Audit
 from kaudit.pipeline.batch_rows import BatchTeller, segment_tasks
-from kaudit.pipeline.blocks import BlockBook, read_blocks
+from kaudit.pipeline.block_histories import read_blocks
+from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.exchange import pack, unpack
 from kaudit.pipeline.histories import HistoryRows, PartitionHistory, Piece, Recording, Teller, by_replica
 from kaudit.pipeline.options import Progress, ScanOptions, UsageError
