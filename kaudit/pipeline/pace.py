@@ -10,9 +10,9 @@ from msgspec import Struct
 from kaudit.pipeline.rows import ChunkRows
 
 LEAST_BYTES = 4 << 20
-MOST_BYTES = 256 << 20
+MOST_BYTES = 512 << 20
 _GROWTH = 16
-_FINAL_SHARE = 8
+_FINAL_SHARE = 3
 """Towards the end ranges become shorter, but not below this part of their length: each costs something by itself."""
 _MANY_BATCHES = 1 << 18
 """Batches a range should not have more of: their columns are what takes memory (some 100 bytes each)."""
