@@ -39,7 +39,7 @@ def test_columns_equal_lines_whatever_the_numbers(rows, layout):
     assert [(row.base_offset, row.producer_id, row.crc) for row in expected] == [
         (row[0], row[4], row[11]) for row in rows
     ]
-    block = parse_block(text, len(rows), 1)
+    block = parse_block(text, range(1, len(rows) + 1))
     assert block is None or list(block.rows()) == expected
 
 
@@ -54,7 +54,7 @@ def test_a_run_of_batches_is_one_block():
     header = b"Dumping x.log\nStarting offset: 0\n"
     _, _, block = read_dump_columns([header + _uniform(500)])
     assert isinstance(block, DumpBatchColumns)
-    assert (block.first_line, block.count) == (3, 500)
+    assert (block.lines, block.count) == (range(3, 503), 500)
     assert block.columns["base_offset"].tolist() == list(range(500))
     assert block.columns["producer_id"].tolist() == [-1] * 500
     assert block.columns["max_timestamp"][-1] == 1_795_240_108_772
