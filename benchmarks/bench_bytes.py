@@ -49,9 +49,15 @@ def _payload(size: int) -> bytes:
     return b" ".join(random.choices(words, k=size // 4))[:size]
 
 
-def _again(work: Callable[[bytes], bytes], frame: bytes, count: int) -> None:
+def _library(work: Callable[[memoryview], bytes], frame: memoryview, count: int) -> None:
     for _ in range(count):
         work(frame)
+
+
+def _bounded(codec: int, frame: memoryview, count: int) -> None:
+    """As kaudit.wire.records calls it: the codec is a plain int, three bits of the attributes."""
+    for _ in range(count):
+        decompress(codec, 2, frame, DEFAULT_LIMIT)
 
 
 def codecs() -> None:
@@ -68,8 +74,8 @@ def codecs() -> None:
                 partial(own.decompress, max_output_size=size),
             ),
         ):
-            bounded = partial(decompress, codec, 2, limit=DEFAULT_LIMIT)
-            theirs, ours = _least(partial(_again, library, frame, count), partial(_again, bounded, frame, count))
+            held = memoryview(bytearray(frame))  # what a batch read from a file is held in
+            theirs, ours = _least(partial(_library, library, held, count), partial(_bounded, int(codec), held, count))
             name = codec.name.lower()
             print(f"| {size} | {name} | {theirs / count * 1e6:.1f} | {ours / count * 1e6:.1f} | {theirs / ours:.0%} |")
 

@@ -7,11 +7,10 @@ from kaudit.replay.answer import Answer
 from kaudit.replay.attempts import Attempt
 from kaudit.replay.broker import Broker
 from kaudit.replay.meanings import MEANINGS
-from kaudit.replay.plain import PlainProduce
 from kaudit.replay.profile import Profile, profile_for, profile_groups
 from kaudit.replay.releases import CHANGES, RELEASES
 from kaudit.replay.render import plain
-from kaudit.replay.session import Session
+from kaudit.replay.session import Session, attempts_only
 from kaudit.replay.state import UNKNOWN, ProducerState
 from kaudit.replay.version import Version
 from kaudit.replay.whatif import RecordedLog
@@ -28,10 +27,10 @@ def explain(
 
     Raises AttemptError for bad lines up to it and NoSuchAttemptError when there is none.
     """
-    session = Session(lines, Broker(profile, recorded))
+    session = Session(lines, Broker(profile, recorded), attempts_only)
     others = [Broker(other, recorded) for other, _ in profile_groups()]
-    for arrived, answer in session.answered():
-        attempt = arrived.as_attempt() if isinstance(arrived, PlainProduce) else arrived
+    for attempt, answer in session.answered():
+        assert isinstance(attempt, dict)
         said = [other.answer(attempt) for other in others]
         if answer.attempt == index:
             yield from _story(attempt, answer, session.broker)

@@ -50,8 +50,12 @@ def test_many_runs_are_never_held_at_once():
 def test_towards_the_end_ranges_become_short_for_those_who_share_the_rest(left):
     assert Pace(32 * MIB).next_bytes(left) == 32 * MIB
     shared = Pace(32 * MIB, sharers=2).next_bytes(left)
-    assert LEAST_BYTES <= shared <= max(left // 4, LEAST_BYTES)
+    assert LEAST_BYTES <= 32 * MIB // 3 <= shared <= max(left // 4, 32 * MIB // 3)
     assert shared <= 32 * MIB
+
+
+def test_short_ranges_do_not_become_shorter():
+    assert Pace(sharers=2).next_bytes(0) == LEAST_BYTES
 
 
 def test_a_size_that_was_asked_for_stays():
