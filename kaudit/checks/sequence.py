@@ -107,7 +107,7 @@ def _gap(context: Context, fact: Fact, missing: Sequence[Missing]) -> Finding:
         and gap.first_offset > state.last.last_offset
         and gap.last_offset < batch.base_offset
     ]
-    sequences = f"sequence {expected}" if expected == last_missing else f"sequences {expected}..{last_missing}"
+    sequences = _sequences(expected, last_missing)
     explanations = [
         Explanation("records were lost before they reached this replica, and the leader's checks did not see it"),
         Explanation("data was put into the log past the broker's checks"),
@@ -326,7 +326,11 @@ def _batch(fact: Fact) -> Edge:
 
 def _batch_text(fact: Fact) -> str:
     batch = _batch(fact)
-    return f"the batch at offset {batch.base_offset} (sequences {batch.first_sequence}..{batch.last_sequence})"
+    return f"the batch at offset {batch.base_offset} ({_sequences(batch.first_sequence, batch.last_sequence)})"
+
+
+def _sequences(first: int, last: int) -> str:
+    return f"sequence {first}" if first == last else f"sequences {first}..{last}"
 
 
 def _window_start(fact: Fact) -> int | None:
