@@ -16,7 +16,8 @@ class Relation(enum.Enum):
     BEHIND = "behind"
     """All agree as far as they go, but some end earlier."""
     DIVERGED = "diverged"
-    """At one offset at least two hold different records, or the same under different leader epochs."""
+    """At one offset at least two hold different records, or the same under different leader epochs; or one holds records
+    from an offset on at which another began a newer leader epoch without them."""
     MISSING = "missing"
     """Only one of the replicas compared has the partition: nothing to compare it with."""
 
