@@ -23,7 +23,7 @@ from kaudit.checks.state import EmptyMarker, EvictedProducer, IdleProducer, repo
 from kaudit.checks.strays import report_strays
 from kaudit.checks.transaction import OpenTransaction, report_transactions
 from kaudit.checks.unreadable import report_unreadable
-from kaudit.model.batch import NO_OFFSET
+from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity

@@ -11,7 +11,9 @@ from kaudit.pipeline.rows import ChunkRows
 
 LEAST_BYTES = 4 << 20
 MOST_BYTES = 256 << 20
-_GROWTH = 4
+_GROWTH = 16
+_FINAL_SHARE = 8
+"""Towards the end ranges become shorter, but not below this part of their length: each costs something by itself."""
 _MANY_BATCHES = 1 << 18
 """Batches a range should not have more of: their columns are what takes memory (some 100 bytes each)."""
 _MANY_RUNS = 100_000
@@ -34,7 +36,7 @@ class Pace(Struct):
         """
         if self.sharers == 1:
             return self.bytes
-        return min(self.bytes, max(left // (2 * self.sharers), LEAST_BYTES))
+        return min(self.bytes, max(left // (2 * self.sharers), self.bytes // _FINAL_SHARE, LEAST_BYTES))
 
     def note(self, rows: ChunkRows, producer_ids: int) -> None:
         """Take note of a range's rows, and of how many producer ids of the partition are known now."""

@@ -7,13 +7,13 @@ and LogValidator; what a version does with which is RULES.md 3.1 and section 11.
 import struct
 from typing import TypeVar
 
-import crc32c
 from msgspec import Struct
 
-from kaudit.model.batch import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP, TRANSACTIONAL_FLAG
+from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.profile import Profile
+from kaudit.wire.castagnoli import crc32c
 from kaudit.wire.codecs import Codec
 from kaudit.wire.errors import WireError
 from kaudit.wire.records import read_records
@@ -201,7 +201,7 @@ def check_batch(batch: WireBatch, profile: Profile, limits: TopicLimits, now: in
             return Refusal(
                 KafkaError.MESSAGE_TOO_LARGE, f"a batch of {size} bytes, {limits.max_message_bytes} are allowed"
             )
-        if size < HEADER_SIZE or crc32c.crc32c(memoryview(data)[_CRC_COVERS_FROM:]) != batch.crc:
+        if size < HEADER_SIZE or crc32c(memoryview(data)[_CRC_COVERS_FROM:]) != batch.crc:
             return Refusal(KafkaError.CORRUPT_MESSAGE, f"the CRC {batch.crc:#010x} does not match the bytes")
     problem = _header_problem(batch, profile)
     if problem is None and data and batch.magic == CURRENT_MAGIC:
