@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.model.batch import CONTROL_FLAG
+from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
 from kaudit.replay.allocation.history import BlockHistory, ProducerIdsRecord
