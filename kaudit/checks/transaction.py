@@ -107,7 +107,9 @@ def _open(context: Context, transaction: OpenTransaction, verdict: Verdict) -> F
         state = "decided by its coordinator, but its marker is not in this log yet"
     elif verdict.standing is Standing.ONGOING and verdict.entry is not None:
         value = verdict.entry.value
-        timed_out = context.now_ms - value.start_timestamp > value.timeout_ms
+        # a text of kafka-dump-log may not tell when it began: no later than its last change
+        begun = value.start_timestamp if value.start_timestamp >= 0 else value.last_update_timestamp
+        timed_out = context.now_ms - begun > value.timeout_ms
         severity = Severity.WARNING if timed_out else Severity.NOTE
         state = "ongoing" + (
             f" beyond its timeout of {_duration(value.timeout_ms)}" if timed_out else " within its timeout"

@@ -17,7 +17,7 @@ from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.pipeline.audit import Audit
 from kaudit.pipeline.block_histories import read_blocks
 from kaudit.pipeline.options import Progress, ScanOptions
-from kaudit.pipeline.pace import Pace, steady
+from kaudit.pipeline.pace import Neighbours, Pace, steady
 from kaudit.pipeline.partition import KeptRows, RowKeeper
 from kaudit.pipeline.partition_audit import PartitionAudit
 from kaudit.pipeline.query import Query
@@ -140,7 +140,8 @@ def _run(
     progress.start(total)
     processes = options.jobs or os.cpu_count() or 1
     fixed = options.chunk_bytes or piece_bytes
-    paces = [Pace(sharers=processes) if fixed is None else steady(fixed) for _ in jobs]
+    neighbours = Neighbours()
+    paces = [Pace(sharers=processes, neighbours=neighbours) if fixed is None else steady(fixed) for _ in jobs]
     with closing(_read(jobs, paces, processes, layout)) as outcomes:
         ahead = next(outcomes, None)
         for number, (job, pace) in enumerate(zip(jobs, paces, strict=True)):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kaudit.model.batch import CONTROL_FLAG
+from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
 from kaudit.source.cluster_metadata import CLUSTER_METADATA, metadata_snapshots

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.model.batch import MAYBE_COMMITS, NO_OFFSET, NO_SEQUENCE
+from kaudit.model.batch_fields import MAYBE_COMMITS, NO_OFFSET, NO_SEQUENCE
 from kaudit.pipeline.merging import Merged
 from kaudit.pipeline.producer_table import REMEMBERED, ProducerTable
 from kaudit.pipeline.rows import SILENCE_MS, WINDOW, Rows, pick, put, whole

@@ -11,7 +11,7 @@ from kaudit.checks.repeats import Repeats, Resent
 from kaudit.checks.sidefiles import SideFileFact
 from kaudit.checks.state import EmptyMarker, IdleProducer
 from kaudit.checks.transaction import OpenTransaction
-from kaudit.model.batch import NO_OFFSET
+from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.untold import Untold

@@ -22,6 +22,8 @@ from kaudit.source.pattern import LayoutPattern, PatternError
 from kaudit.source.place import UrlError
 
 _DAY_MS = 86_400_000
+LONGEST_TEXT_BYTES = 64 << 20
+"""Longest text of a segment that is read as one range: its batches take up to a third of that in memory."""
 
 
 class Failure(Struct, frozen=True):
@@ -52,9 +54,15 @@ class Job(Struct, frozen=True):
         """Bytes to read."""
         return sum(spec.stop - spec.start for spec in self.plan)
 
+    @property
+    def in_pieces(self) -> Sequence[ChunkSpec]:
+        """What can be cut into ranges: nothing where a text is too long to be one range, as a text cannot be cut."""
+        longest = max((spec.stop - spec.start for spec in self.plan if spec.file.text is not None), default=0)
+        return self.plan if longest <= LONGEST_TEXT_BYTES else ()
+
     def ranges(self) -> list[ChunkSpec]:
         """Return what to read in pieces, in order."""
-        return [part for spec in self.plan for part in cut(spec, self.chunk_bytes)]
+        return [part for spec in self.in_pieces for part in cut(spec, self.chunk_bytes)]
 
 
 def find_input(options: ScanOptions) -> Layout:
@@ -172,7 +180,7 @@ class PartitionFeed:
         self.kept = kept
         self._replay = self._fresh()
         self._failures: dict[str, Unreadable] = {}
-        self._disordered = False
+        self._disordered = bool(job.plan) and not job.in_pieces
         self._stopped = False
 
     @property

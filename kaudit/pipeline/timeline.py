@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kaudit.model.batch import ABORT_MARKER, COMMIT_MARKER, UNTOLD_CONTROL
+from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNTOLD_CONTROL
 from kaudit.model.continuity import Missing, MissingCause
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult, Timeline, TimelineResult

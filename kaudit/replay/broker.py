@@ -1,11 +1,11 @@
 """A broker, its partitions and its transaction coordinator, answering attempts one by one."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from kaudit.model.batch import NO_PRODUCER_ID
+from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.answer import Answer, Told, TopicPartition, ok_fields, rejected_fields
 from kaudit.replay.attempts import Attempt
@@ -35,7 +35,9 @@ from kaudit.replay.restarts import CoordinatorEpochs
 from kaudit.replay.state import DataBatch, MarkerBatch
 from kaudit.replay.step import TRANSACTION_VERSION_2
 from kaudit.replay.verdict import Outcome
-from kaudit.replay.whatif import RecordedLog
+
+if TYPE_CHECKING:
+    from kaudit.replay.whatif import RecordedLog
 
 _APPENDED, _DONE = Outcome.APPENDED, KafkaError.NONE
 _NO_BROKER = "a broker line first, or --broker-version"
@@ -53,7 +55,7 @@ class Broker:
     It begins empty, or with the partition in `recorded`.
     """
 
-    def __init__(self, profile: Profile | None = None, recorded: RecordedLog | None = None) -> None:
+    def __init__(self, profile: Profile | None = None, recorded: "RecordedLog | None" = None) -> None:
         self._override = profile
         self._recorded = recorded
         self._profile: Profile | None = None
@@ -147,7 +149,7 @@ class Broker:
         if self._recorded is not None:
             self._take_over(self._recorded)
 
-    def _take_over(self, recorded: RecordedLog) -> None:
+    def _take_over(self, recorded: "RecordedLog") -> None:
         partition = self._create(recorded.key)
         partition.take_over(recorded.batches, recorded.log_start, recorded.log_end)
         self._clocks[recorded.key] = self._first_seen = recorded.now

@@ -9,7 +9,7 @@ from enum import Enum
 
 from msgspec import Struct, field
 
-from kaudit.model.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kaudit.replay.answer import TopicPartition
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.profile import Profile

@@ -1,6 +1,7 @@
 """Two explanations for people: one attempt told from before to after, and what sets the releases apart."""
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.answer import Answer
@@ -13,7 +14,9 @@ from kaudit.replay.render import plain
 from kaudit.replay.session import Session, attempts_only
 from kaudit.replay.state import UNKNOWN, ProducerState
 from kaudit.replay.version import Version
-from kaudit.replay.whatif import RecordedLog
+
+if TYPE_CHECKING:
+    from kaudit.replay.whatif import RecordedLog
 
 
 class NoSuchAttemptError(ValueError):
@@ -21,7 +24,7 @@ class NoSuchAttemptError(ValueError):
 
 
 def explain(
-    lines: Iterable[bytes], index: int, profile: Profile | None, recorded: RecordedLog | None = None
+    lines: Iterable[bytes], index: int, profile: Profile | None, recorded: "RecordedLog | None" = None
 ) -> Iterator[str]:
     """Yield the lines that tell attempt `index`: state before, what came, the rule, state after, other versions.
 

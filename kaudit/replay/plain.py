@@ -130,8 +130,7 @@ Plain = PlainProduce | PlainRequest
 
 REQUEST_OPS = ("init_producer_id", "add_partitions", "end_txn", "write_marker")
 
-_decode_produce = msgspec.json.Decoder(PlainProduce).decode
-_decode_request = msgspec.json.Decoder(PlainRequest).decode
+_decode = msgspec.json.Decoder(Plain).decode
 
 
 def read_plain(line: bytes, number: int) -> Plain | None:
@@ -140,14 +139,10 @@ def read_plain(line: bytes, number: int) -> Plain | None:
     Whether records_hex is hexadecimal is left to whoever reads it.
     """
     try:
-        if b'"produce"' in line:
-            produce = _decode_produce(line)
-            if produce.batches is not UNSET:
-                return None
-            plain: Plain = produce
-        else:
-            plain = _decode_request(line)
-    except (msgspec.DecodeError, ValueError, RecursionError):
+        plain: Plain = _decode(line)
+    except (ValueError, RecursionError):
+        return None
+    if type(plain) is PlainProduce and plain.batches is not UNSET:
         return None
     if plain.index == _NO_INDEX:
         plain.index = number

@@ -5,7 +5,7 @@ Source: KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend, Unif
 
 from msgspec import UNSET, Struct
 
-from kaudit.model.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, TRANSACTIONAL_FLAG
+from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.replay.answer import Answer, Ruling, Told, TopicPartition, appended_fields, rejected_fields
 from kaudit.replay.attempts import Attempt, check_attempt
 from kaudit.replay.coordinator import Coordinator, Request

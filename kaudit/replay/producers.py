@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from kaudit.model.batch import NO_OFFSET
+from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.replay.profile import Profile
 from kaudit.replay.state import UNKNOWN, DataBatch, MarkerBatch, ProducerState
 from kaudit.replay.step import adopt, adopt_marker, step_marker

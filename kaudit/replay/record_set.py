@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from kaudit.model.batch import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP, TRANSACTIONAL_FLAG
+from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.profile import Profile

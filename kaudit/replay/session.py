@@ -89,18 +89,22 @@ def formatted(session: Session, formats: Sequence[str], *, with_state: bool = Fa
 
 def _single(session: Session, writer: "_Writer", *, with_state: bool) -> Iterator[str]:
     """Yield one format, the usual case, without a loop over formats around every answer."""
-    line, broker = writer.line, session.broker
     answered = session.answered()
     before = writer.begin
-    while texts := [
-        line(attempt, answer, broker.profile if with_state else None) for attempt, answer in islice(answered, _PIECES)
-    ]:
+    while texts := _texts(session, writer, islice(answered, _PIECES), with_state=with_state):
         yield before + writer.between.join(texts)
         before = writer.between
-    if before == writer.begin:
-        yield before + writer.end
-    else:
-        yield writer.last + writer.end
+    yield (before if before == writer.begin else writer.last) + writer.end
+
+
+def _texts(
+    session: Session, writer: "_Writer", answered: Iterator[tuple[Attempt | Plain, Answer]], *, with_state: bool
+) -> list[str]:
+    if writer.line is _json and not with_state:
+        return [as_json(answer) for _, answer in answered]
+    return [
+        writer.line(attempt, answer, session.broker.profile if with_state else None) for attempt, answer in answered
+    ]
 
 
 class _Writer(NamedTuple):

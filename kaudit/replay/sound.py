@@ -6,15 +6,15 @@ What is not among them is not refused: produce.py and record_set.py then look at
 import struct
 from binascii import unhexlify
 
-import crc32c
 from msgspec import UNSET
 
-from kaudit.model.batch import NO_TIMESTAMP, TRANSACTIONAL_FLAG
+from kaudit.model.batch_fields import NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.plain import PlainProduce
 from kaudit.replay.record_set import CURRENT_MAGIC, HEADER_SIZE, TopicLimits, holds
 from kaudit.replay.state import DataBatch
+from kaudit.wire.castagnoli import crc32c
 
 _ANSWERED_ACKS = (-1, 1)
 _CRC_COVERS_FROM = 21
@@ -74,7 +74,7 @@ def _sound_bytes(sent: str, limits: TopicLimits, now: int, offset: int) -> DataB
         return None
     if attributes not in (0, TRANSACTIONAL_FLAG) or delta + 1 != count or count <= 0 or sequence < 0 or producer_id < 0:
         return None
-    if crc32c.crc32c(data[_CRC_COVERS_FROM:]) != crc or not holds(data, count):
+    if crc32c(data[_CRC_COVERS_FROM:]) != crc or not holds(data, count):
         return None
     if limits.log_append_time:
         timestamp = now

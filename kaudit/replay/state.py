@@ -7,13 +7,7 @@ of the garbage collector's sight (gc=False): none of them can be part of a cycle
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.model.batch import (
-    NO_COORDINATOR_EPOCH,
-    NO_OFFSET,
-    NO_PRODUCER_EPOCH,
-    NO_SEQUENCE,
-    NO_TIMESTAMP,
-)
+from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.model.sequence import subtract as subtract_sequence
 from kaudit.replay.profile import Profile
 

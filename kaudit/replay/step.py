@@ -4,7 +4,7 @@ Source: ProducerAppendInfo, ProducerStateEntry and UnifiedLog.analyzeAndValidate
 RULES.md section 3 describes version by version.
 """
 
-from kaudit.model.batch import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
+from kaudit.model.batch_fields import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.profile import Profile

@@ -4,7 +4,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from kaudit.model.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE
+from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_SEQUENCE
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.state import DataBatch, MarkerBatch, ProducerState
 

@@ -11,8 +11,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.model.batch import (
-    BATCH,
+from kaudit.model.batch import BATCH, Batches, empty_batches
+from kaudit.model.batch_fields import (
     CODEC_MASK,
     CONTROL_FLAG,
     LOG_APPEND_TIME_FLAG,
@@ -24,8 +24,6 @@ from kaudit.model.batch import (
     NO_SEQUENCE,
     NO_TIMESTAMP,
     UNDECODED_CONTROL,
-    Batches,
-    empty_batches,
 )
 from kaudit.wire.castagnoli import crc32c
 from kaudit.wire.control import parse_marker

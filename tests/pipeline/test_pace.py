@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kaudit.pipeline.pace import LEAST_BYTES, MOST_BYTES, Pace, steady
+from kaudit.pipeline.pace import LEAST_BYTES, MOST_BYTES, Neighbours, Pace, steady
 from kaudit.pipeline.rows import EDGE, EPOCH_STEP, GAP, MARKER, RUN, ChunkRows, Counts
 
 MIB = 1 << 20
@@ -68,3 +68,18 @@ def test_ranges_without_batches_tell_nothing():
     pace = Pace()
     pace.note(rows(0, 1, 0, pace.bytes), 0)
     assert pace.bytes == LEAST_BYTES
+
+
+def test_a_partition_begins_with_what_its_neighbours_are_like():
+    neighbours = Neighbours()
+    first, second, third = (Pace(neighbours=neighbours) for _ in range(3))
+    assert first.next_bytes(1 << 40) == LEAST_BYTES
+    first.note(rows(500, 1, 30_000, LEAST_BYTES), 500)
+    assert first.bytes > 16 * MIB
+    assert second.next_bytes(1 << 40) == 16 * MIB  # not all of it: its batches may be smaller
+    second.note(rows(400_000, 1, 400_000, 16 * MIB), 400_000)
+    assert third.next_bytes(1 << 40) == second.bytes == LEAST_BYTES
+
+
+def test_a_size_that_was_asked_for_is_no_neighbour_s():
+    assert steady(500).next_bytes(1 << 40) == 500

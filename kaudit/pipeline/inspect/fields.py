@@ -7,7 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
-from kaudit.model.batch import CODEC_MASK, CONTROL_FLAG, DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG, TRANSACTIONAL_FLAG
+from kaudit.model.batch_fields import (
+    CODEC_MASK,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    LOG_APPEND_TIME_FLAG,
+    TRANSACTIONAL_FLAG,
+)
 from kaudit.model.sequence import add as add_sequence
 from kaudit.pipeline.inspect.batches import codec_name
 from kaudit.pipeline.inspect.segment import SegmentReader

@@ -7,7 +7,7 @@ covered by the CRC: a leader sets them without touching the rest.
 import struct
 from collections.abc import Sequence
 
-from kaudit.model.batch import CONTROL_FLAG, NO_SEQUENCE, TRANSACTIONAL_FLAG
+from kaudit.model.batch_fields import CONTROL_FLAG, NO_SEQUENCE, TRANSACTIONAL_FLAG
 from kaudit.wire.castagnoli import crc32c
 
 HEADER_SIZE = 61
