@@ -204,7 +204,6 @@ class Audit:
         self.open_source = open_source
         self.book = book
         self.partitions: list[PartitionAudit] = []
-        self.uncompared: list[NotAudited] = []
         self.checkpoints = CheckpointAudit(SideFileReader(open_source))
 
     def add(self, partition: PartitionAudit) -> None:
@@ -248,7 +247,6 @@ class Audit:
                 *self._not_audited(unreadable, coordinator, reader),
                 *self.book.notes,
                 *allocation.unlisted,
-                *self.uncompared,
             ],
             summary=self._total(findings),
             incomplete=bool(unreadable) or any(note.unreadable for note in self.book.notes),
@@ -300,9 +298,7 @@ class Audit:
         holes = partition.compacted or bool(partition.missing or partition.damages)
         # what damage did to the log it also did to this comparison: one damage, one finding
         suspects = () if partition.damages else partition.suspects
-        snapshots, left = compare_snapshots(directory, suspects, self.open_source, context.versions, holes=holes)
-        reason = "{}: taken in the middle of a segment, far into the log: not held against it (KA502)"
-        self.uncompared += [NotAudited(_name(partition), reason.format(name)) for name in left]
+        snapshots = compare_snapshots(directory, suspects, self.open_source, context.versions, holes=holes)
         evicted = self._evicted(directory, context.versions)
         leftovers = [stray.relative.rsplit("/", 1)[-1] for stray in directory.strays]
         return fold_notes(
