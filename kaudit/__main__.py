@@ -1,6 +1,7 @@
 """Entry point: answers --version without importing anything heavy, then hands over to the CLI."""
 
 import gc
+import os
 import sys
 
 _BETWEEN_COLLECTIONS = 100_000
@@ -15,6 +16,8 @@ def main() -> None:
         sys.stdout.write(f"kaudit {__version__}\n")
         return
     gc.set_threshold(_BETWEEN_COLLECTIONS)
+    # no matrix is multiplied here, and importing numpy starts a thread a core for that
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from kaudit.cli.app import run
 

@@ -10,7 +10,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Self
@@ -24,10 +24,13 @@ from kaudit.pipeline.schedule import Outcome, read_range
 _TASK_BYTES = 4 << 20
 """Small segments share a task until they have this many bytes."""
 _IN_FLIGHT = 3
-"""Tasks per process that may wait with their rows: bounds memory."""
+"""Tasks per process that may wait with their rows, one if those have _HELD_BYTES: bounds memory."""
+_HELD_BYTES = 8 << 20
 _APART_BYTES = 1 << 16
 """Columns from this size on are sent as they lie in memory, without a copy."""
 _COUNT = struct.Struct("<Q")
+_Answer = tuple[bytes, list[memoryview]]
+"""What was pickled, and the columns that were sent apart."""
 
 
 def read_in_processes(found: Iterable[Range], processes: int, start_method: str) -> Iterator[RangeRead]:
@@ -42,7 +45,7 @@ def read_in_processes(found: Iterable[Range], processes: int, start_method: str)
             worker = min(workers, key=_Worker.busy)
             worker.submit([spec for _, spec in task])
             waiting.append((task, worker))
-            if len(waiting) >= processes * _IN_FLIGHT:
+            while len(waiting) >= processes * (1 if sum(map(_Worker.held, workers)) > _HELD_BYTES else _IN_FLIGHT):
                 yield from _results(*waiting.popleft())
         while waiting:
             yield from _results(*waiting.popleft())
@@ -71,15 +74,18 @@ class _Worker:
     def __init__(self, process: multiprocessing.process.BaseProcess, here: socket.socket) -> None:
         self._process = process
         self._socket = here
-        self._sent = self._received = 0
-        self._answers: SimpleQueue[tuple[bytes, list[memoryview]] | None] = SimpleQueue()
+        # each counted by one thread only
+        self._sent = self._answered = 0
+        self._bytes_in = self._bytes_out = 0
+        self._answers: SimpleQueue[_Answer | None] = SimpleQueue()
         self._thread = Thread(target=self._listen, daemon=True)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._socket.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):  # it may be gone
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._process.terminate()
         self._process.join()
         if self._thread.ident is not None:
@@ -91,7 +97,11 @@ class _Worker:
 
     def busy(self) -> int:
         """How many tasks it has not answered yet."""
-        return self._sent - self._received
+        return self._sent - self._answered
+
+    def held(self) -> int:
+        """How many bytes of answers wait to be asked for."""
+        return self._bytes_in - self._bytes_out
 
     def submit(self, task: list[ChunkSpec]) -> None:
         self._sent += 1
@@ -107,6 +117,7 @@ class _Worker:
         if received is None:
             self._answers.put(None)  # nor will there be any more
             return None
+        self._bytes_out += _size(received)
         outcomes: list[Outcome] = pickle.loads(received[0], buffers=received[1])  # noqa: S301 - from a process of ours
         return outcomes
 
@@ -116,10 +127,16 @@ class _Worker:
                 (parts,) = _COUNT.unpack(_receive(self._socket, _COUNT.size))
                 sizes = struct.unpack(f"<{parts}Q", _receive(self._socket, _COUNT.size * parts))
                 head, *columns = [_receive(self._socket, size) for size in sizes]
-                self._received += 1
-                self._answers.put((bytes(head), columns))
+                answer = bytes(head), columns
+                self._answered += 1
+                self._bytes_in += _size(answer)
+                self._answers.put(answer)
         except (OSError, EOFError):
             self._answers.put(None)
+
+
+def _size(answer: _Answer) -> int:
+    return len(answer[0]) + sum(map(len, answer[1]))
 
 
 def _receive(connection: socket.socket, size: int) -> memoryview:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from kaudit.model.batch_fields import CONTROL_FLAG
-from kaudit.pipeline.metadata_log import CLUSTER_METADATA, metadata_snapshots
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
+from kaudit.source.cluster_metadata import CLUSTER_METADATA, metadata_snapshots
 from kaudit.source.layout import PartitionDirectory
 from kaudit.wire.errors import WireError
 from kaudit.wire.metadata_records import FeatureLevel, parse_metadata_record

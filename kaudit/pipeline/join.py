@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.pipeline.activity import ActivityRows
-from kaudit.pipeline.audit import PartitionAudit
+from kaudit.pipeline.partition_audit import PartitionAudit
 from kaudit.pipeline.rows import Rows
 
 _NEVER = np.iinfo(np.int64).max

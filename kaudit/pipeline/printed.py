@@ -32,7 +32,7 @@ from kaudit.model.untold import Untold
 from kaudit.source.text import SegmentText
 from kaudit.wire.dump_columns import DumpBatchColumns
 from kaudit.wire.dump_rows import DumpBatch, DumpNote, DumpRecord, DumpRow, NoteKind
-from kaudit.wire.dump_text import read_dump_columns
+from kaudit.wire.dump_text import read_dump_batches
 from kaudit.wire.record_batch import CURRENT_MAGIC, HEADER_SIZE
 
 _CODECS = {name: number for number, name in enumerate(("none", "gzip", "snappy", "lz4", "zstd"))}
@@ -49,7 +49,7 @@ _Row = dict[str, int]
 def printed_batches(source: SegmentText, start: int) -> Iterator[Printed]:
     """Yield the batches at or behind byte `start` of the segment, with what the text says is damaged or leaves out."""
     text = _Text(start)
-    for row in read_dump_columns(source.pieces()):
+    for row in read_dump_batches(source.pieces()):
         text.take(row)
         if text.is_full:
             yield text.give()

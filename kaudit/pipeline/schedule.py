@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.pipeline.audit import DAY_MS, Needs, PartitionAudit, close_partition, latest_modification
+from kaudit.pipeline.audit import latest_modification
 from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.coordinator import TRANSACTION_STATE
 from kaudit.pipeline.fetch import RunFetcher
 from kaudit.pipeline.options import Depth, NothingToAuditError, ScanOptions, UsageError
 from kaudit.pipeline.partition import PartitionReplay, RowKeeper
+from kaudit.pipeline.partition_audit import Needs, PartitionAudit, close_partition
 from kaudit.pipeline.plan import cut, settle, whole_segments
 from kaudit.pipeline.read import CHUNK_BYTES, ChunkSpec, OpenSource, read_chunk, read_parts, read_serially
 from kaudit.pipeline.rows import ChunkRows
@@ -19,6 +20,8 @@ from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 from kaudit.source.pattern import LayoutPattern, PatternError
 from kaudit.source.place import UrlError
+
+_DAY_MS = 86_400_000
 
 
 class Failure(Struct, frozen=True):
@@ -113,7 +116,7 @@ def plan_jobs(
     options: ScanOptions, layout: Layout, needs: Callable[[PartitionDirectory], Needs], chunk_bytes: int = CHUNK_BYTES
 ) -> list[Job]:
     """Plan the reading of every partition of `layout`, in its order, in ranges of about `chunk_bytes`."""
-    latest = latest_modification(layout) + DAY_MS
+    latest = latest_modification(layout) + _DAY_MS
     decode = options.depth is Depth.RECORDS
     jobs: list[Job] = []
     for directory in layout.partitions:

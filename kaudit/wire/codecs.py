@@ -9,7 +9,6 @@ Each library is loaded by the function that needs it: a scan of headers and CRCs
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
-from functools import cache
 from typing import Final
 
 from kaudit.wire.errors import LimitExceededError, Reason, WireError
@@ -43,9 +42,10 @@ def decompress(codec: int, magic: int, data: Buffer, limit: int) -> bytes:
     believed, see kaudit.wire.lz4_frames. Raises LimitExceededError if there is more than `limit` bytes of output (without
     holding more), WireError for an unknown codec or bytes that are not exactly one complete payload of that codec.
     """
-    decoder = _decoder(codec)
-    if decoder is None:
-        raise WireError(0, Reason.CODEC, f"unknown compression codec {codec}")
+    try:
+        decoder = _LOADED[codec]
+    except KeyError:
+        decoder = _load(codec)
     if limit < 0:
         raise LimitExceededError(0, limit, "nothing may be decompressed any more")
     return decoder(data, magic, limit)
@@ -124,22 +124,19 @@ def _snappy_block(whole: bytes, start: int, end: int, done: int, limit: int) -> 
 _Decoder = Callable[[Buffer, int, int], bytes]
 
 
-@cache
-def _decoder(codec: int) -> _Decoder | None:
-    """What decompresses this codec; its library is imported when the first batch needs it."""
-    match codec:
-        case Codec.NONE:
-            return _none
-        case Codec.GZIP:
-            return _gzip
-        case Codec.SNAPPY:
-            return _snappy
-        case Codec.LZ4:
-            from kaudit.wire.lz4_frames import decompress_lz4  # noqa: PLC0415 - only for who decompresses
+_LOADED: Final[dict[int, _Decoder]] = {Codec.NONE: _none, Codec.GZIP: _gzip, Codec.SNAPPY: _snappy}
 
-            return decompress_lz4
-        case Codec.ZSTD:
-            from kaudit.wire.zstd_frames import decompress_zstd  # noqa: PLC0415 - only for who decompresses
 
-            return decompress_zstd
-    return None
+def _load(codec: int) -> _Decoder:
+    """Import what decompresses this codec when the first batch needs it."""
+    if codec == Codec.LZ4:
+        from kaudit.wire.lz4_frames import decompress_lz4  # noqa: PLC0415 - only for who decompresses
+
+        _LOADED[codec] = decompress_lz4
+    elif codec == Codec.ZSTD:
+        from kaudit.wire.zstd_frames import decompress_zstd  # noqa: PLC0415 - only for who decompresses
+
+        _LOADED[codec] = decompress_zstd
+    else:
+        raise WireError(0, Reason.CODEC, f"unknown compression codec {codec}")
+    return _LOADED[codec]

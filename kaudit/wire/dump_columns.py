@@ -30,13 +30,15 @@ Int64Column = NDArray[np.int64]
 
 
 class DumpBatchColumns(Struct, frozen=True, eq=False):
-    """`count` consecutive batch lines from line `first_line` on: the fields of DumpBatch as columns.
+    """`count` batch lines in order, with nothing but records between them: the fields of DumpBatch as columns.
+
+    `lines` are their numbers in the text.
 
     A field is in `columns` (int64, one value a line) or in `constants` (the value of all lines: booleans, codec, kind of
     timestamp, and None for what the text does not print); `fields` names those the text prints.
     """
 
-    first_line: int
+    lines: range | Int64Column
     count: int
     columns: dict[str, Int64Column]
     constants: dict[str, Any]
@@ -44,7 +46,7 @@ class DumpBatchColumns(Struct, frozen=True, eq=False):
 
     def rows(self) -> Iterator[DumpBatch]:
         """Yield the lines as rows, in order."""
-        values: list[Any] = [range(self.first_line, self.first_line + self.count)]
+        values: list[Any] = [self.lines if isinstance(self.lines, range) else self.lines.tolist()]
         for field in DumpBatch._fields[1:-1]:
             column = self.columns.get(field)
             values.append(repeat(self.constants[field]) if column is None else column.tolist())
@@ -69,13 +71,17 @@ def shapes(text: bytes) -> Iterator[tuple[int, int, int, bool]]:
         start = end
 
 
-def parse_block(text: bytes, count: int, first_line: int) -> DumpBatchColumns | None:
-    """Read a run of `count` (>= 1) lines of one shape, each ended by a line feed; None if it has to be read line by line."""
+def parse_block(text: bytes, lines: range | Int64Column) -> DumpBatchColumns | None:
+    """Read a run of lines of one shape, each ended by a line feed; None if it has to be read line by line.
+
+    `lines` are their numbers, at least one.
+    """
+    count = len(lines)
     first = text[: text.index(b"\n")]
     layout = learn(first)
     if layout is None or layout.row_type is not DumpBatch:
         return None
-    row = layout.read(first, first_line)
+    row = layout.read(first, int(lines[0]))
     if row is None:
         return None
     data = np.frombuffer(_PADDING + text, np.uint8)
@@ -101,7 +107,7 @@ def parse_block(text: bytes, count: int, first_line: int) -> DumpBatchColumns | 
     constants = dict(zip(DumpBatch._fields, row, strict=True))
     for field in ("line", "fields", *columns):
         del constants[field]
-    return DumpBatchColumns(first_line, count, columns, constants, layout.fields)
+    return DumpBatchColumns(lines, count, columns, constants, layout.fields)
 
 
 def _fields_by_number(layout: Layout, line: bytes, starts: NDArray[np.intp]) -> list[str | None]:

@@ -125,6 +125,12 @@ _END_MARKER_TEXT: Final = re.compile(rb" endTxnMarker: (\w+) coordinatorEpoch: (
 _CONTROL_TEXT: Final = re.compile(rb" (controlType: .*|[A-Z]\w+: \{.*)", re.DOTALL)
 _USUAL_RECORD_TAIL: Final = rb"(?: headerKeys: \[([^\]]*)\])?(?: key: (.*?))?(?: payload: (.*))?"
 
+# A record of data behind its pairs, up to the line feed, where the next line is surely no more of its text.
+_DATA_RECORD_TAIL: Final = (
+    rb"(?: headerKeys: \[[^\]\n]*+\])?+(?: key: [^\n]*+| payload: [^\n]*+)?(?=\n(?:\| offset: |baseOffset: ))"
+)
+_GROUP_START: Final = re.compile(rb"\((?!\?)")
+
 _USUAL_TAIL_FIELDS: Final = ("header_keys", "key", "payload")
 _CONTROL_FIELDS: Final = ("end_marker", "coordinator_epoch", "control")
 _TAIL_FIELDS: Final = (*_USUAL_TAIL_FIELDS, *_CONTROL_FIELDS)
@@ -151,6 +157,8 @@ class Layout:
 
     `names` are the names in order; `row_type` what a line becomes; `known` (field, value) of the names we know, one per
     group of `pattern`: the value behind any other name is skipped. `fields` are the row's fields a line prints.
+    `data_record_lines` finds, in lines, those of a record layout that say nothing but their record, each with the line
+    feed before it; None for other layouts.
     """
 
     __slots__ = (
@@ -159,6 +167,7 @@ class Layout:
         "_start",
         "_usual",
         "_usual_readers",
+        "data_record_lines",
         "fields",
         "known",
         "names",
@@ -179,7 +188,18 @@ class Layout:
         tail, usual_tail = (rb"( .*)?", _USUAL_RECORD_TAIL) if row_type is DumpRecord else (rb" ?\r?", rb" ?\r?")
         self.pattern = re.compile(head + tail, re.DOTALL)
         # Numbers of 18 digits need no range check: nearly every line takes this way.
-        self._usual = re.compile(head.replace(_NUMBER, _SHORT_NUMBER) + usual_tail, re.DOTALL)
+        short = head.replace(_NUMBER, _SHORT_NUMBER)
+        self._usual = re.compile(short + usual_tail, re.DOTALL)
+        # Searched for in many lines at once: it starts with the line feed before, a literal is found fast.
+        self.data_record_lines = (
+            re.compile(
+                rb"\n\| "
+                + _GROUP_START.sub(b"(?:", b" ".join(parts).replace(_NUMBER, _SHORT_NUMBER))
+                + _DATA_RECORD_TAIL
+            )
+            if row_type is DumpRecord
+            else None
+        )
         self._readers = tuple(value.read for _, value in self.known)
         self._usual_readers = tuple(int if value is INTEGER else value.read for _, value in self.known)
         printed = [field for field, _ in self.known]

@@ -42,20 +42,30 @@ class DumpLines:
         self._record: DumpRecord | None = None
         self._record_lines: list[bytes] = []
         self._record_bytes = 0
+        # A record was passed over: its text, too, goes on up to the next row.
+        self._passed_over = False
 
     @property
     def number(self) -> int:
         """Lines fed or skipped so far."""
         return self._number
 
-    def skip(self, lines: int) -> None:
-        """Count lines that were read elsewhere."""
-        self._number += lines
+    def skip_to(self, number: int) -> None:
+        """Count lines up to this one that were read elsewhere; the last of them is no record."""
+        self._number = number
+        self._passed_over = False
 
     def feed(self, lines: Iterable[bytes]) -> Iterator[DumpRow]:
         """Yield the rows that are complete once these lines (without line feeds) are known."""
-        for line in lines:
-            self._number += 1
+        return self.feed_numbered(enumerate(lines, self._number + 1))
+
+    def feed_numbered(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[DumpRow]:
+        """Yield rows as `feed` does; lines whose numbers are left out were records nobody asks for."""
+        for number, line in lines:
+            if number - self._number > 1:
+                yield from self.finish()
+                self._passed_over = True
+            self._number = number
             row: DumpRow | None = self._read(line, self._number) if line.startswith(ROW_STARTS) else None
             if row is None:
                 row = self._other_row(line)
@@ -64,6 +74,9 @@ class DumpLines:
                     self._record_lines.append(line)
                     self._record_bytes += len(line) + 1
                     continue
+                if row is None and self._passed_over:
+                    continue
+            self._passed_over = False
             if self._record is not None:
                 yield self._release(self._record)
             if row is None:
@@ -75,7 +88,7 @@ class DumpLines:
                 yield row
 
     def finish(self) -> Iterator[DumpRow]:
-        """Yield the record that was held back, if any, with all its lines."""
+        """Yield the record that was held back, if any, with all its lines: no more of them follow."""
         if self._record is not None:
             yield self._release(self._record)
 

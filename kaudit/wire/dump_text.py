@@ -3,15 +3,19 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kaudit.wire.dump_columns import DumpBatchColumns, parse_block, shapes
+import numpy as np
+
+from kaudit.wire.dump_columns import DumpBatchColumns, Int64Column, parse_block, shapes
 from kaudit.wire.dump_layout import learn
 from kaudit.wire.dump_lines import FILE_START, MAX_LINE_BYTES, OFFSET_STARTS, ROW_STARTS, DumpLines
-from kaudit.wire.dump_rows import DumpRow
+from kaudit.wire.dump_rows import DumpBatch, DumpRow
 
 # Enough lines for numpy to pay, few enough that columns stay in cache.
 _PIECE_BYTES: Final = 1 << 18
 # Columns pay where most lines are batches; in a deep dump few follow one another.
 _BATCH_LINE: Final = b"\nbaseOffset: "
+_RECORD_LINE: Final = b"\n| offset: "
+_NEWLINE: Final = ord("\n")
 
 
 def read_dump(chunks: Iterable[bytes]) -> Iterator[DumpRow]:
@@ -32,16 +36,64 @@ def read_dump_columns(chunks: Iterable[bytes]) -> Iterator[DumpRow | DumpBatchCo
     for text in _whole_lines(chunks):
         if 2 * text.count(_BATCH_LINE) < text.count(b"\n"):
             yield from lines.feed(text[:-1].split(b"\n"))
-            continue
-        for start, end, count, is_block in shapes(text):
-            block = parse_block(text[start:end], count, lines.number + 1) if is_block else None
-            if block is not None:
-                yield from lines.finish()
-                lines.skip(count)
-                yield block
-            else:
-                yield from lines.feed(text[start : end - 1].split(b"\n"))
+        else:
+            yield from _by_shape(lines, text, range(lines.number + 1, lines.number + 1 + text.count(b"\n")))
     yield from lines.finish()
+
+
+def read_dump_batches(chunks: Iterable[bytes]) -> Iterator[DumpRow | DumpBatchColumns]:
+    """Yield the rows of a dump as read_dump_columns does, without most records that say nothing about their batch.
+
+    What is left out are records of data (no markers, no control records) behind a batch line.
+    """
+    lines = DumpLines()
+    told = False
+    for text in _whole_lines(chunks):
+        start = 0
+        if not told:
+            # Without a batch before them records are all there is: the first batch is looked for line by line.
+            start = text.find(b"\n", text.find(_BATCH_LINE[1:])) + 1 or len(text)
+            for row in lines.feed(text[: start - 1].split(b"\n")):
+                told = told or isinstance(row, DumpBatch)
+                yield row
+        rest = text[start:]
+        if told:
+            yield from _by_shape(lines, *_without_data_records(rest, lines.number + 1))
+        elif rest:
+            yield from lines.feed(rest[:-1].split(b"\n"))
+    yield from lines.finish()
+
+
+def _without_data_records(text: bytes, first_line: int) -> tuple[bytes, range | Int64Column]:
+    """Whole lines without records of data, and the numbers of those that are left."""
+    count = text.count(b"\n")
+    every = range(first_line, first_line + count)
+    at = text.find(_RECORD_LINE)
+    # Empty lines say where records were: a text that has some itself is read as it is.
+    if at < 0 or text.startswith(b"\n") or b"\n\n" in text:
+        return text, every
+    layout = learn(text[at + 1 : text.index(b"\n", at + 1)])
+    if layout is None or layout.data_record_lines is None:
+        return text, every
+    emptied = np.frombuffer(layout.data_record_lines.sub(b"\n", text), np.uint8)
+    is_end = emptied == _NEWLINE
+    ends = np.flatnonzero(is_end)
+    is_empty = np.concatenate(([False], is_end[1:] & is_end[:-1]))
+    return emptied[~is_empty].tobytes(), np.flatnonzero(~is_empty[ends]) + first_line
+
+
+def _by_shape(lines: DumpLines, text: bytes, numbers: range | Int64Column) -> Iterator[DumpRow | DumpBatchColumns]:
+    line = 0
+    for start, end, count, is_block in shapes(text):
+        run = numbers[line : line + count]
+        line += count
+        block = parse_block(text[start:end], run) if is_block else None
+        if block is not None:
+            yield from lines.finish()
+            lines.skip_to(int(run[-1]))
+            yield block
+        else:
+            yield from lines.feed_numbered(zip(map(int, run), text[start : end - 1].split(b"\n"), strict=True))
 
 
 def looks_like_dump(data: bytes) -> bool:

@@ -13,12 +13,17 @@ from kaudit.wire.reader import Buffer
 _MAX_FRAMES: Final = 1024
 _LITTLE_ENDIAN_32: Final = struct.Struct("<I")
 _MAGIC: Final = 0xFD2FB528
+_ONE_BLOCK: Final = struct.Struct("<IBxHB")
+"""Magic, descriptor, (window,) the header of the first block: a frame that declares no size, has no dictionary."""
+_ONE_BLOCK_ENDS: Final = {0x00: _ONE_BLOCK.size, 0x04: _ONE_BLOCK.size + 4}
+"""Bytes of such a frame besides its only block, by descriptor: a checksum of the content or none."""
 _SKIPPABLE_MAGIC: Final = 0x184D2A50
 _BLOCK_BYTES: Final = 1 << 17
 # zstd-jni, hence every broker and Java consumer, refuses windows above 2^27.
 _WINDOW_BYTES: Final = 1 << 27
 _USUAL_RATIO: Final = 16
 _DICTIONARY_ID_BYTES: Final = (0, 1, 2, 4)
+_LAST_COMPRESSED_MASK, _LAST_COMPRESSED = 0x07, 0x05
 _RAW_BLOCK, _RLE_BLOCK, _RESERVED_BLOCK = 0, 1, 3
 
 
@@ -28,6 +33,21 @@ def decompress_zstd(data: Buffer, _magic: int, limit: int) -> bytes:
     Every binding answers a truncated frame with what there is and no error, so the block headers are walked first:
     this proves that the frame ends, and bounds its output before anything is allocated.
     """
+    # A frame of one block is a small batch, where each step here costs as much as the library does: few are taken.
+    given = len(data)
+    if given > _ONE_BLOCK.size and limit >= _BLOCK_BYTES:
+        magic, descriptor, low, high = _ONE_BLOCK.unpack_from(data)
+        block = low | high << 16
+        if (
+            magic == _MAGIC
+            and block & _LAST_COMPRESSED_MASK == _LAST_COMPRESSED
+            and (block >> 3) + _ONE_BLOCK_ENDS.get(descriptor, given) == given
+        ):
+            # a block may hold 128 KiB: a buffer for that is a page fault for every small batch
+            try:
+                return _THREADS_OWN.zstd.decompress(data, min(_USUAL_RATIO * given, _BLOCK_BYTES))
+            except zstandard.ZstdError:
+                pass  # it needs more, or is broken: the way of all frames tells which
     whole = memoryview(data)
     pieces: list[bytes] = []
     size = position = 0

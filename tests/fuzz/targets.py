@@ -48,6 +48,7 @@ from kaudit.wire.zookeeper_pid_block import parse_pid_block
 from kaudit.wire.zookeeper_snapshot import scan_snapshot
 from kaudit.wire.zookeeper_znode import scan_log
 from tests.fuzz import seeds
+from tests.memory import Memory
 
 _LIMIT = 50_000
 """Bytes one batch may become; no output may be larger."""
@@ -133,24 +134,6 @@ def _dump_text(data: bytes) -> None:
         assert rows == one_by_one or not data.strip(b"\n")
     assert list(read_dump(data[at : at + 7] for at in range(0, len(data), 7))) == rows
     looks_like_dump(data)
-
-
-class Memory:
-    """Bytes as a source."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def size(self) -> int:
-        return len(self._data)
-
-    def read_into(self, position: int, buffer: memoryview) -> int:
-        piece = self._data[position : position + len(buffer)]
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-    def close(self) -> None:
-        pass
 
 
 def _segment(data: bytes) -> None:

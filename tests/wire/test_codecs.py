@@ -5,8 +5,10 @@ import tracemalloc
 
 import cramjam
 import encoders
+import lz4.block
 import lz4.frame
 import pytest
+import zstandard
 from fuzz import damaged, outcome, quick
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -105,6 +107,56 @@ def test_zstd_whose_declared_size_its_blocks_cannot_hold():
     frame[5:9] = b"\xff\xff\xff\x7f"
     with pytest.raises(WireError):
         decompress(Codec.ZSTD, 2, frame, 1 << 40)
+
+
+def _lz4(data, **options):
+    return lz4.frame.compress(data, **({"store_size": False} | options))
+
+
+ONE_BLOCK = [
+    _lz4(TEXT[:900]),
+    _lz4(b""),
+    _lz4(os.urandom(50)),
+    _lz4(TEXT[:900], block_linked=False),
+    _lz4(TEXT[:900], content_checksum=True, block_checksum=True),
+    _lz4(TEXT[:900], block_size=lz4.frame.BLOCKSIZE_MAX4MB),
+    _lz4(bytes(1 << 16)),
+    zstandard.ZstdCompressor(write_content_size=False).compress(TEXT[:900]),
+    zstandard.ZstdCompressor(write_content_size=False, write_checksum=True).compress(TEXT[:900]),
+    zstandard.ZstdCompressor(write_content_size=False).compress(bytes(1 << 16)),
+    zstandard.ZstdCompressor(write_content_size=False).compress(os.urandom(50)),
+]
+
+
+@given(damaged(ONE_BLOCK), st.sampled_from([Codec.LZ4, Codec.ZSTD]), st.integers(0, 2), st.booleans())
+@quick
+def test_the_short_way_of_one_block_answers_as_the_long_way(data, codec, magic, view):
+    """A limit below one block keeps decompress from its short way."""
+    data = memoryview(bytearray(data)) if view else data
+    quickly, error = outcome(decompress, codec, magic, data, LIMIT << 3)
+    carefully, careful_error = outcome(decompress, codec, magic, data, (1 << 16) - 1)
+    if careful_error is None:
+        assert (quickly, error) == (carefully, None)
+    elif not isinstance(careful_error, LimitExceededError):
+        assert error is not None
+
+
+@pytest.mark.parametrize("frame", ONE_BLOCK)
+def test_one_block_that_lacks_or_has_a_byte_too_much(frame):
+    codec = Codec.LZ4 if frame[0] == 4 else Codec.ZSTD
+    decompress(codec, 2, frame, LIMIT << 3)
+    for broken in (frame[:-1], frame + b"\x00", frame + bytes(4)):
+        with pytest.raises(WireError):
+            decompress(codec, 2, broken, LIMIT << 3)
+
+
+def test_an_lz4_block_larger_than_its_frame_allows():
+    """Java's KafkaLZ4BlockInputStream refuses it, and so does the library, though 65,535 bytes come out of it."""
+    block = b"\xf0" + b"\xff" * 256 + b"\xf0" + os.urandom(65_535)
+    frame = b"\x04\x22\x4d\x18\x60\x40\x82" + len(block).to_bytes(4, "little") + block + bytes(4)
+    assert len(lz4.block.decompress(block, 1 << 16)) == 65_535
+    with pytest.raises(WireError):
+        decompress(Codec.LZ4, 2, frame, LIMIT)
 
 
 def _bomb(codec):

@@ -3,10 +3,11 @@ from fuzz import damaged, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kaudit.wire import dump_text
 from kaudit.wire.dump_columns import DumpBatchColumns, parse_block, shapes
 from kaudit.wire.dump_lines import DumpLines
-from kaudit.wire.dump_rows import DumpBatch
-from kaudit.wire.dump_text import read_dump, read_dump_columns
+from kaudit.wire.dump_rows import DumpBatch, DumpRecord
+from kaudit.wire.dump_text import read_dump, read_dump_batches, read_dump_columns
 
 LAYOUTS = {
     "1.1": (
@@ -39,7 +40,7 @@ def test_columns_equal_lines_whatever_the_numbers(rows, layout):
     assert [(row.base_offset, row.producer_id, row.crc) for row in expected] == [
         (row[0], row[4], row[11]) for row in rows
     ]
-    block = parse_block(text, len(rows), 1)
+    block = parse_block(text, range(1, len(rows) + 1))
     assert block is None or list(block.rows()) == expected
 
 
@@ -54,7 +55,7 @@ def test_a_run_of_batches_is_one_block():
     header = b"Dumping x.log\nStarting offset: 0\n"
     _, _, block = read_dump_columns([header + _uniform(500)])
     assert isinstance(block, DumpBatchColumns)
-    assert (block.first_line, block.count) == (3, 500)
+    assert (block.lines, block.count) == (range(3, 503), 500)
     assert block.columns["base_offset"].tolist() == list(range(500))
     assert block.columns["producer_id"].tolist() == [-1] * 500
     assert block.columns["max_timestamp"][-1] == 1_795_240_108_772
@@ -101,3 +102,57 @@ def test_one_odd_line_does_not_bend_its_neighbours(old, new):
 @quick
 def test_fuzz(data):
     assert list(read_dump([data])) == line_by_line(data) or not data.strip(b"\n")
+
+
+DEEP_BATCH = LAYOUTS["3.9"].format(7, 7, 3, 3, 1000, 0, 0, -1, 1_795_240_108_273, 99, 2, 77)
+DEEP_RECORD = "| offset: 7 CreateTime: 1795240108273 keySize: 3 valueSize: 5 sequence: 3 headerKeys: [a,b]"
+deep_lines = st.lists(
+    st.sampled_from(
+        [
+            DEEP_BATCH,
+            DEEP_RECORD,
+            f"{DEEP_RECORD} key: abc payload: hello",
+            f"{DEEP_RECORD} key: abc payload: hello",
+            f"{DEEP_RECORD} payload: ] key: [",
+            DEEP_RECORD.replace("[a,b]", "[a],b]") + " payload: x",
+            DEEP_RECORD.replace("offset: 7", f"offset: {2**70}"),
+            f"{DEEP_RECORD} key: abc payload: two\nlines",
+            f"{DEEP_RECORD} key: abc payload: like a row:\nbaseOffset: no\n| offset: 7 neither",
+            f"{DEEP_RECORD} key: abc payload: hello\r",
+            f"{DEEP_RECORD} endTxnMarker: COMMIT coordinatorEpoch: 4",
+            f"{DEEP_RECORD} SnapshotHeader: {{}}",
+            "offset: 7 position: 40",
+            "Exception in thread main",
+            "a line that means nothing",
+            "",
+            "Dumping other.log",
+        ]
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+def _is_data(row):
+    return isinstance(row, DumpRecord) and row.end_marker is None and row.control is None
+
+
+@given(deep_lines, st.sampled_from([64, 700, 1 << 18]), st.integers(0, 2))
+@quick
+def test_batches_alone_equal_the_rows_without_their_data_records(lines, piece, repeat):
+    text = ("\n".join(lines * 4**repeat) + "\n").encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dump_text, "_PIECE_BYTES", piece)
+        rows = []
+        for row in read_dump_batches([text]):
+            rows += row.rows() if isinstance(row, DumpBatchColumns) else [row]
+    expected = line_by_line(text)
+    assert [row for row in rows if not _is_data(row)] == [row for row in expected if not _is_data(row)]
+
+
+def test_records_are_passed_over_only_behind_a_batch():
+    record = (DEEP_RECORD + " payload: hello\n").encode()
+    assert len(list(read_dump_batches([record * 50]))) == 50
+    rows = list(read_dump_batches([(DEEP_BATCH + "\n").encode() + record * 50]))
+    assert len(rows) < 5
+    assert isinstance(rows[0], DumpBatch)
