@@ -120,10 +120,8 @@ def _nothing(options: ScanOptions, layout: Layout) -> str:
     return f"nothing to audit under {where}: no segment (a file such as 00000000000000000000.log) was found"
 
 
-def plan_jobs(
-    options: ScanOptions, layout: Layout, needs: Callable[[PartitionDirectory], Needs], chunk_bytes: int = CHUNK_BYTES
-) -> list[Job]:
-    """Plan the reading of every partition of `layout`, in its order, in ranges of about `chunk_bytes`."""
+def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDirectory], Needs]) -> list[Job]:
+    """Plan the reading of every partition of `layout`, in its order."""
     latest = latest_modification(layout) + _DAY_MS
     decode = options.depth is Depth.RECORDS
     jobs: list[Job] = []
@@ -136,7 +134,7 @@ def plan_jobs(
         )
         plan = [replace(spec, decode=True) for spec in plan] if decode else plan
         compacted = options.says_compacted(directory.topic)
-        jobs.append(Job(directory, plan, options.chunk_bytes or chunk_bytes, compacted, needs(directory)))
+        jobs.append(Job(directory, plan, options.chunk_bytes or CHUNK_BYTES, compacted, needs(directory)))
     return jobs
 
 
