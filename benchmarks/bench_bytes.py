@@ -17,6 +17,7 @@ from kaudit.source.text import SegmentText
 from kaudit.wire.codecs import Codec, decompress
 from kaudit.wire.dump_text import read_dump, read_dump_columns
 from kaudit.wire.records import DEFAULT_LIMIT
+from tests.memory import Memory
 
 SIZES = (1 << 10, 4 << 10, 16 << 10, 128 << 10)
 ROUNDS = 5
@@ -29,22 +30,6 @@ _SHALLOW = (
 _RECORD = (
     "| offset: {0} CreateTime: {3} keySize: 8 valueSize: 30 sequence: {0} headerKeys: [] key: key-0001 payload: {5}\n"
 )
-
-
-class _Memory:
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def size(self) -> int:
-        return len(self._data)
-
-    def read_into(self, position: int, buffer: memoryview) -> int:
-        piece = self._data[position : position + len(buffer)]
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-    def close(self) -> None:
-        pass
 
 
 def _least(*works: Callable[[], object]) -> list[float]:
@@ -101,7 +86,7 @@ def text() -> None:
     deep = "".join((_SHALLOW + _RECORD).format(*row) for row in numbers[: LINES // 2]).encode()
     print("| text | work | us a line |\n|---|---|---:|")
     for name, data in (("shallow", shallow), ("deep, with data", deep)):
-        source = SegmentText(_Memory(data), TextRange(0, len(data)))
+        source = SegmentText(Memory(data), TextRange(0, len(data)))
         works = (
             ("typed columns and rows", lambda data=data: [None for _ in read_dump_columns([data])]),
             ("a row object a line", lambda data=data: [None for _ in read_dump([data])]),

@@ -1,17 +1,21 @@
-"""Attempts a second through `kaudit replay --output-format jsonl`, beside the time Python needs to parse the same JSON.
+"""Attempts a second through `kaudit replay --output-format jsonl`, in process and as a whole command with its start.
 
-Usage: uv run python benchmarks/bench_replay.py [attempts]. Three kinds: fields only, bytes (records_hex), transactions.
-CPU time of one process, best of five: other work on the machine must not count.
+Usage: uv run python benchmarks/bench_replay.py [attempts [attempts of the command]]. Three kinds: fields only, bytes
+(records_hex), transactions; beside them the time Python needs to parse the same JSON. In process CPU time, best of five;
+the command's CPU and wall time, best of three, answers written to a file. On a busy machine: chrt -f 10 taskset -c 1.
 """
 
 import io
 import json
 import struct
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import crc32c
 
+from benchmarks.processes import Cost, Runner
 from kaudit.replay.profile import profile_for
 from kaudit.replay.session import answer_lines
 
@@ -65,21 +69,52 @@ def cpu_seconds(work):
     return best
 
 
+def encoded(kind, count):
+    return [json.dumps(kind(number), separators=(",", ":")).encode() + b"\n" for number in range(count)]
+
+
+def in_process(kind, count):
+    profile = profile_for("3.9.1")
+    lines = encoded(kind, count)
+    answered = io.StringIO()
+    answer_lines(lines, profile, answered)
+    outcomes = [json.loads(line)["outcome"] for line in answered.getvalue().splitlines()]
+    assert "rejected" not in outcomes, outcomes.index("rejected")
+    parse = cpu_seconds(lambda: [json.loads(line) for line in lines])
+    replay = cpu_seconds(lambda: answer_lines(lines, profile, io.StringIO()))
+    print(
+        f"{kind.__name__:13} {count / replay:10,.0f} attempts/s   parsing the JSON alone {count / parse:10,.0f}/s"
+        f"   ratio {replay / parse:.2f}"
+    )
+
+
+def whole_command(kind, count):
+    with tempfile.TemporaryDirectory() as directory:
+        attempts, answers = Path(directory, "attempts.jsonl"), Path(directory, "answers.jsonl")
+        with attempts.open("wb") as file:
+            file.writelines(encoded(kind, count))
+        runner, cost = Runner([], Path(directory)), Cost()
+        asked = ["--broker-version", "3.9.1", "--output-format", "jsonl", "-o", str(answers), str(attempts)]
+        for _ in range(3):
+            runner.run([sys.executable, "-m", "kaudit", "replay", *asked], cost)
+        with answers.open("rb") as file:
+            assert sum(1 for _ in file) == count
+    print(
+        f"{kind.__name__:13} {count / cost.wall:10,.0f} attempts/s   {count:,} in {cost.wall:.2f} s, "
+        f"{cost.cpu:.2f} s of CPU, {cost.memory:.0f} MB"
+    )
+
+
 def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    profile = profile_for("3.9.1")
-    for kind in (fields, with_bytes, transactions):
-        lines = [json.dumps(kind(number), separators=(",", ":")).encode() + b"\n" for number in range(count)]
-        answered = io.StringIO()
-        answer_lines(lines, profile, answered)
-        outcomes = [json.loads(line)["outcome"] for line in answered.getvalue().splitlines()]
-        assert "rejected" not in outcomes, outcomes.index("rejected")
-        parse = cpu_seconds(lambda lines=lines: [json.loads(line) for line in lines])
-        replay = cpu_seconds(lambda lines=lines: answer_lines(lines, profile, io.StringIO()))
-        print(
-            f"{kind.__name__:13} {count / replay:10,.0f} attempts/s   parsing the JSON alone {count / parse:10,.0f}/s"
-            f"   ratio {replay / parse:.2f}"
-        )
+    of_command = int(sys.argv[2]) if len(sys.argv) > 2 else 500_000
+    kinds = (fields, with_bytes, transactions)
+    print("in process")
+    for kind in kinds:
+        in_process(kind, count)
+    print("kaudit replay, with its start")
+    for kind in kinds:
+        whole_command(kind, of_command)
 
 
 if __name__ == "__main__":

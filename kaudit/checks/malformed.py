@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kaudit.checks.context import Context, quote
-from kaudit.model.batch import NO_PRODUCER_ID
+from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.model.finding import Explanation, Finding
 from kaudit.model.malformed import MalformedBatch
 

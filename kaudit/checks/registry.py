@@ -3,7 +3,6 @@
 `kaudit explain`, `kaudit checks`, docs/checks and the help of every output format come from these records.
 """
 
-import importlib.resources
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -50,6 +49,8 @@ class Check(Struct, frozen=True):
 
     def documentation(self) -> Mapping[str, str]:
         """Return the Markdown body under each of HEADINGS."""
+        import importlib.resources  # noqa: PLC0415 - 2 ms, and only `explain` reads pages
+
         return parse_documentation(
             importlib.resources.files(__package__).joinpath("docs", f"{self.code}.md").read_text(encoding="utf-8")
         )

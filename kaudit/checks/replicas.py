@@ -44,7 +44,7 @@ def report_replicas(facts: ReplicaFacts) -> list[Finding]:
     """Report what one partition's replicas do not share."""
     if facts.comparison.relation is Relation.MISSING:
         return []  # not every broker has every partition
-    return [*_diverged(facts), *_behind(facts), *_only_copies(facts)]
+    return [*_diverged(facts), *_passed_over(facts), *_behind(facts), *_only_copies(facts)]
 
 
 def _diverged(facts: ReplicaFacts) -> list[Finding]:
@@ -69,12 +69,7 @@ def _diverged(facts: ReplicaFacts) -> list[Finding]:
         "broker": _fate(name, reference, cut, difference.offset, end),
         "previous": None if previous is None else previous.to_dict(),
         "copies": {other: held.to_dict() for other, held in difference.batches.items()},
-        "reference": reference,
-        "end_offsets": dict(comparison.end_offsets),
-        "leader_epochs": {key: [row.to_dict() for row in rows[-5:]] for key, rows in comparison.leader_epochs.items()},
-        "truncation_offsets": dict(comparison.truncation_offsets),
-        "only_on": {key: offsets.to_dict() for key, offsets in comparison.only_on.items()},
-        "high_watermarks": dict(facts.high_watermarks),
+        **_histories(facts),
     }
     context = facts.contexts[name]
     return [
@@ -95,6 +90,62 @@ def _diverged(facts: ReplicaFacts) -> list[Finding]:
             },
         )
     ]
+
+
+def _histories(facts: ReplicaFacts) -> dict[str, object]:
+    comparison = facts.comparison
+    return {
+        "reference": comparison.reference,
+        "end_offsets": dict(comparison.end_offsets),
+        "leader_epochs": {key: [row.to_dict() for row in rows[-5:]] for key, rows in comparison.leader_epochs.items()},
+        "truncation_offsets": dict(comparison.truncation_offsets),
+        "only_on": {key: offsets.to_dict() for key, offsets in comparison.only_on.items()},
+        "high_watermarks": dict(facts.high_watermarks),
+    }
+
+
+def _passed_over(facts: ReplicaFacts) -> list[Finding]:
+    """Report ends of logs which a newer leader began without, and in whose place it has written nothing yet."""
+    comparison = facts.comparison
+    names = _beyond_reference(comparison)
+    if not names:
+        return []
+    reference = comparison.reference or ""
+    name = max(names, key=lambda key: comparison.end_offsets[key])
+    first, end = comparison.end_offsets[reference], comparison.end_offsets[name]
+    newest = comparison.leader_epochs[reference][-1]
+    message = f"{_listed(names)} {'holds' if len(names) == 1 else 'hold'} {_span(first, end - 1)}, "
+    message += f"which {reference} began leader epoch {newest.epoch} without"
+    causes = _failed_leader(f"leader epoch {newest.epoch} of {reference} begins at offset {newest.start_offset}")
+    return [
+        facts.contexts[name].finding(
+            "KA601",
+            message,
+            offset=first,
+            last_offset=end - 1,
+            anchor=str(first),
+            evidence={
+                "rule": _RULE,
+                "broker": _fate(name, reference, comparison.truncation_offsets.get(name), first, end),
+                **_histories(facts),
+            },
+            explanations=[*_made_again(facts), causes],
+            following=(facts.look(name, first),),
+            absent=_NO_FILE,
+        )
+    ]
+
+
+def _beyond_reference(comparison: PartitionComparison) -> list[str]:
+    """Who agrees with the reference to its end and goes on: the reference is one for its newer leader epoch."""
+    end = comparison.end_offsets[comparison.reference or ""]
+    found = []
+    for name, relation in comparison.relations.items():
+        cut = comparison.truncation_offsets[name]
+        agrees = cut is None or cut >= end
+        if relation is Relation.DIVERGED and comparison.end_offsets[name] > end and agrees:
+            found.append(name)
+    return found
 
 
 def _sides(name: str, difference: Difference) -> tuple[list[str], list[str]]:
@@ -129,18 +180,9 @@ def _fate(name: str, reference: str, cut: int | None, offset: int, end: int) -> 
 def _causes(facts: ReplicaFacts, difference: Difference, cut: int | None, *, only_epoch: bool) -> list[Explanation]:
     epochs = {batch.leader_epoch for batch in difference.batches.values()}
     noticed = cut is not None and cut <= difference.offset
-    causes = []
-    if len(set(facts.topic_ids.values())) > 1:
-        ids = ", ".join(f"{name} {topic_id}" for name, topic_id in facts.topic_ids.items())
-        causes.append(Explanation("the topic was deleted and made again: these are two topics", speaks_for=(ids,)))
+    causes = _made_again(facts)
     if len(epochs) > 1:
-        causes.append(
-            Explanation(
-                "a leader failed with records that no follower had, and another replica went on without them (acks=0 or 1, "
-                "or an unclean election); it has not been truncated yet",
-                speaks_for=("the leader epochs differ there",) if noticed else (),
-            )
-        )
+        causes.append(_failed_leader("the leader epochs differ there" if noticed else None))
     else:
         causes.append(
             Explanation(
@@ -153,6 +195,21 @@ def _causes(facts: ReplicaFacts, difference: Difference, cut: int | None, *, onl
     if only_epoch:
         causes.append(Explanation("a bit of the leader epoch flipped: the CRC does not cover it (KA009)"))
     return causes
+
+
+def _made_again(facts: ReplicaFacts) -> list[Explanation]:
+    if len(set(facts.topic_ids.values())) < 2:
+        return []
+    ids = ", ".join(f"{name} {topic_id}" for name, topic_id in facts.topic_ids.items())
+    return [Explanation("the topic was deleted and made again: these are two topics", speaks_for=(ids,))]
+
+
+def _failed_leader(told_by: str | None) -> Explanation:
+    return Explanation(
+        "a leader failed with records that no follower had, and another replica went on without them (acks=0 or 1, "
+        "or an unclean election); it has not been truncated yet",
+        speaks_for=() if told_by is None else (told_by,),
+    )
 
 
 def _behind(facts: ReplicaFacts) -> list[Finding]:
@@ -200,8 +257,11 @@ def _behind(facts: ReplicaFacts) -> list[Finding]:
 def _only_copies(facts: ReplicaFacts) -> list[Finding]:
     comparison = facts.comparison
     found: list[Finding] = []
+    passed_over = _beyond_reference(comparison)
     for name, offsets in comparison.only_on.items():
-        # where it begins because the others differ, KA601 has told of it
+        # where it begins because the others differ, or a newer leader began there, KA601 has told of it
+        if name in passed_over:
+            continue
         if offsets.first not in [end for other, end in comparison.end_offsets.items() if other != name]:
             continue
         if _begins_at_difference(name, offsets.first, comparison):
@@ -209,7 +269,7 @@ def _only_copies(facts: ReplicaFacts) -> list[Finding]:
         mark = facts.high_watermark
         below = mark is not None and mark[1] > offsets.first
         acknowledged = None if mark is None or not below else min(mark[1] - 1, offsets.last)
-        message = f"offsets {offsets.first}..{offsets.last} ({_offsets(offsets.last - offsets.first + 1)}) are on {name} alone"
+        message = f"{_span(offsets.first, offsets.last)} are on {name} alone"
         if below and mark is not None:
             message += f", below the high watermark {mark[1]}"
         others = [other for other in comparison.end_offsets if other != name]
@@ -270,6 +330,10 @@ _NO_FILE = {
     "producer_id": "the records may be any producer's",
     "producer_epoch": "the records may be any producer's",
 }
+
+
+def _span(first: int, last: int) -> str:
+    return f"offsets {first}..{last} ({_offsets(last - first + 1)})"
 
 
 def _offsets(number: int) -> str:

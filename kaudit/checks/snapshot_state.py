@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from kaudit.checks.context import Context
-from kaudit.model.batch import NO_COORDINATOR_EPOCH, NO_OFFSET
+from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET
 from kaudit.model.finding import Confidence, Explanation, Finding
 from kaudit.wire.producer_snapshot import SnapshotEntry
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
-from typer.main import get_command
 
-from kaudit.cli.app import app
+from kaudit.cli.app import command_tree
 from kaudit.cli.settings.command import ConfiguredCommand
 from kaudit.cli.settings.settings import PREFIX, configurable
 from kaudit.cli.settings.values import key_of
@@ -27,8 +26,7 @@ and `{PREFIX}FAIL_ON`. Exit codes are in the [README](../README.md#exit-codes), 
 
 def reference() -> str:
     """Return the page."""
-    root = get_command(app)
-    sections = [_section(name, command) for name, command in _commands("kaudit", root)]
+    sections = [_section(name, command) for name, command in _commands("kaudit", command_tree())]
     return "\n".join([_NOTICE.rstrip("\n"), _INTRODUCTION, *sections])
 
 

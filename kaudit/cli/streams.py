@@ -1,6 +1,6 @@
 """Writing a result piece by piece: to stdout, or to a file that appears only when it is whole."""
 
-import secrets
+import os
 import stat
 import sys
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ def _to_stdout(pieces: Iterable[str]) -> None:
 
 def _to_file(file: Path, pieces: Iterable[str]) -> None:
     regular = not file.exists() or stat.S_ISREG(file.stat().st_mode)
-    target = file.with_name(f".kaudit-{secrets.token_hex(4)}.partial") if regular else file
+    target = file.with_name(f".kaudit-{os.urandom(4).hex()}.partial") if regular else file
     try:
         try:
             stream = target.open("w", encoding="utf-8")

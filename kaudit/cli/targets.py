@@ -1,7 +1,6 @@
 """Where results go: --output-format FMT[:FILE] and --output, and writing them whole or not at all."""
 
 import os
-import secrets
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
@@ -151,7 +150,7 @@ def _blocks(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def _replace(file: Path, pieces: Iterable[str]) -> None:
-    partial = file.with_name(f".kaudit-{secrets.token_hex(4)}.partial")
+    partial = file.with_name(f".kaudit-{os.urandom(4).hex()}.partial")
     try:
         with partial.open("x", encoding="utf-8") as whole:
             whole.writelines(pieces)

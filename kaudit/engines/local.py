@@ -7,34 +7,34 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
 from kaudit.engines.ranges import RangeRead, ranges, read_here
 from kaudit.model.finding import Finding
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.pipeline.activity import ActivityRows
-from kaudit.pipeline.audit import Audit, PartitionAudit
-from kaudit.pipeline.batch_rows import BatchTeller, segment_tasks, tell_segment
-from kaudit.pipeline.blocks import read_blocks
-from kaudit.pipeline.histories import HistoryRows, PartitionHistory, Piece, Recording, Teller, by_replica
+from kaudit.pipeline.audit import Audit
+from kaudit.pipeline.block_histories import read_blocks
 from kaudit.pipeline.options import Progress, ScanOptions
-from kaudit.pipeline.pace import Pace, steady
+from kaudit.pipeline.pace import Neighbours, Pace, steady
 from kaudit.pipeline.partition import KeptRows, RowKeeper
-from kaudit.pipeline.producers import list_producers, remembers_markers
+from kaudit.pipeline.partition_audit import PartitionAudit
 from kaudit.pipeline.query import Query
 from kaudit.pipeline.rows import ChunkRows
 from kaudit.pipeline.schedule import Job, PartitionFeed, all_needs, audit_needs, find_input, plan_jobs
-from kaudit.pipeline.timeline import build_timelines
 from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout
 from kaudit.source.place import Place
 
+if TYPE_CHECKING:
+    from kaudit.pipeline.batch_rows import BatchTeller
+    from kaudit.pipeline.histories import HistoryRows, Piece, Recording, Teller
+
 _Keeper = TypeVar("_Keeper", bound=RowKeeper | None)
 _SMALL_PIECE_BYTES = 1 << 20
 """For a million producer ids in memory: what is made while a piece is read must stay small beside them."""
-_POOL_PAYS_SECONDS = 0.35
+_PROCESSES_PAY_SECONDS = {"fork": 0.05, "spawn": 0.7}
 """What would take less to read here, at the pace of the first range, is read here: processes must be started first."""
 
 
@@ -55,6 +55,8 @@ def timeline(options: ScanOptions, progress: Progress) -> TimelineResult:
 
     Raises as `scan` does.
     """
+    from kaudit.pipeline.timeline import build_timelines  # noqa: PLC0415 - a scan tells no histories
+
     keep_freed_memory()
     chosen = frozenset(options.producer_ids) or None
     kept: list[KeptRows] = []
@@ -67,6 +69,9 @@ def producers(options: ScanOptions, progress: Progress, query: Query) -> Produce
 
     Raises as `scan` does.
     """
+    from kaudit.pipeline.activity import ActivityRows  # noqa: PLC0415 - a scan lists no producers
+    from kaudit.pipeline.producers import list_producers  # noqa: PLC0415
+
     keep_freed_memory_small()
     kept: list[ActivityRows] = []
     audit = _run(options, progress, lambda: _appended(kept, ActivityRows()), _SMALL_PIECE_BYTES, ids=True)
@@ -74,31 +79,35 @@ def producers(options: ScanOptions, progress: Progress, query: Query) -> Produce
 
 
 @contextmanager
-def record(options: ScanOptions, progress: Progress, teller: Teller) -> Iterator[Recording]:
+def record(options: ScanOptions, progress: Progress, teller: "Teller") -> "Iterator[Recording]":
     """Audit, and keep on disk what `teller` needs to tell the producers' histories while the body runs.
 
     Raises as `scan` does.
     """
-    from kaudit.pipeline.exchange import pack, unpack  # noqa: PLC0415 - a scan needs no compression
+    # imported here: a scan needs no compression and tells no histories
+    from kaudit.pipeline.batch_rows import segment_tasks, tell_segment  # noqa: PLC0415
+    from kaudit.pipeline.exchange import pack, unpack  # noqa: PLC0415
+    from kaudit.pipeline.histories import HistoryRows, PartitionHistory, Recording, by_replica  # noqa: PLC0415
+    from kaudit.pipeline.producers import remembers_markers  # noqa: PLC0415
 
     keep_freed_memory()
     with tempfile.TemporaryDirectory(prefix="kaudit-") as directory:
         files: list[Path] = []
 
-        def close(partition: PartitionAudit, kept: HistoryRows) -> None:
+        def close(partition: PartitionAudit, kept: "HistoryRows") -> None:
             files.append(Path(directory, str(len(files))))
             files[-1].write_bytes(pack(PartitionHistory.of(partition, kept)))
 
         audit = _run(options, progress, HistoryRows, on_close=close)
         result = audit.result()
 
-        def tell(findings: Sequence[Finding]) -> Iterator[Piece]:
+        def tell(findings: Sequence[Finding]) -> "Iterator[Piece]":
             own, remembers = by_replica(findings), remembers_markers(result)
             for file in files:
                 history: PartitionHistory = unpack(file.read_bytes())
                 yield from teller(history, own.get(history.place, ()), remembers)
 
-        def tell_batches(teller: BatchTeller) -> Iterator[Piece]:
+        def tell_batches(teller: "BatchTeller") -> "Iterator[Piece]":
             for task in segment_tasks(plan_jobs(options, audit.layout, audit_needs(audit.layout, audit.book))):
                 yield from tell_segment(task, open_segment, teller)
 
@@ -131,7 +140,8 @@ def _run(
     progress.start(total)
     processes = options.jobs or os.cpu_count() or 1
     fixed = options.chunk_bytes or piece_bytes
-    paces = [Pace(sharers=processes) if fixed is None else steady(fixed) for _ in jobs]
+    neighbours = Neighbours()
+    paces = [Pace(sharers=processes, neighbours=neighbours) if fixed is None else steady(fixed) for _ in jobs]
     with closing(_read(jobs, paces, processes, layout)) as outcomes:
         ahead = next(outcomes, None)
         for number, (job, pace) in enumerate(zip(jobs, paces, strict=True)):
@@ -158,11 +168,12 @@ def _read(jobs: Sequence[Job], paces: Sequence[Pace], processes: int, layout: La
         for read in read_here(islice(found, 1)):
             seconds, size = time.perf_counter() - started, read.spec.stop - read.spec.start
             yield read
-            if seconds * (left - size) > _POOL_PAYS_SECONDS * size:
+            start_method = _start_method(layout)
+            if seconds * (left - size) > _PROCESSES_PAY_SECONDS[start_method] * size:
                 # imported here: a small log is read in less time
                 from kaudit.engines.processes import read_in_processes  # noqa: PLC0415
 
-                yield from read_in_processes(found, processes, _start_method(layout))
+                yield from read_in_processes(found, processes, start_method)
     yield from read_here(found)
 
 

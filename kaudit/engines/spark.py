@@ -32,13 +32,15 @@ from kaudit.model.finding import Finding
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.pipeline.activity import ActivityRows
-from kaudit.pipeline.audit import Audit, PartitionAudit
+from kaudit.pipeline.audit import Audit
 from kaudit.pipeline.batch_rows import BatchTeller, segment_tasks
-from kaudit.pipeline.blocks import BlockBook, read_blocks
+from kaudit.pipeline.block_histories import read_blocks
+from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.exchange import pack, unpack
 from kaudit.pipeline.histories import HistoryRows, PartitionHistory, Piece, Recording, Teller, by_replica
 from kaudit.pipeline.options import Progress, ScanOptions, UsageError
 from kaudit.pipeline.partition import KeptRows, RowKeeper
+from kaudit.pipeline.partition_audit import PartitionAudit
 from kaudit.pipeline.producers import list_producers, remembers_markers
 from kaudit.pipeline.query import Query
 from kaudit.pipeline.schedule import Job, all_needs, audit_needs, find_input, plan_jobs

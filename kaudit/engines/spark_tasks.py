@@ -14,11 +14,11 @@ from msgspec import Struct
 from kaudit import __version__
 from kaudit.engines.memory import keep_freed_memory
 from kaudit.model.finding import Finding
-from kaudit.pipeline.audit import PartitionAudit
 from kaudit.pipeline.batch_rows import BatchTeller, SegmentTask, tell_segment
 from kaudit.pipeline.exchange import pack, unpack
 from kaudit.pipeline.histories import Piece, Teller
 from kaudit.pipeline.partition import RowKeeper
+from kaudit.pipeline.partition_audit import PartitionAudit
 from kaudit.pipeline.plan import cut
 from kaudit.pipeline.read import ChunkSpec
 from kaudit.pipeline.schedule import Job, PartitionFeed, read_range

@@ -2,10 +2,11 @@
 
 import enum
 import functools
-import hashlib
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
+
+from kaudit.model.told import Told, plain
 
 Evidence = Mapping[str, object]
 
@@ -46,22 +47,13 @@ class Status(enum.Enum):
     SUPPRESSED = "suppressed"
 
 
-class Explanation(Struct, frozen=True):
+class Explanation(Told, frozen=True, rename={"speaks_for": "for", "speaks_against": "against"}):
     """One candidate cause, with what in this log speaks for it and what against."""
 
     cause: str
     speaks_for: Sequence[str] = ()
     speaks_against: Sequence[str] = ()
     innocent: bool = False
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        return {
-            "cause": self.cause,
-            "for": list(self.speaks_for),
-            "against": list(self.speaks_against),
-            "innocent": self.innocent,
-        }
 
 
 class Finding(Struct, frozen=True):
@@ -109,6 +101,8 @@ class Finding(Struct, frozen=True):
             _text(self.producer_epoch),
             anchor,
         )
+        import hashlib  # noqa: PLC0415 - OpenSSL comes with it: 4 ms that a log without findings need not wait
+
         return hashlib.sha256("|".join(parts).encode(errors="surrogateescape")).hexdigest()[:_FINGERPRINT_DIGITS]
 
     def sort_key(self) -> tuple[object, ...]:
@@ -128,30 +122,9 @@ class Finding(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form: every contract field, each null explained under `absent`."""
-        fields: dict[str, object] = {
-            "code": self.code,
-            "name": self.name,
-            "severity": self.severity.value,
-            "confidence": self.confidence.value,
-            "message": self.message,
-            "topic": self.topic,
-            "partition": self.partition,
-            "replica": self.replica,
-            "log_dir": self.log_dir,
-            "file": self.file,
-            "segment": self.segment,
-            "position": self.position,
-            "offset": self.offset,
-            "last_offset": self.last_offset,
-            "producer_id": self.producer_id,
-            "producer_epoch": self.producer_epoch,
-            "evidence": dict(self.evidence),
-            "explanations": [explanation.to_dict() for explanation in self.explanations],
-            "next": list(self.next),
-            "status": self.status.value,
-            "suppression": self.suppression,
-            "fingerprint": self.fingerprint,
-        }
+        told = (name for name in Finding.__struct_fields__ if name not in ("anchor", "absent"))
+        fields = {name: plain(getattr(self, name)) for name in told}
+        fields["fingerprint"] = self.fingerprint
         absent = {
             name: self.absent.get(name, "not applicable")
             for name, value in fields.items()

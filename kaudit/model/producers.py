@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from kaudit.model.result import ScanResult
+from kaudit.model.told import Told
 
 
 class GrantedBlock(Struct, frozen=True):
@@ -18,7 +19,7 @@ class GrantedBlock(Struct, frozen=True):
     source: str
 
 
-class ProducerState(Struct, frozen=True):
+class ProducerState(Told, frozen=True):
     """What a broker that loads this log holds of the producer, -1 where it holds nothing (DescribeProducers)."""
 
     producer_epoch: int
@@ -27,17 +28,6 @@ class ProducerState(Struct, frozen=True):
     last_timestamp: int
     coordinator_epoch: int
     current_txn_start_offset: int
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        return {
-            "producer_epoch": self.producer_epoch,
-            "last_sequence": self.last_sequence,
-            "last_offset": self.last_offset,
-            "last_timestamp": self.last_timestamp,
-            "coordinator_epoch": self.coordinator_epoch,
-            "current_txn_start_offset": self.current_txn_start_offset,
-        }
 
 
 class ProducerPartition(Struct, frozen=True):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 
 from kaudit.model.result import ScanResult
+from kaudit.model.told import Told
 
 
 class Relation(enum.Enum):
@@ -15,34 +16,27 @@ class Relation(enum.Enum):
     BEHIND = "behind"
     """All agree as far as they go, but some end earlier."""
     DIVERGED = "diverged"
-    """At one offset at least two hold different records, or the same under different leader epochs."""
+    """At one offset at least two hold different records, or the same under different leader epochs; or one holds records
+    from an offset on at which another began a newer leader epoch without them."""
     MISSING = "missing"
     """Only one of the replicas compared has the partition: nothing to compare it with."""
 
 
-class Replica(Struct, frozen=True):
+class Replica(Told, frozen=True):
     """One side of the comparison: the name it is told by, and the path it was given as."""
 
     name: str
     path: str
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        return {"name": self.name, "path": self.path}
 
-
-class EpochStart(Struct, frozen=True):
+class EpochStart(Told, frozen=True):
     """A leader epoch (>= 0) and the first offset written under it."""
 
     epoch: int
     start_offset: int
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        return {"epoch": self.epoch, "start_offset": self.start_offset}
 
-
-class ReplicaBatch(Struct, frozen=True):
+class ReplicaBatch(Told, frozen=True):
     """One batch as one replica holds it. Fields a batch does not have are -1, as in DefaultRecordBatch."""
 
     offset: int
@@ -63,45 +57,29 @@ class ReplicaBatch(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form, as evidence shows batches."""
-        return {
-            "offset": self.offset,
-            "last_offset": self.last_offset,
-            "leader_epoch": self.leader_epoch,
-            "producer_id": self.producer_id,
-            "producer_epoch": self.producer_epoch,
-            "base_sequence": self.base_sequence,
-            "last_sequence": self.last_sequence,
-            "record_count": self.record_count,
-            "timestamp": self.timestamp,
-            "crc": self.crc,
-            "size": self.size,
-            "position": self.position,
-        }
+        fields = super().to_dict()
+        del fields["segment"]
+        return fields
 
 
-class OffsetRange(Struct, frozen=True):
+class OffsetRange(Told, frozen=True, rename={"first": "first_offset", "last": "last_offset"}):
     """Offsets `first`..`last`, inclusive."""
 
     first: int
     last: int
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        return {"first_offset": self.first, "last_offset": self.last}
 
-
-class Difference(Struct, frozen=True):
+class Difference(Told, frozen=True, rename={"batches": "replicas"}):
     """The first offset at which replicas differ, and the batch each of them holds there."""
 
     offset: int
     batches: Mapping[str, ReplicaBatch]
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        return {"offset": self.offset, "replicas": {name: batch.to_dict() for name, batch in self.batches.items()}}
+
+_SINGULAR = {"truncation_offsets": "truncation_offset", "start_offsets": "start_offset", "end_offsets": "end_offset"}
 
 
-class PartitionComparison(Struct, frozen=True):
+class PartitionComparison(Told, frozen=True, rename=_SINGULAR):
     """One partition, its replicas by name. Offsets named `end` are exclusive.
 
     `reference` is the replica whose log the others would follow: the highest leader epoch, then the longest log.
@@ -124,24 +102,6 @@ class PartitionComparison(Struct, frozen=True):
     only_on: Mapping[str, OffsetRange]
     start_offsets: Mapping[str, int | None]
     end_offsets: Mapping[str, int]
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        return {
-            "topic": self.topic,
-            "partition": self.partition,
-            "relation": self.relation.value,
-            "reference": self.reference,
-            "relations": {name: relation.value for name, relation in self.relations.items()},
-            "missing_on": list(self.missing_on),
-            "common_end_offset": self.common_end_offset,
-            "first_difference": None if self.first_difference is None else self.first_difference.to_dict(),
-            "leader_epochs": {name: [row.to_dict() for row in rows] for name, rows in self.leader_epochs.items()},
-            "truncation_offset": dict(self.truncation_offsets),
-            "only_on": {name: offsets.to_dict() for name, offsets in self.only_on.items()},
-            "start_offset": dict(self.start_offsets),
-            "end_offset": dict(self.end_offsets),
-        }
 
 
 class DiffResult(Struct, frozen=True):

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 
 from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.told import Told
 
 
-class BrokerVersions(Struct, frozen=True):
+class BrokerVersions(Told, frozen=True):
     """The versions the log may come from: what was asked for, the range used, and the evidence for it."""
 
     requested: str
@@ -16,30 +17,16 @@ class BrokerVersions(Struct, frozen=True):
     at_most: str | None
     because: Sequence[str] = ()
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        return {
-            "requested": self.requested,
-            "profile": self.profile,
-            "at_least": self.at_least,
-            "at_most": self.at_most,
-            "because": list(self.because),
-        }
 
-
-class NotAudited(Struct, frozen=True):
+class NotAudited(Told, frozen=True):
     """A path, or an aspect of one, that no check covered, and why."""
 
     path: str
     reason: str
     unreadable: bool = False
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        return {"path": self.path, "reason": self.reason, "unreadable": self.unreadable}
 
-
-class PartitionSummary(Struct, frozen=True):
+class PartitionSummary(Told, frozen=True):
     """One replica of one partition as read. Offsets are exclusive ends where named `end` or `stable`."""
 
     topic: str
@@ -56,26 +43,8 @@ class PartitionSummary(Struct, frozen=True):
     producers: int = 0
     runs: int = 0
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        return {
-            "topic": self.topic,
-            "partition": self.partition,
-            "replica": self.replica,
-            "log_start_offset": self.log_start_offset,
-            "log_end_offset": self.log_end_offset,
-            "last_stable_offset": self.last_stable_offset,
-            "compacted": self.compacted,
-            "segments": self.segments,
-            "bytes": self.bytes,
-            "batches": self.batches,
-            "records": self.records,
-            "producers": self.producers,
-            "runs": self.runs,
-        }
 
-
-class SegmentSummary(Struct, frozen=True):
+class SegmentSummary(Told, frozen=True):
     """One segment file: `status` is `read`, `empty` or `unreadable`, the last with its reason."""
 
     topic: str
@@ -89,12 +58,8 @@ class SegmentSummary(Struct, frozen=True):
     status: str
     reason: str | None = None
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the row of the `segments` table."""
-        return {name: getattr(self, name) for name in self.__struct_fields__}
 
-
-class Summary(Struct, frozen=True):
+class Summary(Told, frozen=True):
     """Totals over everything audited.
 
     `findings` (by severity) and `statuses` count every finding, also the `omitted` ones that a limit keeps out of the
@@ -112,23 +77,8 @@ class Summary(Struct, frozen=True):
     statuses: Mapping[str, int] = field(default_factory=dict)
     omitted: int = 0
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        return {
-            "partitions": self.partitions,
-            "segments": self.segments,
-            "bytes": self.bytes,
-            "batches": self.batches,
-            "records": self.records,
-            "producers": self.producers,
-            "runs": self.runs,
-            "findings": dict(self.findings),
-            "statuses": dict(self.statuses),
-            "omitted": self.omitted,
-        }
 
-
-class Expected(Struct, frozen=True):
+class Expected(Told, frozen=True):
     """One entry of a baseline, as reports show it."""
 
     fingerprint: str
@@ -137,18 +87,8 @@ class Expected(Struct, frozen=True):
     reason: str | None = None
     expires: str | None = None
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        return {
-            "fingerprint": self.fingerprint,
-            "code": self.code,
-            "summary": self.summary,
-            "reason": self.reason,
-            "expires": self.expires,
-        }
 
-
-class BaselineComparison(Struct, frozen=True):
+class BaselineComparison(Told, frozen=True):
     """A scan held against a baseline: entries seen, entries seen no more, and entries the scan could not see."""
 
     file: str
@@ -156,16 +96,6 @@ class BaselineComparison(Struct, frozen=True):
     stale: Sequence[Expected] = ()
     out_of_scope: Sequence[Expected] = ()
     expired: Sequence[Expected] = ()
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        return {
-            "file": self.file,
-            "known": self.known,
-            "stale": [entry.to_dict() for entry in self.stale],
-            "out_of_scope": [entry.to_dict() for entry in self.out_of_scope],
-            "expired": [entry.to_dict() for entry in self.expired],
-        }
 
 
 class ScanResult(Struct, frozen=True):
@@ -187,7 +117,7 @@ class ScanResult(Struct, frozen=True):
         return max(new) if new else None
 
 
-class Timeline(Struct, frozen=True):
+class Timeline(Told, frozen=True):
     """One producer id's history in one partition replica. `entries` and `state` are JSON-ready mappings."""
 
     topic: str
@@ -197,18 +127,6 @@ class Timeline(Struct, frozen=True):
     transactional_id: str | None
     entries: Sequence[Mapping[str, object]]
     state: Mapping[str, object]
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        return {
-            "topic": self.topic,
-            "partition": self.partition,
-            "replica": self.replica,
-            "producer_id": self.producer_id,
-            "transactional_id": self.transactional_id,
-            "entries": [dict(entry) for entry in self.entries],
-            "state": dict(self.state),
-        }
 
 
 class TimelineResult(Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.batch import NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
+from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.pipeline.partition import by_producers
 from kaudit.pipeline.producer_table import ProducerTable
 from kaudit.pipeline.rows import Rows

@@ -3,38 +3,23 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from msgspec import Struct, field
-
 from kaudit.model.result import NotAudited
-from kaudit.pipeline.metadata_log import CLUSTER_METADATA, read_metadata_log
+from kaudit.pipeline.blocks import Told
+from kaudit.pipeline.metadata_log import read_metadata_log
 from kaudit.pipeline.options import UsageError
 from kaudit.pipeline.read import OpenSource
-from kaudit.replay.allocation.history import BlockHistory, from_lines, from_znode
+from kaudit.replay.allocation.told import from_lines, from_znode
+from kaudit.source.cluster_metadata import CLUSTER_METADATA
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import PartitionDirectory
-from kaudit.source.zookeeper import (
-    SeveralDataDirectoriesError,
-    ZnodeEvidence,
-    ZooKeeperFiles,
-    find_zookeeper_files,
-    read_znode,
-)
+from kaudit.source.znode import ZnodeEvidence, read_znode
+from kaudit.source.zookeeper import SeveralDataDirectoriesError, ZooKeeperFiles, find_zookeeper_files
 from kaudit.wire.pid_block_lines import parse_pid_block_lines
 from kaudit.wire.zookeeper_cluster_id import CLUSTER_ID_ZNODE, parse_cluster_id
 from kaudit.wire.zookeeper_pid_block import PRODUCER_ID_BLOCK_ZNODE
 
 _COMPRESSED = (".gz", ".snappy")
 _MAX_BAD_LINES = 20
-
-
-class Told(Struct):
-    """What one source tells. `cluster` is the id of its cluster, empty where unknown; `extent` as in MetadataLog."""
-
-    origin: str
-    history: BlockHistory = field(default_factory=BlockHistory)
-    cluster: str = ""
-    extent: tuple[int, int] | None = None
-    notes: list[NotAudited] = field(default_factory=list)
 
 
 def read_named_zookeeper(directory: str) -> list[Told]:

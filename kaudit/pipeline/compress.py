@@ -3,13 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.batch import (
-    CONTROL_FLAG,
-    DELETE_HORIZON_FLAG,
-    LOG_APPEND_TIME_FLAG,
-    Batches,
-    last_offsets,
-)
+from kaudit.model.batch import Batches, last_offsets
+from kaudit.model.batch_fields import CONTROL_FLAG, DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG
 from kaudit.pipeline.plain_rows import plain_rows
 from kaudit.pipeline.rows import EDGE, EPOCH_STEP, GAP, MARKER, RUN, ChunkRows, Counts, Rows
 from kaudit.pipeline.run_rows import producer_rows

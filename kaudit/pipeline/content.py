@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.batch import CODEC_MASK, CONTROL_FLAG, UNDECODED_CONTROL, Batches
+from kaudit.model.batch import Batches
+from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, UNDECODED_CONTROL
 from kaudit.model.malformed import MalformedBatch
 from kaudit.source.bytes import ByteSource
 from kaudit.wire.control import read_control_records

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kaudit.checks.coordinator import CoordinatorEntry, CoordinatorView
-from kaudit.model.batch import CONTROL_FLAG
+from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.pipeline.decisions import DecisionHistory
 from kaudit.pipeline.printed_content import NotPrintedError, is_data, printed_records
 from kaudit.pipeline.read import OpenSource

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from kaudit.model.batch import CONTROL_FLAG
-from kaudit.pipeline.metadata_log import CLUSTER_METADATA, metadata_snapshots
+from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.pipeline.printed_content import NotPrintedError, is_data, printed_records
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
+from kaudit.source.cluster_metadata import CLUSTER_METADATA, metadata_snapshots
 from kaudit.source.layout import PartitionDirectory
 from kaudit.source.text import SegmentText
 from kaudit.wire.errors import WireError

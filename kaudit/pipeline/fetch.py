@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from kaudit.model.batch import CONTROL_FLAG, last_offsets, last_sequences
+from kaudit.model.batch import last_offsets, last_sequences
+from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.rows import Rows
 from kaudit.pipeline.stream import stream_batches

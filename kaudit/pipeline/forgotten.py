@@ -4,7 +4,8 @@ import numpy as np
 from msgspec import Struct, field
 
 from kaudit.checks.state import EvictedProducer, IdleProducer
-from kaudit.model.batch import CONTROL_FLAG, NO_OFFSET, NO_TIMESTAMP, Batches, last_offsets, last_sequences
+from kaudit.model.batch import Batches, last_offsets, last_sequences
+from kaudit.model.batch_fields import CONTROL_FLAG, NO_OFFSET, NO_TIMESTAMP
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.rows import Rows
 from kaudit.pipeline.stream import stream_batches

@@ -14,9 +14,9 @@ from kaudit.model.finding import Finding
 from kaudit.model.producers import ProducerPartition
 from kaudit.model.result import ScanResult, Timeline
 from kaudit.pipeline.activity import ActivityRows
-from kaudit.pipeline.audit import PartitionAudit
 from kaudit.pipeline.batch_rows import BatchTeller
 from kaudit.pipeline.partition import KeptRows
+from kaudit.pipeline.partition_audit import PartitionAudit
 from kaudit.pipeline.producer_table import ProducerTable
 from kaudit.pipeline.producers import producer_partition
 from kaudit.pipeline.rows import Rows

@@ -6,9 +6,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.model.batch import NO_TIMESTAMP
+from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.pipeline.activity import ActivityRows
-from kaudit.pipeline.audit import PartitionAudit
+from kaudit.pipeline.partition_audit import PartitionAudit
 from kaudit.pipeline.rows import Rows
 
 _NEVER = np.iinfo(np.int64).max

@@ -10,10 +10,10 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.model.batch import MAYBE_COMMITS, NO_OFFSET, NO_SEQUENCE
+from kaudit.model.batch_fields import MAYBE_COMMITS, NO_OFFSET, NO_SEQUENCE
 from kaudit.pipeline.merging import Merged
 from kaudit.pipeline.producer_table import REMEMBERED, ProducerTable
-from kaudit.pipeline.rows import SILENCE_MS, WINDOW, Rows, pick, put
+from kaudit.pipeline.rows import SILENCE_MS, WINDOW, Rows, pick, put, whole
 from kaudit.replay.judge import (
     ABORT_BUMPED,
     AFTER_MARKER,
@@ -184,7 +184,8 @@ class _Joints:
         self.coordinator = self._of_both(NO_SEQUENCE, "coordinator_epoch", np.int64)
         self.commit = ~self.is_run
         if len(self.markers):
-            self.commit[self.commit] = np.isin(self.markers["type"], MAYBE_COMMITS)
+            types = self.markers["type"]  # not isin: it sorts
+            self.commit[self.commit] = np.logical_or.reduce([types == commit for commit in MAYBE_COMMITS])
         # index of the newest run / marker at or before each row, in its group; -1 if none
         self.run_at = self._latest(self.is_run)
         self.marker_at = self._latest(~self.is_run)
@@ -259,9 +260,9 @@ class _Joints:
         in_chunk = earlier >= 0
         previous = self.source[np.maximum(earlier, 0)] * in_chunk
         newest = self.runs["edges_start"][previous] + self.runs["edges"][previous] - 1
-        state = before["last"][self.group[at]]
-        base = np.where(in_chunk, self.edges["base_offset"][newest], state["base_offset"])
-        present = np.where(in_chunk, self.runs["present_before_last"][previous], state["present_before"])
+        state, group = before["last"], self.group[at]
+        base = np.where(in_chunk, self.edges["base_offset"][newest], state["base_offset"][group])
+        present = np.where(in_chunk, self.runs["present_before_last"][previous], state["present_before"][group])
         missing = (self.runs["first_offset"][own] - base) - (self.runs["present_before_first"][own] - present)
         explained[at] = missing >= ahead[at]
         return explained
@@ -275,7 +276,7 @@ class _Joints:
         own, earlier = self.source[at], run_before[at]
         in_chunk = earlier >= 0
         previous = self.source[np.maximum(earlier, 0)] * in_chunk
-        state = before["last"][self.group[at]]["max_timestamp"]
+        state = before["last"]["max_timestamp"][self.group[at]]
         newest = np.where(in_chunk, self.runs["last_max_timestamp"][previous], state)
         silence = self.edges["max_timestamp"][self.runs["edges_start"][own]] - newest
         late[at] = (in_chunk | before["known"][self.group[at]]) & (silence >= SHORTEST_EXPIRY_MS)
@@ -463,11 +464,12 @@ class _Joints:
         first, held = int(self.runs["edges_start"][0]), len(groups) * WINDOW
         last = int(self.runs["edges_start"][-1]) + int(self.runs["edges"][-1])
         entries = np.empty(held + last - first, dtype=REMEMBERED)
-        entries[:held] = pick(state["window"], groups).reshape(-1)
+        windows = whole(state, "window")
+        entries[:held].view(windows.dtype)[:] = windows[groups]
         for name in REMEMBERED.names or ():
             entries[name][held:] = self.edges[name][first:last]
         old = np.clip(kept[:, None] - 1 - (behind - added[:, None]), 0, WINDOW - 1)
         old += np.arange(0, held, WINDOW)[:, None]
         new = newest.take(groups)[:, None] - behind + (held - first)
-        put(state["window"], groups, pick(entries, np.where(is_edge, new, old)))
+        windows[groups] = pick(entries, np.where(is_edge, new, old)).view(windows.dtype)[:, 0]
         state["remembered"][groups] = count

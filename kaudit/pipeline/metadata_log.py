@@ -1,16 +1,17 @@
 """Reading __cluster_metadata: the blocks of producer ids a KRaft controller granted."""
 
-import re
 from collections.abc import Iterator
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.model.batch import CONTROL_FLAG, NO_TIMESTAMP
+from kaudit.model.batch_fields import CONTROL_FLAG, NO_TIMESTAMP
 from kaudit.pipeline.printed_content import NotPrintedError, is_data, printed_records
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
-from kaudit.replay.allocation.history import BlockHistory, ProducerIdsRecord, from_records
+from kaudit.replay.allocation.history import BlockHistory, ProducerIdsRecord
+from kaudit.replay.allocation.told import from_records
+from kaudit.source.cluster_metadata import metadata_snapshots
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 from kaudit.source.text import SegmentText
 from kaudit.wire.errors import WireError
@@ -18,10 +19,7 @@ from kaudit.wire.metadata_records import ProducerIds, parse_metadata_record
 from kaudit.wire.printed_records import parse_printed_metadata
 from kaudit.wire.records import read_records
 
-CLUSTER_METADATA = "__cluster_metadata"
 _MAX_BATCH = 64 << 20
-# end offset and epoch: Snapshots.SNAPSHOT_FILE (KIP-630)
-_SNAPSHOT_NAME = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
 
 
 class MetadataLog(Struct):
@@ -35,16 +33,6 @@ class MetadataLog(Struct):
     extent: tuple[int, int] | None = None
     problems: list[tuple[str, str]] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
-
-
-def metadata_snapshots(directory: PartitionDirectory) -> list[SegmentFile]:
-    """Return the snapshots beside a metadata log (`<end offset>-<epoch>.checkpoint`), `base_offset` the end offset."""
-    found: list[SegmentFile] = []
-    for file in directory.side_files:
-        name = _SNAPSHOT_NAME.fullmatch(file.name)
-        if name is not None:
-            found.append(replace(file, base_offset=int(name[1])))
-    return sorted(found, key=lambda file: file.base_offset)
 
 
 def read_metadata_log(directory: PartitionDirectory, open_source: OpenSource) -> MetadataLog:

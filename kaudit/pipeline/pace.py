@@ -5,17 +5,27 @@ Where they do not - ids that never come again, a marker behind every batch - a l
 Nothing that is reported depends on it.
 """
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kaudit.pipeline.rows import ChunkRows
 
 LEAST_BYTES = 4 << 20
-MOST_BYTES = 256 << 20
-_GROWTH = 4
+MOST_BYTES = 512 << 20
+_UNSEEN_BYTES = 16 << 20
+"""The first range of a partition is no longer than this: its batches may be the smallest there are."""
+_GROWTH = 16
+_FINAL_SHARE = 3
+"""Towards the end ranges become shorter, but not below this part of their length: each costs something by itself."""
 _MANY_BATCHES = 1 << 18
 """Batches a range should not have more of: their columns are what takes memory (some 100 bytes each)."""
 _MANY_RUNS = 100_000
 """Nor more runs (200 bytes each with their edges)."""
+
+
+class Neighbours(Struct):
+    """What the ranges of the partitions read so far are like, for those of which nothing is known yet."""
+
+    bytes: int = LEAST_BYTES
 
 
 class Pace(Struct):
@@ -25,16 +35,20 @@ class Pace(Struct):
     most: int = MOST_BYTES
     sharers: int = 1
     """Processes that share what is left to read."""
+    neighbours: Neighbours = field(default_factory=Neighbours)
     _known_ids: int = 0
+    _noted: bool = False
 
     def next_bytes(self, left: int) -> int:
         """Return the size of the next range when so many bytes are left to read, of this partition and all others.
 
         Towards the end ranges become short, so that processes end at about the same time.
         """
+        if not self._noted:
+            self.bytes = max(self.bytes, min(self.neighbours.bytes, _UNSEEN_BYTES, self.most))
         if self.sharers == 1:
             return self.bytes
-        return min(self.bytes, max(left // (2 * self.sharers), LEAST_BYTES))
+        return min(self.bytes, max(left // (2 * self.sharers), self.bytes // _FINAL_SHARE, LEAST_BYTES))
 
     def note(self, rows: ChunkRows, producer_ids: int) -> None:
         """Take note of a range's rows, and of how many producer ids of the partition are known now."""
@@ -44,8 +58,9 @@ class Pace(Struct):
             return  # the end of a segment tells nothing
         room = min(_MANY_BATCHES * read // batches, _MANY_RUNS * read // max(len(rows.runs), 1))
         wanted = min(self.bytes * _GROWTH, room, self.most)
-        if wanted > self.bytes and _joins(rows, fresh):
-            self.bytes = wanted
+        if wanted < self.bytes or _joins(rows, fresh):
+            self.bytes = min(max(wanted, LEAST_BYTES), self.most)
+        self._noted, self.neighbours.bytes = True, self.bytes
 
 
 def _joins(rows: ChunkRows, fresh: int) -> bool:

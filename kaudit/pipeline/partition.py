@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.checks.state import EmptyMarker
-from kaudit.model.batch import NO_OFFSET
+from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.untold import Untold
 from kaudit.pipeline.continuity import MAX_LISTED, Continuity

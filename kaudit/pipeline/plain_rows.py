@@ -8,7 +8,8 @@ between the two, and its first and last DISTANCE: the rest is no candidate, what
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.batch import CONTROL_FLAG, LOG_APPEND_TIME_FLAG, Batches
+from kaudit.model.batch import Batches
+from kaudit.model.batch_fields import CONTROL_FLAG, LOG_APPEND_TIME_FLAG
 from kaudit.pipeline.rows import PLAIN, Rows, assemble
 
 DISTANCE = 1024

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.batch import (
+from kaudit.model.batch import BATCH, Batches
+from kaudit.model.batch_fields import (
     ABORT_MARKER,
-    BATCH,
     COMMIT_MARKER,
     CONTROL_FLAG,
     DELETE_HORIZON_FLAG,
@@ -26,7 +26,6 @@ from kaudit.model.batch import (
     NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
     UNTOLD_CONTROL,
-    Batches,
 )
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.model.untold import Untold

@@ -13,11 +13,12 @@ from kaudit.model.finding import Finding
 from kaudit.model.producers import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState
 from kaudit.model.result import ScanResult
 from kaudit.pipeline.activity import ActivityRows
-from kaudit.pipeline.audit import Audit, PartitionAudit
+from kaudit.pipeline.audit import Audit
 from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.coordinator import TRANSACTION_STATE, CoordinatorReader
 from kaudit.pipeline.creators import pattern_of, top_creators
 from kaudit.pipeline.join import Joined, join
+from kaudit.pipeline.partition_audit import PartitionAudit
 from kaudit.pipeline.population import block_summary, id_summary
 from kaudit.pipeline.query import Query, SortKey
 from kaudit.pipeline.rows import Rows

@@ -172,6 +172,13 @@ def put(rows: Rows, places: NDArray[Any], values: Rows) -> None:
     rows.view(whole)[places] = values.view(whole)
 
 
+def whole(rows: Rows, name: str) -> NDArray[np.void]:
+    """Return a field of contiguous rows as plain bytes, a view: a structured field is copied field by field, this at once."""
+    assert rows.dtype.fields is not None
+    dtype, offset = rows.dtype.fields[name][:2]
+    return np.ndarray(rows.shape, np.dtype((np.void, dtype.itemsize)), rows, offset, rows.strides)
+
+
 class Counts(Struct):
     """What was seen, whatever it belongs to."""
 

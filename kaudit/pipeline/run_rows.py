@@ -5,15 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.batch import (
+from kaudit.model.batch import Batches, last_sequences
+from kaudit.model.batch_fields import (
     ABORT_MARKER,
     COMMIT_MARKER,
     CONTROL_FLAG,
     DELETE_HORIZON_FLAG,
     TRANSACTIONAL_FLAG,
     UNTOLD_CONTROL,
-    Batches,
-    last_sequences,
 )
 from kaudit.pipeline.grouping import group
 from kaudit.pipeline.rows import EDGE, MARKER, RUN, SILENCE_MS, WINDOW, Rows, assemble, chosen_rows

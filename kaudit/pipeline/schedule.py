@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.pipeline.audit import DAY_MS, Needs, PartitionAudit, close_partition, latest_modification
+from kaudit.pipeline.audit import latest_modification
 from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.coordinator import TRANSACTION_STATE
 from kaudit.pipeline.fetch import RunFetcher
 from kaudit.pipeline.options import Depth, NothingToAuditError, ScanOptions, UsageError
 from kaudit.pipeline.partition import PartitionReplay, RowKeeper
+from kaudit.pipeline.partition_audit import Needs, PartitionAudit, close_partition
 from kaudit.pipeline.plan import cut, settle, whole_segments
 from kaudit.pipeline.read import CHUNK_BYTES, ChunkSpec, OpenSource, read_chunk, read_serially
 from kaudit.pipeline.rows import ChunkRows
@@ -20,6 +21,7 @@ from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 from kaudit.source.pattern import LayoutPattern, PatternError
 from kaudit.source.place import UrlError
 
+_DAY_MS = 86_400_000
 LONGEST_TEXT_BYTES = 64 << 20
 """Longest text of a segment that is read as one range: its batches take up to a third of that in memory."""
 
@@ -122,7 +124,7 @@ def plan_jobs(
     options: ScanOptions, layout: Layout, needs: Callable[[PartitionDirectory], Needs], chunk_bytes: int = CHUNK_BYTES
 ) -> list[Job]:
     """Plan the reading of every partition of `layout`, in its order, in ranges of about `chunk_bytes`."""
-    latest = latest_modification(layout) + DAY_MS
+    latest = latest_modification(layout) + _DAY_MS
     decode = options.depth is Depth.RECORDS
     jobs: list[Job] = []
     for directory in layout.partitions:

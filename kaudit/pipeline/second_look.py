@@ -9,7 +9,8 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.model.batch import CONTROL_FLAG, NO_PRODUCER_ID, Batches, last_offsets, last_sequences
+from kaudit.model.batch import Batches, last_offsets, last_sequences
+from kaudit.model.batch_fields import CONTROL_FLAG, NO_PRODUCER_ID
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
 from kaudit.source.layout import PartitionDirectory

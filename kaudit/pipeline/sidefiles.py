@@ -17,7 +17,7 @@ from kaudit.checks.leader_epochs import LEADER_EPOCH_CHECKPOINT, EpochStretch, c
 from kaudit.checks.sidefiles import SideFileFact
 from kaudit.checks.snapshots import corrupt_snapshot
 from kaudit.checks.txnindex import Abort, check_transaction_index
-from kaudit.model.batch import ABORT_MARKER, NO_OFFSET
+from kaudit.model.batch_fields import ABORT_MARKER, NO_OFFSET
 from kaudit.model.continuity import Missing, MissingCause, PlacedDamage
 from kaudit.model.finding import Finding
 from kaudit.pipeline.read import OpenSource

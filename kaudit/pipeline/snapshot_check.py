@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kaudit.checks.snapshot_state import Comparison, Surroundings
-from kaudit.model.batch import NO_OFFSET, NO_SEQUENCE
+from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.replica import ReplicaState, replica_state, too_much
 from kaudit.pipeline.snapshots import Suspects, read_snapshot, unexplained

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.model.batch import NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
+from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.pipeline.joints import JointReplay
 from kaudit.pipeline.rows import ChunkRows, Rows
 from kaudit.source.filesystem import read_side_file

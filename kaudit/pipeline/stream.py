@@ -5,7 +5,6 @@ Memory is one window, whatever the file's or a batch's size: a batch larger than
 
 from collections.abc import Iterator, Sequence
 
-import crc32c as _crc32c
 import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from kaudit.source.bytes import ByteSource
 from kaudit.source.text import SegmentText
 from kaudit.wire import resync
 from kaudit.wire.candidate_scan import Framing
+from kaudit.wire.castagnoli import crc32c
 from kaudit.wire.chained_crc import all_crcs_hold, restore_heads
 from kaudit.wire.record_batch import (
     ATTRIBUTES_OFFSET,
@@ -339,7 +339,7 @@ class _Reader:
 
 def corrupt_indexes(view: memoryview, base: int, batches: Batches) -> list[int]:
     """Indexes of the batches in `view` (whose first byte is `base` of the file) that do not match their CRC."""
-    crc = _crc32c.crc32c
+    crc = crc32c
     starts = batches["position"] - base
     bodies, ends, stored = starts + ATTRIBUTES_OFFSET, starts + batches["size"], batches["crc"]
     current = batches["magic"] == CURRENT_MAGIC

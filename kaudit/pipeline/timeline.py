@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kaudit.model.batch import ABORT_MARKER, COMMIT_MARKER, UNTOLD_CONTROL
+from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNTOLD_CONTROL
 from kaudit.model.continuity import Missing, MissingCause
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
-from kaudit.pipeline.audit import PartitionAudit
 from kaudit.pipeline.partition import KeptRows
+from kaudit.pipeline.partition_audit import PartitionAudit
 from kaudit.pipeline.rows import SILENCE_MS, Rows
 
 Entry = dict[str, object]

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.model.batch import ABORT_MARKER, COMMIT_MARKER, NO_OFFSET
+from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, NO_OFFSET
 from kaudit.pipeline.grouping import group
 from kaudit.pipeline.merging import Merged
 from kaudit.pipeline.rows import Rows, pick

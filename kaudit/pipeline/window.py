@@ -1,8 +1,7 @@
 """A reusable buffer over a file: bounded memory whatever the file's or a batch's size."""
 
-import crc32c as _crc32c
-
 from kaudit.source.bytes import ByteSource
+from kaudit.wire.castagnoli import crc32c
 from kaudit.wire.record_batch import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER_SIZE, MAGIC_OFFSET, batch_crc_holds
 
 _PIECE_BYTES = 1 << 20
@@ -63,6 +62,6 @@ class Window:
             read = self._source.read_into(at, piece[: min(len(piece), stop - at)])
             if read == 0:
                 return False
-            crc = _crc32c.crc32c(piece[:read], crc)
+            crc = crc32c(piece[:read], crc)
             at += read
         return crc == int.from_bytes(head[17:21], "big")

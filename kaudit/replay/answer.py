@@ -1,46 +1,70 @@
 """What a broker says to one attempt."""
 
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.state import ProducerState
-from kaudit.replay.verdict import Verdict
+from kaudit.replay.verdict import Outcome, Verdict
 
 TopicPartition = tuple[str, int]
 
-
-class Ruling(NamedTuple):
-    """A verdict of the state machine, and where: worded only when somebody asks."""
-
-    verdict: Verdict
-    offset: int
-    partition: TopicPartition
-
-    @property
-    def words(self) -> str:
-        """The verdict in one sentence."""
-        topic, number = self.partition
-        return self.verdict.why(self.offset, f"{topic}-{number}")
+Spoken = tuple[int, ProducerState, ProducerState]
+"""A producer id, with what was remembered of it before and after."""
 
 
-class Answer(NamedTuple):
+class Told(Struct, frozen=True, gc=False):
     """What a broker says to the attempt of index `attempt`.
 
-    `fields` are those of CONTRACT.md section 4 without `index` and `why`; `producer` is who was spoken to, with what
-    was remembered of it before and after, None where no producer is concerned.
+    `fields` are those of CONTRACT.md section 4 without `index` and `why`; `why` is one sentence with the remembered and
+    the incoming values and the rule; `producer` is who was spoken to, None where no producer is concerned.
     """
 
     attempt: int
     fields: dict[str, Any]
-    reason: str | Ruling
-    producer: tuple[int, ProducerState, ProducerState] | None = None
+    why: str
+    producer: Spoken | None = None
+
+
+class Ruling(Struct, frozen=True, gc=False):
+    """The same for a batch the state machine decided about, as most are: worded only when somebody asks.
+
+    `offset` is the log's end it came to, `after` what is remembered of the producer since.
+    """
+
+    attempt: int
+    verdict: Verdict
+    offset: int
+    partition: TopicPartition
+    after: ProducerState
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The answer's fields."""
+        verdict = self.verdict
+        if verdict.outcome is Outcome.REJECTED:
+            return rejected_fields(verdict.error)
+        return {
+            "outcome": verdict.outcome.value,
+            "error": "NONE",
+            "error_code": 0,
+            "base_offset": self.offset if verdict.outcome is Outcome.APPENDED else verdict.base_offset,
+        }
 
     @property
     def why(self) -> str:
-        """One sentence with the remembered and the incoming values and the rule."""
-        if isinstance(self.reason, str):
-            return self.reason
-        return self.reason.words
+        """The verdict in one sentence."""
+        topic, number = self.partition
+        return self.verdict.why(self.offset, f"{topic}-{number}")
+
+    @property
+    def producer(self) -> Spoken:
+        """Whose batch it is."""
+        return self.verdict.batch.producer_id, self.verdict.state, self.after
+
+
+Answer = Told | Ruling
 
 
 def ok_fields() -> dict[str, Any]:
@@ -51,3 +75,8 @@ def ok_fields() -> dict[str, Any]:
 def rejected_fields(error: KafkaError) -> dict[str, Any]:
     """Return the fields of a refusal."""
     return {"outcome": "rejected", "error": error.name, "error_code": int(error)}
+
+
+def appended_fields(base_offset: int) -> dict[str, Any]:
+    """Return the fields of a batch written at `base_offset`."""
+    return {"outcome": "appended", "error": "NONE", "error_code": 0, "base_offset": base_offset}

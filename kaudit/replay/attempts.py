@@ -58,6 +58,11 @@ def _boolean(name: str, value: object) -> None:
 def _string(name: str, value: object) -> None:
     if type(value) is not str:
         raise _MismatchError(f"{name} to be a string, not {_shown(value)}")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise _MismatchError(f"{name} to be a string without half a surrogate pair, not {_shown(value)}") from None
 
 
 def _hex(name: str, value: object) -> None:

@@ -1,13 +1,13 @@
 """A broker, its partitions and its transaction coordinator, answering attempts one by one."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from kaudit.model.batch import NO_PRODUCER_ID
+from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.model.sequence import add as add_sequence
-from kaudit.replay.answer import Answer, Ruling, TopicPartition, ok_fields, rejected_fields
+from kaudit.replay.answer import Answer, Told, TopicPartition, ok_fields, rejected_fields
 from kaudit.replay.attempts import Attempt
 from kaudit.replay.coordinator import (
     Coordinator,
@@ -18,19 +18,30 @@ from kaudit.replay.coordinator import (
 )
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.partition import SNAPSHOT_SUFFIX, Partition, Tampering
-from kaudit.replay.plain import PlainProduce
-from kaudit.replay.produce import ProducePath, append_plain, is_sound
+from kaudit.replay.plain import (
+    REQUEST_OPS,
+    Plain,
+    PlainAddPartitions,
+    PlainEndTxn,
+    PlainInitProducerId,
+    PlainProduce,
+    PlainWriteMarker,
+    as_request,
+)
+from kaudit.replay.produce import ProducePath
 from kaudit.replay.profile import Profile, profile_for
 from kaudit.replay.record_set import TopicLimits, config_number
 from kaudit.replay.restarts import CoordinatorEpochs
 from kaudit.replay.state import DataBatch, MarkerBatch
 from kaudit.replay.step import TRANSACTION_VERSION_2
 from kaudit.replay.verdict import Outcome
-from kaudit.replay.whatif import RecordedLog
 
+if TYPE_CHECKING:
+    from kaudit.replay.whatif import RecordedLog
+
+_APPENDED, _DONE = Outcome.APPENDED, KafkaError.NONE
 _NO_BROKER = "a broker line first, or --broker-version"
 _DEFAULT_SWEEP_MS = 600_000
-_DEFAULT_TIMEOUT_MS = 60_000
 _FIRST_END_TXN_OF_VERSION_2 = 5
 
 
@@ -44,21 +55,23 @@ class Broker:
     It begins empty, or with the partition in `recorded`.
     """
 
-    def __init__(self, profile: Profile | None = None, recorded: RecordedLog | None = None) -> None:
+    def __init__(self, profile: Profile | None = None, recorded: "RecordedLog | None" = None) -> None:
         self._override = profile
         self._recorded = recorded
         self._profile: Profile | None = None
         self._ops: dict[str, Callable[[Attempt, TopicPartition, Partition, int], Answer]] = {
-            "init_producer_id": self._init_producer_id,
-            "add_partitions": self._add_partitions,
-            "end_txn": self._end_txn,
-            "write_marker": self._write_marker,
             "delete_records": self._delete_records,
             "restart": self._restart,
             "leader_change": self._leader_change,
             "follower_restart": self._follower_restart,
             "wait": self._wait,
             "describe": self._describe,
+        }
+        self._requests: dict[type, Callable[[Any, TopicPartition, Partition, int], Answer]] = {
+            PlainInitProducerId: self._init_producer_id,
+            PlainAddPartitions: self._add_partitions,
+            PlainEndTxn: self._end_txn,
+            PlainWriteMarker: self._write_marker,
         }
         if profile is not None:
             self._begin(profile, {})
@@ -77,10 +90,12 @@ class Broker:
         ValueError, saying what was expected, for configuration that is no number.
         """
         op = attempt["op"]
+        if op in REQUEST_OPS:
+            return self.answer_plain(as_request(attempt))
         if op == "broker":
             profile = self._override or profile_for(attempt["broker_version"])
             self._begin(profile, attempt.get("config", {}))
-            return Answer(attempt["index"], {"op": "broker"}, f"rules of {profile.version}")
+            return Told(attempt["index"], {"op": "broker"}, f"rules of {profile.version}")
         if self._profile is None:
             raise MissingBrokerError(_NO_BROKER)
         key = (attempt["topic"], attempt["partition"])
@@ -92,30 +107,16 @@ class Broker:
             return self._produce_path.produce(attempt, key, partition, limits, now)
         return self._ops[op](attempt, key, partition, now)
 
-    def answer_plain(self, plain: PlainProduce) -> Answer:
-        """Answer a produce attempt read as plain: as `answer` does, without a look at each of its fields."""
+    def answer_plain(self, plain: Plain) -> Answer:
+        """Answer an attempt read as plain: as `answer` does, without a look at each of its fields."""
         if self._profile is None:
             raise MissingBrokerError(_NO_BROKER)
         key = (plain.topic, plain.partition)
         partition, now = self._arrive(key, plain.at)
-        limits = self._limits.get(plain.topic, self._default_limits)
-        if is_sound(plain, limits, now):
-            return append_plain(plain, key, partition, now if limits.log_append_time else plain.timestamp)
-        return self._produce_path.produce(plain.as_attempt(), key, partition, limits, now)
-
-    def _arrive(self, key: TopicPartition, at: int | None) -> tuple[Partition, int]:
-        """Return the partition an attempt is for and the clock, when what is due by then is done."""
-        partition = self._partitions.get(key) or self._create(key)
-        if at is None:
-            now = self._guess(key)
-        else:
-            now = at
-            self._set_clock(key, at)
-        if partition.next_sweep is None or now >= partition.next_sweep:
-            partition.pass_time(now)
-        if self._coordinator.has_open(key):
-            self._coordinator.abort_timed_out(key, now)
-        return partition, now
+        if type(plain) is PlainProduce:
+            limits = self._limits.get(plain.topic, self._default_limits)
+            return self._produce_path.produce_plain(plain, key, partition, limits, now)
+        return self._requests[type(plain)](plain, key, partition, now)
 
     # -- set up ------------------------------------------------------------------------------------------------------
     def _begin(self, profile: Profile, config: dict[str, Any]) -> None:
@@ -138,6 +139,7 @@ class Broker:
             self._number("transaction.remove.expired.transaction.cleanup.interval.ms", defaults.cleanup_interval_ms),
         )
         self._coordinator = Coordinator(profile, limits, self._write_markers, self._allocate)
+        self._timeouts = self._coordinator.timeouts
         self._produce_path = ProducePath(
             profile,
             self._coordinator,
@@ -147,7 +149,7 @@ class Broker:
         if self._recorded is not None:
             self._take_over(self._recorded)
 
-    def _take_over(self, recorded: RecordedLog) -> None:
+    def _take_over(self, recorded: "RecordedLog") -> None:
         partition = self._create(recorded.key)
         partition.take_over(recorded.batches, recorded.log_start, recorded.log_end)
         self._clocks[recorded.key] = self._first_seen = recorded.now
@@ -162,7 +164,7 @@ class Broker:
     def _configure(self, attempt: Attempt, key: TopicPartition) -> Answer:
         config = {name: str(value) for name, value in attempt.get("config", {}).items()}
         self._limits[key[0]] = TopicLimits.of(config, self.profile)
-        return Answer(attempt["index"], {"outcome": "ok"}, "a topic's configuration")
+        return Told(attempt["index"], {"outcome": "ok"}, "a topic's configuration")
 
     def _create(self, key: TopicPartition) -> Partition:
         profile = self.profile
@@ -178,12 +180,23 @@ class Broker:
         """Return the clock at an attempt without time: that of the partition's attempt before, or of the very first."""
         return self._clocks.get(key, self._first_seen or 0)
 
-    def _set_clock(self, key: TopicPartition, at: int) -> None:
-        if self._epochs.unfinished:
-            self._epochs.answered(key, at)
-        self._clocks[key] = at
-        if self._first_seen is None:
-            self._first_seen = at
+    def _arrive(self, key: TopicPartition, at: int | None) -> tuple[Partition, int]:
+        """Return the partition an attempt is for and the clock, when what is due by then is done."""
+        partition = self._partitions.get(key) or self._create(key)
+        if at is None:
+            now = self._guess(key)
+        else:
+            now = at
+            if self._epochs.unfinished:
+                self._epochs.answered(key, at)
+            self._clocks[key] = at
+            if self._first_seen is None:
+                self._first_seen = at
+        if partition.next_sweep is None or now >= partition.next_sweep:
+            partition.pass_time(now)
+        if now > self._timeouts.get(key, now):
+            self._coordinator.abort_timed_out(key, now)
+        return partition, now
 
     def _allocate(self, granted: int | None) -> int:
         producer_id = self._next_producer_id if granted is None else granted
@@ -191,51 +204,38 @@ class Broker:
         return producer_id
 
     # -- the coordinator ---------------------------------------------------------------------------------------------
-    @staticmethod
-    def _request(attempt: Attempt, key: TopicPartition, now: int) -> Request:
-        return Request(
-            key, attempt.get("api_version", 0), now, attempt.get("at") is not None, attempt.get("granted_producer_id")
-        )
-
-    def _init_producer_id(self, attempt: Attempt, key: TopicPartition, _: Partition, now: int) -> Answer:
+    def _init_producer_id(self, asked: PlainInitProducerId, key: TopicPartition, _: Partition, now: int) -> Answer:
         granted = self._coordinator.init_producer_id(
-            self._request(attempt, key, now),
-            attempt.get("transactional_id"),
-            attempt.get("timeout_ms", _DEFAULT_TIMEOUT_MS),
-            (_or_unknown(attempt.get("producer_id")), _or_unknown(attempt.get("producer_epoch"))),
+            Request(key, asked.api_version, now, asked.at is not None, asked.granted_producer_id),
+            asked.transactional_id,
+            asked.timeout_ms,
+            (_or_unknown(asked.producer_id), _or_unknown(asked.producer_epoch)),
         )
-        fields = _outcome(granted)
-        fields["producer_id"] = granted.producer_id
-        fields["producer_epoch"] = granted.producer_epoch
-        return Answer(attempt["index"], fields, granted.why)
+        return Told(asked.index, _granted(granted), granted.why)
 
-    def _add_partitions(self, attempt: Attempt, key: TopicPartition, _: Partition, now: int) -> Answer:
+    def _add_partitions(self, asked: PlainAddPartitions, key: TopicPartition, _: Partition, now: int) -> Answer:
         granted = self._coordinator.add_partitions(
-            self._request(attempt, key, now),
-            attempt["transactional_id"],
-            attempt["producer_id"],
-            attempt["producer_epoch"],
+            Request(key, asked.api_version, now, asked.at is not None),
+            asked.transactional_id,
+            asked.producer_id,
+            asked.producer_epoch,
         )
-        return Answer(attempt["index"], _outcome(granted), granted.why)
+        return Told(asked.index, _outcome(granted), granted.why)
 
-    def _end_txn(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
-        bumps = self.profile.transaction_version2 and attempt.get("api_version", 0) >= _FIRST_END_TXN_OF_VERSION_2
-        producer_id = attempt["producer_id"]
+    def _end_txn(self, asked: PlainEndTxn, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        bumps = self.profile.transaction_version2 and asked.api_version >= _FIRST_END_TXN_OF_VERSION_2
+        producer_id = asked.producer_id
         before = partition.state_of(producer_id)
         granted = self._coordinator.end_transaction(
-            self._request(attempt, key, now),
-            attempt["transactional_id"],
+            Request(key, asked.api_version, now, asked.at is not None, asked.granted_producer_id),
+            asked.transactional_id,
             producer_id,
-            attempt["producer_epoch"],
-            commit=attempt["commit"],
+            asked.producer_epoch,
+            commit=asked.commit,
             transaction_version=TRANSACTION_VERSION_2 if bumps else 0,
         )
-        fields = _outcome(granted)
-        if bumps and granted.error is KafkaError.NONE:
-            fields["producer_id"] = granted.producer_id
-            fields["producer_epoch"] = granted.producer_epoch
-        after = partition.state_of(producer_id)
-        return Answer(attempt["index"], fields, granted.why, (producer_id, before, after))
+        fields = _granted(granted) if bumps and granted.error is _DONE else _outcome(granted)
+        return Told(asked.index, fields, granted.why, (producer_id, before, partition.state_of(producer_id)))
 
     def _write_markers(self, ended: EndOfTransaction) -> bool:
         """Write a transaction's markers; tell whether every partition took its own."""
@@ -254,40 +254,39 @@ class Broker:
                     ended.transaction_version,
                 )
             )
-            taken = taken and verdict.outcome is Outcome.APPENDED
+            taken = taken and verdict.outcome is _APPENDED
         return taken
 
-    def _write_marker(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
-        producer_id = attempt["producer_id"]
+    def _write_marker(self, asked: PlainWriteMarker, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        producer_id = asked.producer_id
         marker = MarkerBatch(
             producer_id,
-            attempt["producer_epoch"],
-            attempt["coordinator_epoch"],
+            asked.producer_epoch,
+            asked.coordinator_epoch,
             partition.log_end,
             now,
-            attempt["commit"],
-            attempt.get("transaction_version", 0),
+            asked.commit,
+            asked.transaction_version,
         )
         verdict = partition.append_marker(marker)
-        outcome = "ok" if verdict.outcome is Outcome.APPENDED else "rejected"
-        fields = {"outcome": outcome, "error": verdict.error.name, "error_code": int(verdict.error)}
-        producer = (producer_id, verdict.state, partition.state_of(producer_id))
-        return Answer(attempt["index"], fields, Ruling(verdict, marker.offset, key), producer)
+        fields = ok_fields() if verdict.outcome is _APPENDED else rejected_fields(verdict.error)
+        why = verdict.why(marker.offset, f"{key[0]}-{key[1]}")
+        return Told(asked.index, fields, why, (producer_id, verdict.state, partition.state_of(producer_id)))
 
     # -- the log and its replicas ------------------------------------------------------------------------------------
     def _delete_records(self, attempt: Attempt, key: TopicPartition, partition: Partition, _: int) -> Answer:
         before = attempt["before_offset"]
         if not self._limits.get(key[0], self._default_limits).deletes:
             why = "the topic's cleanup.policy does not include delete"
-            return Answer(attempt["index"], rejected_fields(KafkaError.POLICY_VIOLATION), why)
+            return Told(attempt["index"], rejected_fields(KafkaError.POLICY_VIOLATION), why)
         if before > partition.log_end:
             why = f"offset {before} lies beyond the high watermark {partition.log_end}"
-            return Answer(attempt["index"], rejected_fields(KafkaError.OFFSET_OUT_OF_RANGE), why)
+            return Told(attempt["index"], rejected_fields(KafkaError.OFFSET_OUT_OF_RANGE), why)
         partition.delete_records(partition.log_end if before < 0 else before)
         why = f"the log starts at {partition.log_start}"
         if self.profile.forgets_on_log_start_advance:
             why += "; producers whose last data lay below it are forgotten on this version"
-        return Answer(attempt["index"], ok_fields(), why)
+        return Told(attempt["index"], ok_fields(), why)
 
     def _restart(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
         clean = attempt["clean"]
@@ -306,7 +305,7 @@ class Broker:
         if self.profile.describes_producers:
             fields["producers"] = _described(partition)
         kind = "a clean restart" if clean else "an unclean restart"
-        return Answer(attempt["index"], fields, f"{kind}: {len(partition.producers.states)} producers are remembered")
+        return Told(attempt["index"], fields, f"{kind}: {len(partition.producers.states)} producers are remembered")
 
     def _leader_change(self, attempt: Attempt, _: TopicPartition, partition: Partition, now: int) -> Answer:
         how = attempt["how"]
@@ -319,11 +318,11 @@ class Broker:
         fields: dict[str, Any] = {"outcome": "ok"}
         if self.profile.describes_producers:
             fields["producers"] = _described(partition)
-        return Answer(attempt["index"], fields, "the new leader knows what it has replicated")
+        return Told(attempt["index"], fields, "the new leader knows what it has replicated")
 
     def _follower_restart(self, attempt: Attempt, _: TopicPartition, partition: Partition, now: int) -> Answer:
         partition.restart_follower(now, attempt.get("replica"), attempt.get("log_end_offset"))
-        return Answer(attempt["index"], {"outcome": "ok"}, "the next leader keeps the newest batch of every producer")
+        return Told(attempt["index"], {"outcome": "ok"}, "the next leader keeps the newest batch of every producer")
 
     def _wait(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
         if attempt.get("at") is None:
@@ -331,7 +330,7 @@ class Broker:
             self._clocks[key] = now
             partition.pass_time(now)
             self._coordinator.abort_timed_out(key, now)
-        return Answer(attempt["index"], {"outcome": "ok"}, f"{attempt['ms']} ms pass")
+        return Told(attempt["index"], {"outcome": "ok"}, f"{attempt['ms']} ms pass")
 
     def _describe(self, attempt: Attempt, _: TopicPartition, partition: Partition, __: int) -> Answer:
         stable = partition.last_stable_offset
@@ -349,15 +348,19 @@ class Broker:
             fields["producers"] = _described(partition)
         if partition.leader is not None:
             fields["leader"] = partition.leader
-        return Answer(attempt["index"], fields, "what the partition's leader knows")
+        return Told(attempt["index"], fields, "what the partition's leader knows")
 
 
 def _or_unknown(value: int | None) -> int:
     return NO_PRODUCER_ID if value is None else value
 
 
+def _granted(granted: Granted) -> dict[str, Any]:
+    return {**_outcome(granted), "producer_id": granted.producer_id, "producer_epoch": granted.producer_epoch}
+
+
 def _outcome(granted: Granted) -> dict[str, Any]:
-    return ok_fields() if granted.error is KafkaError.NONE else rejected_fields(granted.error)
+    return ok_fields() if granted.error is _DONE else rejected_fields(granted.error)
 
 
 def _described(partition: Partition) -> list[dict[str, int]]:

@@ -6,11 +6,10 @@ retries after CONCURRENT_TRANSACTIONS - is done at once: an attempt's answer is 
 
 from collections.abc import Callable
 from enum import Enum
-from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from kaudit.model.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kaudit.replay.answer import TopicPartition
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.profile import Profile
@@ -19,6 +18,8 @@ from kaudit.replay.step import MAX_EPOCH, TRANSACTION_VERSION_2
 
 EXHAUSTED_EPOCH = MAX_EPOCH - 1
 """The last epoch a producer gets; the one above is kept for fencing it."""
+
+_LONG_AGO = -(2**63)
 
 NOTHING_HELD = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
@@ -54,8 +55,12 @@ class TransactionState(Enum):
     COMPLETE_ABORT = "CompleteAbort"
 
 
-_PREPARED = {TransactionState.PREPARE_COMMIT: True, TransactionState.PREPARE_ABORT: False}
-_COMPLETE = {TransactionState.COMPLETE_COMMIT: True, TransactionState.COMPLETE_ABORT: False}
+# Looking a member up in its Enum costs as much as a request does otherwise.
+_ONGOING, _DONE = TransactionState.ONGOING, KafkaError.NONE
+_PREPARE_COMMIT, _PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT
+_COMPLETE_COMMIT, _COMPLETE_ABORT = TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT
+_PREPARED = {_PREPARE_COMMIT: True, _PREPARE_ABORT: False}
+_COMPLETE = {_COMPLETE_COMMIT: True, _COMPLETE_ABORT: False}
 """Whether it is a commit."""
 
 
@@ -79,7 +84,7 @@ class Transaction(Struct):
     """Whether its markers are under way: a transition is pending, which no request may interrupt."""
 
 
-class Request(NamedTuple):
+class Request(Struct, frozen=True, gc=False):
     """What every request to the coordinator has.
 
     Whose attempts it belongs to, its version, the broker's clock in ms, the producer id the allocator is known to have
@@ -94,7 +99,7 @@ class Request(NamedTuple):
     granted_producer_id: int | None = None
 
 
-class Granted(NamedTuple):
+class Granted(Struct, frozen=True, gc=False):
     """An answer with the producer id and epoch to go on with; both -1 when refused."""
 
     error: KafkaError
@@ -103,7 +108,7 @@ class Granted(NamedTuple):
     why: str
 
 
-class EndOfTransaction(NamedTuple):
+class EndOfTransaction(Struct, frozen=True, gc=False):
     """A transaction the coordinator decided to end: which markers to write where."""
 
     producer_id: int
@@ -136,7 +141,7 @@ def _busy(transaction: Transaction) -> Granted:
 def _ended_before(transaction: Transaction, *, commit: bool) -> Granted:
     """Answer EndTxn where no transaction is open: a repeated end succeeds, the other one does not."""
     if _COMPLETE.get(transaction.state) is commit:
-        return Granted(KafkaError.NONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
+        return Granted(_DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
     if transaction.markers_sent or _PREPARED.get(transaction.state) is commit:
         return _busy(transaction)
     return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
@@ -155,6 +160,8 @@ class Coordinator:
         self._allocate = allocate
         self._transactions: dict[str, Transaction] = {}
         self._open: dict[TopicPartition, list[Transaction]] = {}
+        self.timeouts: dict[TopicPartition, int] = {}
+        """No open transaction with this partition times out before (ms); none where nobody has to look."""
 
     # -- requests ----------------------------------------------------------------------------------------------------
     def init_producer_id(
@@ -165,9 +172,7 @@ class Coordinator:
         if expected is not None and NO_PRODUCER_ID in expected:
             return _refused(KafkaError.INVALID_REQUEST, "a producer id without an epoch, or an epoch without an id")
         if transactional_id is None:
-            return Granted(
-                KafkaError.NONE, self._allocate(request.granted_producer_id), 0, "a new producer id, epoch 0"
-            )
+            return Granted(_DONE, self._allocate(request.granted_producer_id), 0, "a new producer id, epoch 0")
         if transactional_id == "":
             return _refused(KafkaError.INVALID_REQUEST, "an empty transactional id")
         if not 0 < timeout_ms <= self._limits.max_timeout_ms:
@@ -187,7 +192,7 @@ class Coordinator:
             return self._fenced(request, _FENCED_INIT, transaction, expected)
         if transaction.state in _PREPARED:
             return _busy(transaction)
-        if transaction.state is TransactionState.ONGOING:
+        if transaction.state is _ONGOING:
             self._fence(transaction, request.now, request.granted_producer_id)
             if transaction.state in _PREPARED:
                 return _busy(transaction)
@@ -206,13 +211,16 @@ class Coordinator:
             return self._fenced(request, _FENCED_ADD, transaction, (producer_id, producer_epoch))
         if transaction.state in _PREPARED:
             return _busy(transaction)
-        if transaction.state is not TransactionState.ONGOING:
-            transaction.state = TransactionState.ONGOING
+        if transaction.state is not _ONGOING:
+            transaction.state = _ONGOING
             transaction.started_at = request.now if request.knows_now else None
-        if request.partition not in transaction.partitions:
-            transaction.partitions[request.partition] = None
-            self._open.setdefault(request.partition, []).append(transaction)
-        return Granted(KafkaError.NONE, producer_id, producer_epoch, "the partition is part of the transaction")
+        partition = request.partition
+        if partition not in transaction.partitions:
+            transaction.partitions[partition] = None
+            self._open.setdefault(partition, []).append(transaction)
+            due = _due(transaction)
+            self.timeouts[partition] = min(self.timeouts.get(partition, due), due)
+        return Granted(_DONE, producer_id, producer_epoch, "the partition is part of the transaction")
 
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partition: TopicPartition
@@ -232,7 +240,7 @@ class Coordinator:
             return KafkaError.NOT_ENOUGH_REPLICAS, f"the transaction is {transaction.state.value}"
         if partition not in transaction.partitions:
             return KafkaError.TRANSACTION_ABORTABLE, "the partition was not added to the transaction"
-        return KafkaError.NONE, ""
+        return _DONE, ""
 
     def end_transaction(
         self,
@@ -256,13 +264,13 @@ class Coordinator:
         exact = producer_epoch == transaction.epoch
         if producer_epoch < transaction.epoch or (not exact and self._profile.end_txn_needs_exact_epoch):
             return self._fenced(request, _FENCED_END, transaction, (producer_id, producer_epoch))
-        if transaction.state is not TransactionState.ONGOING:
+        if transaction.state is not _ONGOING:
             return _ended_before(transaction, commit=commit)
         if not exact:
-            transaction.state = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
+            transaction.state = _PREPARE_COMMIT if commit else _PREPARE_ABORT
             return self._fenced(request, _FENCED_END, transaction, (producer_id, producer_epoch))
         self._end(transaction, transaction.epoch, request.now, commit=commit, transaction_version=0)
-        return Granted(KafkaError.NONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "the transaction ended")
+        return Granted(_DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "the transaction ended")
 
     def transaction(self, transactional_id: str) -> Transaction | None:
         """Return what is kept of a transactional id; to be looked at only."""
@@ -275,17 +283,22 @@ class Coordinator:
         Checked when something happens to the partition, without the delay of a coordinator's check every few seconds.
         """
         for transaction in tuple(self._open.get(partition, ())):
-            if transaction.state is not TransactionState.ONGOING:
+            if transaction.state is not _ONGOING:
                 continue
             if transaction.started_at is None:
                 transaction.started_at = now
-            due_at = transaction.started_at + transaction.timeout_ms
+            due_at = _due(transaction)
             if due_at >= now:
                 continue
             if self._profile.timeout_bumps_epoch:
                 self._fence(transaction, due_at, None)
             else:
                 self._end(transaction, transaction.epoch, due_at, commit=False, transaction_version=0)
+        open_still = [other for other in self._open.get(partition, ()) if other.state is _ONGOING]
+        if open_still:
+            self.timeouts[partition] = min(map(_due, open_still))
+        else:
+            self.timeouts.pop(partition, None)
 
     def reload(self, partition: TopicPartition, now: int) -> None:
         """Restart with the broker of `partition`: the previous epoch is not in the coordinator's log, decisions are.
@@ -298,10 +311,6 @@ class Coordinator:
                 if transaction.state in _PREPARED:
                     self._send_markers(transaction, now, partition)
 
-    def has_open(self, partition: TopicPartition) -> bool:
-        """Tell whether a transaction with this partition is open."""
-        return partition in self._open
-
     # -- steps -------------------------------------------------------------------------------------------------------
     def _find(self, request: Request, transactional_id: str) -> Transaction | None:
         """Return the transactional id's entry, unless it expired: idle, and the hourly cleanup came by since."""
@@ -310,7 +319,7 @@ class Coordinator:
         transaction = self._transactions.get(transactional_id)
         if transaction is None:
             return None
-        if transaction.state is not TransactionState.ONGOING:
+        if transaction.state is not _ONGOING:
             cleaned_at = request.now - (request.now - self._running_since) % self._limits.cleanup_interval_ms
             if transaction.updated_at + self._limits.expiration_ms <= cleaned_at:
                 del self._transactions[transactional_id]
@@ -364,7 +373,7 @@ class Coordinator:
 
     def _end(self, transaction: Transaction, epoch: int, at: int, *, commit: bool, transaction_version: int) -> None:
         transaction.epoch = epoch
-        transaction.state = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
+        transaction.state = _PREPARE_COMMIT if commit else _PREPARE_ABORT
         transaction.transaction_version = transaction_version
         transaction.started_at = None
         self._send_markers(transaction, at)
@@ -391,7 +400,7 @@ class Coordinator:
                 self._open[partition] = still_open
             else:
                 del self._open[partition]
-        transaction.state = TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT
+        transaction.state = _COMPLETE_COMMIT if commit else _COMPLETE_ABORT
         transaction.partitions = {}
         transaction.markers_sent = False
 
@@ -410,7 +419,7 @@ class Coordinator:
         else:
             return self._fenced(request, _FENCED_INIT, transaction, expected)
         transaction.state = TransactionState.EMPTY
-        return Granted(KafkaError.NONE, transaction.producer_id, transaction.epoch, why)
+        return Granted(_DONE, transaction.producer_id, transaction.epoch, why)
 
     def _end_version2(
         self, request: Request, transaction: Transaction, incoming: tuple[int, int], *, commit: bool
@@ -433,10 +442,8 @@ class Coordinator:
         if retried:
             if _COMPLETE[transaction.state] is not commit:
                 return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
-            return Granted(
-                KafkaError.NONE, transaction.producer_id, transaction.epoch, "a retry: it had ended that way already"
-            )
-        if commit and transaction.state is not TransactionState.ONGOING:
+            return Granted(_DONE, transaction.producer_id, transaction.epoch, "a retry: it had ended that way already")
+        if commit and transaction.state is not _ONGOING:
             return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
         self._end(transaction, epoch + 1, request.now, commit=commit, transaction_version=TRANSACTION_VERSION_2)
         transaction.last_epoch = epoch
@@ -444,7 +451,12 @@ class Coordinator:
         if epoch >= EXHAUSTED_EPOCH:
             self._change_producer_id(transaction, request.granted_producer_id)
             why = "the transaction ended with the last epoch, the next one has a new producer id"
-        return Granted(KafkaError.NONE, transaction.producer_id, transaction.epoch, why)
+        return Granted(_DONE, transaction.producer_id, transaction.epoch, why)
+
+
+def _due(transaction: Transaction) -> int:
+    """Return when an open transaction times out: by now, for all that is known, where its start is not."""
+    return _LONG_AGO if transaction.started_at is None else transaction.started_at + transaction.timeout_ms
 
 
 def _knows(transaction: Transaction, expected: tuple[int, int]) -> bool:

@@ -1,20 +1,22 @@
 """Two explanations for people: one attempt told from before to after, and what sets the releases apart."""
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.answer import Answer
 from kaudit.replay.attempts import Attempt
 from kaudit.replay.broker import Broker
 from kaudit.replay.meanings import MEANINGS
-from kaudit.replay.plain import PlainProduce
 from kaudit.replay.profile import Profile, profile_for, profile_groups
 from kaudit.replay.releases import CHANGES, RELEASES
 from kaudit.replay.render import plain
-from kaudit.replay.session import Session
+from kaudit.replay.session import Session, attempts_only
 from kaudit.replay.state import UNKNOWN, ProducerState
 from kaudit.replay.version import Version
-from kaudit.replay.whatif import RecordedLog
+
+if TYPE_CHECKING:
+    from kaudit.replay.whatif import RecordedLog
 
 
 class NoSuchAttemptError(ValueError):
@@ -22,16 +24,16 @@ class NoSuchAttemptError(ValueError):
 
 
 def explain(
-    lines: Iterable[bytes], index: int, profile: Profile | None, recorded: RecordedLog | None = None
+    lines: Iterable[bytes], index: int, profile: Profile | None, recorded: "RecordedLog | None" = None
 ) -> Iterator[str]:
     """Yield the lines that tell attempt `index`: state before, what came, the rule, state after, other versions.
 
     Raises AttemptError for bad lines up to it and NoSuchAttemptError when there is none.
     """
-    session = Session(lines, Broker(profile, recorded))
+    session = Session(lines, Broker(profile, recorded), attempts_only)
     others = [Broker(other, recorded) for other, _ in profile_groups()]
-    for arrived, answer in session.answered():
-        attempt = arrived.as_attempt() if isinstance(arrived, PlainProduce) else arrived
+    for attempt, answer in session.answered():
+        assert isinstance(attempt, dict)
         said = [other.answer(attempt) for other in others]
         if answer.attempt == index:
             yield from _story(attempt, answer, session.broker)

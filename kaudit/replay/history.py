@@ -27,17 +27,32 @@ class History:
 
     def add_data(self, batch: DataBatch) -> None:
         """Append a batch of records."""
-        producer_id, epoch, base_sequence, last_sequence, base, last, timestamp, transactional = batch
-        kind = _TRANSACTIONAL if transactional else _PLAIN
         self._rows += _pack(
-            producer_id, base, last, epoch, base_sequence, last_sequence, timestamp, kind, _NO_COORDINATOR_EPOCH
+            batch.producer_id,
+            batch.base_offset,
+            batch.last_offset,
+            batch.producer_epoch,
+            batch.base_sequence,
+            batch.last_sequence,
+            batch.max_timestamp,
+            _TRANSACTIONAL if batch.is_transactional else _PLAIN,
+            _NO_COORDINATOR_EPOCH,
         )
 
     def add_marker(self, marker: MarkerBatch) -> None:
         """Append an end of transaction marker."""
-        producer_id, epoch, coordinator_epoch, offset, timestamp, commit, _ = marker
-        kind = _COMMIT if commit else _ABORT
-        self._rows += _pack(producer_id, offset, offset, epoch, 0, 0, timestamp, kind, coordinator_epoch)
+        offset, kind = marker.offset, _COMMIT if marker.commit else _ABORT
+        self._rows += _pack(
+            marker.producer_id,
+            offset,
+            offset,
+            marker.producer_epoch,
+            0,
+            0,
+            marker.timestamp,
+            kind,
+            marker.coordinator_epoch,
+        )
 
     def truncate(self, offset: int) -> None:
         """Forget every batch that reaches `offset` or beyond."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from kaudit.model import sequence
-from kaudit.model.batch import MAYBE_COMMITS, NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, UNTOLD_CONTROL
+from kaudit.model.batch_fields import MAYBE_COMMITS, NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, UNTOLD_CONTROL
 
 WINDOW = 5
 """Batches a broker remembers (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""

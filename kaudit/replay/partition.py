@@ -15,6 +15,8 @@ from kaudit.replay.state import UNKNOWN, DataBatch, MarkerBatch, ProducerState, 
 from kaudit.replay.step import TRANSACTION_VERSION_2, step, step_marker
 from kaudit.replay.verdict import Origin, Outcome, Verdict
 
+_APPENDED, _CLIENT, _COORDINATOR = Outcome.APPENDED, Origin.CLIENT, Origin.COORDINATOR
+"""Looking a member up in its Enum costs as much as making a state does."""
 SNAPSHOT_SUFFIX = ".snapshot"
 _FIRST_LEADER = -1
 """Stands for the leader of a log nobody named a leader of."""
@@ -69,8 +71,8 @@ class Partition:
         producer_id = batch.producer_id
         states = self.producers.states
         verification = self.verifications.get(producer_id) if self.verifications else None
-        after, verdict = step(states.get(producer_id, UNKNOWN), batch, self._profile, Origin.CLIENT, verification)
-        if verdict.outcome is Outcome.APPENDED:
+        after, verdict = step(states.get(producer_id, UNKNOWN), batch, self._profile, _CLIENT, verification)
+        if verdict.outcome is _APPENDED:
             states[producer_id] = after
             if batch.is_transactional:
                 self.producers.ongoing[after.current_txn_first_offset] = producer_id
@@ -83,8 +85,8 @@ class Partition:
     def append_marker(self, marker: MarkerBatch) -> Verdict:
         """Check a marker at the log's end and, when it passes, write it."""
         state = self.producers.get(marker.producer_id)
-        after, verdict, completed = step_marker(state, marker, self._profile, Origin.COORDINATOR)
-        if verdict.outcome is Outcome.APPENDED:
+        after, verdict, completed = step_marker(state, marker, self._profile, _COORDINATOR)
+        if verdict.outcome is _APPENDED:
             self.producers.put(marker.producer_id, after)
             self.producers.complete(completed)
             self._history.add_marker(marker)

@@ -5,16 +5,17 @@ Also open and aborted transactions, which follow from the same batches.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
-from kaudit.model.batch import NO_OFFSET
+from msgspec import Struct
+
+from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.replay.profile import Profile
 from kaudit.replay.state import UNKNOWN, DataBatch, MarkerBatch, ProducerState
 from kaudit.replay.step import adopt, adopt_marker, step_marker
 from kaudit.replay.verdict import CompletedTransaction, Origin
 
 
-class AbortedTransaction(NamedTuple):
+class AbortedTransaction(Struct, frozen=True, gc=False):
     """A row of the transaction index: first data offset and the abort marker's offset."""
 
     producer_id: int

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kaudit.model.batch import (
+from kaudit.model.batch import Batches
+from kaudit.model.batch_fields import (
     ABORT_MARKER,
     COMMIT_MARKER,
     CONTROL_FLAG,
     NO_OFFSET,
     NO_SEQUENCE,
     TRANSACTIONAL_FLAG,
-    Batches,
 )
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.producers import Producers

@@ -5,20 +5,21 @@ and LogValidator; what a version does with which is RULES.md 3.1 and section 11.
 """
 
 import struct
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-import crc32c
+from msgspec import Struct
 
-from kaudit.model.batch import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP, TRANSACTIONAL_FLAG
+from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.profile import Profile
+from kaudit.wire.castagnoli import crc32c
 from kaudit.wire.codecs import Codec
 from kaudit.wire.errors import WireError
 from kaudit.wire.records import read_records
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-_HEADER_SIZE = 61
+HEADER_SIZE = 61
 _LOG_OVERHEAD = 12
 _MAGIC_AT = 16
 _SMALLEST_RECORD = 14
@@ -46,7 +47,7 @@ def config_number(config: dict[str, str], name: str, default: _Default) -> int |
         raise ValueError(f"{name} to be a number, not {value!r}") from None
 
 
-class TopicLimits(NamedTuple):
+class TopicLimits(Struct, frozen=True):
     """Topic configuration that decides about batches: sizes in bytes, times in ms, None for no limit."""
 
     max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
@@ -75,7 +76,7 @@ class TopicLimits(NamedTuple):
         )
 
 
-class WireBatch(NamedTuple):
+class WireBatch(Struct, frozen=True, gc=False):
     """A batch of a produce request; `data` is empty when the attempt gives fields instead of bytes."""
 
     producer_id: int
@@ -103,14 +104,14 @@ class WireBatch(NamedTuple):
         )
 
 
-class Refusal(NamedTuple):
+class Refusal(Struct, frozen=True, gc=False):
     """Why a request got no further; no error when the connection is closed instead of an answer."""
 
     error: KafkaError | None
     why: str
 
 
-class RecordSet(NamedTuple):
+class RecordSet(Struct, frozen=True, gc=False):
     """What lies in a record set up to its end or the first corrupt header."""
 
     batches: list[WireBatch]
@@ -139,7 +140,7 @@ def split(data: bytes) -> RecordSet:
 
 
 def _read(data: bytes, magic: int) -> WireBatch:
-    if magic < CURRENT_MAGIC or len(data) < _HEADER_SIZE:
+    if magic < CURRENT_MAGIC or len(data) < HEADER_SIZE:
         return WireBatch(-1, -1, -1, 1, 0, 0, 0, NO_TIMESTAMP, magic, 0, data)
     (base_offset, _, _, _, crc, attributes, delta, _, max_timestamp, producer_id, epoch, sequence, count) = (
         _HEADER.unpack_from(data)
@@ -153,7 +154,7 @@ def check_request(
     records: RecordSet, profile: Profile, api_version: int, transactional_id: str | None
 ) -> Refusal | None:
     """Check what is checked before any log is looked at; return why the request is refused, None when it passes."""
-    batches, corrupt = records
+    batches, corrupt = records.batches, records.corrupt
     if profile.unreadable_records_close_connection and not batches:
         return Refusal(None, f"the first batch cannot be read: {corrupt or 'the record set is empty or cut'}")
     shape = _check_shape(records, profile, api_version)
@@ -170,7 +171,7 @@ def check_request(
 
 
 def _check_shape(records: RecordSet, profile: Profile, api_version: int) -> Refusal | None:
-    batches, corrupt = records
+    batches, corrupt = records.batches, records.corrupt
     if api_version < _FIRST_WITH_BATCHES:
         return None
     if not batches:
@@ -200,7 +201,7 @@ def check_batch(batch: WireBatch, profile: Profile, limits: TopicLimits, now: in
             return Refusal(
                 KafkaError.MESSAGE_TOO_LARGE, f"a batch of {size} bytes, {limits.max_message_bytes} are allowed"
             )
-        if size < _HEADER_SIZE or crc32c.crc32c(memoryview(data)[_CRC_COVERS_FROM:]) != batch.crc:
+        if size < HEADER_SIZE or crc32c(memoryview(data)[_CRC_COVERS_FROM:]) != batch.crc:
             return Refusal(KafkaError.CORRUPT_MESSAGE, f"the CRC {batch.crc:#010x} does not match the bytes")
     problem = _header_problem(batch, profile)
     if problem is None and data and batch.magic == CURRENT_MAGIC:
@@ -225,7 +226,7 @@ def _header_problem(batch: WireBatch, profile: Profile) -> str | None:
 def _record_problem(batch: WireBatch, *, compacted: bool) -> str | None:
     """Look into the records: their number, and that a compacted topic's have keys."""
     if not compacted and batch.attributes & CODEC_MASK == 0:
-        if _holds(batch.data, batch.record_count):
+        if holds(batch.data, batch.record_count):
             return None
         return f"the bytes do not hold {batch.record_count} records"
     try:
@@ -236,9 +237,9 @@ def _record_problem(batch: WireBatch, *, compacted: bool) -> str | None:
     return None
 
 
-def _holds(data: bytes, count: int) -> bool:
+def holds(data: bytes, count: int) -> bool:
     """Tell whether the uncompressed records of a batch are `count` of them and nothing else, by their lengths."""
-    at, end = _HEADER_SIZE, len(data)
+    at, end = HEADER_SIZE, len(data)
     for _ in range(count):
         if at >= end:
             return False

@@ -1,46 +1,60 @@
 """Whole files of attempts: every line in, its answer out."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple, TextIO
 
 from kaudit.replay.answer import Answer
 from kaudit.replay.attempts import Attempt, AttemptError, parse_attempt
 from kaudit.replay.broker import Broker
-from kaudit.replay.plain import PlainProduce, read_plain
+from kaudit.replay.plain import Plain, read_plain
 from kaudit.replay.profile import Profile, UnknownVersionError
 from kaudit.replay.render import DOCUMENT_BEGIN, DOCUMENT_END, TABLE_HEADER, as_json, as_json_with_state, as_row
 
 FORMATS = ("table", "jsonl", "json")
 
 
-_PIECES = 512
-"""Pieces of text gathered before they are handed on."""
+_PIECES = 256
+"""Answers written out before they are handed on."""
+
+Read = Callable[[bytes, int], Plain | None]
+"""Reads one line, the number of an attempt without index given: None for what only attempts.py can read."""
+
+
+def attempts_only(_: bytes, __: int) -> None:
+    """Leave every line to attempts.py, which keeps all of its fields."""
 
 
 class Session:
-    """Answers a file of attempts. `broker` keeps what it remembers, so several files may follow one another."""
+    """Answers a file of attempts. `broker` keeps what it remembers, so several files may follow one another.
 
-    def __init__(self, lines: Iterable[bytes], broker: Broker) -> None:
+    `read` is read_plain, or `attempts_only` for who wants every attempt as it stands in its line.
+    """
+
+    def __init__(self, lines: Iterable[bytes], broker: Broker, read: Read = read_plain) -> None:
         self._lines = lines
+        self._read = read
         self.broker = broker
 
-    def answered(self) -> Iterator[tuple[Attempt | PlainProduce, Answer]]:
+    def answered(self) -> Iterator[tuple[Attempt | Plain, Answer]]:
         """Yield every attempt with its answer, in order.
 
         An attempt without `index` gets its number among the attempts, from 0. Raises AttemptError, with the line, for
         what is no attempt or names a broker or configuration that cannot be.
         """
-        broker = self.broker
+        broker, read = self.broker, self._read
         number = 0
         for line_number, line in enumerate(self._lines, 1):
             try:
-                attempt: Attempt | PlainProduce | None = read_plain(line, number)
-                if isinstance(attempt, PlainProduce):
-                    answered = broker.answer_plain(attempt)
+                plain = read(line, number)
+                if plain is not None:
+                    arrived: Attempt | Plain = plain
+                    answered = broker.answer_plain(plain)
                 else:
                     attempt = parse_attempt(line, number)
                     if attempt is None:
                         continue
+                    arrived = attempt
                     answered = broker.answer(attempt)
                 number += 1
             except UnknownVersionError as error:
@@ -48,7 +62,7 @@ class Session:
                 raise AttemptError(line_number, f"a known broker version, {nearest}, not {error.version!r}") from None
             except ValueError as error:
                 raise AttemptError(line_number, str(error)) from None
-            yield attempt, answered
+            yield arrived, answered
 
 
 def formatted(session: Session, formats: Sequence[str], *, with_state: bool = False) -> Iterator[tuple[str, ...]]:
@@ -75,20 +89,22 @@ def formatted(session: Session, formats: Sequence[str], *, with_state: bool = Fa
 
 def _single(session: Session, writer: "_Writer", *, with_state: bool) -> Iterator[str]:
     """Yield one format, the usual case, without a loop over formats around every answer."""
-    line, between = writer.line, writer.between
-    pieces = [writer.begin]
-    separator = ""
-    for attempt, answer in session.answered():
-        pieces.append(separator)
-        pieces.append(line(attempt, answer, session.broker.profile if with_state else None))
-        separator = between
-        if len(pieces) > _PIECES:
-            yield "".join(pieces)
-            pieces.clear()
-    if separator:
-        pieces.append(writer.last)
-    pieces.append(writer.end)
-    yield "".join(pieces)
+    answered = session.answered()
+    before = writer.begin
+    while texts := _texts(session, writer, islice(answered, _PIECES), with_state=with_state):
+        yield before + writer.between.join(texts)
+        before = writer.between
+    yield (before if before == writer.begin else writer.last) + writer.end
+
+
+def _texts(
+    session: Session, writer: "_Writer", answered: Iterator[tuple[Attempt | Plain, Answer]], *, with_state: bool
+) -> list[str]:
+    if writer.line is _json and not with_state:
+        return [as_json(answer) for _, answer in answered]
+    return [
+        writer.line(attempt, answer, session.broker.profile if with_state else None) for attempt, answer in answered
+    ]
 
 
 class _Writer(NamedTuple):
@@ -98,15 +114,15 @@ class _Writer(NamedTuple):
     between: str
     last: str
     end: str
-    line: Callable[[Attempt | PlainProduce, Answer, Profile | None], str]
+    line: Callable[[Attempt | Plain, Answer, Profile | None], str]
 
 
-def _json(_: Attempt | PlainProduce, answer: Answer, profile: Profile | None) -> str:
+def _json(_: Attempt | Plain, answer: Answer, profile: Profile | None) -> str:
     return as_json(answer) if profile is None else as_json_with_state(answer, profile)
 
 
-def _row(attempt: Attempt | PlainProduce, answer: Answer, _: Profile | None) -> str:
-    return as_row(attempt.as_attempt() if isinstance(attempt, PlainProduce) else attempt, answer)
+def _row(attempt: Attempt | Plain, answer: Answer, _: Profile | None) -> str:
+    return as_row(attempt if isinstance(attempt, dict) else attempt.as_attempt(), answer)
 
 
 _WRITERS = {

@@ -5,9 +5,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from io import TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import BinaryIO, cast
 
 from msgspec import Struct
 
@@ -44,17 +45,14 @@ class Targets(Struct, frozen=True):
         """
         session = Session(lines, broker)
         with ExitStack() as stack:
-            spools = [stack.enter_context(_spool()) for _ in self.targets]
+            spools = [stack.enter_context(_spool(target.file)) for target in self.targets]
             names = [target.output_format for target in self.targets]
             for pieces in formatted(session, names, with_state=with_state):
                 for spool, piece in zip(spools, pieces, strict=True):
-                    spool.write(piece)
+                    spool.write(piece.encode())
             for target, spool in zip(self.targets, spools, strict=True):
-                spool.seek(0)
-                if target.output_format == "table" and target.file is None and width is not None:
-                    _show(spool, width, ROW_INDENT)
-                else:
-                    _release(spool, target.file)
+                if target.file is None:
+                    _show(spool, width if target.output_format == "table" else None, ROW_INDENT)
 
 
 def parse_outputs(formats: list[str], output: Path | None) -> Targets:
@@ -75,13 +73,11 @@ def parse_outputs(formats: list[str], output: Path | None) -> Targets:
 
 def deliver(lines: Iterable[str], output: Path | None, width: int | None = None) -> None:
     """Write lines of text to `output`, None for stdout, when all of them are there; `width` is the terminal's."""
-    with _spool() as spool:
-        spool.writelines(f"{line}\n" for line in lines)
-        spool.seek(0)
-        if output is None and width is not None:
+    with _spool(output) as spool:
+        for line in lines:
+            spool.write(f"{line}\n".encode())
+        if output is None:
             _show(spool, width, _TEXT_INDENT)
-        else:
-            _release(spool, output)
 
 
 @contextmanager
@@ -94,28 +90,36 @@ def opened(name: str) -> Iterator[BinaryIO]:
         yield lines
 
 
+def _spool(file: Path | None) -> AbstractContextManager[BinaryIO]:
+    """Open what output waits in until all of it is there; `file`, if given, gets it then."""
+    return _memory() if file is None else _beside(file)
+
+
 @contextmanager
-def _spool() -> Iterator[TextIO]:
-    with tempfile.SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline="") as spool:
-        yield cast("TextIO", spool)
+def _memory() -> Iterator[BinaryIO]:
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as spool:
+        yield cast("BinaryIO", spool)
 
 
-def _show(spool: TextIO, width: int, hanging: int) -> None:
-    sys.stdout.writelines(fold(line.rstrip("\n"), width, hanging) + "\n" for line in spool)
-    sys.stdout.flush()
-
-
-def _release(spool: TextIO, file: Path | None) -> None:
-    if file is None:
-        shutil.copyfileobj(spool, sys.stdout)
-        sys.stdout.flush()
-        return
-    # Beside its target, so that the file is there whole or not at all.
+@contextmanager
+def _beside(file: Path) -> Iterator[BinaryIO]:
+    """Open a file beside `file` that takes its place: `file` is there whole or not at all."""
     handle, partial = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as out:
-            shutil.copyfileobj(spool, out)
+        with os.fdopen(handle, "wb") as out:
+            yield out
         Path(partial).replace(file)
     except BaseException:
         Path(partial).unlink(missing_ok=True)
         raise
+
+
+def _show(spool: BinaryIO, width: int | None, hanging: int) -> None:
+    """Print what waits in `spool`; `width` is the terminal's, None where lines stay as they are."""
+    spool.seek(0)
+    text = TextIOWrapper(spool, encoding="utf-8", newline="")
+    if width is None:
+        shutil.copyfileobj(text, sys.stdout)
+    else:
+        sys.stdout.writelines(fold(line.rstrip("\n"), width, hanging) + "\n" for line in text)
+    sys.stdout.flush()

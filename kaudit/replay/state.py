@@ -1,23 +1,18 @@
 """What a broker remembers of one producer id in one partition, and what comes in.
 
-Source: ProducerStateEntry, BatchMetadata, VerificationStateEntry. NamedTuples rather than Structs: they are as
-immutable and a third cheaper to make, and one is made for every batch.
+Source: ProducerStateEntry, BatchMetadata, VerificationStateEntry. One of each is made for every batch, so they are out
+of the garbage collector's sight (gc=False): none of them can be part of a cycle.
 """
 
-from typing import NamedTuple
+from msgspec import Struct
+from msgspec.structs import replace
 
-from kaudit.model.batch import (
-    NO_COORDINATOR_EPOCH,
-    NO_OFFSET,
-    NO_PRODUCER_EPOCH,
-    NO_SEQUENCE,
-    NO_TIMESTAMP,
-)
+from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.model.sequence import subtract as subtract_sequence
 from kaudit.replay.profile import Profile
 
 
-class CachedBatch(NamedTuple):
+class CachedBatch(Struct, frozen=True, gc=False):
     """A remembered batch: its end, and how long it was in offsets.
 
     `offset_delta` is what the release took for the length; before 2.1.1 that went wrong where sequences wrap.
@@ -42,7 +37,7 @@ class CachedBatch(NamedTuple):
         return self.last_offset - self.offset_delta
 
 
-class ProducerState(NamedTuple):
+class ProducerState(Struct, frozen=True, gc=False):
     """One producer's entry: epochs -1 while unknown, batches oldest first, offset -1 while no transaction is open."""
 
     epoch: int = NO_PRODUCER_EPOCH
@@ -74,7 +69,7 @@ class ProducerState(NamedTuple):
         newest = self.batches[-1:]
         if not newest and profile.marker_only_snapshot_loads_a_batch:
             newest = (CachedBatch(NO_SEQUENCE, NO_OFFSET, 0, NO_TIMESTAMP),)
-        return self._replace(batches=newest)
+        return replace(self, batches=newest)
 
     def is_expired(self, now: int, limit: int) -> bool:
         """Tell whether the entry is dropped at `now` (ms): idle for `limit` ms by record time, no transaction open."""
@@ -85,7 +80,7 @@ UNKNOWN = ProducerState()
 """The state of a producer id nobody has heard of."""
 
 
-class DataBatch(NamedTuple):
+class DataBatch(Struct, frozen=True, gc=False):
     """A batch of records as it is checked and appended; offsets are those it gets in the log."""
 
     producer_id: int
@@ -98,7 +93,7 @@ class DataBatch(NamedTuple):
     is_transactional: bool
 
 
-class MarkerBatch(NamedTuple):
+class MarkerBatch(Struct, frozen=True, gc=False):
     """An end of transaction marker at `offset`."""
 
     producer_id: int
@@ -110,7 +105,7 @@ class MarkerBatch(NamedTuple):
     transaction_version: int = 0
 
 
-class Verification(NamedTuple):
+class Verification(Struct, frozen=True, gc=False):
     """What a leader keeps of a transaction it asked the coordinator about (KIP-890): lowest sequence of its epoch."""
 
     lowest_sequence: int
@@ -121,7 +116,7 @@ class Verification(NamedTuple):
     def lowered(self, sequence: int, epoch: int) -> "Verification":
         """Return the entry after another request of this producer. Source: VerificationStateEntry."""
         if epoch > self.producer_epoch:
-            return self._replace(lowest_sequence=sequence, producer_epoch=epoch)
+            return replace(self, lowest_sequence=sequence, producer_epoch=epoch)
         if epoch == self.producer_epoch and sequence < self.lowest_sequence:
-            return self._replace(lowest_sequence=sequence)
+            return replace(self, lowest_sequence=sequence)
         return self

@@ -4,10 +4,7 @@ Source: ProducerAppendInfo, ProducerStateEntry and UnifiedLog.analyzeAndValidate
 RULES.md section 3 describes version by version.
 """
 
-from collections.abc import Callable
-from functools import partial
-
-from kaudit.model.batch import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
+from kaudit.model.batch_fields import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.profile import Profile
@@ -17,10 +14,9 @@ from kaudit.replay.verdict import CompletedTransaction, Origin, Outcome, Rule, V
 TRANSACTION_VERSION_2 = 2
 MAX_EPOCH = 2**15 - 1
 
-# Calling a NamedTuple's class costs twice what its tuple does; these three are made for every batch.
-_new_state: Callable[[tuple[object, ...]], ProducerState] = partial(tuple.__new__, ProducerState)
-_new_cached: Callable[[tuple[int, ...]], CachedBatch] = partial(tuple.__new__, CachedBatch)
-_new_verdict: Callable[[tuple[object, ...]], Verdict] = partial(tuple.__new__, Verdict)
+# Looking a member up in its Enum costs as much as making a state does.
+_APPENDED, _NONE, _NEXT, _MARKER = Outcome.APPENDED, KafkaError.NONE, Rule.NEXT, Rule.MARKER
+_CLIENT, _REPLICATION = Origin.CLIENT, Origin.REPLICATION
 
 
 def step(
@@ -35,15 +31,12 @@ def step(
     `verification` is the entry the leader keeps for this producer, if any. A rejected batch leaves the state as it is;
     a duplicate too.
     """
-    if origin is Origin.CLIENT:
+    if origin is _CLIENT:
         if verification is None and _simply_follows(state, batch):
-            following = (Outcome.APPENDED, KafkaError.NONE, Rule.NEXT, batch.base_offset, batch, state, 0)
-            return adopt(state, batch, profile), _new_verdict(following)
+            return adopt(state, batch, profile), Verdict(_APPENDED, _NONE, _NEXT, batch.base_offset, batch, state)
         duplicate = find_duplicate(state, batch, profile)
         if duplicate is not None:
-            return state, Verdict(
-                Outcome.DUPLICATE, KafkaError.NONE, Rule.DUPLICATE, duplicate.first_offset, batch, state
-            )
+            return state, Verdict(Outcome.DUPLICATE, _NONE, Rule.DUPLICATE, duplicate.first_offset, batch, state)
         refusal = _check_epoch(state, batch) or _check_sequence(state, batch, profile, verification)
     elif origin is Origin.COORDINATOR:
         refusal = _check_epoch(state, batch)
@@ -54,54 +47,54 @@ def step(
     if state.current_txn_first_offset != NO_OFFSET and not batch.is_transactional:
         return state, _rejected(KafkaError.INVALID_TXN_STATE, Rule.NOT_TRANSACTIONAL, batch, state)
     rule = _accepting_rule(state, batch, origin)
-    appended = (Outcome.APPENDED, KafkaError.NONE, rule, batch.base_offset, batch, state, 0)
-    return adopt(state, batch, profile), _new_verdict(appended)
+    return adopt(state, batch, profile), Verdict(_APPENDED, _NONE, rule, batch.base_offset, batch, state)
 
 
 def _simply_follows(state: ProducerState, batch: DataBatch) -> bool:
-    """Tell whether every check passes: the next sequence of the current epoch, outside of transactions, nothing wrapped.
+    """Tell whether every check passes: the next sequence of the current epoch, no plain batch in a transaction, no wrap.
 
     Nearly all batches of a producer are like that; a remembered sequence that is not below makes it a matter of rules.
     """
-    epoch, _, _, batches, first_offset = state
-    _, batch_epoch, base_sequence, _, _, _, _, transactional = batch
-    if epoch != batch_epoch or epoch < 0 or transactional or first_offset != NO_OFFSET or not batches:
+    batches = state.batches
+    if not batches or state.epoch != batch.producer_epoch or state.epoch < 0:
         return False
-    if batches[-1][0] + 1 != base_sequence:
+    base_sequence = batch.base_sequence
+    if batches[-1].last_sequence + 1 != base_sequence:
+        return False
+    if state.current_txn_first_offset != NO_OFFSET and not batch.is_transactional:
         return False
     for cached in batches:  # noqa: SIM110 - a generator costs more than the five steps
-        if cached[0] >= base_sequence:
+        if cached.last_sequence >= base_sequence:
             return False
     return True
 
 
 def adopt(state: ProducerState, batch: DataBatch, profile: Profile) -> ProducerState:
     """Return the state after `batch` was written, whatever it holds. A different epoch, even a lower one, replaces."""
-    epoch, coordinator_epoch, _, batches, first_offset = state
-    _, batch_epoch, base_sequence, last_sequence, base_offset, last_offset, timestamp, transactional = batch
+    epoch, last_offset, timestamp = batch.producer_epoch, batch.last_offset, batch.max_timestamp
     if profile.offset_delta_from_sequences:
-        length = last_sequence - base_sequence
-        transaction_start = last_offset - length
+        length = batch.last_sequence - batch.base_sequence
     else:
-        length = last_offset - base_offset
-        transaction_start = base_offset
-    cached = _new_cached((last_sequence, last_offset, length, timestamp))
-    if epoch != batch_epoch:
+        length = last_offset - batch.base_offset
+    batches = state.batches
+    cached = CachedBatch(batch.last_sequence, last_offset, length, timestamp)
+    if state.epoch != epoch:
         batches = (cached,)
     elif len(batches) < profile.window:
         batches = (*batches, cached)
     else:
         batches = (*batches[len(batches) - profile.window + 1 :], cached)
-    if transactional and first_offset == NO_OFFSET:
-        first_offset = transaction_start
-    return _new_state((batch_epoch, coordinator_epoch, timestamp, batches, first_offset))
+    first_offset = state.current_txn_first_offset
+    if first_offset == NO_OFFSET and batch.is_transactional:
+        first_offset = last_offset - length
+    return ProducerState(epoch, state.coordinator_epoch, timestamp, batches, first_offset)
 
 
 def step_marker(
     state: ProducerState, marker: MarkerBatch, profile: Profile, origin: Origin
 ) -> tuple[ProducerState, Verdict, CompletedTransaction | None]:
     """Check an end of transaction marker; return the state afterwards, the verdict and the transaction it ended."""
-    if origin is not Origin.REPLICATION or profile.marker_checks_bind_replicas:
+    if origin is not _REPLICATION or profile.marker_checks_bind_replicas:
         refusal = _check_marker_epoch(state, marker, profile, origin) or _check_coordinator_epoch(state, marker)
         if refusal is not None:
             return state, refusal, None
@@ -112,7 +105,7 @@ def step_marker(
         )
     elif profile.empty_marker_completes_transaction:
         completed = CompletedTransaction(marker.producer_id, marker.offset, marker.offset, not marker.commit)
-    verdict = Verdict(Outcome.APPENDED, KafkaError.NONE, Rule.MARKER, marker.offset, marker, state)
+    verdict = Verdict(_APPENDED, _NONE, _MARKER, marker.offset, marker, state)
     return adopt_marker(state, marker, profile), verdict, completed
 
 
@@ -204,7 +197,7 @@ def _check_marker_epoch(state: ProducerState, marker: MarkerBatch, profile: Prof
     strict = (
         profile.tv2_marker_must_exceed_epoch
         and marker.transaction_version >= TRANSACTION_VERSION_2
-        and origin is not Origin.REPLICATION
+        and origin is not _REPLICATION
     )
     if marker.producer_epoch < state.epoch:
         return _rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.STALE_MARKER, marker, state)
@@ -226,7 +219,7 @@ def _ends_before_window(state: ProducerState, batch: DataBatch, profile: Profile
 
 
 def _accepting_rule(state: ProducerState, batch: DataBatch, origin: Origin) -> Rule:
-    if origin is Origin.REPLICATION:
+    if origin is _REPLICATION:
         return Rule.REPLICATED
     if origin is Origin.COORDINATOR:
         return Rule.COORDINATOR

@@ -1,9 +1,10 @@
 """What a broker says to one batch, and why."""
 
 from enum import Enum
-from typing import NamedTuple
 
-from kaudit.model.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE
+from msgspec import Struct
+
+from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_SEQUENCE
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.state import DataBatch, MarkerBatch, ProducerState
 
@@ -86,7 +87,10 @@ class Rule(Enum):
         self.compared = compared
 
 
-class Verdict(NamedTuple):
+_NEXT = Rule.NEXT
+
+
+class Verdict(Struct, frozen=True, gc=False):
     """A decision on `batch` against what was remembered.
 
     `base_offset` is where the batch is (appended, duplicate), -1 when rejected; `bound` the lowest sequence under
@@ -104,7 +108,7 @@ class Verdict(NamedTuple):
     def why(self, offset: int, partition: str) -> str:
         """Return the five facts a broker logs - producer id, offset, partition, incoming, remembered - and the rule."""
         batch, state, rule = self.batch, self.state, self.rule
-        if rule is Rule.NEXT and batch.base_sequence == batch.last_sequence:  # type: ignore[union-attr]
+        if rule is _NEXT and batch.base_sequence == batch.last_sequence:  # type: ignore[union-attr]
             # What incoming and remembered would say, at once: most attempts of a large file end here.
             return (
                 f"producer {batch.producer_id} at offset {offset} in {partition}: incoming epoch {batch.producer_epoch}, "
@@ -152,7 +156,7 @@ class Verdict(NamedTuple):
         return f"epoch {state.epoch}, last sequence {state.last_sequence}"
 
 
-class CompletedTransaction(NamedTuple):
+class CompletedTransaction(Struct, frozen=True, gc=False):
     """A transaction ended by a marker at `last_offset`."""
 
     producer_id: int

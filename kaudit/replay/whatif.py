@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from kaudit.model.batch import NO_TIMESTAMP
+from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.replay.answer import TopicPartition
 from kaudit.replay.rebuild import LogReader
 from kaudit.replay.state import DataBatch, MarkerBatch

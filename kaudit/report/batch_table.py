@@ -4,16 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from kaudit.model.batch import (
-    CODEC_MASK,
-    CONTROL_FLAG,
-    LOG_APPEND_TIME_FLAG,
-    NO_PRODUCER_ID,
-    TRANSACTIONAL_FLAG,
-    Batches,
-    last_offsets,
-    last_sequences,
-)
+from kaudit.model.batch import Batches, last_offsets, last_sequences
+from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from kaudit.pipeline.batch_rows import SegmentTask
 from kaudit.report.parquet import columns_to_ipc
 

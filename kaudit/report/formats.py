@@ -1,14 +1,13 @@
-"""The output formats by name. A new format is one module and one line here."""
+"""The output formats by name. A new format is one module and one function here."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
 from kaudit.model.producers import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report import concise, diff, digest, github, gitlab, json, jsonl, junit, producers, sarif, table, timeline
-from kaudit.report.tables import Tables, diff_tables, producers_tables, scan_tables, timeline_tables
+from kaudit.report.tables import Tables
 from kaudit.report.view import View
 
 Content = Iterable[str] | Tables
@@ -48,55 +47,136 @@ def _about_findings(name: str, scan: _RenderScan) -> Format:
     )
 
 
-FORMATS: Mapping[str, Format] = {
-    form.name: form
-    for form in (
-        Format(
-            "table",
-            machine=False,
-            scan=table.render_scan,
-            timeline=timeline.render_timeline,
-            producers=producers.render_producers,
-            diff=diff.render_diff,
-        ),
-        Format(
-            "concise",
-            machine=False,
-            scan=concise.render_scan,
-            timeline=concise.render_timeline,
-            producers=concise.render_producers,
-            diff=concise.render_diff,
-        ),
-        Format(
-            "json",
-            machine=True,
-            scan=json.render_scan,
-            timeline=json.render_timeline,
-            producers=json.render_producers,
-            diff=json.render_diff,
-        ),
-        Format(
-            "jsonl",
-            machine=True,
-            scan=jsonl.render_scan,
-            timeline=jsonl.render_timeline,
-            producers=jsonl.render_producers,
-            diff=jsonl.render_diff,
-        ),
-        _about_findings("sarif", sarif.render_scan),
-        _about_findings("sarif-github", sarif.render_scan_for_github),
-        _about_findings("junit", junit.render_scan),
-        _about_findings("github", github.render_scan),
-        _about_findings("gitlab", gitlab.render_scan),
-        _about_findings("markdown", digest.render_scan),
-        Format(
-            "parquet",
-            machine=True,
-            scan=scan_tables,
-            timeline=timeline_tables,
-            producers=producers_tables,
-            diff=diff_tables,
-            directory=True,
-        ),
+def _table() -> Format:
+    from kaudit.report import diff, producers, table, timeline
+
+    return Format(
+        "table",
+        machine=False,
+        scan=table.render_scan,
+        timeline=timeline.render_timeline,
+        producers=producers.render_producers,
+        diff=diff.render_diff,
     )
-}
+
+
+def _concise() -> Format:
+    from kaudit.report import concise
+
+    return Format(
+        "concise",
+        machine=False,
+        scan=concise.render_scan,
+        timeline=concise.render_timeline,
+        producers=concise.render_producers,
+        diff=concise.render_diff,
+    )
+
+
+def _json() -> Format:
+    from kaudit.report import json
+
+    return Format(
+        "json",
+        machine=True,
+        scan=json.render_scan,
+        timeline=json.render_timeline,
+        producers=json.render_producers,
+        diff=json.render_diff,
+    )
+
+
+def _jsonl() -> Format:
+    from kaudit.report import jsonl
+
+    return Format(
+        "jsonl",
+        machine=True,
+        scan=jsonl.render_scan,
+        timeline=jsonl.render_timeline,
+        producers=jsonl.render_producers,
+        diff=jsonl.render_diff,
+    )
+
+
+def _sarif() -> Format:
+    from kaudit.report import sarif
+
+    return _about_findings("sarif", sarif.render_scan)
+
+
+def _sarif_github() -> Format:
+    from kaudit.report import sarif
+
+    return _about_findings("sarif-github", sarif.render_scan_for_github)
+
+
+def _junit() -> Format:
+    from kaudit.report import junit
+
+    return _about_findings("junit", junit.render_scan)
+
+
+def _github() -> Format:
+    from kaudit.report import github
+
+    return _about_findings("github", github.render_scan)
+
+
+def _gitlab() -> Format:
+    from kaudit.report import gitlab
+
+    return _about_findings("gitlab", gitlab.render_scan)
+
+
+def _markdown() -> Format:
+    from kaudit.report import digest
+
+    return _about_findings("markdown", digest.render_scan)
+
+
+def _parquet() -> Format:
+    from kaudit.report import tables
+
+    return Format(
+        "parquet",
+        machine=True,
+        scan=tables.scan_tables,
+        timeline=tables.timeline_tables,
+        producers=tables.producers_tables,
+        diff=tables.diff_tables,
+        directory=True,
+    )
+
+
+class _Formats(Mapping[str, Format]):
+    """Formats by name, each imported when it is asked for: XML and JSON cost a small scan as much as reading it."""
+
+    _makers: Mapping[str, Callable[[], Format]] = {
+        "table": _table,
+        "concise": _concise,
+        "json": _json,
+        "jsonl": _jsonl,
+        "sarif": _sarif,
+        "sarif-github": _sarif_github,
+        "junit": _junit,
+        "github": _github,
+        "gitlab": _gitlab,
+        "markdown": _markdown,
+        "parquet": _parquet,
+    }
+
+    def __getitem__(self, name: str) -> Format:
+        return self._makers[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._makers
+
+
+FORMATS: Mapping[str, Format] = _Formats()

@@ -1,7 +1,7 @@
 """`--output-format parquet -o DIR`: tables as Parquet, the whole directory or nothing."""
 
 import json
-import secrets
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ def replaced(directory: Path) -> Iterator[Path]:
         OSError: something cannot be written; `directory` is as before.
 
     """
-    partial = directory.with_name(f".kaudit-{secrets.token_hex(4)}.partial")
+    partial = directory.with_name(f".kaudit-{os.urandom(4).hex()}.partial")
     partial.mkdir()
     try:
         yield partial

@@ -17,9 +17,10 @@ of Z; the last value is then wrong. Several wrong ones in one buffer escape only
 
 from typing import Any
 
-import crc32c as _crc32c
 import numpy as np
 from numpy.typing import NDArray
+
+from kaudit.wire.castagnoli import crc32c
 
 HEAD_SIZE = 21
 """Offset 8, length 4, leader epoch 4, magic 1, CRC 4: what a batch's CRC does not cover."""
@@ -49,7 +50,7 @@ def all_crcs_hold(buffer: memoryview, positions: NDArray[np.int64], stored: NDAr
         links = np.zeros((len(positions) - 1, HEAD_SIZE), dtype=np.uint8)
         links[:, :4] = (stored[:-1] ^ np.uint32(_LINK)).astype("<u4").view(np.uint8).reshape(-1, 4)
         _heads(buffer)[positions[1:]] = links.view(_HEAD)[:, 0]
-    return bool(_crc32c.crc32c(buffer[int(positions[0]) + HEAD_SIZE : end]) == int(stored[-1]))
+    return bool(crc32c(buffer[int(positions[0]) + HEAD_SIZE : end]) == int(stored[-1]))
 
 
 def restore_heads(buffer: memoryview, positions: NDArray[np.int64], headers: NDArray[Any]) -> None:

@@ -8,11 +8,11 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
-import crc32c
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from kaudit.wire.castagnoli import crc32c
 from kaudit.wire.errors import Reason, WireError
 from kaudit.wire.reader import Buffer
 
@@ -85,7 +85,7 @@ def parse_producer_snapshot(data: Buffer) -> ProducerSnapshot:
     end = _HEADER.size + count * ENTRY_BYTES
     if size < end:
         raise WireError(size, Reason.TRUNCATED, f"snapshot of {count} entries needs {end} bytes, has {size}")
-    computed = crc32c.crc32c(memoryview(data)[_COUNT_POSITION:])
+    computed = crc32c(memoryview(data)[_COUNT_POSITION:])
     if computed != crc:
         raise WireError(_CRC_POSITION, Reason.CRC, f"snapshot CRC-32C {crc:08x} stored, {computed:08x} computed")
     if size > end:

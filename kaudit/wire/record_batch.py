@@ -7,13 +7,12 @@ import struct
 import zlib
 from typing import Any
 
-import crc32c as _crc32c
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.model.batch import (
-    BATCH,
+from kaudit.model.batch import BATCH, Batches, empty_batches
+from kaudit.model.batch_fields import (
     CODEC_MASK,
     CONTROL_FLAG,
     LOG_APPEND_TIME_FLAG,
@@ -25,9 +24,8 @@ from kaudit.model.batch import (
     NO_SEQUENCE,
     NO_TIMESTAMP,
     UNDECODED_CONTROL,
-    Batches,
-    empty_batches,
 )
+from kaudit.wire.castagnoli import crc32c
 from kaudit.wire.control import parse_marker
 from kaudit.wire.errors import WireError
 
@@ -182,7 +180,7 @@ def batch_crc_holds(buffer: memoryview, at: int, size: int) -> bool:
     """Tell whether the batch of `size` bytes at `at` matches its CRC (CRC-32C for magic 2, CRC-32 before)."""
     if buffer[at + MAGIC_OFFSET] == CURRENT_MAGIC:
         stored = int.from_bytes(buffer[at + CRC_OFFSET : at + ATTRIBUTES_OFFSET], "big")
-        return bool(_crc32c.crc32c(buffer[at + ATTRIBUTES_OFFSET : at + size]) == stored)
+        return bool(crc32c(buffer[at + ATTRIBUTES_OFFSET : at + size]) == stored)
     stored = int.from_bytes(buffer[at + LOG_OVERHEAD : at + MAGIC_OFFSET], "big")
     return zlib.crc32(buffer[at + MAGIC_OFFSET : at + size]) == stored
 

@@ -4,9 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
-from kaudit.cli.app import app
+from kaudit.cli.app import command_tree
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.reference import reference
 from kaudit.report.formats import FORMATS
@@ -14,7 +13,7 @@ from kaudit.report.formats import FORMATS
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
-COMMANDS = get_command(app).commands
+COMMANDS = command_tree().commands
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -4,9 +4,8 @@ import re
 
 import pytest
 from typer.core import TyperGroup
-from typer.main import get_command
 
-from kaudit.cli.app import app
+from kaudit.cli.app import command_tree
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 # Commands to copy, a file's or a topic's name: never broken, whatever the width.
@@ -16,7 +15,7 @@ UNBREAKABLE = re.compile(
 
 
 def tree(command=None, path=()):
-    command = command or get_command(app)
+    command = command or command_tree()
     if isinstance(command, TyperGroup):
         for name, child in command.commands.items():
             yield from tree(child, (*path, name))

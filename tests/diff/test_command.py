@@ -90,6 +90,37 @@ def test_what_one_replica_alone_holds_is_an_error_below_the_high_watermark(tmp_p
     assert (behind["severity"], behind["replica"]) == ("note", "b2")
 
 
+def failed_over(start: int, *, copies: int = 1) -> tuple[list[Copy], Copy]:
+    """Replicas of an old leader up to offset 8, and a new one that ends at 4 and whose epoch 1 begins at `start`."""
+    old, new = history((0, 4)), history((0, 2))
+    new.checkpoint = [(0, 0), (1, start)]
+    return [old.copy() for _ in range(copies)], new
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_what_a_newer_leader_that_wrote_nothing_yet_began_without_has_diverged(tmp_path, capsys, copies):
+    old, new = failed_over(4, copies=copies)
+    paths = [log.write(tmp_path / f"b{number}") for number, log in enumerate([*old, new], 1)]
+    code, told = document(capsys, *paths)
+    (partition,), (finding,) = told["partitions"], told["findings"]
+    name = f"b{copies + 1}"
+    assert (partition["relation"], partition["reference"], partition["first_difference"]) == ("diverged", name, None)
+    # LeaderEpochFileCache.endOffsetFor: epoch 0 ends where epoch 1 begins
+    assert partition["truncation_offset"] == {f"b{number}": 4 for number in range(1, copies + 1)}
+    assert (code, finding["code"], finding["replica"]) == (1, "KA601", "b1")
+    assert (finding["offset"], finding["last_offset"]) == (4, 7)
+    assert finding["evidence"]["broker"].startswith("truncates b1 to offset 4 when it follows")
+    assert "drops its offsets 4..7" in finding["evidence"]["broker"]
+
+
+def test_a_leader_epoch_beyond_the_end_of_its_log_tells_nothing(tmp_path, capsys):
+    # the checkpoint was copied later than the log: brokers drop such an entry when they load the log
+    (old,), new = failed_over(8)
+    _, told = document(capsys, old.write(tmp_path / "b1"), new.write(tmp_path / "b2"))
+    assert (told["partitions"][0]["relation"], told["partitions"][0]["reference"]) == ("behind", "b1")
+    assert [finding["code"] for finding in told["findings"]] == ["KA603", "KA602"]
+
+
 def test_a_batch_with_a_broken_crc_is_damage_of_that_replica_not_a_divergence(tmp_path, capsys):
     log = history((0, 4))
     left, right = log.write(tmp_path / "b1"), log.write(tmp_path / "b2")

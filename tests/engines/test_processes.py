@@ -4,7 +4,9 @@ import multiprocessing
 
 import pytest
 
+from benchmarks.generate import Shape, generate
 from kaudit.engines import local as engine
+from kaudit.engines import processes
 from kaudit.engines.processes import read_in_processes
 from kaudit.engines.ranges import ranges, read_here
 from kaudit.pipeline.options import ScanOptions
@@ -28,18 +30,61 @@ def found(path, size):
 
 def test_two_processes_tell_what_one_tells(local, log_directory, monkeypatch):
     alone = local.documents(log_directory, jobs=1, chunk_bytes=700)
-    monkeypatch.setattr(engine, "_POOL_PAYS_SECONDS", 0)
+    monkeypatch.setitem(engine._PROCESSES_PAY_SECONDS, "fork", 0)
     assert local.documents(log_directory, jobs=2, chunk_bytes=700) == alone
     assert local.documents(log_directory, jobs=2) == alone
 
 
-def test_ranges_come_in_the_order_of_the_plan(log_directory):
-    here = [(read.job, read.spec, read.outcome.counts) for read in read_here(found(log_directory, 700))]
-    there = [
-        (read.job, read.spec, read.outcome.counts) for read in read_in_processes(found(log_directory, 700), 2, "fork")
+COLUMNS = ("runs", "edges", "markers", "gaps", "leader_epochs", "plain")
+
+
+def columns(rows):
+    return [getattr(rows, name).tobytes() for name in COLUMNS]
+
+
+def told(reads):
+    """What came of the ranges, to the byte."""
+    return [
+        (read.job, read.spec, read.outcome.counts, read.outcome.damages, read.outcome.malformed, columns(read.outcome))
+        for read in reads
     ]
-    assert there == here
+
+
+@pytest.mark.parametrize("start_method", ["fork", "spawn"])
+def test_ranges_come_in_the_order_of_the_plan(log_directory, start_method):
+    here = told(read_here(found(log_directory, 700)))
+    assert told(read_in_processes(found(log_directory, 700), 2, start_method)) == here
     assert len({job for job, *_ in here}) == len(FAULTS)
+
+
+def test_large_columns_come_as_they_were_sent(tmp_path):
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    generate(partition / f"{0:020d}.log", Shape("many ids", producers=50_000), 1 << 20)
+    here = list(read_here(found(partition, 1 << 19)))
+    there = list(read_in_processes(found(partition, 1 << 19), 2, "fork"))
+    assert here[0].outcome.runs.nbytes > 1 << 16
+    assert told(there) == told(here)
+    assert all(read.outcome.runs.flags.writeable for read in there)
+
+
+def test_what_a_killed_process_was_to_read_is_read_here(log_directory):
+    here = told(read_here(found(log_directory, 700)))
+    reads = read_in_processes(found(log_directory, 700), 2, "fork")
+    first = next(reads)
+    for process in multiprocessing.active_children():
+        process.kill()
+    assert told([first, *reads]) == here
+
+
+def test_what_fails_in_a_process_fails_here(log_directory, monkeypatch):
+    def fail(spec):
+        raise ZeroDivisionError(spec.file.path)
+
+    monkeypatch.setattr(processes, "read_range", fail)
+    with pytest.raises(ZeroDivisionError, match="orders-0"):
+        list(read_in_processes(found(log_directory, 700), 2, "fork"))
+    assert not multiprocessing.active_children()
 
 
 def test_whoever_stops_listening_leaves_no_process_behind(log_directory):

@@ -51,6 +51,7 @@ from kaudit.wire.zookeeper_pid_block import parse_pid_block
 from kaudit.wire.zookeeper_snapshot import scan_snapshot
 from kaudit.wire.zookeeper_znode import scan_log
 from tests.fuzz import seeds
+from tests.memory import Memory
 
 _LIMIT = 50_000
 """Bytes one batch may become; no output may be larger."""
@@ -154,24 +155,6 @@ def _printed_records(data: bytes) -> None:
         parse_printed_transaction(key, payload)
     except WireError as error:
         assert 0 <= error.position <= len(data), error  # noqa: PT017
-
-
-class Memory:
-    """Bytes as a source."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def size(self) -> int:
-        return len(self._data)
-
-    def read_into(self, position: int, buffer: memoryview) -> int:
-        piece = self._data[position : position + len(buffer)]
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-    def close(self) -> None:
-        pass
 
 
 def _segment(data: bytes) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.model.batch import ABORT_MARKER, COMMIT_MARKER
+from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER
 from kaudit.pipeline import transactions
 from kaudit.pipeline.merging import merge, with_records
 from kaudit.pipeline.rows import EDGE, MARKER, RUN, assemble, chosen_rows, pick, put

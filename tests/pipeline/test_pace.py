@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kaudit.pipeline.pace import LEAST_BYTES, MOST_BYTES, Pace, steady
+from kaudit.pipeline.pace import LEAST_BYTES, MOST_BYTES, Neighbours, Pace, steady
 from kaudit.pipeline.rows import EDGE, EPOCH_STEP, GAP, MARKER, RUN, ChunkRows, Counts
 
 MIB = 1 << 20
@@ -50,8 +50,12 @@ def test_many_runs_are_never_held_at_once():
 def test_towards_the_end_ranges_become_short_for_those_who_share_the_rest(left):
     assert Pace(32 * MIB).next_bytes(left) == 32 * MIB
     shared = Pace(32 * MIB, sharers=2).next_bytes(left)
-    assert LEAST_BYTES <= shared <= max(left // 4, LEAST_BYTES)
+    assert LEAST_BYTES <= 32 * MIB // 3 <= shared <= max(left // 4, 32 * MIB // 3)
     assert shared <= 32 * MIB
+
+
+def test_short_ranges_do_not_become_shorter():
+    assert Pace(sharers=2).next_bytes(0) == LEAST_BYTES
 
 
 def test_a_size_that_was_asked_for_stays():
@@ -64,3 +68,18 @@ def test_ranges_without_batches_tell_nothing():
     pace = Pace()
     pace.note(rows(0, 1, 0, pace.bytes), 0)
     assert pace.bytes == LEAST_BYTES
+
+
+def test_a_partition_begins_with_what_its_neighbours_are_like():
+    neighbours = Neighbours()
+    first, second, third = (Pace(neighbours=neighbours) for _ in range(3))
+    assert first.next_bytes(1 << 40) == LEAST_BYTES
+    first.note(rows(500, 1, 30_000, LEAST_BYTES), 500)
+    assert first.bytes > 16 * MIB
+    assert second.next_bytes(1 << 40) == 16 * MIB  # not all of it: its batches may be smaller
+    second.note(rows(400_000, 1, 400_000, 16 * MIB), 400_000)
+    assert third.next_bytes(1 << 40) == second.bytes == LEAST_BYTES
+
+
+def test_a_size_that_was_asked_for_is_no_neighbour_s():
+    assert steady(500).next_bytes(1 << 40) == 500

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from kaudit.replay.allocation.controller_allocator import Controller, ControllerBroker
 from kaudit.replay.allocation.coverage import Coverage
-from kaudit.replay.allocation.history import from_records, from_znode
 from kaudit.replay.allocation.rules import StepKind, is_complete, replay
 from kaudit.replay.allocation.schedule import Race, race, seeded_choices
+from kaudit.replay.allocation.told import from_records, from_znode
 from kaudit.replay.allocation.zookeeper_allocator import Znode
 from kaudit.wire.zookeeper_znode import ZnodeChange, ZnodeEvent
 

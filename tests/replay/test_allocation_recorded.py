@@ -15,11 +15,9 @@ from kaudit.replay.allocation.history import (
     EntryKind,
     ProducerIdsRecord,
     combine,
-    from_lines,
-    from_records,
-    from_znode,
 )
 from kaudit.replay.allocation.rules import RegressionCause, StepKind, is_complete, next_block, replay
+from kaudit.replay.allocation.told import from_lines, from_records, from_znode
 from kaudit.replay.allocation.verdicts import (
     UnallocatedReason,
     find_malformed,
@@ -27,7 +25,8 @@ from kaudit.replay.allocation.verdicts import (
     find_shared_blocks,
     find_unallocated,
 )
-from kaudit.source.zookeeper import find_zookeeper_files, read_znode
+from kaudit.source.znode import read_znode
+from kaudit.source.zookeeper import find_zookeeper_files
 from kaudit.wire.pid_block_lines import parse_pid_block_lines
 
 DATA = Path(__file__).parent.parent / "data"

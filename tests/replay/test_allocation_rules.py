@@ -17,11 +17,9 @@ from kaudit.replay.allocation.history import (
     EntryKind,
     ProducerIdsRecord,
     combine,
-    from_lines,
-    from_records,
-    from_znode,
 )
 from kaudit.replay.allocation.rules import RegressionCause, StepKind, is_complete, next_block, replay
+from kaudit.replay.allocation.told import from_lines, from_records, from_znode
 from kaudit.replay.allocation.verdicts import (
     UnallocatedReason,
     find_malformed,

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from kaudit.source.znode import read_znode
 from kaudit.source.zookeeper import (
     SeveralDataDirectoriesError,
     ZooKeeperFiles,
     find_zookeeper_files,
-    read_znode,
 )
 from kaudit.wire.errors import Reason
 

@@ -117,3 +117,8 @@ def _day(expires: str | None) -> date | None:
     from kaudit.policy.baseline import parse_day
 
     return None if expires is None else parse_day(expires, "--expires")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    app.add_typer(baseline, short_help="Keep known findings in a file.")

@@ -1,5 +1,7 @@
 """`kaudit checks`: the list of checks."""
 
+import typer
+
 from kaudit.cli import options
 from kaudit.report.console import ColorChoice
 
@@ -19,3 +21,8 @@ def checks(
         write_stdout(list_document(CHECKS.values()))
     else:
         write_stdout(list_text(CHECKS.values(), stdout_console(ColorChoice.NEVER if no_color else color)))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(short_help="List the checks.")(checks)

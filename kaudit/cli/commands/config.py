@@ -25,12 +25,17 @@ def show(
     isolated: options.Isolated = False,  # noqa: ARG001 - read before the other options
 ) -> None:
     """Show every setting, its value, and where it comes from: a file, the environment, or the default."""
-    from kaudit.cli.settings.command import options_of, settings_of
+    from kaudit.cli.settings.command import all_options, settings_of
     from kaudit.cli.settings.listing import settings_document, settings_text
     from kaudit.cli.stdout import stdout_console, write_stdout
 
-    known, settings = options_of(context.find_root().command), settings_of(context)
+    known, settings = all_options(), settings_of(context)
     if output_format is options.TextFormat.JSON:
         write_stdout(settings_document(known, settings))
     else:
         write_stdout(settings_text(known, settings, stdout_console(ColorChoice.NEVER if no_color else color)))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    app.add_typer(config, short_help="Look at the configuration.")

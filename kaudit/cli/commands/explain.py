@@ -52,3 +52,8 @@ def _explain_version(text: str) -> None:
     except UnknownVersionError as error:
         raise UsageError(f"--broker-version {text}: {error}") from None
     write_stdout("".join(f"{fold(line, width, 0)}\n" for line in lines))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(short_help="Explain a check, or a broker version's rules.")(explain)

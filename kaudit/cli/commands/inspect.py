@@ -7,6 +7,14 @@ import typer
 from kaudit.cli import options
 from kaudit.report.console import ColorChoice
 
+_EXAMPLES = """\b
+Examples:
+  kaudit inspect /var/lib/kafka/data/orders-3
+  kaudit inspect --records --around 1200 orders-3/00000000000000001000.log
+  kaudit inspect --at 16297 orders-3/00000000000000001000.log
+  kaudit inspect --producer-id 42 --output-format jsonl /var/lib/kafka/data
+"""
+
 _TABLE_BYTES = 64
 
 Records = Annotated[bool, typer.Option("--records", help="Show the records of each batch, with keys and values.")]
@@ -119,3 +127,8 @@ def inspect(
         color=ColorChoice.NEVER if no_color else color,
         table_bytes=_TABLE_BYTES,
     )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(short_help="Decode batches, records and side files.", epilog=_EXAMPLES)(inspect)

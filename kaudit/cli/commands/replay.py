@@ -13,6 +13,13 @@ from kaudit.report.console import ColorChoice
 if TYPE_CHECKING:
     from kaudit.replay.whatif import RecordedLog
 
+_EXAMPLES = """\b
+Examples:
+  kaudit replay attempts.jsonl
+  kaudit replay --broker-version 2.0.1 --explain 17 attempts.jsonl
+  kaudit replay --on /data/kafka --topic orders --partition 3 attempts.jsonl
+"""
+
 
 class Memory(enum.Enum):
     """What the broker remembers of the log it begins with."""
@@ -122,3 +129,8 @@ def _checkpointed_log_start(directory: Path, topic: str, partition: int) -> int:
         return 0
     offsets = [entry.offset for entry in checkpoint.rows if (entry.topic, entry.partition) == (topic, partition)]
     return max(offsets, default=0)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(short_help="Say what a broker would have answered.", epilog=_EXAMPLES)(replay)

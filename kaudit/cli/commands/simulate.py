@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from kaudit.simulate.output.truth import Truth
     from kaudit.simulate.scenario.model import Scenario
 
+_EXAMPLES = """\b
+Examples:
+  kaudit simulate --list
+  kaudit simulate six-in-flight
+  kaudit simulate acks1-leader-dies -o run && kaudit scan run/broker-2
+  kaudit simulate my-cluster.toml --sweep 1000
+"""
+
 _FORMATS = ("terminal", "html", "mermaid", "json")
 
 
@@ -197,3 +205,8 @@ def _deliver(text: str, file: str) -> None:
         Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}") from error
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(short_help="Play a scenario: producers, brokers, faults.", epilog=_EXAMPLES)(simulate)

@@ -32,3 +32,8 @@ def spark_bundle(
         f"--conf spark.pyspark.driver.python={shlex.quote(sys.executable)} "
         f"--conf spark.pyspark.python=./kaudit-env/bin/python {shlex.quote(str(ENTRY))} scan\n"
     )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("spark-bundle", short_help="Pack what Spark's workers need.")(spark_bundle)

@@ -20,7 +20,7 @@ class ConfiguredCommand(TyperCommand):
         if "help" not in typed and "version" not in typed:
             settings = load(
                 ctx,
-                options_of(ctx.find_root().command),
+                all_options,
                 os.environ,
                 config=typed.get("config"),
                 isolated=bool(typed.get("isolated")) or os.environ.get("KAUDIT_ISOLATED") == "1",
@@ -30,6 +30,13 @@ class ConfiguredCommand(TyperCommand):
             ctx.default_map = {str(mine[key]): item.value for key, item in settings.values.items() if key in mine}
         convert_simple_values(self.get_params(ctx))
         return super().parse_args(ctx, args)
+
+
+def all_options() -> Mapping[str, TyperOption]:
+    """Return the options, by key, of all commands that take configuration."""
+    from kaudit.cli.app import command_tree  # which imports the commands, and they this module
+
+    return options_of(command_tree())
 
 
 def options_of(command: object) -> Mapping[str, TyperOption]:

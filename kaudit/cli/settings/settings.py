@@ -1,6 +1,6 @@
 """The values of all layers, and where each came from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,18 +48,24 @@ def configurable(options: Mapping[str, TyperOption]) -> dict[str, TyperOption]:
 
 def load(
     context: typer.Context,
-    options: Mapping[str, TyperOption],
+    all_options: Callable[[], Mapping[str, TyperOption]],
     environ: Mapping[str, str],
     *,
     config: str | None,
     isolated: bool,
 ) -> Settings:
-    """Read all layers, the weakest first: the user's file, the project's or --config, the environment."""
-    options = configurable(options)
+    """Read all layers, the weakest first: the user's file, the project's or --config, the environment.
+
+    `all_options`, by key, of every command are only asked for where there is something to configure.
+    """
+    files = _files(environ, config=config, isolated=isolated)
+    if not files and not any(name.startswith(PREFIX) for name in environ):
+        return Settings()
+    options = configurable(all_options())
     values: dict[str, Value] = {}
     topics: Sequence[TopicRule] = ()
     topics_origin = ""
-    for file in _files(environ, config=config, isolated=isolated):
+    for file in files:
         table = read_table(file)
         if "topics" in table:
             from kaudit.cli.settings.topics import parse_topics

@@ -2,15 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
-from kaudit.model.batch import (
+from kaudit.model.batch import Batches, last_offsets, last_sequences
+from kaudit.model.batch_fields import (
     CODEC_MASK,
     CONTROL_FLAG,
     DELETE_HORIZON_FLAG,
     LOG_APPEND_TIME_FLAG,
     TRANSACTIONAL_FLAG,
-    Batches,
-    last_offsets,
-    last_sequences,
 )
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.pipeline.inspect.kinds import Place

@@ -5,14 +5,20 @@ import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-import crc32c
 from msgspec import Struct
 
-from kaudit.model.batch import CODEC_MASK, CONTROL_FLAG, DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG, TRANSACTIONAL_FLAG
+from kaudit.model.batch_fields import (
+    CODEC_MASK,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    LOG_APPEND_TIME_FLAG,
+    TRANSACTIONAL_FLAG,
+)
 from kaudit.model.sequence import add as add_sequence
 from kaudit.pipeline.inspect.batches import codec_name
 from kaudit.pipeline.inspect.segment import SegmentReader
 from kaudit.pipeline.inspect.wanted import Row, RowFilter
+from kaudit.wire.castagnoli import crc32c
 from kaudit.wire.record_batch import (
     ATTRIBUTES_OFFSET,
     CURRENT_MAGIC,
@@ -164,7 +170,7 @@ def _crc_meaning(stored: int, values: dict[str, int | None], segment: SegmentRea
     computed = 0
     while at < stop:
         piece = segment.read(at, min(_CRC_PIECE, stop - at))
-        computed = crc32c.crc32c(piece, computed) if current else zlib.crc32(piece, computed)
+        computed = crc32c(piece, computed) if current else zlib.crc32(piece, computed)
         at += max(len(piece), 1)
     return f"{text}, matches" if computed == stored else f"{text}, the bytes give {computed:#010x}"
 

@@ -8,7 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.model.batch import DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG, Batches, last_offsets
+from kaudit.model.batch import Batches, last_offsets
+from kaudit.model.batch_fields import DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG
 
 Row = dict[str, object]
 """One row: JSON-ready values, `row` names its kind (CONTRACT.md section 3)."""

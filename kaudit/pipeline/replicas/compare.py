@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.model.batch import DELETE_HORIZON_FLAG
+from kaudit.model.batch_fields import DELETE_HORIZON_FLAG
 from kaudit.pipeline.replicas.reader import Columns
 
 _CURRENT_MAGIC = 2

@@ -85,12 +85,14 @@ def compare_partition(
     compacted = compacted or any(directory.first_dirty_offset is not None for directory in directories)
     parted, last = read_side_by_side(readers, compacted=compacted)
     ends = {name: reader.end_offset for name, reader in readers.items()}
-    epochs = {name: merged_epochs(reader.leader_epochs, checkpoints.get(name)) for name, reader in readers.items()}
+    epochs = {
+        name: merged_epochs(reader.leader_epochs, checkpoints.get(name), ends[name]) for name, reader in readers.items()
+    }
     reference = max(readers, key=lambda name: (_last_epoch(epochs[name]), ends[name], -list(readers).index(name)))
     agreed = {pair: _agreed(pair, parted, ends) for pair in combinations(readers, 2)}
     relations = {
         name: Relation.DIVERGED
-        # longer than the reference, which is one for its newer epoch: what is beyond its end was cut from that history
+        # longer than the reference: a newer leader began where that one ends, without what is beyond
         if _pair(name, reference, parted) or ends[name] > ends[reference]
         else Relation.BEHIND
         if ends[name] < ends[reference]
@@ -133,13 +135,19 @@ def compare_partition(
     )
 
 
-def merged_epochs(batches: Sequence[EpochStart], checkpoint: LeaderEpochCheckpoint | None) -> list[EpochStart]:
+def merged_epochs(
+    batches: Sequence[EpochStart], checkpoint: LeaderEpochCheckpoint | None, end_offset: int
+) -> list[EpochStart]:
     """Return what a broker's epoch cache holds: the checkpoint's entries, then epochs of batches that came after it.
 
-    The checkpoint of a running broker may be older than its log; without one (or if it breaks off) the batches tell.
+    The checkpoint of a running broker may be older than its log; without one (or if it breaks off) the batches tell. An
+    entry at `end_offset`, the log's end, is a leader that has written nothing yet; one beyond it was copied later than the
+    log, or the log has lost its end: brokers drop it (`LeaderEpochFileCache.truncateFromEnd`).
     """
     known: list[EpochStart] = []
     for row in checkpoint.rows if checkpoint is not None and not checkpoint.damage else ():
+        if row.start_offset > end_offset:
+            break
         if not known or (row.epoch > known[-1].epoch and row.start_offset >= known[-1].start_offset):
             known.append(EpochStart(row.epoch, row.start_offset))
     newest = known[-1].epoch if known else -1

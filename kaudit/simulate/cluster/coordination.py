@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kaudit.replay.answer import TopicPartition, ok_fields, rejected_fields
 from kaudit.replay.coordinator import (
     Coordinator,
@@ -327,7 +329,7 @@ class Coordination:
                 coordinator_epoch=0,  # attempts know of one coordinator, which never moves
                 transaction_version=marker.transaction_version,
             )
-            verdict = self._append_marker(key, marker._replace(timestamp=self._clock.timestamp))
+            verdict = self._append_marker(key, replace(marker, timestamp=self._clock.timestamp))
             outcome = "ok" if verdict.outcome is Outcome.APPENDED else "rejected"
             self._recorder.record(
                 attempt, {"outcome": outcome, "error": verdict.error.name, "error_code": int(verdict.error)}
@@ -335,7 +337,7 @@ class Coordination:
 
     def _append_marker(self, key: TopicPartition, marker: MarkerBatch) -> Verdict:
         partition = self._partitions[key]
-        marker = marker._replace(offset=partition.leader_log().memory.log_end)
+        marker = replace(marker, offset=partition.leader_log().memory.log_end)
         verdict = partition.append_marker(marker)
         if verdict.outcome is Outcome.APPENDED:
             self._markers.setdefault(key, []).append(marker)

@@ -7,9 +7,8 @@ covered by the CRC: a leader sets them without touching the rest.
 import struct
 from collections.abc import Sequence
 
-import crc32c
-
-from kaudit.model.batch import CONTROL_FLAG, NO_SEQUENCE, TRANSACTIONAL_FLAG
+from kaudit.model.batch_fields import CONTROL_FLAG, NO_SEQUENCE, TRANSACTIONAL_FLAG
+from kaudit.wire.castagnoli import crc32c
 
 HEADER_SIZE = 61
 _TAIL = struct.Struct(">hiqqqhii")
@@ -72,7 +71,7 @@ def batch(
     attributes = (TRANSACTIONAL_FLAG if transactional else 0) | (CONTROL_FLAG if control else 0)
     count = len(records)
     body = _TAIL.pack(attributes, count - 1, *timestamps, *producer, count) + b"".join(records)
-    return _HEAD.pack(0, 9 + len(body), _CLIENT_LEADER_EPOCH, _MAGIC, crc32c.crc32c(body)) + body
+    return _HEAD.pack(0, 9 + len(body), _CLIENT_LEADER_EPOCH, _MAGIC, crc32c(body)) + body
 
 
 def marker(producer_id: int, epoch: int, coordinator_epoch: int, timestamp: int, *, commit: bool) -> bytes:

@@ -3,8 +3,7 @@
 import struct
 from collections.abc import Iterable
 
-import crc32c
-
+from kaudit.wire.castagnoli import crc32c
 from kaudit.wire.producer_snapshot import VERSION, SnapshotEntry
 
 _ENTRY = struct.Struct(">qhiqiqiq")
@@ -28,4 +27,4 @@ def producer_snapshot(entries: Iterable[SnapshotEntry]) -> bytes:
         for entry in entries
     ]
     body = _COUNT.pack(len(rows)) + b"".join(rows)
-    return _HEAD.pack(VERSION, crc32c.crc32c(body)) + body
+    return _HEAD.pack(VERSION, crc32c(body)) + body

@@ -1,6 +1,6 @@
 """One batch on its way. Source: ProducerBatch."""
 
-from kaudit.model.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.answer import TopicPartition
 from kaudit.replay.errors import KafkaError

@@ -2,7 +2,7 @@
 
 from bisect import insort
 
-from kaudit.model.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.answer import TopicPartition
 from kaudit.simulate.producer.batch import ProducerBatch

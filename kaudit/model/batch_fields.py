@@ -1,0 +1,25 @@
+"""Values the fields of a record batch take: what stands for nothing, bits of the attributes, control types."""
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+NO_TIMESTAMP = -1
+NO_LEADER_EPOCH = -1
+NO_OFFSET = -1
+NO_COORDINATOR_EPOCH = -1
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME_FLAG = 0x08
+TRANSACTIONAL_FLAG = 0x10
+CONTROL_FLAG = 0x20
+DELETE_HORIZON_FLAG = 0x40
+
+ABORT_MARKER = 0
+COMMIT_MARKER = 1
+NO_CONTROL_TYPE = -1
+UNDECODED_CONTROL = -2
+"""A control batch whose record could not be decoded."""
+UNTOLD_CONTROL = -3
+"""A control batch of which only a text is there, and it does not say what the record is."""
+MAYBE_COMMITS = (COMMIT_MARKER, UNTOLD_CONTROL)
+"""What ends a transaction and may raise an epoch without anything having gone wrong."""
