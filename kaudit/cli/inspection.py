@@ -110,7 +110,8 @@ class _Reading:
             self.nothing = error
         except OSError as error:
             self.unreadable = True
-            sys.stderr.write(f"kaudit: {visible(str(error.filename))}: {error.strerror}\n")
+            where = "" if error.filename is None else f"{visible(str(error.filename))}: "
+            sys.stderr.write(f"kaudit: {where}{visible(error.strerror or str(error))}\n")
 
 
 def _pieces(form: str, rows: Iterable[_Row], inputs: Sequence[str], console: Console) -> Iterator[str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from kaudit.checks.coordinator import CoordinatorEntry, CoordinatorView
 from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.pipeline.decisions import DecisionHistory
-from kaudit.pipeline.printed_content import NotPrintedError, printed_records
+from kaudit.pipeline.printed_content import NotPrintedError, is_data, printed_records
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
 from kaudit.source.layout import PartitionDirectory, SegmentFile
@@ -104,12 +104,10 @@ class CoordinatorReader:
 
     def _printed(self, source: SegmentText, segment: SegmentFile) -> Iterator[tuple[int, TransactionRecord]]:
         try:
-            for row in printed_records(source):
+            for row in filter(is_data, printed_records(source)):
                 yield row.offset, parse_printed_transaction(row.key, row.payload)
-        except NotPrintedError as error:
+        except (NotPrintedError, WireError) as error:
             self.unreadable.append(f"{segment.path}: {error}; --transaction-log-decoder prints the states")
-        except WireError as error:
-            self.unreadable.append(f"{segment.path}: {error.detail}")
 
     def _decode(self, data: memoryview, directory: PartitionDirectory) -> Iterator[tuple[int, TransactionRecord]]:
         try:

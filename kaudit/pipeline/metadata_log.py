@@ -6,7 +6,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.model.batch_fields import CONTROL_FLAG, NO_TIMESTAMP
-from kaudit.pipeline.printed_content import NotPrintedError, printed_records
+from kaudit.pipeline.printed_content import NotPrintedError, is_data, printed_records
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
 from kaudit.replay.allocation.history import BlockHistory, ProducerIdsRecord
@@ -127,15 +127,13 @@ def _printed(source: SegmentText, segment: SegmentFile, log: MetadataLog, clock:
             timestamp = NO_TIMESTAMP if row.timestamp is None else row.timestamp
             clock.see(timestamp)
             log.extent = (log.extent[0] if log.extent else row.offset, row.offset)
-            content = None if row.payload is None else parse_printed_metadata(row.payload).content
+            content = None if row.payload is None or not is_data(row) else parse_printed_metadata(row.payload).content
             if isinstance(content, ProducerIds):
                 yield ProducerIdsRecord(
                     row.offset, timestamp, content.broker_id, content.broker_epoch, content.next_producer_id
                 )
-    except NotPrintedError as error:
+    except (NotPrintedError, WireError) as error:
         log.unreadable.append((segment.path, f"{error}; --cluster-metadata-decoder prints the records"))
-    except WireError as error:
-        log.unreadable.append((segment.path, error.detail))
 
 
 def _decode(data: memoryview, segment: SegmentFile, position: int, log: MetadataLog) -> Iterator[ProducerIdsRecord]:

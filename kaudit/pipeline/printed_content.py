@@ -14,7 +14,7 @@ class NotPrintedError(Exception):
 
 
 def printed_records(source: SegmentText) -> Iterator[DumpRecord]:
-    """Yield the records of data with what was printed of them; a `payload` of None is a null value.
+    """Yield all records with what was printed of them; of data, a `payload` of None is a null value.
 
     Raises:
         NotPrintedError: a record's value, all records of a batch, or what lies behind a torn end is not in the text.
@@ -29,7 +29,8 @@ def printed_records(source: SegmentText) -> Iterator[DumpRecord]:
             batch = row
         elif isinstance(row, DumpRecord):
             batch = None
-            if row.end_marker is not None or row.control is not None:
+            if not is_data(row):
+                yield row
                 continue
             if row.value_size != _NULL_SIZE and row.payload is None:
                 raise NotPrintedError(f"line {row.line}: the text does not print what is in the record")
@@ -37,6 +38,11 @@ def printed_records(source: SegmentText) -> Iterator[DumpRecord]:
         elif isinstance(row, DumpNote) and row.kind in (NoteKind.INVALID_BYTES, NoteKind.OTHER, NoteKind.TOO_LONG):
             raise NotPrintedError(f"line {row.line}: {row.text[:200]}")
     _all_told(batch)
+
+
+def is_data(record: DumpRecord) -> bool:
+    """Tell whether it is no marker and no control record."""
+    return record.end_marker is None and record.control is None
 
 
 def _all_told(batch: DumpBatch | None) -> None:

@@ -9,6 +9,7 @@ import pytest
 from kaudit.pipeline.inspect.batches import BATCH_FIELDS
 from kaudit.pipeline.inspect.kinds import place_by_name
 from kaudit.pipeline.inspect.walk import InspectOptions, inspect_rows
+from kaudit.source.place import Place as Location
 from kaudit.wire.dump_rows import DumpFile
 from kaudit.wire.dump_text import read_dump
 from tests.wire.archives import CAPTURES, ORACLES
@@ -70,7 +71,7 @@ def parts(text: Path, root: Path):
     for name in names:
         path = root / name
         if path.exists():
-            place = place_by_name(path)
+            place = place_by_name(Location.parse(str(path)))
             yield path, by_file[place.topic, place.partition, path.name], rows_of(path)
 
 

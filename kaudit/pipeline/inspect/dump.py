@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,6 +12,10 @@ from kaudit.pipeline.inspect.content import printed_content_row
 from kaudit.pipeline.inspect.kinds import FileKind, Place, place_by_name
 from kaudit.pipeline.inspect.texts import Texts
 from kaudit.pipeline.inspect.wanted import Row
+from kaudit.source.filesystem import filesystem
+from kaudit.source.layout import TextRange
+from kaudit.source.place import Place as Location
+from kaudit.source.text import SegmentText
 from kaudit.wire.control import ControlType
 from kaudit.wire.dump_rows import (
     DumpAbortedTransaction,
@@ -37,7 +41,6 @@ _CONTROL_NAMES = {
     "KRaftVersion": ControlType.KRAFT_VERSION,
     "KRaftVoters": ControlType.KRAFT_VOTERS,
 }
-_READ_BYTES = 1 << 20
 _DAMAGE = (NoteKind.INVALID_BYTES, NoteKind.NON_CONSECUTIVE, NoteKind.MISMATCH, NoteKind.TOO_LONG)
 
 
@@ -46,8 +49,12 @@ def dump_rows(place: Place, texts: Texts, *, records: bool) -> Iterator[Row]:
 
     Records are shown if asked for, and where the text has no batches to show (a deep dump of 0.11 or 1.x).
     """
-    with place.path.open("rb") as file:
-        yield from _Dump(place, texts, records=records).rows(iter(lambda: file.read(_READ_BYTES), b""))
+    source = filesystem(place.path).open(place.path)
+    try:
+        text = SegmentText(source, TextRange(0, source.size()))
+        yield from _Dump(place, texts, records=records).rows(text.pieces())
+    finally:
+        source.close()
 
 
 class _Dump:
@@ -65,7 +72,7 @@ class _Dump:
         for line in read_dump(chunks):
             match line:
                 case DumpFile():
-                    named = place_by_name(Path(line.path))
+                    named = place_by_name(Location("", "", PurePosixPath(line.path)))
                     # names the user gave win over those in the text
                     self._place = named.named(self._given.topic, self._given.partition)
                     self._batch = None

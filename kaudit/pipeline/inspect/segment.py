@@ -1,7 +1,6 @@
 """One file of record batches, from front to back: batch rows and damage, and the bytes of a batch on demand."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -14,7 +13,7 @@ from kaudit.pipeline.inspect.batches import batch_rows, damage_row, is_batch
 from kaudit.pipeline.inspect.kinds import Place
 from kaudit.pipeline.inspect.wanted import Row, RowFilter
 from kaudit.pipeline.stream import Piece, stream_batches
-from kaudit.source.bytes import LocalFile
+from kaudit.source.filesystem import filesystem
 from kaudit.source.names import segment_base_offset
 from kaudit.wire.record_batch import HEADER_SIZE, decode_headers
 
@@ -24,7 +23,7 @@ class SegmentReader:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self._source = LocalFile(Path(place.path))
+        self._source = filesystem(place.path).open(place.path)
         self.size = self._source.size()
 
     def __enter__(self) -> Self:
@@ -85,7 +84,7 @@ class SegmentReader:
         if own is None:
             return 0
         try:
-            names = [path.name for path in self.place.path.parent.iterdir()]
+            names = [entry.name for entry in filesystem(self.place.path).entries(self.place.path.absolute().parent)]
         except OSError:
             return 0
         bases = [segment_base_offset(name) for name in names]
