@@ -13,7 +13,7 @@ from kaudit.cli.exits import ExitCode
 from kaudit.cli.parsing import suggestion
 from kaudit.cli.stdout import stdout_console
 from kaudit.cli.streams import write_pieces
-from kaudit.cli.targets import output_directory, output_file, split_format
+from kaudit.cli.targets import output_directory, output_file, split_formats
 from kaudit.pipeline.options import NothingToAuditError, UsageError
 from kaudit.report import rows as row_formats
 from kaudit.report.console import ColorChoice, Console, visible
@@ -36,17 +36,12 @@ class RowTarget(Struct, frozen=True):
 
 def parse_row_targets(formats: Sequence[str], output: str | None, inputs: Sequence[str]) -> list[RowTarget]:
     """Parse --output-format and --output, and refuse now what would only fail later."""
-    typed = [split_format(value) for value in formats or ["table"]]
-    loose = [name for name, file in typed if file is None]
-    if len(loose) > 1:
-        raise UsageError(f"only one format can go to one place, not {' and '.join(loose)}; write FORMAT:FILE")
-    if output is not None and not loose:
-        raise UsageError(f"--output {output}: every --output-format has its own file already")
+    typed = split_formats(formats, output)
     for name, _ in typed:
         if name not in ROW_FORMATS:
             hint = suggestion(name, ROW_FORMATS) or f"; there are {', '.join(ROW_FORMATS)}"
             raise UsageError(f"--output-format {name}: no such format{hint}")
-    return [_target(name, output if file is None else file, inputs) for name, file in typed]
+    return [_target(name, file, inputs) for name, file in typed]
 
 
 def _target(name: str, place: str | None, inputs: Sequence[str]) -> RowTarget:

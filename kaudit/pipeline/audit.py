@@ -54,7 +54,6 @@ class Audit:
         self.open_source = open_source
         self.book = book
         self.partitions: list[PartitionAudit] = []
-        self.uncompared: list[NotAudited] = []
         self.checkpoints = CheckpointAudit(SideFileReader(open_source))
 
     def add(self, partition: PartitionAudit) -> None:
@@ -98,7 +97,6 @@ class Audit:
                 *self._not_audited(unreadable, coordinator, reader),
                 *self.book.notes,
                 *allocation.unlisted,
-                *self.uncompared,
             ],
             summary=self._total(findings),
             incomplete=bool(unreadable) or any(note.unreadable for note in self.book.notes),
@@ -150,7 +148,7 @@ class Audit:
         holes = partition.compacted or bool(partition.missing or partition.damages)
         # what damage did to the log it also did to this comparison: one damage, one finding
         suspects = () if partition.damages else partition.suspects
-        snapshots = self._compared(partition, context, suspects, holes=holes)
+        snapshots = self._compared(directory, context, suspects, holes=holes)
         evicted = self._evicted(directory, context.versions)
         leftovers = [stray.relative.rsplit("/", 1)[-1] for stray in directory.strays]
         return fold_notes(
@@ -174,17 +172,14 @@ class Audit:
         )
 
     def _compared(
-        self, partition: PartitionAudit, context: Context, suspects: Sequence[Suspects], *, holes: bool
+        self, directory: PartitionDirectory, context: Context, suspects: Sequence[Suspects], *, holes: bool
     ) -> list[Comparison]:
         if not suspects:
             return []
         # imported here: the brokers' rules come with it, and few logs have a snapshot to doubt
         from kaudit.pipeline.snapshot_check import compare_snapshots  # noqa: PLC0415
 
-        found, left = compare_snapshots(partition.directory, suspects, self.open_source, context.versions, holes=holes)
-        reason = "{}: taken in the middle of a segment, far into the log: not held against it (KA502)"
-        self.uncompared += [NotAudited(_name(partition), reason.format(name)) for name in left]
-        return found
+        return compare_snapshots(directory, suspects, self.open_source, context.versions, holes=holes)
 
     def _evicted(self, directory: PartitionDirectory, versions: VersionRange) -> list[EvictedProducer]:
         """Look for producers that were forgotten, where every version in question forgets them."""

@@ -43,6 +43,15 @@ class ChunkSpec(Struct, frozen=True):
 
 def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
     """Read, verify and compress one chunk."""
+    (rows,) = read_parts(spec, source, ())
+    return rows
+
+
+def read_parts(spec: ChunkSpec, source: ByteSource, cuts: Sequence[int]) -> Iterator[ChunkRows]:
+    """Read a chunk and compress it in parts: the batches below the first of these offsets, from there to the next, ...
+
+    `cuts` ascend, as the chunk's offsets do.
+    """
     batches: list[Batches] = []
     damages: list[LogDamage] = []
     read_to, growing = spec.start, False
@@ -55,29 +64,34 @@ def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
         read_to = piece.read_to
         growing = growing or piece.still_growing
         untold |= piece.untold
-    sound = concatenate(batches)
-    rows = compress(
-        sound,
-        segment=spec.segment,
-        start=spec.start,
-        read_to=read_to,
-        stop=spec.stop,
-        log_start_offset=spec.log_start_offset,
-        latest_timestamp=spec.latest_timestamp,
-    )
-    _attach(rows, damages, sound)
-    rows.malformed, rows.more_malformed = malformed_batches(sound, spec.segment, source if spec.decode else None)
+    start, rest = spec.start, concatenate(batches)
+    for part, following in _below(rest, cuts):
+        position = int(following["position"][0])
+        own = [damage for damage in damages if damage.position < position]
+        rows = _rows(spec, part, own, start, position, position, source)
+        rows.untold = untold
+        yield rows
+        start, rest, damages = position, following, damages[len(own) :]
+    rows = _rows(spec, rest, damages, start, read_to, spec.stop, source)
     rows.still_growing = growing
-    rows.decoded = spec.decode
     rows.untold = untold
-    return rows
+    yield rows
 
 
-def read_serially(specs: Sequence[ChunkSpec], open_source: OpenSource) -> Iterator[ChunkRows]:
+def _below(batches: Batches, cuts: Sequence[int]) -> Iterator[tuple[Batches, Batches]]:
+    """Yield what of the batches, in offset order, lies below each cut, and what is left; both hold batches."""
+    for offset in cuts:
+        index = int(np.searchsorted(batches["base_offset"], offset))
+        if 0 < index < len(batches):
+            part, batches = batches[:index], batches[index:]
+            yield part, batches
+
+
+def read_serially(specs: Sequence[ChunkSpec], open_source: OpenSource, cuts: Sequence[int] = ()) -> Iterator[ChunkRows]:
     """Read a whole partition's segments one after the other, settling the order of batches that break it.
 
-    `specs` are one spec a segment, whole. Slower than chunks side by side; for partitions whose offsets do not ascend
-    or whose damage crosses a chunk's end.
+    `specs` are one spec a segment, whole; `cuts` as for read_parts. Slower than chunks side by side; for partitions
+    whose offsets do not ascend or whose damage crosses a chunk's end.
     """
     order = OrderFilter()
     for number, spec in enumerate(specs):
@@ -86,13 +100,13 @@ def read_serially(specs: Sequence[ChunkSpec], open_source: OpenSource) -> Iterat
         order.enter_segment(spec.file.base_offset, following)
         source = open_source(spec.file)
         try:
-            yield from _read_segment(spec, source, order, last_segment=last_segment)
+            yield from _read_segment(spec, source, order, cuts, last_segment=last_segment)
         finally:
             source.close()
 
 
 def _read_segment(
-    spec: ChunkSpec, source: ByteSource, order: OrderFilter, *, last_segment: bool
+    spec: ChunkSpec, source: ByteSource, order: OrderFilter, cuts: Sequence[int], *, last_segment: bool
 ) -> Iterator[ChunkRows]:
     start, read_to, growing = spec.start, spec.start, False
     held: list[Batches] = []
@@ -102,14 +116,21 @@ def _read_segment(
         source, spec.start, spec.stop, spec.end, expected_offset=_expected(spec), verify=spec.verify
     ):
         batches, disorder = order.feed(piece.batches)
-        held.append(batches)
         damages.extend(piece.damages + disorder)
+        rest = batches
+        for part, following in _below(batches, cuts):
+            position = int(following["position"][0])
+            own = [damage for damage in damages if damage.position < position]
+            yield _rows(spec, concatenate([*held, part]), own, start, position, position, source)
+            start, held, rest = position, [], following
+            damages = [damage for damage in damages if damage.position >= position]
+        held.append(rest)
         read_to = piece.read_to
         growing = growing or piece.still_growing
         untold |= piece.untold
         # a text has no positions of its own: it ends where it began, and its batches are counted
         if read_to - start >= CHUNK_BYTES or sum(map(len, held)) >= CHUNK_BATCHES:
-            rows = _rows(spec, held, damages, start, read_to, source)
+            rows = _rows(spec, concatenate(held), damages, start, read_to, read_to, source)
             rows.untold = untold
             yield rows
             start, held, damages = read_to, [], []
@@ -117,22 +138,27 @@ def _read_segment(
     batches, disorder = order.finish()
     held.append(batches)
     damages.extend(disorder)
-    rows = _rows(spec, held, damages, start, read_to, source)
+    rows = _rows(spec, concatenate(held), damages, start, read_to, read_to, source)
     rows.still_growing = growing and last_segment
     rows.untold = untold
     yield rows
 
 
 def _rows(
-    spec: ChunkSpec, held: list[Batches], damages: list[LogDamage], start: int, read_to: int, source: ByteSource
+    spec: ChunkSpec,
+    sound: Batches,
+    damages: list[LogDamage],
+    start: int,
+    read_to: int,
+    stop: int,
+    source: ByteSource,
 ) -> ChunkRows:
-    sound = concatenate(held)
     rows = compress(
         sound,
         segment=spec.segment,
         start=start,
         read_to=read_to,
-        stop=read_to,
+        stop=stop,
         log_start_offset=spec.log_start_offset,
         latest_timestamp=spec.latest_timestamp,
     )

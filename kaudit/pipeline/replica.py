@@ -13,8 +13,6 @@ from kaudit.replay.rebuild import FIELDS, producer_batch, producer_rows
 from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 
-MAX_BYTES = 8 << 20
-"""Log read for a snapshot in the middle of a chunk, whose every entry has to be looked at."""
 _MAGIC_2 = 2
 
 
@@ -45,11 +43,6 @@ _BASE_OFFSET, _LAST_OFFSET_DELTA, _PRODUCER_ID = (
 )
 
 
-def too_much(directory: PartitionDirectory, until: int) -> bool:
-    """Tell whether the log up to offset `until` is more than should be replayed for all producers, batch by batch."""
-    return sum(segment.size for segment in _before(directory, until)) > MAX_BYTES
-
-
 def _before(directory: PartitionDirectory, until: int) -> list[SegmentFile]:
     return [segment for segment in directory.segments if segment.base_offset < until]
 
@@ -58,13 +51,13 @@ def replica_state(
     directory: PartitionDirectory,
     open_source: Callable[[SegmentFile], ByteSource],
     until: int,
-    producer_ids: Iterable[int] | None,
+    producer_ids: Iterable[int],
     versions: VersionRange,
     asked: frozenset[tuple[int, int]],
 ) -> ReplicaState:
-    """Read the log up to offset `until` for these producers, None: all of them. Raises OSError."""
+    """Read the log up to offset `until` for these producers. Raises OSError."""
     state = ReplicaState(tuple(Producers(profile) for profile in _distinct(versions)), asked)
-    wanted = None if producer_ids is None else np.fromiter(producer_ids, dtype=np.int64)
+    wanted = np.fromiter(producer_ids, dtype=np.int64)
     for segment in _before(directory, until):
         source = open_source(segment)
         try:
@@ -72,7 +65,7 @@ def replica_state(
                 if state.first_offset is None and len(batches):
                     state.first_offset = int(batches["base_offset"][0])
                 chosen = (batches["base_offset"] < until) & (batches["magic"] == _MAGIC_2)
-                chosen &= batches["producer_id"] >= 0 if wanted is None else np.isin(batches["producer_id"], wanted)
+                chosen &= np.isin(batches["producer_id"], wanted)
                 state.take(batches[chosen])
         finally:
             source.close()

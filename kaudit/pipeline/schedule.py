@@ -1,6 +1,6 @@
 """What every engine does alike: choose and plan the input, read a range, and put a partition together again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from kaudit.pipeline.options import Depth, NothingToAuditError, ScanOptions, Usa
 from kaudit.pipeline.partition import PartitionReplay, RowKeeper
 from kaudit.pipeline.partition_audit import Needs, PartitionAudit, close_partition
 from kaudit.pipeline.plan import cut, settle, whole_segments
-from kaudit.pipeline.read import CHUNK_BYTES, ChunkSpec, OpenSource, read_chunk, read_serially
+from kaudit.pipeline.read import CHUNK_BYTES, ChunkSpec, OpenSource, read_chunk, read_parts, read_serially
 from kaudit.pipeline.rows import ChunkRows
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.filesystem import open_segment
@@ -120,10 +120,8 @@ def _nothing(options: ScanOptions, layout: Layout) -> str:
     return f"nothing to audit under {where}: no segment (a file such as 00000000000000000000.log) was found"
 
 
-def plan_jobs(
-    options: ScanOptions, layout: Layout, needs: Callable[[PartitionDirectory], Needs], chunk_bytes: int = CHUNK_BYTES
-) -> list[Job]:
-    """Plan the reading of every partition of `layout`, in its order, in ranges of about `chunk_bytes`."""
+def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDirectory], Needs]) -> list[Job]:
+    """Plan the reading of every partition of `layout`, in its order."""
     latest = latest_modification(layout) + _DAY_MS
     decode = options.depth is Depth.RECORDS
     jobs: list[Job] = []
@@ -136,7 +134,7 @@ def plan_jobs(
         )
         plan = [replace(spec, decode=True) for spec in plan] if decode else plan
         compacted = options.says_compacted(directory.topic)
-        jobs.append(Job(directory, plan, options.chunk_bytes or chunk_bytes, compacted, needs(directory)))
+        jobs.append(Job(directory, plan, options.chunk_bytes or CHUNK_BYTES, compacted, needs(directory)))
     return jobs
 
 
@@ -195,7 +193,9 @@ class PartitionFeed:
             self._fail(outcome)
         elif not self._disordered and not self._stopped:
             try:
-                self._disordered = outcome.read_to != outcome.stop or not self._replay.feed(outcome)
+                self._disordered = outcome.read_to != outcome.stop or not all(
+                    map(self._replay.feed, self._parts(outcome))
+                )
             except OSError as error:
                 self._stop(error, self._job.directory.segments[outcome.segment].path)
 
@@ -212,6 +212,19 @@ class PartitionFeed:
             unreadable=list(self._failures.values()),
         )
 
+    def _parts(self, rows: ChunkRows) -> Iterator[ChunkRows]:
+        """Yield a range's rows, those of a range with snapshots taken inside it cut there, for which it is read again."""
+        cuts = self._replay.snapshots.inside(rows)
+        if not cuts or not rows.ordered:
+            yield rows
+            return
+        whole = next(spec for spec in self._job.plan if spec.segment == rows.segment)
+        source = self._open(whole.file)
+        try:
+            yield from read_parts(replace(whole, start=rows.start, stop=rows.stop), source, cuts)
+        finally:
+            source.close()
+
     def _fresh(self) -> PartitionReplay:
         directory = self._job.directory
         return PartitionReplay(directory, RunFetcher(directory, self._open), self.kept)
@@ -222,7 +235,7 @@ class PartitionFeed:
             self.kept.clear()
         self._replay = self._fresh()
         try:
-            for rows in read_serially(self._job.plan, self._open):
+            for rows in read_serially(self._job.plan, self._open, self._replay.snapshots.offsets):
                 if not self._replay.feed(rows):
                     raise AssertionError(f"batches of {self._job.directory.directory} are out of order after ordering")
         except OSError as error:

@@ -7,7 +7,7 @@ import numpy as np
 from kaudit.checks.snapshot_state import Comparison, Surroundings
 from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE
 from kaudit.pipeline.read import OpenSource
-from kaudit.pipeline.replica import ReplicaState, replica_state, too_much
+from kaudit.pipeline.replica import ReplicaState, replica_state
 from kaudit.pipeline.snapshots import Suspects, read_snapshot, unexplained
 from kaudit.replay.profile import VersionRange
 from kaudit.replay.rebuild import snapshot_entry
@@ -22,22 +22,18 @@ def compare_snapshots(
     versions: VersionRange,
     *,
     holes: bool,
-) -> tuple[list[Comparison], list[str]]:
-    """Read the log again for the suspects; return the comparisons, and the names of snapshots that would cost too much.
+) -> list[Comparison]:
+    """Read the log again for the suspects; return the comparisons.
 
     `holes`: compaction, damage or a lost segment took batches from the log.
     """
     found: list[Comparison] = []
-    left: list[str] = []
     for suspect in suspects:
         try:
-            if suspect.producer_ids is None and too_much(directory, suspect.file.offset):
-                left.append(suspect.file.name)
-            else:
-                found += _compare(directory, suspect, open_source, versions, holes=holes)
+            found += _compare(directory, suspect, open_source, versions, holes=holes)
         except OSError:
             continue  # deleted by the broker while we look; unreadable segments have been told of
-    return found, left
+    return found
 
 
 def _compare(
@@ -47,7 +43,7 @@ def _compare(
     if rows is None:
         return
     chosen = suspect.producer_ids
-    kept = rows if chosen is None else rows[np.isin(rows["producer_id"], np.array(chosen, dtype=np.int64))]
+    kept = rows[np.isin(rows["producer_id"], np.array(chosen, dtype=np.int64))]
     stored = {int(row["producer_id"]): SnapshotEntry(*row.tolist()) for row in kept}
     asked = frozenset((entry.producer_id, entry.last_offset) for entry in stored.values())
     state = replica_state(directory, open_source, suspect.file.offset, chosen, versions, asked)

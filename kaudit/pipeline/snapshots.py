@@ -29,10 +29,10 @@ _NOT_ADOPTED = frozenset({"KA101", "KA102", "KA103", "KA201", "KA205"})
 
 
 class Suspects(Struct, frozen=True):
-    """Producers of a snapshot that do not fit; `producer_ids` None: all of it, its offset lay inside a chunk."""
+    """Producers of a snapshot that do not fit."""
 
     file: SnapshotFile
-    producer_ids: tuple[int, ...] | None
+    producer_ids: tuple[int, ...]
 
 
 class SnapshotWatch(Struct):
@@ -41,21 +41,32 @@ class SnapshotWatch(Struct):
     files: tuple[SnapshotFile, ...]
     suspects: list[Suspects] = field(default_factory=list)
 
-    def before(self, chunk: ChunkRows, joints: JointReplay) -> None:
-        """Compare the snapshots that end where `chunk` begins; `joints` has the producers until there."""
+    @property
+    def offsets(self) -> list[int]:
+        """Offsets of the snapshots still to come, ascending."""
+        return [file.offset for file in self.files]
+
+    def inside(self, chunk: ChunkRows) -> list[int]:
+        """Return the offsets of snapshots at which `chunk` has to be cut, ascending: those between its batches."""
         if not self.files or chunk.first_offset is None or chunk.last_offset is None:
+            return []
+        return sorted({file.offset for file in self.files if chunk.first_offset < file.offset <= chunk.last_offset})
+
+    def before(self, chunk: ChunkRows, joints: JointReplay) -> None:
+        """Compare the snapshots that end where `chunk` begins; `joints` has the producers until there.
+
+        One that ends inside of a batch ends behind it.
+        """
+        if not self.files or chunk.first_offset is None:
             return
-        while self.files and self.files[0].offset <= chunk.last_offset:
+        while self.files and self.files[0].offset <= chunk.first_offset:
             file, self.files = self.files[0], self.files[1:]
-            if file.offset <= chunk.first_offset:
-                self._compare(file, joints)
-            else:
-                self.suspects.append(Suspects(file, None))
+            self._compare(file, joints)
 
     def finish(self, log_end: int | None, joints: JointReplay) -> None:
         """Compare the snapshot at the log's end. One beyond it was written before the log was cut back."""
         for file in self.files:
-            if file.offset == log_end:
+            if log_end is not None and file.offset <= log_end:
                 self._compare(file, joints)
         self.files = ()
 

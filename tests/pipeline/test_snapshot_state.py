@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from kaudit.engines.local import scan
-from kaudit.pipeline import read
 from kaudit.pipeline.options import ScanOptions, SilentProgress
 from tests.crafted_sample import DAY_MS, snapshot
 from tests.logs import BASE_TIMESTAMP, Log, data, marker
@@ -146,14 +145,96 @@ def test_many_producers_that_expired_are_not_read_again(tmp_path, monkeypatch):
     assert disagreements(tmp_path, kept, offset=2001, written=written) == []
 
 
-def test_in_the_middle_of_a_large_log_nothing_is_read_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("kaudit.pipeline.replica.MAX_BYTES", 10)
-    assert disagreements(tmp_path, [changed(ONE, sequence=3)], offset=5) == []
-    assert read.CHUNK_BYTES > 10
-    (note,) = (
-        note
-        for note in scan(ScanOptions([str(tmp_path / "orders-0")]), SilentProgress()).not_audited
-        if "KA502" in note.reason
-    )
-    assert note.path == "orders-0"
-    assert note.reason.startswith(f"{5:020d}.snapshot: taken in the middle of a segment")
+def large_log() -> tuple[Log, dict[int, list[tuple[int, ...]]]]:
+    """18 MiB by 20 producers, one of them transactional, and the rows of snapshots at two offsets in the middle."""
+    written, newest, rows = Log(), {}, {}
+    for number in range(18 << 10):
+        if number in (9 << 10, 17 << 10):
+            rows[number] = [newest[producer_id] for producer_id in sorted(newest)]
+        producer_id, sequence = number % 20, number // 20
+        batch = written.append(data(producer_id, 0, sequence, transactional=producer_id == 7, payload=b"x" * 1000))
+        opened = 7 if producer_id == 7 else -1
+        newest[producer_id] = (producer_id, 0, sequence, batch.base_offset, 0, batch.timestamp, -1, opened)
+    return written, rows
+
+
+def scanned(directory, **options):
+    result = scan(ScanOptions([str(directory)], **options), SilentProgress())
+    assert [note for note in result.not_audited if "KA502" in note.reason] == []
+    return [(found.code, found.producer_id, found.offset, found.message) for found in result.findings]
+
+
+def test_in_the_middle_of_a_large_segment(tmp_path):
+    written, rows = large_log()
+    directory = written.write(tmp_path / "orders-0")
+    undisturbed = scanned(directory)
+    for offset, entries in rows.items():
+        (directory / f"{offset:020d}.snapshot").write_bytes(snapshot(entries))
+    assert scanned(directory) == undisturbed
+    first, second = rows
+    tampered = [changed(row, sequence=4) if row[0] == 3 else row for row in rows[second]]
+    (directory / f"{second:020d}.snapshot").write_bytes(snapshot(tampered))
+    found = [finding for finding in scanned(directory) if finding not in undisturbed]
+    assert [(code, producer_id, offset) for code, producer_id, offset, _ in found] == [("KA502", 3, second)]
+    (directory / f"{first:020d}.snapshot").write_bytes(snapshot([changed(row, delta=1) for row in rows[first]]))
+    found = [finding for finding in scanned(directory) if finding not in undisturbed]
+    assert {offset for _, _, offset, _ in found} == set(rows)
+
+
+def odd_log() -> Log:
+    """Gaps, repeats, a restart, an epoch, batches without a producer, transactions, a hole."""
+    written = Log()
+    first = written.append(data(1, 0, 0, 2))
+    for sequence in (2, 3, 5, 6):
+        written.append(data(1, 0, sequence))
+    written.append(first, keep_time=True)
+    for _ in range(2):
+        written.append(data(-1, -1, -1, 3))
+    written.append(data(2, 3, 0, 2, transactional=True))
+    written.append(data(2, 3, 2))
+    written.append(marker(2, 3, coordinator_epoch=5))
+    written.skip(4)
+    written.append(data(1, 1, 3))
+    written.append(data(3, 0, 0, 4, transactional=True))
+    written.append(data(1, 0, 7))
+    return written
+
+
+@pytest.mark.parametrize("flipped", [None, 300], ids=["sound", "damaged"])
+@pytest.mark.parametrize("chunk_bytes", [None, 100, 400])
+def test_snapshots_inside_a_chunk_change_no_other_finding(tmp_path, chunk_bytes, flipped):
+    written = odd_log()
+    directory = written.write(tmp_path / "orders-0")
+    if flipped is not None:
+        segment = directory / f"{0:020d}.log"
+        damaged = bytearray(segment.read_bytes())
+        damaged[flipped] ^= 1
+        segment.write_bytes(damaged)
+    before = scanned(directory, chunk_bytes=chunk_bytes)
+    for offset in range(1, written.next_offset + 1):  # also inside of batches
+        (directory / f"{offset:020d}.snapshot").write_bytes(snapshot([]))
+    assert [found for found in scanned(directory, chunk_bytes=chunk_bytes) if found[0] != "KA502"] == before
+
+
+def test_where_a_chunk_is_cut_does_not_matter_to_snapshots(tmp_path):
+    written = odd_log()
+    directory = written.write(tmp_path / "orders-0")
+    for offset in range(1, written.next_offset + 1):
+        (directory / f"{offset:020d}.snapshot").write_bytes(snapshot([ONE]))
+    whole = scanned(directory)
+    assert {code for code, *_ in whole} >= {"KA502", "KA104"}
+    assert [scanned(directory, chunk_bytes=size) for size in (80, 150, 300)] == [whole] * 3
+
+
+def test_a_segment_whose_records_hold_batches(tmp_path):
+    """Cuts may be guessed wrong there; then it is read from front to back, and snapshots are compared all the same."""
+    written = Log()
+    within = data(9, 0, 7, 1).encode()
+    for sequence in range(40):
+        written.append(data(1, 0, sequence, payload=within * 9))
+    directory = written.write(tmp_path / "orders-0")
+    row = (1, 0, 19, 19, 0, written.batches[19].timestamp, -1, -1)
+    for entry, expected in ((row, []), (changed(row, sequence=18), ["KA502"])):
+        (directory / f"{20:020d}.snapshot").write_bytes(snapshot([entry]))
+        for chunk_bytes in (None, 500, 2000):
+            assert [code for code, *_ in scanned(directory, chunk_bytes=chunk_bytes)] == expected
