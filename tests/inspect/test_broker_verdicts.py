@@ -106,3 +106,23 @@ def test_the_option(kaudit, tmp_path):  # noqa: F811
     wrong = kaudit("inspect", path, "--broker-version", "0.8")
     assert (wrong.code, wrong.out) == (2, "")
     assert "--broker-version 0.8" in wrong.err
+
+
+@pytest.mark.parametrize("label", ["flip-length", "flip-magic", "zero-hole-4k", "truncate-mid-batch-active"])
+def test_the_offsets_lost_are_those_the_undamaged_segment_has_there(evidence, label):
+    """Of the source each damage was made from: the batches that lie where it is now."""
+    (row,) = damages(evidence.capture("torn-writes") / "artificial" / label)
+    whole = evidence.capture("cross-session") / "logdirs" / "b1" / "explosion-0" / row["segment"]
+    there = [
+        batch
+        for batch in inspect_rows(InspectOptions([str(whole)]), batches=True)
+        if batch["position"] + batch["size"] > row["position"] and batch["position"] < row["end"]
+    ]
+    assert row["first_missing_offset"] == there[0]["base_offset"]
+    assert row["last_missing_offset"] == (there[-1]["last_offset"] if row["resynchronised"] else None)
+
+
+@pytest.mark.parametrize("label", ["garbage-512-tail", "zero-tail-active"])
+def test_no_offset_is_lost_behind_the_last_batch(evidence, label):
+    (row,) = damages(evidence.capture("torn-writes") / "artificial" / label)
+    assert (row["first_missing_offset"], row["last_missing_offset"]) == (None, None)
