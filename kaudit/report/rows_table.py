@@ -142,7 +142,10 @@ def _lost(row: Row) -> str:
 def _kind(row: Row) -> str:
     control = row.get("control_type")
     if row.get("is_control"):
-        return f"{control or 'emptied'} marker"
+        if control in ("COMMIT", "ABORT"):
+            return f"{control} marker"
+        # a text that shows no records does not tell which
+        return str(control or ("emptied marker" if row.get("record_count") == 0 else "control"))
     return "txn" if row.get("is_transactional") else "-"
 
 
@@ -181,6 +184,15 @@ def _partitions(row: Row) -> str:
     if not isinstance(entries, list) or not entries:
         return "-"
     return visible(" ".join(f"{entry['topic']}-{','.join(map(str, entry['partitions']))}" for entry in entries))
+
+
+def _metadata(row: Row) -> str:
+    """What of a metadata record kaudit decodes: feature levels and blocks of producer ids."""
+    if row.get("feature") is not None:
+        return visible(f"{row['feature']} {row['feature_level']}")
+    if row.get("next_producer_id") is not None:
+        return f"broker {row['broker_id']}: ids up to {row['next_producer_id']}, exclusive"
+    return visible(str(row["error"])) if row.get("error") is not None else "-"
 
 
 def _hex(row: Row) -> str:
@@ -269,6 +281,22 @@ _COLUMNS: Mapping[str, Sequence[_Column]] = {
         ("leader epoch", _text("committed_leader_epoch")),
         ("at (UTC)", _text("commit_timestamp")),
         ("metadata", _text("metadata")),
+    ],
+    "control": [
+        ("offset", _text("offset")),
+        ("time (UTC)", _text("timestamp")),
+        ("control", _text("control_type")),
+        ("type id", _text("type_id")),
+        ("key", _bytes("key")),
+        ("value", lambda row: _bytes_text(row.get("value")) if row.get("control") is None else _text("control")(row)),
+    ],
+    "metadata": [
+        ("offset", _text("offset")),
+        ("time (UTC)", _text("timestamp")),
+        ("api key", _text("api_key")),
+        ("version", _text("version")),
+        ("record", _text("name")),
+        ("content", _metadata),
     ],
     "group_metadata": [
         ("offset", _text("offset")),

@@ -290,3 +290,13 @@ def test_a_damage_says_which_offsets_it_cost(kaudit, log):  # noqa: F811
     shown = kaudit("inspect", log[1])
     (line,) = [line for line in shown.out.splitlines() if "unparsable" in line]
     assert line.split()[:4] == [str(3 * size), str(size), "unparsable", "9..11"]
+
+
+def test_control_and_metadata_records_are_readable(kaudit, evidence):  # noqa: F811
+    """The tool's own text of this log (cluster-metadata.txt) has these feature levels and this control record."""
+    root = evidence.oracle("3.9.1", "logdir") / "main" / "__cluster_metadata-0"
+    for path in (root / NAME, evidence.oracle("3.9.1", "dumps") / "cluster-metadata.txt"):
+        out = kaudit("inspect", path, "--records").out.splitlines()
+        assert any(line.split()[-3:] == ["FeatureLevelRecord", "metadata.version", "21"] for line in out)
+        assert any("LEADER_CHANGE" in line and line.split()[0] == "0" for line in out)
+        assert not any("marker" in line for line in out)
