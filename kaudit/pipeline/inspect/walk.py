@@ -16,6 +16,7 @@ from kaudit.pipeline.inspect.sides import side_rows
 from kaudit.pipeline.inspect.texts import Texts
 from kaudit.pipeline.inspect.wanted import Row, RowFilter, around
 from kaudit.pipeline.options import NothingToAuditError, UsageError
+from kaudit.replay.version import Version
 from kaudit.source.discover import MAX_DEPTH, PathNotFoundError, discover
 from kaudit.source.filesystem import Entry, filesystem
 from kaudit.source.layout import Unreadable
@@ -28,7 +29,10 @@ UNREADABLE = "unreadable"
 
 
 class InspectOptions(Struct, frozen=True):
-    """What to show. `topic` and `partition` name batches whose directory does not; offsets and positions in bytes."""
+    """What to show. `topic` and `partition` name batches whose directory does not; offsets and positions in bytes.
+
+    `version`: of the broker whose loading of damage is told, any if None.
+    """
 
     paths: Sequence[str]
     records: bool = False
@@ -39,6 +43,7 @@ class InspectOptions(Struct, frozen=True):
     topic: str | None = None
     partition: int | None = None
     limit: int = DEFAULT_LIMIT
+    version: Version | None = None
 
     @property
     def selective(self) -> bool:
@@ -157,7 +162,7 @@ def _file(place: Place, options: InspectOptions) -> Iterator[Row]:
     if options.at is not None:
         if not place.kind.holds_batches:
             raise UsageError(f"--at shows batch headers, {place.path} is no segment ({place.kind.value})")
-        with SegmentReader(place) as segment:
+        with SegmentReader(place, options.version) as segment:
             if not 0 <= options.at < segment.size:
                 raise UsageError(f"--at {options.at}: {place.path} has {segment.size} bytes")
             yield from field_rows(segment, options.at)
@@ -172,7 +177,7 @@ def _file(place: Place, options: InspectOptions) -> Iterator[Row]:
         chosen = _around_each(rows, options.around) if options.around is not None else rows
         yield from (row for row in chosen if options.wanted.accepts(row))
         return
-    yield from (row for row in side_rows(place) if options.wanted.accepts(row))
+    yield from (row for row in side_rows(place, options.version) if options.wanted.accepts(row))
 
 
 def _around_each(rows: Iterable[Row], offset: int) -> Iterator[Row]:
@@ -185,7 +190,7 @@ def _batches(places: Sequence[Place], options: InspectOptions) -> Iterator[Row]:
     if options.around is None:
         for place in places:
             try:
-                with SegmentReader(place) as segment:
+                with SegmentReader(place, options.version) as segment:
                     for row in segment.rows(_batch_filter(place, options)):
                         yield from _expanded(row, segment, options)
             except OSError as error:
@@ -194,8 +199,8 @@ def _batches(places: Sequence[Place], options: InspectOptions) -> Iterator[Row]:
                 yield _unreadable(place, error)
         return
     by_name = {place.segment: place for place in places}
-    for row in around(_rows_of(places, options.wanted), options.around):
-        with SegmentReader(by_name[str(row["segment"])]) as segment:
+    for row in around(_rows_of(places, options), options.around):
+        with SegmentReader(by_name[str(row["segment"])], options.version) as segment:
             yield from _expanded(row, segment, options)
 
 
@@ -204,10 +209,10 @@ def _batch_filter(place: Place, options: InspectOptions) -> RowFilter:
     return options.wanted.of_batches_only() if records_tell else options.wanted
 
 
-def _rows_of(places: Sequence[Place], wanted: RowFilter) -> Iterator[Row]:
+def _rows_of(places: Sequence[Place], options: InspectOptions) -> Iterator[Row]:
     for place in places:
-        with SegmentReader(place) as segment:
-            yield from segment.rows(wanted)
+        with SegmentReader(place, options.version) as segment:
+            yield from segment.rows(options.wanted)
 
 
 def _unreadable(place: Place, error: OSError) -> Row:
