@@ -3,12 +3,11 @@
 import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import ScanResult
 from kaudit.pipeline.options import Depth, NothingToAuditError, ScanOptions, SilentProgress, UsageError
-from kaudit.policy.baseline import parse_baseline
+from kaudit.policy.baseline import read_baseline
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.report.selection import Selection
@@ -64,7 +63,8 @@ def scan(
         depth=Depth(depth),
     )
     selection = Selection(select, ignore)
-    policy = Policy(known=None if baseline is None else _known(Path(baseline)))
+    known = None if baseline is None else os.fspath(baseline)
+    policy = Policy(known=None if known is None else NamedBaseline(known, read_baseline(known)))
     result = selection.of_scan(local.scan(options, SilentProgress()))
     return policy.apply(result, Scope(selection.includes, options))
 
@@ -89,11 +89,3 @@ def _milliseconds(moment: datetime | None) -> int | None:
         return None
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     return round(moment.timestamp() * 1000)
-
-
-def _known(file: Path) -> NamedBaseline:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"baseline {file}: cannot be read: {error}") from error
-    return NamedBaseline(str(file), parse_baseline(text, str(file)))

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from kaudit.checks.context import Context
-from kaudit.checks.evidence import fact_evidence
+from kaudit.checks.judged import judged_finding
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.replay.judge import Fact
 
@@ -32,7 +34,7 @@ def _stale(context: Context, fact: Fact) -> Finding:
     state = fact.remembered
     assert state is not None
     what = "batch" if fact.batch is not None else "end marker"
-    return _finding(
+    return judged_finding(
         context,
         fact,
         f"the {what} at offset {fact.offset} has epoch {fact.producer_epoch}, but producer {fact.producer_id} had moved on to "
@@ -51,7 +53,7 @@ def _stale(context: Context, fact: Fact) -> Finding:
 
 def _bump_nonzero(context: Context, fact: Fact) -> Finding:
     assert fact.batch is not None
-    return _finding(
+    return judged_finding(
         context,
         fact,
         f"epoch {fact.producer_epoch} of producer {fact.producer_id} begins at sequence {fact.batch.first_sequence}, not at 0",
@@ -76,7 +78,7 @@ def _fencing(context: Context, fact: Fact) -> Finding:
     assert state is not None
     where = f"at offset {fact.offset}" if fact.offset >= 0 else "at the end of the log"
     before = "" if fact.kind == "timeout-abort" else f" from {state.epoch}"
-    return _finding(
+    found = judged_finding(
         context,
         fact,
         f"the epoch of producer {fact.producer_id} rose{before} to {fact.producer_epoch} {where}: {_CLASSES[fact.kind]}",
@@ -84,11 +86,15 @@ def _fencing(context: Context, fact: Fact) -> Finding:
         confidence=Confidence.LIKELY,
         explanations=(Explanation(_CLASSES[fact.kind], innocent=True),),
     )
+    if fact.kind != "timeout-abort" or fact.position > 0 or fact.batch is not None:
+        return found
+    gone = dict.fromkeys(("file", "segment", "position"), "only the marker's offset is kept to the end")
+    return replace(found, file=None, segment=None, position=None, absent=gone)
 
 
 def _nearly_exhausted(context: Context, fact: Fact) -> Finding:
     left = _MAX_EPOCH - fact.producer_epoch
-    return _finding(
+    return judged_finding(
         context,
         fact,
         f"producer {fact.producer_id} is at epoch {fact.producer_epoch}: {left} before the last",
@@ -105,7 +111,7 @@ def _coordinator_regression(context: Context, fact: Fact) -> Finding:
     state, marker = fact.remembered, fact.marker
     assert state is not None
     assert marker is not None
-    return _finding(
+    return judged_finding(
         context,
         fact,
         f"the marker at offset {marker.offset} comes from coordinator epoch {marker.coordinator_epoch}, after one of "
@@ -118,36 +124,4 @@ def _coordinator_regression(context: Context, fact: Fact) -> Finding:
             Explanation("the leader had forgotten the producer (KAFKA-9144) and took the old coordinator's marker"),
             Explanation("__transaction_state was recreated, which starts its leader epochs anew", innocent=True),
         ),
-    )
-
-
-def _finding(
-    context: Context,
-    fact: Fact,
-    message: str,
-    rule: str,
-    *,
-    severity: Severity | None = None,
-    confidence: Confidence = Confidence.CERTAIN,
-    explanations: Sequence[Explanation] = (),
-    extra: dict[str, object] | None = None,
-) -> Finding:
-    known = fact.position > 0 or fact.batch is not None or fact.kind != "timeout-abort"
-    return context.finding(
-        fact.code,
-        message,
-        severity=severity,
-        confidence=confidence,
-        segment=fact.segment if known else None,
-        position=fact.position if known else None,
-        offset=fact.offset,
-        last_offset=fact.last_offset,
-        producer_id=fact.producer_id,
-        producer_epoch=fact.producer_epoch,
-        evidence=fact_evidence(fact, rule) | {"class": fact.kind} | (extra or {}),
-        explanations=explanations,
-        following=(context.timeline_command(fact.producer_id),),
-        absent={}
-        if known
-        else dict.fromkeys(("file", "segment", "position"), "only the marker's offset is kept to the end"),
     )

@@ -1,17 +1,21 @@
 """What a broker does when it loads a log with this damage, in the words of what real ones did (LogSegment.recover).
 
 A broker reads segments when it was not stopped cleanly, from the recovery point on; after a clean stop it reads none, and
-damage shows when somebody fetches it.
+damage shows when somebody fetches it. That is the same from 0.11 to 4.3; what differs is said for the version asked about,
+or for all where none is (Log.loadSegmentFiles, LogSegment.sanityCheck, LogDirFailureChannel of the releases).
 """
 
+from collections.abc import Callable, Mapping
+
 from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.replay.version import Version
 
 _UNNOTICED = "does not notice when it loads the log, and serves it as it is"
 _CLEAN = "after a clean stop it does not look, and fetches fail here"
 
 
-def loading_verdict(damage: LogDamage, later_segments: int, *, was_batch: bool) -> str:
-    """Say what happens to this log; `later_segments` follow the damaged one.
+def loading_verdict(damage: LogDamage, later_segments: int, *, was_batch: bool, version: Version | None = None) -> str:
+    """Say what happens to this log in a broker of `version`, any if None; `later_segments` follow the damaged one.
 
     `was_batch`: offsets are missing exactly here, so a batch was there.
     """
@@ -19,7 +23,9 @@ def loading_verdict(damage: LogDamage, later_segments: int, *, was_batch: bool) 
         return _UNNOTICED
     magic_alone = was_batch and damage.resynchronised and damage.detail.startswith("unknown magic")
     if damage.kind is DamageKind.UNPARSABLE and magic_alone:
-        return "up to 2.8 does not notice when it loads the log (any magic above 2 is read as 2); consumers fail here"
+        known = version is not None and version < _MAGIC_UNKNOWN_FROM
+        until = "" if known else "up to 2.8 " if version is None else "up to 3.9 "
+        return f"{until}does not notice when it loads the log (any magic above 2 is read as 2); consumers fail here"
     if damage.kind is DamageKind.ZEROS and not damage.resynchronised and not later_segments:
         return "cuts the zeros off when it was not stopped cleanly; with a clean-shutdown marker it may fail to start (2.8)"
     deleted = ""
@@ -33,9 +39,14 @@ def gap_verdict() -> str:
     return _UNNOTICED
 
 
+_MAGIC_UNKNOWN_FROM = Version((4, 0, 0))
+"""Nobody has looked at what newer ones do with a magic above 2."""
+_LAZY_INDEXES = Version((2, 3, 0))
+"""From here on indexes are mapped when they are used, and not checked at start (KAFKA-7283)."""
+_DIRECTORIES_FAIL_ALONE = Version((1, 0, 0))
+"""From here on a broker goes on without a log directory that fails (KIP-112)."""
+
 _UNPARSABLE_FILES = {
-    ".index": "rebuilds it from the segment when it loads the log",
-    ".timeindex": "rebuilds it from the segment when it loads the log",
     ".txnindex": "rebuilds it when it recovers the segment: after an unclean stop, from the recovery point on",
     ".snapshot": "drops it, and builds the producers' state from an older one and the log behind that",
     "leader-epoch-checkpoint": "fails the whole log directory at start; with no other directory it stops",
@@ -46,8 +57,40 @@ _UNPARSABLE_FILES = {
 }
 
 
-def file_verdict(name: str) -> str | None:
-    """What happens to a log beside which a file of this name cannot be read; None where nobody has seen it."""
+def _index_verdict(version: Version | None) -> str:
+    recovers = "after an unclean stop, from the recovery point on, rebuilds it from the segment"
+    if version is None:
+        return f"{recovers}; after a clean stop does so up to 2.2, and from 2.3 on reads it as it is"
+    if version < _LAZY_INDEXES:
+        return "checks it at every start, and rebuilds it from the segment"
+    return f"{recovers}; after a clean stop reads it as it is"
+
+
+def _directory_verdict(name: str) -> Callable[[Version | None], str]:
+    def verdict(version: Version | None) -> str:
+        return (
+            "does not start" if version is not None and version < _DIRECTORIES_FAIL_ALONE else _UNPARSABLE_FILES[name]
+        )
+
+    return verdict
+
+
+_BY_VERSION: Mapping[str, Callable[[Version | None], str]] = {
+    ".index": _index_verdict,
+    ".timeindex": _index_verdict,
+    "leader-epoch-checkpoint": _directory_verdict("leader-epoch-checkpoint"),
+    "replication-offset-checkpoint": _directory_verdict("replication-offset-checkpoint"),
+}
+
+
+def file_verdict(name: str, version: Version | None = None) -> str | None:
+    """What a broker of `version`, any if None, makes of a log beside which a file of this name cannot be read.
+
+    None where nobody has seen it.
+    """
+    for ending, verdict in _BY_VERSION.items():
+        if name.endswith(ending):
+            return verdict(version)
     return next((verdict for ending, verdict in _UNPARSABLE_FILES.items() if name.endswith(ending)), None)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kaudit.checks.context import Context
-from kaudit.checks.evidence import fact_evidence
+from kaudit.checks.judged import judged_finding
 from kaudit.model import sequence
 from kaudit.model.continuity import Missing, MissingCause
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -40,7 +40,7 @@ def _duplicate(context: Context, fact: Fact) -> Finding:
     assert twin is not None
     exact = fact.kind == "exact"
     same = "the same bytes" if exact else "the same sequences but other bytes"
-    return _finding(
+    return judged_finding(
         context,
         fact,
         f"{_batch_text(fact)} is a repeat of the batch at offset {twin.base_offset}: {same}",
@@ -64,7 +64,7 @@ def _duplicate(context: Context, fact: Fact) -> Finding:
 def _old_duplicate(context: Context, fact: Fact) -> Finding:
     state = fact.remembered
     assert state is not None
-    return _finding(
+    return judged_finding(
         context,
         fact,
         f"{_batch_text(fact)} ends before the duplicate window, which begins at sequence {_window_start(fact)}",
@@ -78,7 +78,7 @@ def _old_duplicate(context: Context, fact: Fact) -> Finding:
 def _overlap(context: Context, fact: Fact) -> Finding:
     state = fact.remembered
     assert state is not None
-    return _finding(
+    return judged_finding(
         context,
         fact,
         f"{_batch_text(fact)} repeats sequences up to {state.last_sequence}, which came before it, in another batch",
@@ -107,7 +107,7 @@ def _gap(context: Context, fact: Fact, missing: Sequence[Missing]) -> Finding:
         and gap.first_offset > state.last.last_offset
         and gap.last_offset < batch.base_offset
     ]
-    sequences = f"sequence {expected}" if expected == last_missing else f"sequences {expected}..{last_missing}"
+    sequences = _sequences(expected, last_missing)
     explanations = [
         Explanation("records were lost before they reached this replica, and the leader's checks did not see it"),
         Explanation("data was put into the log past the broker's checks"),
@@ -124,7 +124,7 @@ def _gap(context: Context, fact: Fact, missing: Sequence[Missing]) -> Finding:
         explanations.append(
             Explanation("the topic was once compacted and no checkpoint tells (then say --compacted)", innocent=True)
         )
-    return _finding(
+    return judged_finding(
         context,
         fact,
         f"{sequences} of producer {fact.producer_id} ({fact.missing_sequences} records) missing before offset {batch.base_offset}",
@@ -157,7 +157,7 @@ def _restart(context: Context, fact: Fact) -> Finding:
     ]
     if old:
         explanations.insert(0, innocent)
-    return _finding(
+    return judged_finding(
         context,
         fact,
         f"{_batch_text(fact)} starts again at sequence 0 after {state.last_sequence}, in the same epoch and with other records",
@@ -176,7 +176,7 @@ def _unknown_start(context: Context, fact: Fact) -> Finding:
         limit = min(profile.expiration_default_ms for profile in context.versions.profiles())
         accepts = accepts and batch.max_timestamp - state.last_timestamp >= limit
     after = " after nothing but an end marker" if state is not None else ""
-    return _finding(
+    return judged_finding(
         context,
         fact,
         f"{_batch_text(fact)} is the first of this producer{after}: sequences before {batch.first_sequence} are nowhere in the log",
@@ -206,7 +206,7 @@ def _step_mismatch(context: Context, chain: Sequence[Fact]) -> Finding:
         if by_request
         else f"by {abs(steps[0][0] - steps[0][1])} {'more' if steps[0][0] > steps[0][1] else 'less'} than the batch holds"
     )
-    return _finding(
+    return judged_finding(
         context,
         first._replace(code="KA107"),
         f"producer {first.producer_id} raises its sequence {pattern}, {len(chain)} times in a row",
@@ -289,36 +289,6 @@ def _lost_state(fact: Fact, batch: Edge) -> list[Explanation]:
     return found
 
 
-def _finding(
-    context: Context,
-    fact: Fact,
-    message: str,
-    rule: str,
-    *,
-    severity: Severity | None = None,
-    confidence: Confidence = Confidence.CERTAIN,
-    offsets: tuple[int, int] | None = None,
-    explanations: Sequence[Explanation] = (),
-    extra: dict[str, object] | None = None,
-) -> Finding:
-    first, last = offsets or (fact.offset, fact.last_offset)
-    return context.finding(
-        fact.code,
-        message,
-        severity=severity,
-        confidence=confidence,
-        segment=fact.segment,
-        position=fact.position,
-        offset=first,
-        last_offset=last,
-        producer_id=fact.producer_id,
-        producer_epoch=fact.producer_epoch,
-        evidence=fact_evidence(fact, rule) | {"class": fact.kind} | (extra or {}),
-        explanations=explanations,
-        following=(context.timeline_command(fact.producer_id),),
-    )
-
-
 def _batch(fact: Fact) -> Edge:
     assert fact.batch is not None
     return fact.batch
@@ -326,7 +296,11 @@ def _batch(fact: Fact) -> Edge:
 
 def _batch_text(fact: Fact) -> str:
     batch = _batch(fact)
-    return f"the batch at offset {batch.base_offset} (sequences {batch.first_sequence}..{batch.last_sequence})"
+    return f"the batch at offset {batch.base_offset} ({_sequences(batch.first_sequence, batch.last_sequence)})"
+
+
+def _sequences(first: int, last: int) -> str:
+    return f"sequence {first}" if first == last else f"sequences {first}..{last}"
 
 
 def _window_start(fact: Fact) -> int | None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from kaudit.checks.context import Context
-from kaudit.checks.evidence import fact_evidence
+from kaudit.checks.judged import judged_finding
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.replay.judge import Fact
 from kaudit.replay.profile import Profile
@@ -96,43 +96,35 @@ def _gap_ms(fact: Fact) -> int:
 
 def _expired_joint(context: Context, fact: Fact, limit: int) -> Finding:
     silence = _silence(fact)
-    return context.finding(
-        "KA801",
+    return judged_finding(
+        context,
+        fact,
         f"the broker had forgotten producer {fact.producer_id} when the batch at offset {fact.offset} came, {_days(silence)} "
         f"after the one before: {fact.code} there shows it",
+        _rule(limit),
+        code="KA801",
         severity=Severity.WARNING,
         confidence=Confidence.LIKELY,
-        segment=fact.segment,
-        position=fact.position,
-        offset=fact.offset,
-        last_offset=fact.last_offset,
-        producer_id=fact.producer_id,
-        producer_epoch=fact.producer_epoch,
-        evidence=fact_evidence(fact, _rule(limit)) | {"class": "forgotten", "silence_ms": silence, "limit_ms": limit},
+        extra={"class": "forgotten", "silence_ms": silence, "limit_ms": limit},
         explanations=(
             Explanation("the producer was idle for longer than brokers remember it"),
             Explanation("its records carry old timestamps, and the broker goes by these, not by when they arrived"),
         ),
-        following=(context.timeline_command(fact.producer_id),),
     )
 
 
 def _went_on(context: Context, fact: Fact, limit: int) -> Finding:
     silence = _gap_ms(fact)
-    return context.finding(
-        "KA801",
+    return judged_finding(
+        context,
+        fact,
         f"producer {fact.producer_id} went on at offset {fact.offset} after {_days(silence)}: brokers had forgotten it by "
         "then, and would have taken any other sequence too",
+        _rule(limit),
+        code="KA801",
         severity=Severity.NOTE,
-        segment=fact.segment,
-        position=fact.position,
-        offset=fact.offset,
-        last_offset=fact.last_offset,
-        producer_id=fact.producer_id,
-        producer_epoch=fact.producer_epoch,
-        evidence=fact_evidence(fact, _rule(limit)) | {"class": "went-on", "silence_ms": silence, "limit_ms": limit},
+        extra={"class": "went-on", "silence_ms": silence, "limit_ms": limit},
         explanations=(Explanation("a quiet producer: nothing was lost or repeated here", innocent=True),),
-        following=(context.timeline_command(fact.producer_id),),
     )
 
 
@@ -233,21 +225,18 @@ def _bound_markers(context: Context, facts: Sequence[Fact]) -> list[Finding]:
 
 def _fatal(context: Context, fact: Fact, who: str, rule: str, severity: Severity) -> Finding:
     what = "batch" if fact.batch is not None else "marker"
-    return context.finding(
-        "KA803",
+    return judged_finding(
+        context,
+        fact,
         f"{who}: the {what} of producer {fact.producer_id} at offset {fact.offset} stops them ({fact.code})",
+        rule,
+        code="KA803",
         severity=severity,
-        segment=fact.segment,
-        position=fact.position,
-        offset=fact.offset,
-        last_offset=fact.last_offset,
-        producer_id=fact.producer_id,
-        producer_epoch=fact.producer_epoch,
-        evidence=fact_evidence(fact, rule) | {"class": fact.code},
+        extra={"class": fact.code},
         explanations=(
             Explanation("a snapshot from behind this offset spares a broker reading it, until that snapshot is lost"),
         ),
-        following=(f"kaudit explain {fact.code}", context.timeline_command(fact.producer_id)),
+        following=(f"kaudit explain {fact.code}",),
     )
 
 

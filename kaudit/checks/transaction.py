@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from kaudit.checks.context import Context
 from kaudit.checks.coordinator import Standing, Verdict
-from kaudit.checks.evidence import fact_evidence
+from kaudit.checks.judged import judged_finding
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.replay.judge import Fact
 
@@ -107,7 +107,9 @@ def _open(context: Context, transaction: OpenTransaction, verdict: Verdict) -> F
         state = "decided by its coordinator, but its marker is not in this log yet"
     elif verdict.standing is Standing.ONGOING and verdict.entry is not None:
         value = verdict.entry.value
-        timed_out = context.now_ms - value.start_timestamp > value.timeout_ms
+        # a text of kafka-dump-log may not tell when it began: no later than its last change
+        begun = value.start_timestamp if value.start_timestamp >= 0 else value.last_update_timestamp
+        timed_out = context.now_ms - begun > value.timeout_ms
         severity = Severity.WARNING if timed_out else Severity.NOTE
         state = "ongoing" + (
             f" beyond its timeout of {_duration(value.timeout_ms)}" if timed_out else " within its timeout"
@@ -161,26 +163,18 @@ def _late_write(context: Context, transaction: OpenTransaction, verdict: Verdict
 def _outside(context: Context, fact: Fact) -> Finding:
     state = fact.remembered
     assert state is not None
-    return context.finding(
-        "KA303",
+    return judged_finding(
+        context,
+        fact,
         f"the batch at offset {fact.offset} of producer {fact.producer_id} is not transactional, while its transaction from offset "
         f"{state.txn_first_offset} on is open",
-        segment=fact.segment,
-        position=fact.position,
-        offset=fact.offset,
-        last_offset=fact.last_offset,
-        producer_id=fact.producer_id,
-        producer_epoch=fact.producer_epoch,
-        evidence=fact_evidence(
-            fact,
-            "a producer with an open transaction writes inside it: INVALID_TXN_STATE for every origin, so that loading this log "
-            "or replicating it fails (ProducerAppendInfo.appendDataBatch)",
-        ),
+        "a producer with an open transaction writes inside it: INVALID_TXN_STATE for every origin, so that loading this log "
+        "or replicating it fails (ProducerAppendInfo.appendDataBatch)",
+        code="KA303",
         explanations=(
             Explanation("the end marker between them is missing from this log"),
             Explanation("data was put into the log past the broker's checks"),
         ),
-        following=(context.timeline_command(fact.producer_id),),
     )
 
 

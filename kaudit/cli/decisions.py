@@ -1,13 +1,12 @@
 """The options that say what to make of findings: --severity, --baseline, --max-findings and the configured topics."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from kaudit.cli.parsing import parse_codes, suggestion
 from kaudit.cli.settings.settings import Settings
 from kaudit.model.finding import Severity
 from kaudit.pipeline.options import UsageError
-from kaudit.policy.baseline import Baseline, parse_baseline
+from kaudit.policy.baseline import read_baseline
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.policy.severities import Severities
 
@@ -32,14 +31,3 @@ def parse_severities(values: Sequence[str]) -> Severities:
         for code in parse_codes([codes], "--severity"):
             levels[code] = Severity(level)
     return Severities(levels)
-
-
-def read_baseline(file: str) -> Baseline:
-    """Read a baseline file. One that was named must be there: a typo would make every known finding new."""
-    try:
-        text = Path(file).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"baseline {file}: no such file ('kaudit baseline create' writes one)") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"baseline {file}: cannot be read: {error}") from error
-    return parse_baseline(text, file)

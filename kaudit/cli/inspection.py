@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.parsing import suggestion
+from kaudit.cli.parsing import parse_int64, suggestion
 from kaudit.cli.stdout import stdout_console
 from kaudit.cli.streams import write_pieces
-from kaudit.cli.targets import output_directory, output_file, split_format
+from kaudit.cli.targets import output_directory, output_file, split_formats
 from kaudit.pipeline.options import NothingToAuditError, UsageError
 from kaudit.report import rows as row_formats
 from kaudit.report.console import ColorChoice, Console, visible
@@ -36,17 +36,12 @@ class RowTarget(Struct, frozen=True):
 
 def parse_row_targets(formats: Sequence[str], output: str | None, inputs: Sequence[str]) -> list[RowTarget]:
     """Parse --output-format and --output, and refuse now what would only fail later."""
-    typed = [split_format(value) for value in formats or ["table"]]
-    loose = [name for name, file in typed if file is None]
-    if len(loose) > 1:
-        raise UsageError(f"only one format can go to one place, not {' and '.join(loose)}; write FORMAT:FILE")
-    if output is not None and not loose:
-        raise UsageError(f"--output {output}: every --output-format has its own file already")
+    typed = split_formats(formats, output)
     for name, _ in typed:
         if name not in ROW_FORMATS:
             hint = suggestion(name, ROW_FORMATS) or f"; there are {', '.join(ROW_FORMATS)}"
             raise UsageError(f"--output-format {name}: no such format{hint}")
-    return [_target(name, output if file is None else file, inputs) for name, file in typed]
+    return [_target(name, file, inputs) for name, file in typed]
 
 
 def _target(name: str, place: str | None, inputs: Sequence[str]) -> RowTarget:
@@ -62,8 +57,8 @@ def parse_offsets(text: str | None) -> tuple[int | None, int | None]:
     first, dots, last = text.partition("..")
     if not all(part.isdecimal() or (dots and not part) for part in (first, last or first)) or text == "..":
         raise UsageError(f"--offset {text}: write an offset, or two with .. between")
-    low = int(first) if first else None
-    high = (int(last) if last else None) if dots else low
+    low = parse_int64(first, "--offset") if first else None
+    high = (parse_int64(last, "--offset") if last else None) if dots else low
     if low is not None and high is not None and low > high:
         raise UsageError(f"--offset {text}: nothing lies between")
     return low, high
@@ -115,7 +110,8 @@ class _Reading:
             self.nothing = error
         except OSError as error:
             self.unreadable = True
-            sys.stderr.write(f"kaudit: {visible(str(error.filename))}: {error.strerror}\n")
+            where = "" if error.filename is None else f"{visible(str(error.filename))}: "
+            sys.stderr.write(f"kaudit: {where}{visible(error.strerror or str(error))}\n")
 
 
 def _pieces(form: str, rows: Iterable[_Row], inputs: Sequence[str], console: Console) -> Iterator[str]:

@@ -29,13 +29,7 @@ class Target(Struct, frozen=True):
 
 def parse_targets(formats: Sequence[str], output: str | None, inputs: Sequence[str]) -> list[Target]:
     """Parse the options, and refuse now what would only fail after a long scan."""
-    typed = [split_format(value) for value in formats or ["table"]]
-    loose = [name for name, file in typed if file is None]
-    if len(loose) > 1:
-        raise UsageError(f"only one format can go to one place, not {' and '.join(loose)}; write FORMAT:FILE")
-    if output is not None and not loose:
-        raise UsageError(f"--output {output}: every --output-format has its own file already")
-    targets = [Target(_format(name), _file(output if file is None else file)) for name, file in typed]
+    targets = [Target(_format(name), _file(file)) for name, file in split_formats(formats, output)]
     for target in targets:
         if target.form.directory:
             _check_directory(target)
@@ -66,7 +60,23 @@ def output_directory(name: str, place: str | None, inputs: Sequence[str]) -> Pat
     return target.file
 
 
-def split_format(value: str) -> tuple[str, str | None]:
+def split_formats(formats: Sequence[str], output: str | None) -> list[tuple[str, str | None]]:
+    """Return each format's name and where it goes: its own file, or for the one without --output's (None: stdout).
+
+    Raises:
+        UsageError: two formats for one place, or a place without a format.
+
+    """
+    typed = [_split(value) for value in formats or ["table"]]
+    loose = [name for name, file in typed if file is None]
+    if len(loose) > 1:
+        raise UsageError(f"only one format can go to one place, not {' and '.join(loose)}; write FORMAT:FILE")
+    if output is not None and not loose:
+        raise UsageError(f"--output {output}: every --output-format has its own file already")
+    return [(name, output if file is None else file) for name, file in typed]
+
+
+def _split(value: str) -> tuple[str, str | None]:
     """Split FMT[:FILE]; the file is None without one."""
     name, colon, file = value.partition(":")
     if colon and not file:

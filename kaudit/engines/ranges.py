@@ -28,7 +28,7 @@ def ranges(jobs: Sequence[Job], paces: Sequence[Pace]) -> Iterator[Range]:
     """Cut the jobs' segments, each job's as its pace wants when the range is asked for."""
     left = sum(job.bytes for job in jobs)
     for number, (job, pace) in enumerate(zip(jobs, paces, strict=True)):
-        for spec in job.plan:
+        for spec in job.in_pieces:
             rest: ChunkSpec | None = spec
             while rest is not None:
                 part, rest = cut_first(rest, pace.next_bytes(left))

@@ -24,7 +24,6 @@ from kaudit.pipeline.read import ChunkSpec
 from kaudit.pipeline.schedule import Job, PartitionFeed, read_range
 from kaudit.source.filesystem import open_segment
 
-PLAN_SCHEMA = "task int, work binary"
 ROWS_SCHEMA = "replay int, place int, number long, rows binary"
 AUDIT_SCHEMA = "place int, audit binary, kept binary"
 PIECES_SCHEMA = "lot int, place int, number long, table string, data binary"

@@ -39,15 +39,18 @@ ACTIVITY = np.dtype(
 epoch came, the first one included. `state_data_timestamp` is that of the newest batch, `state_timestamp` of the newest
 batch or marker: which of them a broker remembers depends on its version."""
 
+_NO_EPOCH = -2
+"""Below any epoch a log can hold: a real producer may carry -1."""
+
 _UNKNOWN: NDArray[Any] = np.zeros(1, dtype=ACTIVITY)
 for _name, _value in (
     ("first_offset", NO_OFFSET),
     ("last_offset", NO_OFFSET),
     ("first_timestamp", NO_TIMESTAMP),
     ("last_timestamp", NO_TIMESTAMP),
-    ("first_epoch", -2),
-    ("highest_epoch", -2),
-    ("state_epoch", -2),
+    ("first_epoch", _NO_EPOCH),
+    ("highest_epoch", _NO_EPOCH),
+    ("state_epoch", _NO_EPOCH),
     ("state_sequence", NO_SEQUENCE),
     ("state_offset", NO_OFFSET),
     ("state_data_timestamp", NO_TIMESTAMP),
@@ -56,8 +59,6 @@ for _name, _value in (
     ("state_txn_offset", NO_OFFSET),
 ):
     _UNKNOWN[_name] = _value
-_NO_EPOCH = -2
-"""Below any epoch a log can hold: a real producer may carry -1."""
 
 
 _SPARE_ROWS = 1 << 13

@@ -24,9 +24,7 @@ _HIGHEST_CODEC = 4
 _Faulty = NDArray[np.bool_]
 
 
-def malformed_batches(
-    batches: Batches, segment: int, source: ByteSource | None, limit: int = DEFAULT_LIMIT
-) -> tuple[list[MalformedBatch], int]:
+def malformed_batches(batches: Batches, segment: int, source: ByteSource | None) -> tuple[list[MalformedBatch], int]:
     """Return at most MAX_LISTED malformed batches by position, and how many more there are.
 
     With a `source` every record is decoded too, of the batches whose header is sound.
@@ -36,7 +34,7 @@ def malformed_batches(
     by_record: list[MalformedBatch] = []
     if source is not None:
         for row in batches[~faulty]:
-            fault = _decode(row, segment, source, limit)
+            fault = _decode(row, segment, source)
             if fault is not None:
                 count += 1
                 by_record += [fault] if len(by_record) < MAX_LISTED else []
@@ -76,7 +74,7 @@ _RULES: tuple[tuple[Callable[[Batches], _Faulty], Callable[[Mapping[str, int]], 
 )
 
 
-def _decode(row: Mapping[str, int], segment: int, source: ByteSource, limit: int) -> MalformedBatch | None:
+def _decode(row: Mapping[str, int], segment: int, source: ByteSource) -> MalformedBatch | None:
     size = int(row["size"])
     if size > MAX_BATCH_BYTES:
         detail = f"it has {size} bytes, more than is read into memory"
@@ -86,11 +84,11 @@ def _decode(row: Mapping[str, int], segment: int, source: ByteSource, limit: int
         return None  # truncated while we look: the next scan tells
     try:
         if row["magic"] < CURRENT_MAGIC:
-            records: Iterator[object] = read_legacy_records(parse_message(data), limit)
+            records: Iterator[object] = read_legacy_records(parse_message(data), DEFAULT_LIMIT)
         elif int(row["attributes"]) & CONTROL_FLAG:
-            records = read_control_records(data, limit)
+            records = read_control_records(data, DEFAULT_LIMIT)
         else:
-            records = read_records(data, limit)
+            records = read_records(data, DEFAULT_LIMIT)
         for _ in records:
             pass
     except LimitExceededError as error:

@@ -5,10 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from kaudit.checks.coordinator import CoordinatorEntry, CoordinatorView
 from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.pipeline.decisions import DecisionHistory
+from kaudit.pipeline.printed_content import NotPrintedError, is_data, printed_records
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
 from kaudit.source.layout import PartitionDirectory, SegmentFile
+from kaudit.source.text import SegmentText
 from kaudit.wire.errors import WireError
+from kaudit.wire.printed_records import parse_printed_transaction
 from kaudit.wire.records import read_records
 from kaudit.wire.transaction_state import TransactionRecord, coordinator_partition, parse_transaction_record
 
@@ -81,11 +84,11 @@ class CoordinatorReader:
     def _segment_records(
         self, directory: PartitionDirectory, segment: SegmentFile
     ) -> Iterator[tuple[int, TransactionRecord]]:
-        if segment.text is not None:
-            self.unreadable.append(f"{segment.path}: a text holds no records the states could be read from")
-            return
         source = self._open(segment)
         try:
+            if isinstance(source, SegmentText):
+                yield from self._printed(source, segment)
+                return
             for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=segment.base_offset):
                 if piece.damages:
                     self.unreadable.append(f"{directory.topic}-{directory.partition}: {piece.damages[0].detail}")
@@ -98,6 +101,13 @@ class CoordinatorReader:
                     yield from self._decode(data, directory)
         finally:
             source.close()
+
+    def _printed(self, source: SegmentText, segment: SegmentFile) -> Iterator[tuple[int, TransactionRecord]]:
+        try:
+            for row in filter(is_data, printed_records(source)):
+                yield row.offset, parse_printed_transaction(row.key, row.payload)
+        except (NotPrintedError, WireError) as error:
+            self.unreadable.append(f"{segment.path}: {error}; --transaction-log-decoder prints the states")
 
     def _decode(self, data: memoryview, directory: PartitionDirectory) -> Iterator[tuple[int, TransactionRecord]]:
         try:

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 
 from kaudit.model.batch_fields import CONTROL_FLAG
+from kaudit.pipeline.printed_content import NotPrintedError, is_data, printed_records
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
 from kaudit.source.cluster_metadata import CLUSTER_METADATA, metadata_snapshots
 from kaudit.source.layout import PartitionDirectory
+from kaudit.source.text import SegmentText
 from kaudit.wire.errors import WireError
 from kaudit.wire.metadata_records import FeatureLevel, parse_metadata_record
+from kaudit.wire.printed_records import parse_printed_metadata
 from kaudit.wire.records import read_records
 
 METADATA_VERSION = "metadata.version"
@@ -28,14 +31,16 @@ def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenS
         for segment in (*metadata_snapshots(directory), *directory.segments):
             if left <= 0:
                 break
-            if segment.text is not None:
-                continue  # no records to read
             try:
                 source = open_source(segment)
             except OSError:
                 continue  # told when the segment itself was read
             try:
                 stop = min(segment.size, left)
+                if isinstance(source, SegmentText):
+                    _take_printed(source, found)
+                    left -= stop
+                    continue
                 for piece in stream_batches(source, 0, stop, segment.size, expected_offset=None):
                     for batch in piece.batches:
                         size = int(batch["size"])
@@ -50,11 +55,23 @@ def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenS
     return found
 
 
+def _take_printed(source: SegmentText, found: dict[str, int]) -> None:
+    try:
+        for row in filter(is_data, printed_records(source)):
+            if row.payload is not None:
+                _note(parse_printed_metadata(row.payload).content, found)
+    except (NotPrintedError, WireError):
+        return  # told of where the blocks are read
+
+
+def _note(content: object, found: dict[str, int]) -> None:
+    if isinstance(content, FeatureLevel):
+        found[content.name] = max(content.level, found.get(content.name, 0))
+
+
 def _take(data: memoryview, found: dict[str, int]) -> None:
     try:
         for record in read_records(data):
-            content = parse_metadata_record(record.value).content
-            if isinstance(content, FeatureLevel):
-                found[content.name] = max(content.level, found.get(content.name, 0))
+            _note(parse_metadata_record(record.value).content, found)
     except WireError:
         return  # a record of a release we do not know: KA005 tells of malformed ones

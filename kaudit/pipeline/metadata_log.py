@@ -5,15 +5,18 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.model.batch_fields import CONTROL_FLAG
+from kaudit.model.batch_fields import CONTROL_FLAG, NO_TIMESTAMP
+from kaudit.pipeline.printed_content import NotPrintedError, is_data, printed_records
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
 from kaudit.replay.allocation.history import BlockHistory, ProducerIdsRecord
 from kaudit.replay.allocation.told import from_records
 from kaudit.source.cluster_metadata import metadata_snapshots
 from kaudit.source.layout import PartitionDirectory, SegmentFile
+from kaudit.source.text import SegmentText
 from kaudit.wire.errors import WireError
 from kaudit.wire.metadata_records import ProducerIds, parse_metadata_record
+from kaudit.wire.printed_records import parse_printed_metadata
 from kaudit.wire.records import read_records
 
 _MAX_BATCH = 64 << 20
@@ -95,11 +98,11 @@ class _Clock(Struct):
 def _segment_records(
     segment: SegmentFile, open_source: OpenSource, log: MetadataLog, clock: _Clock
 ) -> Iterator[ProducerIdsRecord]:
-    if segment.text is not None:
-        log.unreadable.append((segment.path, "a text holds no records the blocks could be read from"))
-        return
     source = open_source(segment)
     try:
+        if isinstance(source, SegmentText):
+            yield from _printed(source, segment, log, clock)
+            return
         for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=segment.base_offset):
             log.problems += [(segment.path, f"byte {damage.position}: {damage.detail}") for damage in piece.damages]
             for batch in piece.batches:
@@ -116,6 +119,21 @@ def _segment_records(
                 yield from _decode(data, segment, int(batch["position"]), log)
     finally:
         source.close()
+
+
+def _printed(source: SegmentText, segment: SegmentFile, log: MetadataLog, clock: _Clock) -> Iterator[ProducerIdsRecord]:
+    try:
+        for row in printed_records(source):
+            timestamp = NO_TIMESTAMP if row.timestamp is None else row.timestamp
+            clock.see(timestamp)
+            log.extent = (log.extent[0] if log.extent else row.offset, row.offset)
+            content = None if row.payload is None or not is_data(row) else parse_printed_metadata(row.payload).content
+            if isinstance(content, ProducerIds):
+                yield ProducerIdsRecord(
+                    row.offset, timestamp, content.broker_id, content.broker_epoch, content.next_producer_id
+                )
+    except (NotPrintedError, WireError) as error:
+        log.unreadable.append((segment.path, f"{error}; --cluster-metadata-decoder prints the records"))
 
 
 def _decode(data: memoryview, segment: SegmentFile, position: int, log: MetadataLog) -> Iterator[ProducerIdsRecord]:

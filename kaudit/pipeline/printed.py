@@ -48,8 +48,24 @@ _Row = dict[str, int]
 
 def printed_batches(source: SegmentText, start: int) -> Iterator[Printed]:
     """Yield the batches at or behind byte `start` of the segment, with what the text says is damaged or leaves out."""
-    text = _Text(start)
-    for row in read_dump_batches(source.pieces()):
+    if not start:
+        yield from _read(source, 0, _Text(0, _MAX_HELD))
+        return
+    line = source.line_before(start)
+    found = False
+    for printed in _read(source, line, _Text(start, 1)):
+        batches = printed[0]
+        if not found and len(batches) and batches["position"][0] != start:
+            break
+        found = found or len(batches) > 0
+        if found:
+            yield printed
+    if not found:
+        yield from _read(source, 0, _Text(start, _MAX_HELD))
+
+
+def _read(source: SegmentText, line: int, text: "_Text") -> Iterator[Printed]:
+    for row in read_dump_batches(source.pieces(line)):
         text.take(row)
         if text.is_full:
             yield text.give()
@@ -58,10 +74,11 @@ def printed_batches(source: SegmentText, start: int) -> Iterator[Printed]:
 
 
 class _Text:
-    """Follows the lines of one segment."""
+    """Follows the lines of one segment; hands on `full` batches at first, then more and more at a time."""
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, full: int) -> None:
         self._start = start
+        self._full = full
         self._parts: list[Batches] = []
         self._rows: list[_Row] = []
         self._damages: list[LogDamage] = []
@@ -77,7 +94,7 @@ class _Text:
     @property
     def is_full(self) -> bool:
         """Tell whether there is enough to hand on."""
-        return self._held >= _MAX_HELD
+        return self._held >= self._full
 
     def take(self, row: DumpRow | DumpBatchColumns) -> None:
         """Take the next line, or block of lines."""
@@ -115,6 +132,7 @@ class _Text:
         damages = [damage for damage in self._damages if damage.position >= self._start]
         told: Printed = batches, damages, frozenset(self._untold)
         self._parts, self._damages, self._held = [], [], 0
+        self._full = min(self._full * 4, _MAX_HELD)
         return told
 
     def _flush(self) -> None:

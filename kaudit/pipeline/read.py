@@ -19,6 +19,9 @@ from kaudit.source.layout import SegmentFile
 CHUNK_BYTES = 32 << 20
 """Target size of a chunk: large enough to compress, small enough for several to be in flight."""
 
+CHUNK_BATCHES = 1 << 18
+"""Most batches of a chunk that is read in order."""
+
 OpenSource = Callable[[SegmentFile], ByteSource]
 
 
@@ -87,8 +90,8 @@ def _below(batches: Batches, cuts: Sequence[int]) -> Iterator[tuple[Batches, Bat
 def read_serially(specs: Sequence[ChunkSpec], open_source: OpenSource, cuts: Sequence[int] = ()) -> Iterator[ChunkRows]:
     """Read a whole partition's segments one after the other, settling the order of batches that break it.
 
-    `specs` are one spec a segment, whole; `cuts` as for read_parts. Slower than chunks side by side; for partitions whose offsets do not ascend
-    or whose damage crosses a chunk's end.
+    `specs` are one spec a segment, whole; `cuts` as for read_parts. Slower than chunks side by side; for partitions
+    whose offsets do not ascend or whose damage crosses a chunk's end.
     """
     order = OrderFilter()
     for number, spec in enumerate(specs):
@@ -125,8 +128,11 @@ def _read_segment(
         read_to = piece.read_to
         growing = growing or piece.still_growing
         untold |= piece.untold
-        if read_to - start >= CHUNK_BYTES:
-            yield _rows(spec, concatenate(held), damages, start, read_to, read_to, source)
+        # a text has no positions of its own: it ends where it began, and its batches are counted
+        if read_to - start >= CHUNK_BYTES or sum(map(len, held)) >= CHUNK_BATCHES:
+            rows = _rows(spec, concatenate(held), damages, start, read_to, read_to, source)
+            rows.untold = untold
+            yield rows
             start, held, damages = read_to, [], []
     # batches held back for a look ahead belong to this segment: settle them before the next one begins
     batches, disorder = order.finish()

@@ -22,6 +22,8 @@ from kaudit.source.pattern import LayoutPattern, PatternError
 from kaudit.source.place import UrlError
 
 _DAY_MS = 86_400_000
+LONGEST_TEXT_BYTES = 64 << 20
+"""Longest text of a segment that is read as one range: its batches take up to a third of that in memory."""
 
 
 class Failure(Struct, frozen=True):
@@ -52,9 +54,15 @@ class Job(Struct, frozen=True):
         """Bytes to read."""
         return sum(spec.stop - spec.start for spec in self.plan)
 
+    @property
+    def in_pieces(self) -> Sequence[ChunkSpec]:
+        """What can be cut into ranges: nothing where a text is too long to be one range, as a text cannot be cut."""
+        longest = max((spec.stop - spec.start for spec in self.plan if spec.file.text is not None), default=0)
+        return self.plan if longest <= LONGEST_TEXT_BYTES else ()
+
     def ranges(self) -> list[ChunkSpec]:
         """Return what to read in pieces, in order."""
-        return [part for spec in self.plan for part in cut(spec, self.chunk_bytes)]
+        return [part for spec in self.in_pieces for part in cut(spec, self.chunk_bytes)]
 
 
 def find_input(options: ScanOptions) -> Layout:
@@ -112,10 +120,8 @@ def _nothing(options: ScanOptions, layout: Layout) -> str:
     return f"nothing to audit under {where}: no segment (a file such as 00000000000000000000.log) was found"
 
 
-def plan_jobs(
-    options: ScanOptions, layout: Layout, needs: Callable[[PartitionDirectory], Needs], chunk_bytes: int = CHUNK_BYTES
-) -> list[Job]:
-    """Plan the reading of every partition of `layout`, in its order, in ranges of about `chunk_bytes`."""
+def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDirectory], Needs]) -> list[Job]:
+    """Plan the reading of every partition of `layout`, in its order."""
     latest = latest_modification(layout) + _DAY_MS
     decode = options.depth is Depth.RECORDS
     jobs: list[Job] = []
@@ -128,7 +134,7 @@ def plan_jobs(
         )
         plan = [replace(spec, decode=True) for spec in plan] if decode else plan
         compacted = options.says_compacted(directory.topic)
-        jobs.append(Job(directory, plan, options.chunk_bytes or chunk_bytes, compacted, needs(directory)))
+        jobs.append(Job(directory, plan, options.chunk_bytes or CHUNK_BYTES, compacted, needs(directory)))
     return jobs
 
 
@@ -172,7 +178,7 @@ class PartitionFeed:
         self.kept = kept
         self._replay = self._fresh()
         self._failures: dict[str, Unreadable] = {}
-        self._disordered = False
+        self._disordered = bool(job.plan) and not job.in_pieces
         self._stopped = False
 
     @property

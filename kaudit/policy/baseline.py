@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Self
 
 from msgspec import Struct, field
@@ -105,6 +106,22 @@ class Baseline(Struct, frozen=True):
         tool = {"name": "kaudit", "version": __version__}
         document = {**self.others, "schema": SCHEMA, "tool": tool, "entries": entries}
         return json.dumps(document, sort_keys=True, indent=2) + "\n"
+
+
+def read_baseline(file: str) -> Baseline:
+    """Read a baseline file.
+
+    Raises:
+        UsageError: it cannot be read, is no baseline, or is not there: a typo would make every known finding new.
+
+    """
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"baseline {file}: no such file ('kaudit baseline create' writes one)") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"baseline {file}: cannot be read: {error}") from error
+    return parse_baseline(text, file)
 
 
 def parse_baseline(text: str, file: str) -> Baseline:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.replay.errors import KafkaError
-from kaudit.replay.releases import CHANGES, RELEASES, SEVEN_DAYS_MS, Change
+from kaudit.replay.releases import CHANGES, RELEASES, SEVEN_DAYS_MS
 from kaudit.replay.version import Version
 
 NEAREST = 3
@@ -256,11 +256,6 @@ def _distinct_profiles(at_least: Version, at_most: Version) -> tuple[Profile, ..
             if not found or found[-1].differences(candidate):
                 found.append(candidate)
     return tuple(found) or (profile_for(at_most),)
-
-
-def changes_in(version: Version) -> tuple[Change, ...]:
-    """Return the changes that first shipped in exactly this release."""
-    return tuple(change for change in CHANGES if version in change.since)
 
 
 def profile_groups() -> tuple[tuple[Profile, tuple[Version, ...]], ...]:

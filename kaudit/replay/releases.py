@@ -51,11 +51,6 @@ class Change(Struct, frozen=True):
     value: Any
     source: str
 
-    @property
-    def since_text(self) -> str:
-        """The first releases that have it, as `2.1.1, 2.2.0`."""
-        return ", ".join(str(version) for version in self.since)
-
 
 def _change(since: str, switch: str, value: Any, source: str) -> Change:  # noqa: ANN401 - a switch is a bool, int, str or code
     return Change(tuple(Version.parse(part) for part in since.split(",")), switch, value, source)

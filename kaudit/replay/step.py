@@ -134,11 +134,6 @@ def in_sequence(last: int, following: int) -> bool:
     return following == last + 1 or (following == 0 and last == MAX_SEQUENCE)
 
 
-def is_stale(state: ProducerState, batch: DataBatch) -> bool:
-    """Tell whether the batch's epoch is below the current one."""
-    return batch.producer_epoch < state.epoch
-
-
 def _rejected(
     error: KafkaError, rule: Rule, batch: DataBatch | MarkerBatch, state: ProducerState, bound: int = 0
 ) -> Verdict:

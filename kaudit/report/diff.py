@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from kaudit.model.replicas import DiffResult, PartitionComparison, Relation
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import text_of, unchecked_sections
-from kaudit.report.phrases import extent, plural
+from kaudit.report.phrases import plural, size
 from kaudit.report.table import explain_lines, finding_lines, hidden_lines
 from kaudit.report.view import View
 
@@ -93,4 +93,6 @@ def _summary(result: DiffResult) -> str:
         for relation in Relation
         if counts[relation]
     ]
-    return f"{', '.join(parts) or 'no partitions'} {extent(result.scan)}"
+    read = result.scan.summary
+    where = f"in {plural(read.segments, 'segment')} of {plural(len(result.replicas), 'replica')}, {size(read.bytes)}"
+    return f"{', '.join(parts) or 'no partitions'} {where}"

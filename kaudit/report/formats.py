@@ -1,6 +1,7 @@
 """The output formats by name. A new format is one module and one function here."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -47,6 +48,28 @@ def _about_findings(name: str, scan: _RenderScan) -> Format:
     )
 
 
+class _Complete(Protocol):
+    """A module of a format that renders all results."""
+
+    def render_scan(self, result: ScanResult, view: View) -> str:
+        """Render a scan."""
+
+    def render_timeline(self, result: TimelineResult, view: View) -> str:
+        """Render histories."""
+
+    def render_producers(self, result: ProducersResult, view: View) -> Iterable[str]:
+        """Render producer ids."""
+
+    def render_diff(self, result: DiffResult, view: View) -> str:
+        """Render a comparison of replicas."""
+
+
+def _whole(name: str, module: _Complete, *, machine: bool) -> Format:
+    return Format(
+        name, machine, module.render_scan, module.render_timeline, module.render_producers, module.render_diff
+    )
+
+
 def _table() -> Format:
     from kaudit.report import diff, producers, table, timeline
 
@@ -63,40 +86,19 @@ def _table() -> Format:
 def _concise() -> Format:
     from kaudit.report import concise
 
-    return Format(
-        "concise",
-        machine=False,
-        scan=concise.render_scan,
-        timeline=concise.render_timeline,
-        producers=concise.render_producers,
-        diff=concise.render_diff,
-    )
+    return _whole("concise", concise, machine=False)
 
 
 def _json() -> Format:
     from kaudit.report import json
 
-    return Format(
-        "json",
-        machine=True,
-        scan=json.render_scan,
-        timeline=json.render_timeline,
-        producers=json.render_producers,
-        diff=json.render_diff,
-    )
+    return _whole("json", json, machine=True)
 
 
 def _jsonl() -> Format:
     from kaudit.report import jsonl
 
-    return Format(
-        "jsonl",
-        machine=True,
-        scan=jsonl.render_scan,
-        timeline=jsonl.render_timeline,
-        producers=jsonl.render_producers,
-        diff=jsonl.render_diff,
-    )
+    return _whole("jsonl", jsonl, machine=True)
 
 
 def _sarif() -> Format:

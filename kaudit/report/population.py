@@ -8,6 +8,7 @@ from kaudit.report.phrases import plural
 from kaudit.report.producer_phrases import one_moment
 
 _DAYS_PER_YEAR = 365.25
+_HOUR_MS = 3_600_000
 _Figures = Mapping[str, object]
 
 
@@ -42,6 +43,9 @@ def _rate(ids: _Figures) -> str:
     per_hour, busiest = ids.get("per_hour"), ids.get("busiest_hour")
     if not isinstance(per_hour, int | float) or not isinstance(busiest, Mapping):
         return ""
+    first, last = ids.get("first_timestamp"), ids.get("last_timestamp")
+    if isinstance(first, int) and isinstance(last, int) and last - first < _HOUR_MS:
+        return "new ids: all within an hour"
     start = busiest.get("start_timestamp")
     hour = one_moment(start)[:16] if isinstance(start, int) else "-"
     return f"new ids: {per_hour:,.1f} an hour; most in the hour from {hour}: {_number(busiest, 'ids'):,}"
@@ -51,10 +55,10 @@ def _batches(ids: _Figures) -> str:
     figures = ids.get("batches_per_id")
     if not isinstance(figures, Mapping):
         return ""
-    return (
-        f"batches per id: {_number(figures, 'least'):,} to {_number(figures, 'most'):,}, "
-        f"median {figures['median']:,.0f}, mean {figures['mean']:,.1f}"
-    )
+    least, most = _number(figures, "least"), _number(figures, "most")
+    if least == most:
+        return f"batches per id: {least:,}"
+    return f"batches per id: {least:,} to {most:,}, median {figures['median']:,.0f}, mean {figures['mean']:,.1f}"
 
 
 def _alive(ids: _Figures) -> str:
@@ -93,7 +97,9 @@ def _creators(result: ProducersResult, console: Console) -> list[str]:
     width = max(len(f"{_number(creator, 'producers'):,}") for creator in creators)
     for creator in creators:
         topics, count = creator["topics"], _number(creator, "topic_count")
-        named = ", ".join(map(str, topics)) + (f" and {count - len(topics)} more topics" if count > len(topics) else "")
+        named = ", ".join(map(str, topics)) + (
+            f" and {plural(count - len(topics), 'more topic')}" if count > len(topics) else ""
+        )
         kind = f"transactional ids like {creator['pattern']}" if creator["transactional_id"] else creator["pattern"]
         text = f"{kind}, {creator['batches_per_producer']:,.1f} batches each, in {named}"
         lead = f"    {_number(creator, 'producers'):>{width},}  "

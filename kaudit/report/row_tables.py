@@ -93,7 +93,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "file", "kind", "leftover", "topic", "partition", "replica", "size", "status", "detail", "first_offset",
         "last_offset", "entries",
     ),
-    "damage": (*_SIDE, "end", "size", "kind", "detail", "resynchronised", "base_offset", "broker"),
+    "damage": (*_SIDE, "end", "size", "kind", "detail", "resynchronised", "base_offset",
+        "first_missing_offset", "last_missing_offset", "broker"),
 }  # fmt: skip
 """Tables and their columns; every table ends with `more`."""
 

@@ -37,6 +37,8 @@ def _group(row: Row) -> tuple[object, ...]:
     """What is told under one heading: the rows of one segment or side file, of all kinds; or of files."""
     if row["row"] == "file":
         return ("file",)
+    if row["row"] == "checkpoint":
+        return None, None, None, row.get("file")  # its entries are of many partitions
     return (*(row.get(name) for name in ("topic", "partition", "replica")), row.get("file") or row.get("segment"))
 
 
@@ -97,7 +99,8 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 def _place(row: Row) -> str | None:
     if row["row"] == "file":
         return None
-    parts = [f"{row['topic']}-{row['partition']}"] if row.get("topic") is not None else []
+    named = row.get("topic") is not None and row["row"] != "checkpoint"
+    parts = [f"{row['topic']}-{row['partition']}"] if named else []
     parts += [str(name) for name in (row.get("replica"), row.get("file") or row.get("segment")) if name is not None]
     return visible(" ".join(parts))
 
@@ -119,6 +122,10 @@ def _shown(name: str, value: object) -> str:
         return " ".join(date_and_clock(value)).strip()
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return visible(", ".join(map(str, value))) or "-"
+    if isinstance(value, Mapping):
+        return visible(", ".join(f"{key}={item}" for key, item in value.items())) or "-"
     return visible(str(value))
 
 
@@ -127,10 +134,18 @@ def _offsets(row: Row) -> str:
     return f"..{last}" if first is None and last is not None else span(first, last)
 
 
+def _lost(row: Row) -> str:
+    first, last = row.get("first_missing_offset"), row.get("last_missing_offset")
+    return f"{first}.." if first is not None and last is None else span(first, last)
+
+
 def _kind(row: Row) -> str:
     control = row.get("control_type")
     if row.get("is_control"):
-        return f"{control or 'emptied'} marker"
+        if control in ("COMMIT", "ABORT"):
+            return f"{control} marker"
+        # a text that shows no records does not tell which
+        return str(control or ("emptied marker" if row.get("record_count") == 0 else "control"))
     return "txn" if row.get("is_transactional") else "-"
 
 
@@ -169,6 +184,15 @@ def _partitions(row: Row) -> str:
     if not isinstance(entries, list) or not entries:
         return "-"
     return visible(" ".join(f"{entry['topic']}-{','.join(map(str, entry['partitions']))}" for entry in entries))
+
+
+def _metadata(row: Row) -> str:
+    """What of a metadata record kaudit decodes: feature levels and blocks of producer ids."""
+    if row.get("feature") is not None:
+        return visible(f"{row['feature']} {row['feature_level']}")
+    if row.get("next_producer_id") is not None:
+        return f"broker {row['broker_id']}: ids up to {row['next_producer_id']}, exclusive"
+    return visible(str(row["error"])) if row.get("error") is not None else "-"
 
 
 def _hex(row: Row) -> str:
@@ -226,6 +250,7 @@ _COLUMNS: Mapping[str, Sequence[_Column]] = {
         ("byte", _text("position")),
         ("size", _text("size")),
         ("damage", _text("kind")),
+        ("offsets lost", _lost),
         ("what it is", _text("detail")),
         ("a broker", _text("broker")),
     ],
@@ -256,6 +281,34 @@ _COLUMNS: Mapping[str, Sequence[_Column]] = {
         ("leader epoch", _text("committed_leader_epoch")),
         ("at (UTC)", _text("commit_timestamp")),
         ("metadata", _text("metadata")),
+    ],
+    "control": [
+        ("offset", _text("offset")),
+        ("time (UTC)", _text("timestamp")),
+        ("control", _text("control_type")),
+        ("type id", _text("type_id")),
+        ("key", _bytes("key")),
+        ("value", lambda row: _bytes_text(row.get("value")) if row.get("control") is None else _text("control")(row)),
+    ],
+    "metadata": [
+        ("offset", _text("offset")),
+        ("time (UTC)", _text("timestamp")),
+        ("api key", _text("api_key")),
+        ("version", _text("version")),
+        ("record", _text("name")),
+        ("content", _metadata),
+    ],
+    "group_metadata": [
+        ("offset", _text("offset")),
+        ("group", _text("group")),
+        ("generation", lambda row: "tombstone" if row.get("tombstone") else _shown("", row.get("generation"))),
+        ("protocol", _text("protocol")),
+        ("leader", _text("leader")),
+        ("members", _text("members")),
+    ],
+    "checkpoint": [
+        ("partition", lambda row: visible(f"{row.get('topic')}-{row.get('partition')}")),
+        ("offset", _text("offset")),
     ],
     "field": [
         ("", _here),

@@ -111,7 +111,8 @@ def hidden_lines(result: ScanResult, shown: Sequence[Finding]) -> list[str]:
     notes = sum(finding.severity is Severity.NOTE and finding.status is Status.NEW for finding in result.findings)
     notes -= sum(finding.severity is Severity.NOTE for finding in shown)
     if notes:
-        lines.append(f"{plural(notes, 'note')} hidden: facts worth knowing, healthy (-v shows them)")
+        what, them = ("a fact", "it") if notes == 1 else ("facts", "them")
+        lines.append(f"{plural(notes, 'note')} hidden: {what} worth knowing, healthy (-v shows {them})")
     lines += [f"{plural(number, 'finding')} hidden: {why}" for number, why in _accepted(result)]
     if result.summary.omitted:
         lines.append(f"{more(result.summary.omitted)} (--max-findings)")

@@ -42,15 +42,16 @@ def _others(result: TimelineResult, shown: Sequence[Finding], console: Console) 
 
 def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console) -> list[str]:
     name = visible(f"{timeline.topic}-{timeline.partition}")
-    title = f"{name}  producer {timeline.producer_id}"
+    title = [f"{name}  producer {timeline.producer_id}"]
     if timeline.transactional_id is not None:
-        title += f"  transactional id {visible(timeline.transactional_id)}"
+        title.append(f"transactional id {visible(timeline.transactional_id)}")
     if timeline.replica:
-        title += f"  replica {visible(timeline.replica)}"
+        title.append(f"replica {visible(timeline.replica)}")
     rows = [_cells(entry) for entry in timeline.entries]
     widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
     heading = _INDENT + _GAP.join(text.ljust(width) for text, width in zip(_HEADINGS, widths, strict=True))
-    lines = [console.paint(title, Style.STRONG), console.paint(heading.rstrip(), Style.FAINT)]
+    lines = [console.paint(line, Style.STRONG) for line in _folded(title, console.width)]
+    lines.append(console.paint(heading.rstrip(), Style.FAINT))
     day = ""
     for entry, cells in zip(timeline.entries, rows, strict=True):
         if entry["kind"] == "finding":
@@ -91,6 +92,17 @@ def _row(cells: Sequence[str], widths: Sequence[int], detail: str, console: Cons
     if console.fits(len(text) + len(_GAP) + len(detail)):
         return [f"{text}{_GAP}{detail}"]
     return [text.rstrip(), *console.wrap(detail, lead=_INDENT + " " * (widths[0] + len(_GAP)))]
+
+
+def _folded(parts: Sequence[str], width: int | None) -> list[str]:
+    """Put parts of a title side by side, those that do not fit on lines of their own below."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if width is None or len(lines[-1]) + len(_GAP) + len(part) <= width:
+            lines[-1] += _GAP + part
+        else:
+            lines.append(_INDENT * 2 + part)
+    return lines
 
 
 def _finding(finding: Finding, lead: str, console: Console) -> list[str]:

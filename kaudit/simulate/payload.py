@@ -2,7 +2,6 @@
 
 from msgspec import Struct
 
-_SMALLEST = 8
 _OVERHEAD = 10
 """Bytes of a record beside key and value, at most: its length, attributes, deltas, three lengths."""
 

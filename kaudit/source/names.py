@@ -4,7 +4,6 @@ import re
 
 from msgspec import Struct
 
-SEGMENT_SUFFIX = ".log"
 LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".swap")
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})")
 # the broker names these with a 32-digit UUID; -stray has had none in some releases

@@ -1,5 +1,6 @@
 """Texts of kafka-dump-log as a place where segments lie: which lines tell of which, and those lines as a source."""
 
+import re
 from collections.abc import Iterator
 from itertools import chain
 
@@ -13,6 +14,7 @@ from kaudit.wire.dump_text import read_dump
 
 _PIECE_BYTES = 1 << 20
 _PROBE_BYTES = 1 << 16
+_BATCH_LINE = re.compile(rb"\nbaseOffset: [0-9][^\n]* position: ([0-9]{1,18}) ")
 
 
 class Section(Struct, frozen=True):
@@ -37,9 +39,32 @@ class SegmentText:
         """Find nothing: a text holds no bytes of records."""
         return 0
 
-    def pieces(self) -> Iterator[bytes]:
-        """Yield the text from front to back."""
-        return _pieces(self._source, self._place.start, self._place.end)
+    def pieces(self, start: int = 0) -> Iterator[bytes]:
+        """Yield the text from byte `start` of it to its end."""
+        return _pieces(self._source, self._place.start + start, self._place.end)
+
+    def line_before(self, position: int) -> int:
+        """Byte of the text where a batch line begins that lies before byte `position` of the segment or at it; 0 is safe.
+
+        Positions ascend in a text, so it is halved again and again. A payload may imitate a batch line: what is read
+        from here on must show a batch at `position`, or all has to be read.
+        """
+        low, high = 0, self.size()
+        while high - low > _PROBE_BYTES:
+            middle = (low + high) // 2
+            found = self._batch_line_from(middle)
+            if found is None or found[0] >= high or found[1] > position:
+                high = middle
+            else:
+                low = found[0]
+        return low
+
+    def _batch_line_from(self, start: int) -> tuple[int, int] | None:
+        """Where the first batch line behind byte `start` of the text begins, and the position it prints."""
+        for piece in _pieces(self._source, self._place.start + start, self._place.end):
+            line = _BATCH_LINE.search(piece)
+            return None if line is None else (start + line.start() + 1, int(line[1]))
+        return None
 
     def close(self) -> None:
         """Release the file."""

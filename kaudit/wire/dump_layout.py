@@ -126,9 +126,9 @@ _CONTROL_TEXT: Final = re.compile(rb" (controlType: .*|[A-Z]\w+: \{.*)", re.DOTA
 _USUAL_RECORD_TAIL: Final = rb"(?: headerKeys: \[([^\]]*)\])?(?: key: (.*?))?(?: payload: (.*))?"
 
 # A record of data behind its pairs, up to the line feed, where the next line is surely no more of its text.
-_DATA_RECORD_TAIL: Final = (
-    rb"(?: headerKeys: \[[^\]\n]*+\])?+(?: key: [^\n]*+| payload: [^\n]*+)?(?=\n(?:\| offset: |baseOffset: ))"
-)
+_NEXT_ROW: Final = rb"(?=\n(?:\| offset: |baseOffset: ))"
+_DATA_RECORD_TAIL: Final = rb"(?: headerKeys: \[[^\]\n]*+\])?+(?: key: [^\n]*+| payload: [^\n]*+)?" + _NEXT_ROW
+_DATA_RECORD_FIELDS: Final = rb"(?: headerKeys: \[([^\]\n]*+)\])?+( key: [^\n]*?)?( payload: [^\n]*+)?" + _NEXT_ROW
 _GROUP_START: Final = re.compile(rb"\((?!\?)")
 
 _USUAL_TAIL_FIELDS: Final = ("header_keys", "key", "payload")
@@ -158,7 +158,8 @@ class Layout:
     `names` are the names in order; `row_type` what a line becomes; `known` (field, value) of the names we know, one per
     group of `pattern`: the value behind any other name is skipped. `fields` are the row's fields a line prints.
     `data_record_lines` finds, in lines, those of a record layout that say nothing but their record, each with the line
-    feed before it; None for other layouts.
+    feed before it, `data_records` the same with the known fields, header keys, ` key: ...` and ` payload: ...` as
+    groups; both are None for other layouts. `usual_readers` read those fields.
     """
 
     __slots__ = (
@@ -166,13 +167,15 @@ class Layout:
         "_readers",
         "_start",
         "_usual",
-        "_usual_readers",
         "data_record_lines",
+        "data_records",
         "fields",
         "known",
         "names",
         "pattern",
         "row_type",
+        "timestamp_type",
+        "usual_readers",
     )
 
     def __init__(self, names: tuple[bytes, ...], row_type: _RowType, table: _Table) -> None:
@@ -190,22 +193,18 @@ class Layout:
         # Numbers of 18 digits need no range check: nearly every line takes this way.
         short = head.replace(_NUMBER, _SHORT_NUMBER)
         self._usual = re.compile(short + usual_tail, re.DOTALL)
-        # Searched for in many lines at once: it starts with the line feed before, a literal is found fast.
-        self.data_record_lines = (
-            re.compile(
-                rb"\n\| "
-                + _GROUP_START.sub(b"(?:", b" ".join(parts).replace(_NUMBER, _SHORT_NUMBER))
-                + _DATA_RECORD_TAIL
-            )
-            if row_type is DumpRecord
-            else None
-        )
+        # Searched for in many lines at once: they start with the line feed before, a literal is found fast.
+        start = rb"\n\| " + b" ".join(parts).replace(_NUMBER, _SHORT_NUMBER)
+        is_record = row_type is DumpRecord
+        self.data_record_lines = re.compile(_GROUP_START.sub(b"(?:", start) + _DATA_RECORD_TAIL) if is_record else None
+        self.data_records = re.compile(start + _DATA_RECORD_FIELDS) if is_record else None
         self._readers = tuple(value.read for _, value in self.known)
-        self._usual_readers = tuple(int if value is INTEGER else value.read for _, value in self.known)
+        self.usual_readers = tuple(int if value is INTEGER else value.read for _, value in self.known)
         printed = [field for field, _ in self.known]
         times = [name.decode() for name in names if name in TIMESTAMP_TYPES]
         self.fields = frozenset([*printed, "timestamp_type"] if times else printed)
-        self._start: list[Any] = [None, times[0] if times else None, self.fields]
+        self.timestamp_type = times[0] if times else None
+        self._start: list[Any] = [None, self.timestamp_type, self.fields]
         # One C call puts a line's values where the row wants them: what a row lacks is the None in front.
         pool: list[str | None] = [None, "timestamp_type", "fields", "line", *printed]
         pool += _TAIL_FIELDS if row_type is DumpRecord else ()
@@ -218,7 +217,7 @@ class Layout:
             return self._read_unusual(line, number)
         groups = found.groups()
         pool = [*self._start, number]
-        pool += [None if text is None else read(text) for read, text in zip(self._usual_readers, groups, strict=False)]
+        pool += [None if text is None else read(text) for read, text in zip(self.usual_readers, groups, strict=False)]
         if self.row_type is DumpRecord:
             pool += groups[-len(_USUAL_TAIL_FIELDS) :]
             pool += _NO_CONTROL

@@ -6,6 +6,7 @@ line that is a row itself: text alone cannot tell a row from a payload that imit
 
 import re
 from collections.abc import Iterable, Iterator
+from copy import copy
 from typing import Final
 
 from kaudit.wire.dump_layout import Layout, learn
@@ -44,11 +45,24 @@ class DumpLines:
         self._record_bytes = 0
         # A record was passed over: its text, too, goes on up to the next row.
         self._passed_over = False
+        self._swallowed = False
 
     @property
     def number(self) -> int:
         """Lines fed or skipped so far."""
         return self._number
+
+    @property
+    def swallowed(self) -> bool:
+        """Tell whether a line since `kept` went on with the text of a record that was passed over."""
+        return self._swallowed
+
+    def kept(self) -> "DumpLines":
+        """Return a copy to go back to."""
+        copied = copy(self)
+        self._record_lines = list(self._record_lines)  # the old one is the copy's
+        self._swallowed = False
+        return copied
 
     def skip_to(self, number: int) -> None:
         """Count lines up to this one that were read elsewhere; the last of them is no record."""
@@ -75,6 +89,7 @@ class DumpLines:
                     self._record_bytes += len(line) + 1
                     continue
                 if row is None and self._passed_over:
+                    self._swallowed = True
                     continue
             self._passed_over = False
             if self._record is not None:

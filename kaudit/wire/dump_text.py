@@ -1,6 +1,7 @@
 """Text of kafka-dump-log, 0.11 to 4.2, as typed rows: shallow, deep, with or without data, of any kind of file."""
 
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -8,7 +9,8 @@ import numpy as np
 from kaudit.wire.dump_columns import DumpBatchColumns, Int64Column, parse_block, shapes
 from kaudit.wire.dump_layout import learn
 from kaudit.wire.dump_lines import FILE_START, MAX_LINE_BYTES, OFFSET_STARTS, ROW_STARTS, DumpLines
-from kaudit.wire.dump_rows import DumpBatch, DumpRow
+from kaudit.wire.dump_records import take_records
+from kaudit.wire.dump_rows import DumpBatch, DumpRecord, DumpRow
 
 # Enough lines for numpy to pay, few enough that columns stay in cache.
 _PIECE_BYTES: Final = 1 << 18
@@ -16,6 +18,7 @@ _PIECE_BYTES: Final = 1 << 18
 _BATCH_LINE: Final = b"\nbaseOffset: "
 _RECORD_LINE: Final = b"\n| offset: "
 _NEWLINE: Final = ord("\n")
+_LINE: Final = itemgetter(0)
 
 
 def read_dump(chunks: Iterable[bytes]) -> Iterator[DumpRow]:
@@ -34,6 +37,14 @@ def read_dump_columns(chunks: Iterable[bytes]) -> Iterator[DumpRow | DumpBatchCo
     """Yield the rows of a dump as read_dump does, but runs of batch lines of one shape as columns."""
     lines = DumpLines()
     for text in _whole_lines(chunks):
+        records = take_records(text, lines.number + 1)
+        if records is not None:
+            before = lines.kept()
+            rows = list(_merged(lines, *records))
+            if not lines.swallowed:
+                yield from rows
+                continue
+            lines = before
         if 2 * text.count(_BATCH_LINE) < text.count(b"\n"):
             yield from lines.feed(text[:-1].split(b"\n"))
         else:
@@ -62,6 +73,17 @@ def read_dump_batches(chunks: Iterable[bytes]) -> Iterator[DumpRow | DumpBatchCo
         elif rest:
             yield from lines.feed(rest[:-1].split(b"\n"))
     yield from lines.finish()
+
+
+def _merged(lines: DumpLines, records: list[DumpRecord], left: bytes, numbers: Int64Column) -> Iterator[DumpRow]:
+    rows: list[DumpRow] = list(records)
+    for row in _by_shape(lines, left, numbers):
+        if isinstance(row, DumpBatchColumns):
+            rows += row.rows()
+        else:
+            rows.append(row)
+    rows.sort(key=_LINE)
+    return iter(rows)
 
 
 def _without_data_records(text: bytes, first_line: int) -> tuple[bytes, range | Int64Column]:

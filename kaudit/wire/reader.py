@@ -121,16 +121,6 @@ class Reader:
             raise WireError(start, Reason.LENGTH, f"{what} must not be null")
         return value
 
-    def nullable_bytes(self, what: str) -> bytes | None:
-        """int32 length, -1 for null, then the bytes."""
-        start = self.position
-        size = self.int32(what)
-        if size == NULL_LENGTH:
-            return None
-        if size < NULL_LENGTH:
-            raise WireError(start, Reason.LENGTH, f"{what} has length {size}")
-        return self.raw(size, what)
-
     def compact_nullable_string(self, what: str) -> str | None:
         """Unsigned varint of length + 1, 0 for null, then UTF-8."""
         start = self.position

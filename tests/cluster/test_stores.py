@@ -10,6 +10,7 @@ from tests.engines.faulty_logs import FAULTS
 
 pytestmark = pytest.mark.cluster
 REPORT = ("--output-format", "json", "--reproducible", "-q")
+ROWS = ("--output-format", "jsonl")
 SPARK = ("--engine", "spark", "--master", "local[2]", "--spark-conf", "spark.ui.enabled=false")
 
 
@@ -52,6 +53,15 @@ def test_hdfs(on_hdfs, logs, engine, way):
     assert findings(done) == findings(kaudit("scan", logs, *REPORT)), done.stderr
 
 
+@pytest.mark.parametrize("way", ["url", "web"])
+def test_inspect_of_hdfs(on_hdfs, logs, way):
+    for shown in (ROWS, (*ROWS, "--records")):
+        done = kaudit("inspect", f"{getattr(on_hdfs, way)}/data/logs", *shown)
+        own = kaudit("inspect", logs, *shown)
+        assert own.stdout.count("\n") > 20
+        assert (done.returncode, done.stdout) == (own.returncode, own.stdout), done.stderr
+
+
 def test_hdfs_says_what_is_not_there(on_hdfs):
     done = kaudit("scan", f"{on_hdfs.url}/nothing")
     assert (done.returncode, done.stderr) == (2, f"kaudit: no such file or directory: {on_hdfs.url}/nothing\n")
@@ -76,6 +86,14 @@ def in_s3(s3, logs):
 def test_s3(in_s3, logs, engine):
     done = kaudit("scan", "s3://kafka/data/logs", *engine, *REPORT, **in_s3)
     assert findings(done) == findings(kaudit("scan", logs, *REPORT)), done.stderr
+
+
+def test_inspect_of_s3(in_s3, logs):
+    for shown in (ROWS, (*ROWS, "--records")):
+        done = kaudit("inspect", "s3://kafka/data/logs", *shown, **in_s3)
+        own = kaudit("inspect", logs, *shown)
+        assert own.stdout.count("\n") > 20
+        assert (done.returncode, done.stdout) == (own.returncode, own.stdout), done.stderr
 
 
 def test_s3_says_what_is_not_there(in_s3):

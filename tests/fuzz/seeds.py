@@ -277,3 +277,21 @@ def files() -> list[bytes]:
     """Files of every kind."""
     kinds = (batches, indexes, transaction_indexes, snapshots, checkpoints, properties, dumps, control_batches)
     return [seed for kind in kinds for seed in kind()[:8]] + segments()[-5:]
+
+
+def printed_records() -> list[bytes]:
+    """Key, tab and payload as kafka-dump-log's decoders print records of internal topics, from 1.1's to 4.2's."""
+    new = '{"version":"1","data":{"producerId":1,"producerEpoch":0,"transactionTimeoutMs":600000,"transactionStatus":1,'
+    new += (
+        '"transactionPartitions":[{"topic":"t","partitionIds":[0,1]}],"transactionLastUpdateTimestampMs":1795241986945,'
+    )
+    new += '"transactionStartTimestampMs":1795241986945,"clientTransactionVersion":2,"nextProducerId":-1}}'
+    old = "producerId:1,producerEpoch:0,state=Ongoing,partitions=%s,txnLastUpdateTimestamp=1795242099153,txnTimeoutMs=6000"
+    return [
+        b'{"type":"0","data":{"transactionalId":"tx"}}\t' + new.encode(),
+        b"transaction_metadata::transactionalId=tx\t" + (old % "[a-0,b.c-17]").encode(),
+        b"transactionalId=tx\t" + (old % "Set(a-0, b-1)").encode(),
+        b"transactionalId=tx\t" + (old % "Set()").encode(),
+        b'\t{"type":"FEATURE_LEVEL_RECORD","version":0,"data":{"name":"metadata.version","featureLevel":21}}',
+        b'\t{"type":"PRODUCER_IDS_RECORD","version":0,"data":{"brokerId":1,"brokerEpoch":5,"nextProducerId":1000}}',
+    ]

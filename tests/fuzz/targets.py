@@ -29,14 +29,17 @@ from kaudit.wire.chained_crc import all_crcs_hold, restore_heads
 from kaudit.wire.codecs import decompress
 from kaudit.wire.consumer_offsets import parse_group_record
 from kaudit.wire.control import parse_control, parse_marker, read_control_records
+from kaudit.wire.dump_columns import DumpBatchColumns
 from kaudit.wire.dump_lines import DumpLines
-from kaudit.wire.dump_text import looks_like_dump, read_dump
+from kaudit.wire.dump_rows import DumpRecord
+from kaudit.wire.dump_text import looks_like_dump, read_dump, read_dump_batches
 from kaudit.wire.errors import Damage, WireError
 from kaudit.wire.indexes import parse_offset_index, parse_time_index
 from kaudit.wire.legacy import read_legacy_records, read_messages
 from kaudit.wire.lz4_frames import lz4_header_checksum
 from kaudit.wire.metadata_records import parse_metadata_record
 from kaudit.wire.pid_block_lines import parse_pid_block_lines
+from kaudit.wire.printed_records import parse_printed_metadata, parse_printed_transaction
 from kaudit.wire.producer_snapshot import parse_producer_snapshot
 from kaudit.wire.record_batch import batch_crc_holds, gather_headers, walk
 from kaudit.wire.records import read_records
@@ -134,6 +137,24 @@ def _dump_text(data: bytes) -> None:
         assert rows == one_by_one or not data.strip(b"\n")
     assert list(read_dump(data[at : at + 7] for at in range(0, len(data), 7))) == rows
     looks_like_dump(data)
+    # what scan reads: the same without records of data
+    batches = []
+    for row in read_dump_batches([data]):
+        batches += row.rows() if isinstance(row, DumpBatchColumns) else [row]
+    assert [row for row in batches if not _is_data_record(row)] == [row for row in rows if not _is_data_record(row)]
+
+
+def _is_data_record(row: object) -> bool:
+    return isinstance(row, DumpRecord) and row.end_marker is None and row.control is None
+
+
+def _printed_records(data: bytes) -> None:
+    key, _, payload = data.partition(b"\t")
+    _parse(parse_printed_metadata)(payload)
+    try:
+        parse_printed_transaction(key, payload)
+    except WireError as error:
+        assert 0 <= error.position <= len(data), error  # noqa: PT017
 
 
 def _segment(data: bytes) -> None:
@@ -323,6 +344,7 @@ TARGETS: dict[str, Target] = {
     ),
     "metadata_records": Target(_parse(parse_metadata_record), seeds.metadata_records),
     "dump_text": Target(_dump_text, seeds.dumps),
+    "printed_records": Target(_printed_records, seeds.printed_records),
     "zookeeper_log": Target(_parse(lambda data: scan_log(memoryview(data), _ZNODE)), seeds.zookeeper_logs),
     "zookeeper_snapshot": Target(
         _parse(lambda data: scan_snapshot(memoryview(data), _ZNODE)), seeds.zookeeper_snapshots

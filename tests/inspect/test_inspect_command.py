@@ -270,3 +270,33 @@ def test_text_of_the_tool_is_inspected_like_its_files(kaudit, evidence):  # noqa
             (path,) = dumps.rglob(name)
             rows = lines(kaudit("inspect", path, "--output-format", "jsonl"))
             assert kind in {row["row"] for row in rows}
+
+
+def test_a_checkpoint_is_one_table(kaudit, tmp_path):  # noqa: F811
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n2\norders 0 11\npay-ments 12 7\n")
+    shown = kaudit("inspect", tmp_path / "recovery-point-offset-checkpoint")
+    assert [line.split() for line in shown.out.splitlines()] == [
+        ["recovery-point-offset-checkpoint"],
+        ["partition", "offset"],
+        ["orders-0", "11"],
+        ["pay-ments-12", "7"],
+    ]
+
+
+def test_a_damage_says_which_offsets_it_cost(kaudit, log):  # noqa: F811
+    size = len(log[0].batches[0].encode())
+    whole = log[1].read_bytes()
+    log[1].write_bytes(whole[: 3 * size] + b"\xaa" * size + whole[4 * size :])
+    shown = kaudit("inspect", log[1])
+    (line,) = [line for line in shown.out.splitlines() if "unparsable" in line]
+    assert line.split()[:4] == [str(3 * size), str(size), "unparsable", "9..11"]
+
+
+def test_control_and_metadata_records_are_readable(kaudit, evidence):  # noqa: F811
+    """The tool's own text of this log (cluster-metadata.txt) has these feature levels and this control record."""
+    root = evidence.oracle("3.9.1", "logdir") / "main" / "__cluster_metadata-0"
+    for path in (root / NAME, evidence.oracle("3.9.1", "dumps") / "cluster-metadata.txt"):
+        out = kaudit("inspect", path, "--records").out.splitlines()
+        assert any(line.split()[-3:] == ["FeatureLevelRecord", "metadata.version", "21"] for line in out)
+        assert any("LEADER_CHANGE" in line and line.split()[0] == "0" for line in out)
+        assert not any("marker" in line for line in out)

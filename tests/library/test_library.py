@@ -60,7 +60,7 @@ def test_a_baseline_makes_findings_known(damaged, tmp_path):
     result = kaudit.scan(damaged, baseline=known, select=["KA0"])
     assert [finding.status for finding in result.findings] == [Status.KNOWN]
     assert assert_log_healthy(damaged, baseline=known).baseline.known == 1
-    with pytest.raises(kaudit.UsageError, match="cannot be read"):
+    with pytest.raises(kaudit.UsageError, match="no such file"):
         kaudit.scan(damaged, baseline=tmp_path / "none.json")
 
 
@@ -84,6 +84,17 @@ def test_an_unhealthy_log_fails_with_the_report(damaged):
     assert "error[KA001] crc-mismatch" in str(error.value)
     assert "explosion-0 @ offset 990..991" in str(error.value)
     assert assert_log_healthy(damaged, select=["KA1"]).findings == []
+
+
+def test_what_is_looked_at_and_for_can_be_said(evidence, damaged):
+    assert {finding.code for finding in assert_log_healthy(damaged, ignore=["KA001"]).findings} == {"KA405"}
+    assert str(assert_log_healthy(damaged, ignore=["KA"], broker_version="2.8.2").broker_version.profile) == "2.8.2"
+    with pytest.raises(AssertionError, match="no segment matches"):
+        assert_log_healthy(damaged, topics=["orders"])
+    hole = evidence.capture("torn-writes") / "artificial" / "batch-removed"
+    with pytest.raises(AssertionError, match="KA007"):
+        assert_log_healthy(hole, select=["KA007"])
+    assert_log_healthy(hole, select=["KA007"], compacted_topics=["explo*"])
 
 
 def test_warnings_fail_when_asked_to(evidence):

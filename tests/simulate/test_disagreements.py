@@ -4,6 +4,7 @@ import shutil
 
 import kaudit
 from kaudit.replay.broker import Broker
+from kaudit.replay.plain import PlainProduce
 from kaudit.replay.session import Session
 from kaudit.simulate.output.directory import write_run
 from kaudit.simulate.output.truth import Truth
@@ -50,6 +51,6 @@ def test_a_replica_named_in_a_restart_leads_with_what_it_then_remembered():
     answers = [
         answer.fields["outcome"]
         for attempt, answer in Session(map(str.encode, lines), Broker()).answered()
-        if attempt["op"] == "produce"
+        if isinstance(attempt, PlainProduce)
     ]
     assert answers == ["appended"] * 3 + ["duplicate", "rejected"]

@@ -141,7 +141,7 @@ def test_the_short_way_of_one_block_answers_as_the_long_way(data, codec, magic, 
         assert error is not None
 
 
-@pytest.mark.parametrize("frame", ONE_BLOCK)
+@pytest.mark.parametrize("frame", ONE_BLOCK, ids=range(len(ONE_BLOCK)))
 def test_one_block_that_lacks_or_has_a_byte_too_much(frame):
     codec = Codec.LZ4 if frame[0] == 4 else Codec.ZSTD
     decompress(codec, 2, frame, LIMIT << 3)

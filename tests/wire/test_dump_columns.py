@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from kaudit.wire import dump_text
 from kaudit.wire.dump_columns import DumpBatchColumns, parse_block, shapes
 from kaudit.wire.dump_lines import DumpLines
+from kaudit.wire.dump_records import take_records
 from kaudit.wire.dump_rows import DumpBatch, DumpRecord
 from kaudit.wire.dump_text import read_dump, read_dump_batches, read_dump_columns
 
@@ -139,14 +140,16 @@ def _is_data(row):
 
 @given(deep_lines, st.sampled_from([64, 700, 1 << 18]), st.integers(0, 2))
 @quick
-def test_batches_alone_equal_the_rows_without_their_data_records(lines, piece, repeat):
+def test_rows_of_a_deep_text_are_those_of_its_lines_and_batches_alone_those_without_data_records(lines, piece, repeat):
     text = ("\n".join(lines * 4**repeat) + "\n").encode()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dump_text, "_PIECE_BYTES", piece)
         rows = []
         for row in read_dump_batches([text]):
             rows += row.rows() if isinstance(row, DumpBatchColumns) else [row]
+        every = list(read_dump([text]))
     expected = line_by_line(text)
+    assert every == expected or not text.strip(b"\n")
     assert [row for row in rows if not _is_data(row)] == [row for row in expected if not _is_data(row)]
 
 
@@ -156,3 +159,19 @@ def test_records_are_passed_over_only_behind_a_batch():
     rows = list(read_dump_batches([(DEEP_BATCH + "\n").encode() + record * 50]))
     assert len(rows) < 5
     assert isinstance(rows[0], DumpBatch)
+
+
+def test_records_of_a_block_are_taken_at_once():
+    text = (DEEP_BATCH + "\n" + f"{DEEP_RECORD} key: abc payload: hello\n" * 30).encode()
+    rows, left, numbers = take_records(text, 5)
+    assert len(rows) == 29  # the text of the last one may go on
+    assert rows[0] == line_by_line(text)[1]._replace(line=6)
+    assert (left.count(b"\n"), numbers.tolist()) == (2, [5, 35])
+
+
+@pytest.mark.parametrize("record", [f"{DEEP_RECORD} key: ab payload: x", "offset: 1 position: 3"])
+def test_records_that_are_not_taken_at_once(record):
+    """A key that is not of its size may hold what looks like a payload: each line is looked at."""
+    text = (DEEP_BATCH + "\n" + (record + "\n") * 30).encode()
+    assert take_records(text, 1) is None
+    assert list(read_dump([text])) == line_by_line(text)

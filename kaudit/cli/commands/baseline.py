@@ -81,8 +81,8 @@ def update(
     isolated: options.Isolated = False,  # noqa: ARG001 - read before the other options
 ) -> int:
     """Add new findings to a baseline; entries that are there keep their reasons and dates, none is removed."""
-    from kaudit.cli.decisions import read_baseline
     from kaudit.cli.known import audit, write_baseline
+    from kaudit.policy.baseline import read_baseline
 
     old, day = read_baseline(baseline), _day(expires)
     seen = audit(context, paths, baseline, select or (), ignore or (), broker_version, quiet=quiet)
@@ -105,8 +105,8 @@ def prune(
     isolated: options.Isolated = False,  # noqa: ARG001 - read before the other options
 ) -> int:
     """Remove entries whose findings are seen no more; what this audit could not see stays."""
-    from kaudit.cli.decisions import read_baseline
     from kaudit.cli.known import audit, write_baseline
+    from kaudit.policy.baseline import read_baseline
 
     old = read_baseline(baseline)
     seen = audit(context, paths, baseline, select or (), ignore or (), broker_version, quiet=quiet)

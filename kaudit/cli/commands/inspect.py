@@ -48,12 +48,17 @@ Topic = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Top
 Partition = Annotated[
     int | None, typer.Option("--partition", metavar="N", min=0, help="Partition of batches that name none.")
 ]
+BrokerVersion = Annotated[
+    str, typer.Option(metavar="VERSION", help="The broker that would load damaged files, e.g. 2.0.1; auto: any.")
+]
 
 
 def inspect(
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="FILE_OR_DIR", help="A file of a log directory, a dump's text, or a directory."),
+        typer.Argument(
+            metavar="FILE_OR_DIR", help="A file of a log directory, a dump's text, or a directory; hdfs://, s3:// too."
+        ),
     ],
     *,
     output_format: Annotated[
@@ -80,26 +85,35 @@ def inspect(
     topic: Topic = None,
     partition: Partition = None,
     max_decompressed: Limit = None,
+    broker_version: BrokerVersion = "auto",
     color: options.Color = ColorChoice.AUTO,
     no_color: options.NoColor = False,
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> int:
     """Decode batches, records and side files into rows. Damage is shown, never a stop."""
     from kaudit.cli.inspection import parse_offsets, parse_row_targets, run_inspect
-    from kaudit.cli.parsing import parse_window
+    from kaudit.cli.parsing import check_int64, parse_broker_version, parse_window
     from kaudit.pipeline.options import UsageError
 
     if hex_bytes and utf8:
         raise UsageError("--hex and --utf8: choose one")
     if at is not None and (records or around is not None):
         raise UsageError("--at shows one header: it goes with neither --records nor --around")
+    for numbers, option in (
+        (producer_id, "--producer-id"),
+        (producer_epoch, "--producer-epoch"),
+        (leader_epoch, "--leader-epoch"),
+    ):
+        check_int64(numbers or (), option)
     since_ms, until_ms = parse_window(since, until)
     first_offset, last_offset = parse_offsets(offset)
+    requested = parse_broker_version(broker_version)
     targets = parse_row_targets(output_format or (), output, paths)
 
     from kaudit.pipeline.inspect.texts import BytesForm, Texts
     from kaudit.pipeline.inspect.walk import InspectOptions
     from kaudit.pipeline.inspect.wanted import RowFilter
+    from kaudit.replay.version import Version
     from kaudit.wire.records import DEFAULT_LIMIT
 
     form = BytesForm.HEX if hex_bytes else BytesForm.UTF8 if utf8 else BytesForm.AUTO
@@ -122,6 +136,7 @@ def inspect(
             topic=topic,
             partition=partition,
             limit=max_decompressed or DEFAULT_LIMIT,
+            version=None if requested == "auto" else Version.parse(requested),
         ),
         targets,
         color=ColorChoice.NEVER if no_color else color,

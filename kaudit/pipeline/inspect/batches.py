@@ -128,8 +128,12 @@ def timestamp_type(magic: int, attributes: int) -> str | None:
     return "LogAppendTime" if attributes & LOG_APPEND_TIME_FLAG else "CreateTime"
 
 
-def damage_row(damage: LogDamage, place: Place, broker: str) -> Row:
-    """A row for a stretch of bytes that is no sound batch; `end` is the byte after it, `broker` what one does with it."""
+def damage_row(damage: LogDamage, place: Place, broker: str, missing: tuple[int | None, int | None]) -> Row:
+    """A row for a stretch of bytes that is no sound batch; `end` is the byte after it, `broker` what one does with it.
+
+    `missing` are the first and last offset that are not there because of it: (None, None) if none is, and the last one
+    None where nothing behind it tells.
+    """
     return {
         "row": "damage",
         "topic": place.topic,
@@ -144,6 +148,8 @@ def damage_row(damage: LogDamage, place: Place, broker: str) -> Row:
         "detail": damage.detail,
         "resynchronised": damage.resynchronised,
         "base_offset": damage.base_offset,
+        "first_missing_offset": missing[0],
+        "last_missing_offset": missing[1],
         "broker": broker,
     }
 

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from kaudit.pipeline.inspect.wanted import Row
 from kaudit.wire.consumer_offsets import GroupMetadata, OffsetCommit, parse_group_record
 from kaudit.wire.errors import WireError
-from kaudit.wire.metadata_records import FeatureLevel, ProducerIds, parse_metadata_record
-from kaudit.wire.transaction_state import TransactionStatus, parse_transaction_record
+from kaudit.wire.metadata_records import FeatureLevel, MetadataRecord, ProducerIds, parse_metadata_record
+from kaudit.wire.printed_records import parse_printed_metadata, parse_printed_transaction
+from kaudit.wire.transaction_state import TransactionRecord, TransactionStatus, parse_transaction_record
 
 _Meaning = tuple[str, dict[str, object]]
 _RECORD_ONLY = ("key", "value", "headers", "sequence", "is_transactional")
@@ -21,9 +22,26 @@ def content_row(row: Row, key: bytes | None, value: bytes | None) -> Row:
     if decode is None:
         return row
     try:
-        meaning = decode(key, value)
+        return _as_meaning(row, decode(key, value))
     except WireError as error:
         return row | {"error": str(error)}
+
+
+def printed_content_row(row: Row, key: bytes | None, payload: bytes | None) -> Row:
+    """Return as `content_row` does the row of a record whose key and value kafka-dump-log printed.
+
+    `payload` is None for a null value. A record the tool printed without its decoder keeps its row.
+    """
+    decode = _PRINTED_DECODERS.get(str(row["topic"]))
+    if decode is None:
+        return row
+    try:
+        return _as_meaning(row, decode(key, payload))
+    except WireError:
+        return row
+
+
+def _as_meaning(row: Row, meaning: _Meaning | None) -> Row:
     if meaning is None:
         return row
     kind, fields = meaning
@@ -33,7 +51,17 @@ def content_row(row: Row, key: bytes | None, value: bytes | None) -> Row:
 
 
 def _transaction(key: bytes | None, value: bytes | None) -> _Meaning | None:
-    record = parse_transaction_record(key, value)
+    return _transaction_row(parse_transaction_record(key, value))
+
+
+def _printed_transaction(key: bytes | None, payload: bytes | None) -> _Meaning | None:
+    kind, fields = _transaction_row(parse_printed_transaction(key, payload))
+    if payload is not None and not payload.startswith(b"{"):
+        fields["version"] = None  # only the tool of 4.x prints it
+    return kind, fields
+
+
+def _transaction_row(record: TransactionRecord) -> _Meaning:
     state = record.value
     fields: dict[str, object] = {"transactional_id": record.transactional_id, "tombstone": state is None}
     if state is not None:
@@ -91,7 +119,14 @@ def _group(key: bytes | None, value: bytes | None) -> _Meaning | None:
 
 
 def _metadata(_key: bytes | None, value: bytes | None) -> _Meaning | None:
-    record = parse_metadata_record(value)
+    return _metadata_row(parse_metadata_record(value))
+
+
+def _printed_metadata(_key: bytes | None, payload: bytes | None) -> _Meaning | None:
+    return None if payload is None else _metadata_row(parse_printed_metadata(payload))
+
+
+def _metadata_row(record: MetadataRecord) -> _Meaning:
     fields: dict[str, object] = {"api_key": record.api_key, "name": record.name, "version": record.version}
     if isinstance(record.content, ProducerIds):
         fields |= {
@@ -112,6 +147,10 @@ _DECODERS: dict[str, Callable[[bytes | None, bytes | None], _Meaning | None]] = 
     "__transaction_state": _transaction,
     "__consumer_offsets": _group,
     "__cluster_metadata": _metadata,
+}
+_PRINTED_DECODERS: dict[str, Callable[[bytes | None, bytes | None], _Meaning | None]] = {
+    "__transaction_state": _printed_transaction,
+    "__cluster_metadata": _printed_metadata,
 }
 
 CONTENT_TOPICS = frozenset(_DECODERS)

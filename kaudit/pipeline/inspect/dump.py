@@ -1,15 +1,22 @@
 """Text of kafka-dump-log as the same rows as the files it was made from; what a text does not print is None."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
 
 from msgspec.structs import replace
 
 from kaudit.pipeline.inspect.batches import BATCH_FIELDS
+from kaudit.pipeline.inspect.content import printed_content_row
 from kaudit.pipeline.inspect.kinds import FileKind, Place, place_by_name
 from kaudit.pipeline.inspect.texts import Texts
 from kaudit.pipeline.inspect.wanted import Row
+from kaudit.source.filesystem import filesystem
+from kaudit.source.layout import TextRange
+from kaudit.source.place import Place as Location
+from kaudit.source.text import SegmentText
+from kaudit.wire.control import ControlType
 from kaudit.wire.dump_rows import (
     DumpAbortedTransaction,
     DumpBatch,
@@ -25,7 +32,15 @@ from kaudit.wire.dump_rows import (
 from kaudit.wire.dump_text import read_dump
 from kaudit.wire.record_batch import CURRENT_MAGIC
 
-_READ_BYTES = 1 << 20
+_NULL_SIZE = -1
+_CONTROL_TYPE = re.compile(r"controlType: (\w+)\((-?[0-9]{1,5})\)")
+_CONTROL_NAMES = {
+    "LeaderChange": ControlType.LEADER_CHANGE,
+    "SnapshotHeader": ControlType.SNAPSHOT_HEADER,
+    "SnapshotFooter": ControlType.SNAPSHOT_FOOTER,
+    "KRaftVersion": ControlType.KRAFT_VERSION,
+    "KRaftVoters": ControlType.KRAFT_VOTERS,
+}
 _DAMAGE = (NoteKind.INVALID_BYTES, NoteKind.NON_CONSECUTIVE, NoteKind.MISMATCH, NoteKind.TOO_LONG)
 
 
@@ -34,8 +49,12 @@ def dump_rows(place: Place, texts: Texts, *, records: bool) -> Iterator[Row]:
 
     Records are shown if asked for, and where the text has no batches to show (a deep dump of 0.11 or 1.x).
     """
-    with place.path.open("rb") as file:
-        yield from _Dump(place, texts, records=records).rows(iter(lambda: file.read(_READ_BYTES), b""))
+    source = filesystem(place.path).open(place.path)
+    try:
+        text = SegmentText(source, TextRange(0, source.size()))
+        yield from _Dump(place, texts, records=records).rows(text.pieces())
+    finally:
+        source.close()
 
 
 class _Dump:
@@ -53,7 +72,7 @@ class _Dump:
         for line in read_dump(chunks):
             match line:
                 case DumpFile():
-                    named = place_by_name(Path(line.path))
+                    named = place_by_name(Location("", "", PurePosixPath(line.path)))
                     # names the user gave win over those in the text
                     self._place = named.named(self._given.topic, self._given.partition)
                     self._batch = None
@@ -96,7 +115,9 @@ class _Dump:
         del row["file"]
         if line.end_marker is not None:
             row |= {"row": "marker", "control_type": line.end_marker, "coordinator_epoch": line.coordinator_epoch}
-        return row | {
+        elif line.control is not None:
+            row |= {"row": "control"} | _control(line.control)
+        row |= {
             "position": known("position"),
             "offset": line.offset,
             "timestamp": _null(line.timestamp),
@@ -108,8 +129,10 @@ class _Dump:
             "is_transactional": known("is_transactional"),
             "key": self._shown(line.key, line.key_size),
             "value": self._shown(line.payload, line.value_size),
-            "control": line.control,
         }
+        if line.end_marker is not None or line.control is not None:
+            return row
+        return printed_content_row(row, line.key, None if line.value_size == _NULL_SIZE else line.payload or b"")
 
     def _shown(self, printed: bytes | None, size: int) -> dict[str, object] | None:
         """Show what the text shows; `size` is the real one, and without --print-data-log there is no text."""
@@ -120,6 +143,19 @@ class _Dump:
         shown = self._texts.show(printed)
         assert shown is not None
         return shown | {"size": size}
+
+
+def _control(printed: str) -> Row:
+    """`controlType: NAME(id)` as 3.9 and before print it, else the record's own name and fields as JSON."""
+    if found := _CONTROL_TYPE.match(printed):
+        return {"control_type": found[1], "type_id": int(found[2]), "control": None}
+    name, _, fields = printed.partition(": ")
+    known = _CONTROL_NAMES.get(name)
+    return {
+        "control_type": name if known is None else known.name,
+        "type_id": None if known is None else known.value,
+        "control": fields,
+    }
 
 
 def batch_row(line: DumpBatch, place: Place) -> Row:

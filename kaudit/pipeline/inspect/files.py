@@ -1,13 +1,12 @@
 """One row a file: what it is, how large, whether it is sound, and what offsets it spans."""
 
-from pathlib import PurePath
-
 from kaudit.model.batch import last_offsets
 from kaudit.model.damage import DamageKind
 from kaudit.pipeline.inspect.kinds import FileKind, Place
 from kaudit.pipeline.inspect.segment import SegmentReader
 from kaudit.pipeline.inspect.sides import side_rows
 from kaudit.pipeline.inspect.wanted import Row
+from kaudit.source.filesystem import filesystem
 
 
 def file_row(place: Place, name: str) -> Row:
@@ -32,7 +31,7 @@ def file_row(place: Place, name: str) -> Row:
         "entries": None,
     }
     try:
-        row["size"] = place.path.stat().st_size
+        row["size"] = filesystem(place.path).status(place.path).size
         if place.kind.holds_batches:
             row |= _batches(place)
         elif place.kind in (FileKind.UNKNOWN, FileKind.DUMP):
@@ -84,8 +83,3 @@ def _rows(place: Place) -> Row:
             last = high if last is None else max(last, high)
     status = "damaged" if detail else "ok"
     return {"first_offset": first, "last_offset": last, "entries": entries, "status": status, "detail": detail}
-
-
-def display_name(path: PurePath, root: PurePath) -> str:
-    """Name a file relative to the directory given; itself where it was given."""
-    return path.relative_to(root).as_posix() if path != root else path.name

@@ -2,12 +2,13 @@
 
 import enum
 import re
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.source.filesystem import filesystem
 from kaudit.source.names import leftover_kind, parse_partition_name
+from kaudit.source.place import Place as Location
 from kaudit.wire.checkpoints import OFFSET_CHECKPOINT_NAMES
 from kaudit.wire.dump_text import looks_like_dump
 from kaudit.wire.record_batch import MAGIC_OFFSET, PREFIX_SIZE, plausible_length
@@ -64,7 +65,7 @@ class Place(Struct, frozen=True):
     the suffix a broker gave it: deleted, cleaned or swap.
     """
 
-    path: Path
+    path: Location
     kind: FileKind
     topic: str | None = None
     partition: int | None = None
@@ -88,13 +89,13 @@ class Place(Struct, frozen=True):
         )
 
 
-def place_of(path: Path, replica: str | None = None) -> Place:
+def place_of(path: Location, replica: str | None = None) -> Place:
     """Say what a file is: by its name, else by its first bytes. Raises OSError when those cannot be read."""
     place = place_by_name(path, replica)
     return place if place.kind is not FileKind.UNKNOWN else replace(place, kind=_kind_of_bytes(path))
 
 
-def place_by_name(path: Path, replica: str | None = None) -> Place:
+def place_by_name(path: Location, replica: str | None = None) -> Place:
     """Say what a file is by its name alone; nothing is opened."""
     absolute = path.absolute()
     parsed = parse_partition_name(absolute.parent.name)
@@ -114,9 +115,8 @@ def place_by_name(path: Path, replica: str | None = None) -> Place:
     return Place(path, kind, parsed.topic, parsed.partition, replica, base_offset, leftover)
 
 
-def _kind_of_bytes(path: Path) -> FileKind:
-    with path.open("rb") as file:
-        head = file.read(_PROBE_BYTES)
+def _kind_of_bytes(path: Location) -> FileKind:
+    head = filesystem(path).read_start(path, _PROBE_BYTES)
     if len(head) >= PREFIX_SIZE and any(head[:PREFIX_SIZE]):
         length = int.from_bytes(head[8:12], "big", signed=True)
         if plausible_length(head[MAGIC_OFFSET], length) and head[0] == 0:

@@ -1,7 +1,6 @@
 """One file of record batches, from front to back: batch rows and damage, and the bytes of a batch on demand."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -9,22 +8,24 @@ import numpy as np
 
 from kaudit.checks.loading import loading_verdict
 from kaudit.model.batch import Batches, last_offsets
-from kaudit.model.damage import LogDamage
+from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.pipeline.inspect.batches import batch_rows, damage_row, is_batch
 from kaudit.pipeline.inspect.kinds import Place
 from kaudit.pipeline.inspect.wanted import Row, RowFilter
 from kaudit.pipeline.stream import Piece, stream_batches
-from kaudit.source.bytes import LocalFile
+from kaudit.replay.version import Version
+from kaudit.source.filesystem import filesystem
 from kaudit.source.names import segment_base_offset
 from kaudit.wire.record_batch import HEADER_SIZE, decode_headers
 
 
 class SegmentReader:
-    """Reads one file; memory is one window and what the caller asks for."""
+    """Reads one file; memory is one window and what the caller asks for. `version` is of the broker that loads it."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, version: Version | None = None) -> None:
         self.place = place
-        self._source = LocalFile(Path(place.path))
+        self._version = version
+        self._source = filesystem(place.path).open(place.path)
         self.size = self._source.size()
 
     def __enter__(self) -> Self:
@@ -68,13 +69,22 @@ class SegmentReader:
 
     def _broken(self, damage: LogDamage, wanted: RowFilter, expected: int | None) -> Iterator[Row]:
         if not is_batch(damage):
-            lost = damage.resynchronised and expected is not None and self._base_offset_at(damage.end) != expected
-            yield damage_row(damage, self.place, loading_verdict(damage, self._later_segments(), was_batch=lost))
+            missing = self._missing(damage, expected)
+            lost = damage.resynchronised and missing[0] is not None
+            verdict = loading_verdict(damage, self._later_segments(), was_batch=lost, version=self._version)
+            yield damage_row(damage, self.place, verdict, missing)
             return
         raw = self.read(damage.position, min(damage.end - damage.position, _MARKER_BYTES))
         batches = decode_headers(memoryview(raw), np.zeros(1, dtype=np.int64), damage.position)
         if wanted.mask(batches)[0]:
             yield from batch_rows(batches, self.place, crc_valid=False)
+
+    def _missing(self, damage: LogDamage, expected: int | None) -> tuple[int | None, int | None]:
+        """First and last offset that should be where the damage is; what garbage at the end replaced nobody knows."""
+        if not damage.resynchronised:
+            return (expected if damage.kind is DamageKind.TORN else None), None
+        following = self._base_offset_at(damage.end)
+        return (expected, following - 1) if expected is not None and following > expected else (None, None)
 
     def _base_offset_at(self, position: int) -> int:
         return int.from_bytes(self.read(position, 8), "big", signed=True)
@@ -85,7 +95,7 @@ class SegmentReader:
         if own is None:
             return 0
         try:
-            names = [path.name for path in self.place.path.parent.iterdir()]
+            names = [entry.name for entry in filesystem(self.place.path).entries(self.place.path.absolute().parent)]
         except OSError:
             return 0
         bases = [segment_base_offset(name) for name in names]

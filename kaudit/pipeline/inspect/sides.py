@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from kaudit.checks.loading import file_verdict
 from kaudit.pipeline.inspect.kinds import FileKind, Place
 from kaudit.pipeline.inspect.wanted import Row
+from kaudit.replay.version import Version
+from kaudit.source.filesystem import filesystem
 from kaudit.wire.checkpoints import (
     parse_clean_shutdown,
     parse_leader_epoch_checkpoint,
@@ -23,10 +25,17 @@ MAX_SIDE_FILE = 1 << 30
 _SNAPSHOT_HEADER = 10
 
 
-def side_rows(place: Place) -> Iterator[Row]:
-    """Yield the rows of a side file and a damage row for each part that gave none. Raises OSError if it is unreadable."""
-    with place.path.open("rb") as file:
-        data = file.read(MAX_SIDE_FILE + 1)
+def side_rows(place: Place, version: Version | None = None) -> Iterator[Row]:
+    """Yield the rows of a side file and a damage row for each part that gave none, with what a broker makes of it.
+
+    Raises OSError if it is unreadable.
+    """
+    for row in _rows(place):
+        yield row if row["row"] != "damage" else row | {"broker": file_verdict(place.path.name, version)}
+
+
+def _rows(place: Place) -> Iterator[Row]:
+    data = filesystem(place.path).read_start(place.path, MAX_SIDE_FILE + 1)
     if len(data) > MAX_SIDE_FILE:
         yield _damage(place, Damage(0, len(data), Reason.LIMIT, f"more than {MAX_SIDE_FILE} bytes"))
         return
@@ -57,7 +66,6 @@ def _damage(place: Place, damage: Damage) -> Row:
         "size": damage.end - damage.position,
         "kind": damage.reason.value,
         "detail": damage.detail,
-        "broker": file_verdict(place.path.name),
     }
 
 

@@ -1,24 +1,27 @@
 """What `kaudit inspect` shows of a path: rows of a file, one row a file of a directory, or all batches under it."""
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
 
 from msgspec import Struct, field
 
 from kaudit.pipeline.inspect.content import CONTENT_TOPICS
 from kaudit.pipeline.inspect.dump import dump_rows
 from kaudit.pipeline.inspect.fields import field_rows
-from kaudit.pipeline.inspect.files import display_name, file_row
-from kaudit.pipeline.inspect.kinds import FileKind, Place, place_of
+from kaudit.pipeline.inspect.files import file_row
+from kaudit.pipeline.inspect.kinds import FileKind, Place, place_by_name, place_of
 from kaudit.pipeline.inspect.records import MAX_BATCH_BYTES, record_rows
 from kaudit.pipeline.inspect.segment import SegmentReader
 from kaudit.pipeline.inspect.sides import side_rows
 from kaudit.pipeline.inspect.texts import Texts
 from kaudit.pipeline.inspect.wanted import Row, RowFilter, around
 from kaudit.pipeline.options import NothingToAuditError, UsageError
-from kaudit.source.discover import PathNotFoundError, discover
+from kaudit.replay.version import Version
+from kaudit.source.discover import MAX_DEPTH, PathNotFoundError, discover
+from kaudit.source.filesystem import Entry, filesystem
+from kaudit.source.layout import Unreadable
+from kaudit.source.place import Place as Location
+from kaudit.source.place import UrlError
 from kaudit.wire.records import DEFAULT_LIMIT
 
 UNREADABLE = "unreadable"
@@ -26,7 +29,10 @@ UNREADABLE = "unreadable"
 
 
 class InspectOptions(Struct, frozen=True):
-    """What to show. `topic` and `partition` name batches whose directory does not; offsets and positions in bytes."""
+    """What to show. `topic` and `partition` name batches whose directory does not; offsets and positions in bytes.
+
+    `version`: of the broker whose loading of damage is told, any if None.
+    """
 
     paths: Sequence[str]
     records: bool = False
@@ -37,6 +43,7 @@ class InspectOptions(Struct, frozen=True):
     topic: str | None = None
     partition: int | None = None
     limit: int = DEFAULT_LIMIT
+    version: Version | None = None
 
     @property
     def selective(self) -> bool:
@@ -53,33 +60,79 @@ def inspect_rows(options: InspectOptions, *, batches: bool) -> Iterator[Row]:
         OSError: a file named on the command line cannot be read.
 
     """
-    for text in options.paths:
-        if not os.path.lexists(text):
-            raise UsageError(f"no such file or directory: {text}")
-        if options.at is not None and Path(text).is_dir():
-            raise UsageError(f"--at needs one file, {text} is a directory")
-    for text in options.paths:
-        path = Path(text)
-        if path.is_dir():
-            yield from _batches_under(path, options) if batches or options.selective else _files_under(path)
+    found = [(place, _status(place)) for place in map(_location, options.paths)]
+    for place, entry in found:
+        if options.at is not None and entry.is_directory:
+            raise UsageError(f"--at needs one file, {place} is a directory")
+    for place, entry in found:
+        if entry.is_directory:
+            yield from _batches_under(place, options) if batches or options.selective else _files_under(place)
         else:
-            yield from _file(place_of(path).named(options.topic, options.partition), options)
+            yield from _file(place_of(place).named(options.topic, options.partition), options)
 
 
-def _files_under(root: Path) -> Iterator[Row]:
+def _location(text: str) -> Location:
+    try:
+        return Location.parse(text)
+    except UrlError as error:
+        raise UsageError(str(error)) from error
+
+
+def _status(place: Location) -> Entry:
+    try:
+        return filesystem(place).status(place)
+    except FileNotFoundError as error:
+        raise UsageError(f"no such file or directory: {place}") from error
+    except UrlError as error:
+        raise UsageError(str(error)) from error
+
+
+def _files_under(root: Location) -> Iterator[Row]:
     replicas = {entry.directory: entry.replica for entry in discover([str(root)]).partitions}
     found = False
-    for directory, subdirectories, names in os.walk(root):
-        subdirectories.sort()
-        for name in sorted(names):
-            path = Path(directory) / name
-            found = True
-            yield file_row(place_of(path, replicas.get(directory)), display_name(path, root))
+    for place in _tree(root, set()):
+        found = True
+        if isinstance(place, Unreadable):
+            yield {"row": "damage", "file": place.path, "kind": UNREADABLE, "detail": place.reason}
+        else:
+            yield _file_row(place, replicas.get(str(place.parent)), place.relative_to(root))
     if not found:
         raise NothingToAuditError(f"nothing to inspect under {root}: it holds no files")
 
 
-def _batches_under(root: Path, options: InspectOptions) -> Iterator[Row]:
+def _file_row(path: Location, replica: str | None, name: str) -> Row:
+    try:
+        return file_row(place_of(path, replica), name)
+    except OSError as error:
+        return file_row(place_by_name(path, replica), name) | {
+            "status": UNREADABLE,
+            "detail": error.strerror or type(error).__name__,
+        }
+
+
+def _tree(directory: Location, seen: set[Hashable], depth: int = 0) -> Iterator[Location | Unreadable]:
+    """Every file under a directory by name, its own before those of directories in it; each directory once."""
+    if depth > MAX_DEPTH:
+        yield Unreadable(str(directory), f"deeper than {MAX_DEPTH} directories")
+        return
+    try:
+        identity = filesystem(directory).identity(directory)
+        entries = [] if identity in seen else filesystem(directory).entries(directory)
+    except FileNotFoundError:
+        return  # a broker may delete a partition while we look
+    except OSError as error:
+        yield Unreadable(str(directory), error.strerror or type(error).__name__)
+        return
+    seen.add(identity)
+    for entry in entries:
+        if not entry.is_directory:
+            yield directory / entry.name
+    for entry in entries:
+        if entry.is_directory:
+            yield from _tree(directory / entry.name, seen, depth + 1)
+
+
+def _batches_under(root: Location, options: InspectOptions) -> Iterator[Row]:
     try:
         layout = discover([str(root)])
     except PathNotFoundError as error:
@@ -93,7 +146,7 @@ def _batches_under(root: Path, options: InspectOptions) -> Iterator[Row]:
     if not chosen:
         raise NothingToAuditError(f"nothing to inspect under {root}: no partition with segments was found")
     for entry in chosen:
-        places = [place_of(Path(segment.path), entry.replica) for segment in entry.segments]
+        places = [place_of(Location.parse(segment.path), entry.replica) for segment in entry.segments]
         if options.around is not None:
             places = _near(places, options.around)
         yield from _batches(places, options)
@@ -109,7 +162,7 @@ def _file(place: Place, options: InspectOptions) -> Iterator[Row]:
     if options.at is not None:
         if not place.kind.holds_batches:
             raise UsageError(f"--at shows batch headers, {place.path} is no segment ({place.kind.value})")
-        with SegmentReader(place) as segment:
+        with SegmentReader(place, options.version) as segment:
             if not 0 <= options.at < segment.size:
                 raise UsageError(f"--at {options.at}: {place.path} has {segment.size} bytes")
             yield from field_rows(segment, options.at)
@@ -124,7 +177,7 @@ def _file(place: Place, options: InspectOptions) -> Iterator[Row]:
         chosen = _around_each(rows, options.around) if options.around is not None else rows
         yield from (row for row in chosen if options.wanted.accepts(row))
         return
-    yield from (row for row in side_rows(place) if options.wanted.accepts(row))
+    yield from (row for row in side_rows(place, options.version) if options.wanted.accepts(row))
 
 
 def _around_each(rows: Iterable[Row], offset: int) -> Iterator[Row]:
@@ -137,7 +190,7 @@ def _batches(places: Sequence[Place], options: InspectOptions) -> Iterator[Row]:
     if options.around is None:
         for place in places:
             try:
-                with SegmentReader(place) as segment:
+                with SegmentReader(place, options.version) as segment:
                     for row in segment.rows(_batch_filter(place, options)):
                         yield from _expanded(row, segment, options)
             except OSError as error:
@@ -146,8 +199,8 @@ def _batches(places: Sequence[Place], options: InspectOptions) -> Iterator[Row]:
                 yield _unreadable(place, error)
         return
     by_name = {place.segment: place for place in places}
-    for row in around(_rows_of(places, options.wanted), options.around):
-        with SegmentReader(by_name[str(row["segment"])]) as segment:
+    for row in around(_rows_of(places, options), options.around):
+        with SegmentReader(by_name[str(row["segment"])], options.version) as segment:
             yield from _expanded(row, segment, options)
 
 
@@ -156,10 +209,10 @@ def _batch_filter(place: Place, options: InspectOptions) -> RowFilter:
     return options.wanted.of_batches_only() if records_tell else options.wanted
 
 
-def _rows_of(places: Sequence[Place], wanted: RowFilter) -> Iterator[Row]:
+def _rows_of(places: Sequence[Place], options: InspectOptions) -> Iterator[Row]:
     for place in places:
-        with SegmentReader(place) as segment:
-            yield from segment.rows(wanted)
+        with SegmentReader(place, options.version) as segment:
+            yield from segment.rows(options.wanted)
 
 
 def _unreadable(place: Place, error: OSError) -> Row:

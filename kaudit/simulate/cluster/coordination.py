@@ -153,11 +153,6 @@ class Coordination:
             self._write_state(tid)
         return _response(answer)
 
-    @property
-    def used_producer_id(self) -> bool:
-        """Whether the last InitProducerId took the id it was offered."""
-        return self._used_id is not None
-
     def add_partitions(self, request: AddPartitionsRequest) -> CoordinatorResponse:
         """Answer AddPartitionsToTxn."""
         answer = Granted(KafkaError.NONE, *request.producer, "")

@@ -10,7 +10,6 @@ from kaudit.replay.answer import TopicPartition
 
 _HEAD = struct.Struct(">hqhib")
 _TIMES = struct.Struct(">qq")
-_NO_ID = -1
 _VARINT_MORE = 0x80
 
 

@@ -227,8 +227,3 @@ class RecordAccumulator:
     def unmute(self, partition: TopicPartition) -> None:
         """Let a partition be sent to again. Source: unmutePartition."""
         self._muted.discard(partition)
-
-    @property
-    def has_undrained(self) -> bool:
-        """Whether any batch waits in a queue."""
-        return any(self._queues.values())

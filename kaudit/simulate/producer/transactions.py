@@ -72,7 +72,6 @@ class _End(Struct):
 
 
 _Pending = InitProducerIdRequest | AddPartitionsRequest | _End
-Home = Callable[[], TopicPartition]
 
 
 class TransactionalRequests:
