@@ -115,7 +115,7 @@ class Profile(Struct, frozen=True):
     """A fence that could not be written still used up an epoch (until 2.6; KAFKA-9666)."""
     empty_read_tells_of_aborted: bool = True
     """A read of committed records that finds none, since an open transaction is first, still lists aborted ones (until
-    2.4)."""
+    2.5.0; KAFKA-9838)."""
     stable_offset_is_a_batchs: bool = False
     """While the log start lies in a batch and an open transaction below it, the last stable offset is that batch's."""
     verifies_transactions: bool = False
