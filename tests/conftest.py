@@ -44,8 +44,8 @@ class Evidence:
     @staticmethod
     def oracle_lines(version: str, name: str) -> list[str]:
         """The lines of one recorded file, e.g. `main.attempts.jsonl`: under oracle, or recorded by our own recorder."""
-        folder = "oracle" if version in ORACLE_VERSIONS else "recorded"
-        with lzma.open(DATA / folder / version / f"{name}.xz", "rt", encoding="utf-8") as lines:
+        given, own = (DATA / folder / version / f"{name}.xz" for folder in ("oracle", "recorded"))
+        with lzma.open(given if given.exists() else own, "rt", encoding="utf-8") as lines:
             return list(lines)
 
 

@@ -279,18 +279,21 @@ class Broker:
 
     # -- the log and its replicas ------------------------------------------------------------------------------------
     def _delete_records(self, attempt: Attempt, key: TopicPartition, partition: Partition, _: int) -> Answer:
-        before = attempt["before_offset"]
-        if not self._limits.get(key[0], self._default_limits).deletes:
-            why = "the topic's cleanup.policy does not include delete"
-            return Told(attempt["index"], rejected_fields(KafkaError.POLICY_VIOLATION), why)
+        before, index = attempt["before_offset"], attempt["index"]
+        deletes = self._limits.get(key[0], self._default_limits).deletes
+        policy = Told(index, rejected_fields(KafkaError.POLICY_VIOLATION), "cleanup.policy does not include delete")
+        if not deletes and self.profile.delete_policy_comes_first:
+            return policy
         if before > partition.log_end:
             why = f"offset {before} lies beyond the high watermark {partition.log_end}"
-            return Told(attempt["index"], rejected_fields(KafkaError.OFFSET_OUT_OF_RANGE), why)
+            return Told(index, rejected_fields(KafkaError.OFFSET_OUT_OF_RANGE), why)
         partition.delete_records(partition.log_end if before < 0 else before)
+        if not deletes:
+            return policy
         why = f"the log starts at {partition.log_start}"
         if self.profile.forgets_on_log_start_advance:
             why += "; producers whose last data lay below it are forgotten on this version"
-        return Told(attempt["index"], ok_fields(), why)
+        return Told(index, ok_fields(), why)
 
     def _restart(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
         clean = attempt["clean"]
@@ -345,7 +348,7 @@ class Broker:
             "last_stable_offset": stable,
             "aborted": [
                 {"producer_id": aborted.producer_id, "first_offset": aborted.first_offset}
-                for aborted in partition.producers.aborted_between(partition.log_start, stable)
+                for aborted in partition.aborted_for_readers()
             ],
         }
         if self.profile.describes_producers:

@@ -69,6 +69,12 @@ class History:
             else:
                 yield DataBatch(pid, epoch, base_sequence, last_sequence, base, last, timestamp, kind == _TRANSACTIONAL)
 
+    def base_of(self, offset: int) -> int:
+        """Return the base offset of the batch that holds `offset`; `offset` itself where that is not known."""
+        index = self._first_reaching(offset)
+        base = _ROW.unpack_from(self._rows, index * _ROW.size)[1] if index < len(self) else offset
+        return int(min(base, offset))
+
     def _first_reaching(self, offset: int) -> int:
         """Index of the first batch whose last offset is `offset` or more."""
         rows = self._rows

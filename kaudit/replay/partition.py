@@ -3,13 +3,13 @@
 Source: UnifiedLog (Log before 3.0), LogLoader, ProducerStateManager; RULES.md sections 4 to 6.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from kaudit.replay.history import History
-from kaudit.replay.producers import Producers
+from kaudit.replay.producers import AbortedTransaction, Producers
 from kaudit.replay.profile import Profile
 from kaudit.replay.state import UNKNOWN, DataBatch, MarkerBatch, ProducerState, Verification
 from kaudit.replay.step import TRANSACTION_VERSION_2, step, step_marker
@@ -128,9 +128,27 @@ class Partition:
     # -- offsets -----------------------------------------------------------------------------------------------------
     @property
     def last_stable_offset(self) -> int:
-        """Where readers of committed records stop: the oldest open transaction, at least the log start."""
+        """Where readers of committed records stop: the oldest open transaction, at least the log start.
+
+        That start may lie inside of a batch, see Profile.stable_offset_is_a_batchs.
+        """
         undecided = self.producers.first_undecided
-        return self.log_end if undecided is None else min(max(undecided, self.log_start), self.log_end)
+        if undecided is None:
+            return self.log_end
+        if undecided >= self.log_start:
+            return min(undecided, self.log_end)
+        stable = self._history.base_of(self.log_start) if self._profile.stable_offset_is_a_batchs else self.log_start
+        return min(stable, self.log_end)
+
+    def aborted_for_readers(self) -> Iterator[AbortedTransaction]:
+        """Yield the aborted transactions a consumer of committed records is told about when it reads from the log start.
+
+        Looked up to where the index of offsets ends what was read: in a short log, to its end. Where nothing can be
+        read, see Profile.empty_read_tells_of_aborted.
+        """
+        if self.last_stable_offset <= self.log_start and not self._profile.empty_read_tells_of_aborted:
+            return iter(())
+        return self.producers.aborted_between(self.log_start, self.log_end)
 
     def delete_records(self, before_offset: int) -> None:
         """Move the log start up to `before_offset`, at most the log's end."""
@@ -162,7 +180,7 @@ class Partition:
         written, stopped_at = self.producers, self.log_end
         self._truncate(end)
         self.producers = self._rebuilt(now, self._snapshots)
-        self._keep_transaction_index(written, stopped_at)
+        self._keep_transaction_index(written, stopped_at, self.log_end)
 
     def snapshot_taken(self, offset: int) -> None:
         """Take note that a producer snapshot was written at `offset`, as it is where a segment begins."""
@@ -219,7 +237,8 @@ class Partition:
             self.producers = self._load(written, now)
         else:
             self.producers = self._rebuilt(now, readable)
-        self._keep_transaction_index(written, stopped_at)
+        # A clean start looks at no index: rows stay even where somebody has cut the log under them.
+        self._keep_transaction_index(written, stopped_at, stopped_at if clean else self.log_end)
         self._snapshots = {self.log_end}
         self.verifications = {}
         self.unanswered = frozenset()
@@ -247,9 +266,9 @@ class Partition:
         written.replicate(self._history.between(0, offset))
         return written.reloaded(self.log_start, now, self._expiration_ms)
 
-    def _keep_transaction_index(self, written: Producers, stopped_at: int) -> None:
-        """Keep the rows the transaction index had: it is a file of its own, whatever producer state does."""
-        kept = [row for row in written.aborted if row.last_offset < self.log_end]
+    def _keep_transaction_index(self, written: Producers, stopped_at: int, end: int) -> None:
+        """Keep the rows the transaction index had below `end`: it is a file of its own, whatever producer state does."""
+        kept = [row for row in written.aborted if row.last_offset < end]
         self.producers.aborted = kept + [row for row in self.producers.aborted if row.last_offset >= stopped_at]
 
     def _lose_tail(self, tampering: Tampering, *, clean: bool) -> None:
@@ -302,7 +321,7 @@ class Partition:
         if old != new:
             self._replicas[old] = leaving
         self.producers = self._followed(leading)
-        self._keep_transaction_index(written, stopped_at)
+        self._keep_transaction_index(written, stopped_at, self.log_end)
         self._snapshots = set() if leading.restarted_at is None else {leading.restarted_at}
         self.leader = new_leader
         self.verifications = {}

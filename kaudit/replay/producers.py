@@ -102,10 +102,7 @@ class Producers:
         return loaded
 
     def aborted_between(self, log_start: int, end: int) -> Iterator[AbortedTransaction]:
-        """Yield the aborted transactions a consumer of committed records is told about.
-
-        They end at or after `log_start` and begin before `end`.
-        """
+        """Yield the aborted transactions that end at or after `log_start` and begin before `end`."""
         first = bisect_left(self.aborted, log_start, key=lambda transaction: transaction.last_offset)
         for transaction in self.aborted[first:]:
             if transaction.first_offset < end:

@@ -113,6 +113,11 @@ class Profile(Struct, frozen=True):
     """So does an unclean restart (recorded from 4.0.0 on; eligible leader replicas, KIP-966)."""
     failed_fence_burns_epochs: bool = True
     """A fence that could not be written still used up an epoch (until 2.6; KAFKA-9666)."""
+    empty_read_tells_of_aborted: bool = True
+    """A read of committed records that finds none, since an open transaction is first, still lists aborted ones (until
+    2.5.0; KAFKA-9838)."""
+    stable_offset_is_a_batchs: bool = False
+    """While the log start lies in a batch and an open transaction below it, the last stable offset is that batch's."""
     verifies_transactions: bool = False
     """The first batch of a transaction is checked with the coordinator (KIP-890 part 1: 3.6.0)."""
     verification_remembers_lowest_sequence: bool = False
@@ -141,6 +146,9 @@ class Profile(Struct, frozen=True):
     """Transactional batches in a request without a transactional id are refused with 53 (2.1.0)."""
     knows_zstd: bool = False
     """Codec 4 is a codec (KIP-110: 2.1.0); before, as for all unknown ones, the answer is -1."""
+    delete_policy_comes_first: bool = False
+    """DeleteRecords on a topic whose cleanup.policy does not include delete is refused with 44 before anything else;
+    until 1.0 the log start had moved by then."""
     validates_offset_range: bool = False
     """lastOffsetDelta + 1 must equal the record count; before 1.1.0 such a batch was written below its offsets."""
     timestamp_after_max_ms: int | None = None

@@ -84,11 +84,7 @@ def op(name, required=(), optional=()):
 
 OWNER = {"transactional_id": OWNERS, **IDENTITY}
 PLAIN = op("produce", {**BATCH, "timestamp": TIMES, "at": TIMES}, PRODUCE)
-ATTEMPTS = st.one_of(
-    PLAIN,
-    op("produce", BATCH, PRODUCE),
-    op("produce", {"records_hex": HEX}, {**BATCH, **PRODUCE}),
-    op("produce", {"batches": st.lists(st.fixed_dictionaries(BATCH, optional={"records_hex": HEX}), max_size=3)}, PRODUCE),
+REQUESTS = st.one_of(
     op("init_producer_id", {"transactional_id": st.none() | OWNERS}, {
         **IDENTITY, "timeout_ms": mostly(1000, 60_000, rarely=SEQUENCES), "api_version": VERSIONS,
         "granted_producer_id": st.none() | PIDS,
@@ -98,6 +94,13 @@ ATTEMPTS = st.one_of(
     op("write_marker", {**IDENTITY, "commit": st.booleans(), "coordinator_epoch": SEQUENCES}, {
         "api_version": VERSIONS, "transaction_version": st.integers(0, 3),
     }),
+)  # fmt: skip
+ATTEMPTS = st.one_of(
+    PLAIN,
+    REQUESTS,
+    op("produce", BATCH, PRODUCE),
+    op("produce", {"records_hex": HEX}, {**BATCH, **PRODUCE}),
+    op("produce", {"batches": st.lists(st.fixed_dictionaries(BATCH, optional={"records_hex": HEX}), max_size=3)}, PRODUCE),
     op("delete_records", {"before_offset": st.just(-1) | OFFSETS}),
     op("restart", {"clean": st.booleans()}, {"found_on_disk": st.lists(FOUND, max_size=3), "tamper": TAMPER}),
     op("leader_change", {"how": st.sampled_from(LEADER_CHANGES)}, {
@@ -177,8 +180,14 @@ def test_plain_attempts_are_answered_as_all_others_are(version, attempts):
 
 
 @settings(max_examples=300, deadline=None)
-@given(PLAIN, st.sampled_from(["producer_id", "base_sequence", "topic", "at", "acks", "is_transactional", "partition"]),
-       st.one_of(st.none(), st.booleans(), st.floats(), st.text(max_size=3), st.integers(-(2**70), 2**70)))  # fmt: skip
+@given(
+    PLAIN | REQUESTS,
+    st.sampled_from([
+        "producer_id", "base_sequence", "topic", "at", "acks", "is_transactional", "partition", "transactional_id",
+        "commit", "coordinator_epoch", "transaction_version", "timeout_ms", "granted_producer_id", "api_version", "index",
+    ]),
+    st.one_of(st.none(), st.booleans(), st.floats(), st.text(max_size=3), st.integers(-(2**70), 2**70)),
+)  # fmt: skip
 @example({"op": "produce", "topic": "t", "partition": 0, "producer_id": 1, "producer_epoch": 0, "base_sequence": 0,
           "record_count": 1, "timestamp": 1, "at": 1}, "producer_id", 1.0)  # fmt: skip
 def test_what_is_read_as_plain_passes_every_check(attempt, name, value):
