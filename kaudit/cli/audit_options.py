@@ -148,9 +148,10 @@ class Audit(Group, frozen=True, kw_only=True):
 
     def request(self, context: typer.Context, paths: Sequence[str], manner: Manner) -> "Request":
         """Return what was asked for. Raises UsageError for an option that means nothing."""
-        from kaudit.cli.parsing import parse_broker_version, parse_moment, parse_window
+        from kaudit.cli.parsing import check_int64, parse_broker_version, parse_moment, parse_window
 
         since_ms, until_ms = parse_window(self.who.since, self.who.until)
+        check_int64(self.who.producer_id or (), "--producer-id")
         asked = replace(
             _scan_options(context, paths, self.which, self.missing, self.reading),
             broker_version=parse_broker_version(self.broker_version),
@@ -169,6 +170,9 @@ class Audit(Group, frozen=True, kw_only=True):
 def _scan_options(
     context: typer.Context, paths: Sequence[str], which: Which, missing: Missing, reading: Reading
 ) -> ScanOptions:
+    from kaudit.cli.parsing import check_int64
+
+    check_int64([missing.log_start_offset or 0], "--log-start-offset")
     return ScanOptions(
         paths=paths,
         topics=which.topic or (),

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.parsing import suggestion
+from kaudit.cli.parsing import parse_int64, suggestion
 from kaudit.cli.stdout import stdout_console
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_directory, output_file, split_formats
@@ -57,8 +57,8 @@ def parse_offsets(text: str | None) -> tuple[int | None, int | None]:
     first, dots, last = text.partition("..")
     if not all(part.isdecimal() or (dots and not part) for part in (first, last or first)) or text == "..":
         raise UsageError(f"--offset {text}: write an offset, or two with .. between")
-    low = int(first) if first else None
-    high = (int(last) if last else None) if dots else low
+    low = parse_int64(first, "--offset") if first else None
+    high = (parse_int64(last, "--offset") if last else None) if dots else low
     if low is not None and high is not None and low > high:
         raise UsageError(f"--offset {text}: nothing lies between")
     return low, high

@@ -8,6 +8,8 @@ from kaudit.checks.registry import CHECKS, Check
 from kaudit.pipeline.options import UsageError
 from kaudit.report.selection import Selection
 
+_INT64_MAX, _INT64_DIGITS = 2**63 - 1, 19
+
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean X?`, or nothing where nothing is near."""
@@ -82,6 +84,20 @@ def parse_window(since: str | None, until: str | None) -> tuple[int | None, int 
     return since_ms, until_ms
 
 
+def parse_int64(text: str, option: str) -> int:
+    """Parse decimal digits to an offset or a time, which have 64 bits."""
+    if len(text) > _INT64_DIGITS or int(text) > _INT64_MAX:
+        raise UsageError(f"{option} {text[: _INT64_DIGITS + 1]}: larger than any there can be ({_INT64_MAX})")
+    return int(text)
+
+
+def check_int64(numbers: Iterable[int], option: str) -> None:
+    """Refuse ids and epochs that no log can hold, and no column either."""
+    for number in numbers:
+        if number > _INT64_MAX:
+            raise UsageError(f"{option} {number}: larger than any there can be ({_INT64_MAX})")
+
+
 def parse_duration(text: str | None, option: str) -> int | None:
     """Parse a span of time such as `90s`, `30m`, `12h`, `7d` to milliseconds."""
     if text is None:
@@ -98,7 +114,7 @@ def parse_moment(text: str | None, option: str) -> int | None:
     if text is None:
         return None
     if text.isdecimal() and len(text) > 8:
-        return int(text)
+        return parse_int64(text, option)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

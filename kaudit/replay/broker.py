@@ -30,7 +30,7 @@ from kaudit.replay.plain import (
 )
 from kaudit.replay.produce import ProducePath
 from kaudit.replay.profile import Profile, profile_for
-from kaudit.replay.record_set import TopicLimits, config_number
+from kaudit.replay.record_set import TopicLimits, config_number, topic_config
 from kaudit.replay.restarts import CoordinatorEpochs
 from kaudit.replay.state import DataBatch, MarkerBatch
 from kaudit.replay.step import TRANSACTION_VERSION_2
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 _APPENDED, _DONE = Outcome.APPENDED, KafkaError.NONE
 _NO_BROKER = "a broker line first, or --broker-version"
 _DEFAULT_SWEEP_MS = 600_000
+_OWN_EXPIRATION = "producer.id.expiration.ms"
+_SWEEP_CONFIG = "producer.id.expiration.check.interval.ms"
+"""Both are there since 3.4.0 (KIP-854)."""
 _FIRST_END_TXN_OF_VERSION_2 = 5
 
 
@@ -126,7 +129,7 @@ class Broker:
             profile = replace(profile, kraft="process.roles" in config)
             self._profile = profile
         self._limits: dict[str, TopicLimits] = {}
-        self._default_limits = TopicLimits.of({}, profile)
+        self._default_limits = TopicLimits.of(topic_config({}, self._config), profile)
         self._partitions: dict[TopicPartition, Partition] = {}
         self._clocks: dict[TopicPartition, int] = {}
         self._first_seen: int | None = None
@@ -163,15 +166,16 @@ class Broker:
 
     def _configure(self, attempt: Attempt, key: TopicPartition) -> Answer:
         config = {name: str(value) for name, value in attempt.get("config", {}).items()}
-        self._limits[key[0]] = TopicLimits.of(config, self.profile)
+        self._limits[key[0]] = TopicLimits.of(topic_config(config, self._config), self.profile)
         return Told(attempt["index"], {"outcome": "ok"}, "a topic's configuration")
 
     def _create(self, key: TopicPartition) -> Partition:
         profile = self.profile
+        own_expiration = profile.expiration_config == _OWN_EXPIRATION
         partition = Partition(
             profile,
             self._number(profile.expiration_config, profile.expiration_default_ms),
-            self._number("producer.id.expiration.check.interval.ms", _DEFAULT_SWEEP_MS),
+            self._number(_SWEEP_CONFIG, _DEFAULT_SWEEP_MS) if own_expiration else _DEFAULT_SWEEP_MS,
         )
         self._partitions[key] = partition
         return partition

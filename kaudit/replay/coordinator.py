@@ -20,6 +20,7 @@ EXHAUSTED_EPOCH = MAX_EPOCH - 1
 """The last epoch a producer gets; the one above is kept for fencing it."""
 
 _LONG_AGO = -(2**63)
+_EMPTY_ID = "an empty transactional id"
 
 NOTHING_HELD = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
@@ -174,7 +175,7 @@ class Coordinator:
         if transactional_id is None:
             return Granted(_DONE, self._allocate(request.granted_producer_id), 0, "a new producer id, epoch 0")
         if transactional_id == "":
-            return _refused(KafkaError.INVALID_REQUEST, "an empty transactional id")
+            return _refused(KafkaError.INVALID_REQUEST, _EMPTY_ID)
         if not 0 < timeout_ms <= self._limits.max_timeout_ms:
             return _refused(
                 KafkaError.INVALID_TRANSACTION_TIMEOUT,
@@ -201,6 +202,8 @@ class Coordinator:
 
     def add_partitions(self, request: Request, transactional_id: str, producer_id: int, producer_epoch: int) -> Granted:
         """Make the request's partition part of the producer's transaction; one begins if none is open."""
+        if transactional_id == "":
+            return _refused(KafkaError.INVALID_REQUEST, _EMPTY_ID)
         transaction = self._find(request, transactional_id)
         if transaction is not None and transaction.markers_sent and self._profile.pending_transition_comes_first:
             return _busy(transaction)
@@ -226,6 +229,8 @@ class Coordinator:
         self, transactional_id: str, producer_id: int, producer_epoch: int, partition: TopicPartition
     ) -> tuple[KafkaError, str]:
         """Answer a partition leader that asks whether `partition` is part of the transaction (KIP-890)."""
+        if transactional_id == "":
+            return KafkaError.INVALID_REQUEST, _EMPTY_ID
         transaction = self._transactions.get(transactional_id)
         refusal = self._check_owner(transaction, producer_id, transactional_id)
         if refusal is not None or transaction is None:
@@ -253,6 +258,8 @@ class Coordinator:
         transaction_version: int,
     ) -> Granted:
         """Commit or abort; under transaction version 2 the answer carries the next epoch."""
+        if transactional_id == "":
+            return _refused(KafkaError.INVALID_REQUEST, _EMPTY_ID)
         transaction = self._find(request, transactional_id)
         if transaction is None:
             return _refused(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
@@ -319,7 +326,7 @@ class Coordinator:
         transaction = self._transactions.get(transactional_id)
         if transaction is None:
             return None
-        if transaction.state is not _ONGOING:
+        if transaction.state not in (_ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT):
             cleaned_at = request.now - (request.now - self._running_since) % self._limits.cleanup_interval_ms
             if transaction.updated_at + self._limits.expiration_ms <= cleaned_at:
                 del self._transactions[transactional_id]

@@ -75,7 +75,7 @@ class ProducePath:
         if batch is None or (batch.is_transactional and owner is None):
             sent = _Sent(plain.index, plain.acks, plain.api_version, owner, plain.at is not None)
             return self._produce(sent, _plain_records(plain), key, partition, limits, now)
-        if batch.is_transactional and owner is not None and self._verifies:
+        if batch.is_transactional and owner is not None and self._asks(plain.api_version):
             producer_id, epoch = batch.producer_id, batch.producer_epoch
             if not partition.has_ongoing_transaction(producer_id, epoch):
                 request = Request(key, plain.api_version, now, plain.at is not None)
@@ -119,7 +119,7 @@ class ProducePath:
         self, sent: _Sent, records: RecordSet, key: TopicPartition, partition: Partition, now: int
     ) -> Refusal | None:
         refusal = check_request(records, self._profile, sent.api_version, sent.transactional_id)
-        if refusal is not None or not self._verifies or sent.transactional_id is None:
+        if refusal is not None or sent.transactional_id is None or not self._asks(sent.api_version):
             return refusal
         transactional = [batch for batch in records.batches if batch.is_transactional and batch.producer_id >= 0]
         if not transactional:
@@ -165,6 +165,13 @@ class ProducePath:
         )
         return _decide(index, data, key, partition)
 
+    def _asks(self, api_version: int) -> bool:
+        """Tell whether the coordinator is asked about transactions; by version 2's clients it is, whatever is configured."""
+        return self._verifies or self._adds(api_version)
+
+    def _adds(self, api_version: int) -> bool:
+        return self._profile.transaction_version2 and api_version >= _ADDING_VERSION
+
     def _verify(
         self, request: Request, transactional_id: str, first: tuple[int, int, int], partition: Partition
     ) -> Refusal | None:
@@ -178,7 +185,7 @@ class ProducePath:
             return Refusal(KafkaError.INVALID_PRODUCER_EPOCH, f"epoch {epoch} is below the current one, {known}")
         if partition.has_ongoing_transaction(producer_id, epoch):
             return None
-        adds = self._profile.transaction_version2 and request.api_version >= _ADDING_VERSION
+        adds = self._adds(request.api_version)
         partition.start_verification(first, request.now, 2 if adds else 0)
         if adds:
             granted = self._coordinator.add_partitions(request, transactional_id, producer_id, epoch)

@@ -139,10 +139,14 @@ class Profile(Struct, frozen=True):
     """So does a record set whose first batch cannot be found, until 2.7."""
     needs_transactional_id: bool = False
     """Transactional batches in a request without a transactional id are refused with 53 (2.1.0)."""
+    knows_zstd: bool = False
+    """Codec 4 is a codec (KIP-110: 2.1.0); before, as for all unknown ones, the answer is -1."""
     validates_offset_range: bool = False
     """lastOffsetDelta + 1 must equal the record count; before 1.1.0 such a batch was written below its offsets."""
     timestamp_after_max_ms: int | None = None
     """How far ahead of the broker's clock a record's timestamp may be, in ms (KIP-1030: one hour from 4.0.0 on)."""
+    takes_append_time_from_clients: bool = False
+    """A batch that says its timestamp is the broker's own is taken where the topic keeps its clients' times (KIP-937)."""
     fences_stale_leader_append: bool = False
     """A log whose writes failed refuses further appends until it is reloaded (KAFKA-10778: 2.8.0)."""
 

@@ -15,7 +15,7 @@ from kaudit.replay.errors import KafkaError
 from kaudit.replay.profile import Profile
 from kaudit.wire.castagnoli import crc32c
 from kaudit.wire.codecs import Codec
-from kaudit.wire.errors import WireError
+from kaudit.wire.errors import Reason, WireError
 from kaudit.wire.records import read_records
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -30,8 +30,10 @@ _FIRST_WITH_BATCHES = 3
 """Produce version from which a record set must be exactly one batch of magic 2."""
 _FIRST_WITH_ZSTD = 7
 _VARINT_STOP = 0x80
+_NOT_UNPACKED = (Reason.CODEC, Reason.DECOMPRESSION)
 
 DEFAULT_MAX_MESSAGE_BYTES = 1048588
+DEFAULT_SEGMENT_BYTES = 1 << 30
 
 _Default = TypeVar("_Default", int, int | None)
 
@@ -47,10 +49,29 @@ def config_number(config: dict[str, str], name: str, default: _Default) -> int |
         raise ValueError(f"{name} to be a number, not {value!r}") from None
 
 
+_BROKER_DEFAULTS = {
+    "cleanup.policy": "log.cleanup.policy",
+    "max.message.bytes": "message.max.bytes",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.difference.max.ms": "log.message.timestamp.difference.max.ms",
+    "message.timestamp.type": "log.message.timestamp.type",
+    "segment.bytes": "log.segment.bytes",
+}
+"""Topic configuration, and the broker's for topics that do not say."""
+
+
+def topic_config(own: dict[str, str], broker: dict[str, str]) -> dict[str, str]:
+    """Return a topic's configuration with the broker's own for what it leaves out."""
+    defaults = {name: broker[of_broker] for name, of_broker in _BROKER_DEFAULTS.items() if of_broker in broker}
+    return {**defaults, **own}
+
+
 class TopicLimits(Struct, frozen=True):
     """Topic configuration that decides about batches: sizes in bytes, times in ms, None for no limit."""
 
     max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
+    segment_bytes: int = DEFAULT_SEGMENT_BYTES
     compacted: bool = False
     deletes: bool = True
     log_append_time: bool = False
@@ -68,6 +89,7 @@ class TopicLimits(Struct, frozen=True):
         ahead = profile.timestamp_after_max_ms if both is None else both
         return cls(
             config_number(config, "max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES),
+            config_number(config, "segment.bytes", DEFAULT_SEGMENT_BYTES),
             "compact" in policy,
             "delete" in policy,
             config.get("message.timestamp.type") == "LogAppendTime",
@@ -181,7 +203,7 @@ def _check_shape(records: RecordSet, profile: Profile, api_version: int) -> Refu
     first = batches[0]
     if first.magic != CURRENT_MAGIC:
         return Refusal(profile.invalid_record_error, f"magic {first.magic}, from Produce version 3 on it must be 2")
-    if api_version < _FIRST_WITH_ZSTD and first.attributes & CODEC_MASK == Codec.ZSTD:
+    if profile.knows_zstd and api_version < _FIRST_WITH_ZSTD and first.attributes & CODEC_MASK == Codec.ZSTD:
         return Refusal(KafkaError.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
     if len(batches) > 1:
         return Refusal(profile.invalid_record_error, f"{len(batches)} batches, it must be exactly one")
@@ -204,11 +226,15 @@ def check_batch(batch: WireBatch, profile: Profile, limits: TopicLimits, now: in
         if size < HEADER_SIZE or crc32c(memoryview(data)[_CRC_COVERS_FROM:]) != batch.crc:
             return Refusal(KafkaError.CORRUPT_MESSAGE, f"the CRC {batch.crc:#010x} does not match the bytes")
     problem = _header_problem(batch, profile)
-    if problem is None and data and batch.magic == CURRENT_MAGIC:
-        problem = _record_problem(batch, compacted=limits.compacted)
     if problem is not None:
         return Refusal(profile.invalid_record_error, problem)
-    return _check_timestamp(batch, limits, now)
+    refusal = _check_records(batch, profile, limits) if data and batch.magic == CURRENT_MAGIC else None
+    refusal = refusal or _check_timestamp(batch, profile, limits, now)
+    if refusal is None and len(data) > limits.segment_bytes:
+        return Refusal(
+            KafkaError.RECORD_LIST_TOO_LARGE, f"a batch of {len(data)} bytes, a segment holds {limits.segment_bytes}"
+        )
+    return refusal
 
 
 def _header_problem(batch: WireBatch, profile: Profile) -> str | None:
@@ -223,17 +249,25 @@ def _header_problem(batch: WireBatch, profile: Profile) -> str | None:
     return None
 
 
-def _record_problem(batch: WireBatch, *, compacted: bool) -> str | None:
-    """Look into the records: their number, and that a compacted topic's have keys."""
-    if not compacted and batch.attributes & CODEC_MASK == 0:
+def _check_records(batch: WireBatch, profile: Profile, limits: TopicLimits) -> Refusal | None:
+    """Look into the records: their number, and that a compacted topic's have keys.
+
+    What a codec cannot unpack is no error of Kafka's own, hence -1.
+    """
+    if not limits.compacted and batch.attributes & CODEC_MASK == Codec.NONE:
         if holds(batch.data, batch.record_count):
             return None
-        return f"the bytes do not hold {batch.record_count} records"
+        return Refusal(profile.invalid_record_error, f"the bytes do not hold {batch.record_count} records")
+    if batch.attributes & CODEC_MASK == Codec.ZSTD and not profile.knows_zstd:
+        return Refusal(KafkaError.UNKNOWN_SERVER_ERROR, f"unknown compression codec {Codec.ZSTD}")
     try:
-        if compacted and any(record.key is None for record in read_records(batch.data)):
-            return "a record without a key for a compacted topic"
+        for record in read_records(batch.data):
+            if limits.compacted and record.key is None:
+                return Refusal(profile.invalid_record_error, "a record without a key for a compacted topic")
     except WireError as error:
-        return f"the records cannot be read: {error}"
+        unpacked = error.reason not in _NOT_UNPACKED
+        code = profile.invalid_record_error if unpacked else KafkaError.UNKNOWN_SERVER_ERROR
+        return Refusal(code, f"the records cannot be read: {error}")
     return None
 
 
@@ -260,8 +294,9 @@ def holds(data: bytes, count: int) -> bool:
     return at == end
 
 
-def _check_timestamp(batch: WireBatch, limits: TopicLimits, now: int) -> Refusal | None:
-    if batch.attributes & LOG_APPEND_TIME_FLAG:
+def _check_timestamp(batch: WireBatch, profile: Profile, limits: TopicLimits, now: int) -> Refusal | None:
+    unstamped = limits.log_append_time or batch.max_timestamp == NO_TIMESTAMP
+    if batch.attributes & LOG_APPEND_TIME_FLAG and (unstamped or not profile.takes_append_time_from_clients):
         return Refusal(KafkaError.INVALID_TIMESTAMP, "a client must not set the timestamp type to LogAppendTime")
     timestamp = batch.max_timestamp
     if limits.log_append_time or timestamp == NO_TIMESTAMP:

@@ -103,15 +103,18 @@ def _memory() -> Iterator[BinaryIO]:
 
 @contextmanager
 def _beside(file: Path) -> Iterator[BinaryIO]:
-    """Open a file beside `file` that takes its place: `file` is there whole or not at all."""
-    handle, partial = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "wb") as out:
+    """Open a file beside `file` that takes its place: `file` is there whole or not at all. A device is written to."""
+    if file.exists() and not file.is_file():
+        with file.open("wb") as out:  # a rename would put a file in its place
             yield out
-        Path(partial).replace(file)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
+        return
+    partial = file.with_name(f".kaudit-{os.urandom(4).hex()}.partial")
+    try:
+        with partial.open("xb") as out:
+            yield out
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _show(spool: BinaryIO, width: int | None, hanging: int) -> None:

@@ -65,7 +65,7 @@ def _sound_bytes(sent: str, limits: TopicLimits, now: int, offset: int) -> DataB
     except ValueError:
         return None
     size = len(data)
-    if size < HEADER_SIZE or size > limits.max_message_bytes or limits.compacted:
+    if size < HEADER_SIZE or size > limits.max_message_bytes or limits.compacted or size > limits.segment_bytes:
         return None
     base_offset, length, magic, crc, attributes, delta, timestamp, producer_id, epoch, sequence, count = _read_header(
         data

@@ -3,15 +3,15 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
+import msgspec
 from msgspec import Struct
 
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity, Status
+from kaudit.model.finding import Finding
 from kaudit.model.result import (
     BaselineComparison,
     BrokerVersions,
-    Expected,
     NotAudited,
     PartitionSummary,
     ScanResult,
@@ -27,15 +27,34 @@ class SavedScanError(Exception):
     """The text is no saved scan. Says what is wrong with it."""
 
 
-class SavedFinding(Finding, frozen=True):
+class SavedFinding(Finding, frozen=True, kw_only=True, rename={"saved_fingerprint": "fingerprint"}):
     """A finding as saved: its fingerprint is what was written, not computed again."""
 
-    saved_fingerprint: str = ""
+    saved_fingerprint: str
 
     @property
     def fingerprint(self) -> str:
         """Return the fingerprint as it was saved."""
         return self.saved_fingerprint
+
+
+class _Run(TypedDict):
+    host: str
+    started_at: str
+
+
+class _Scan(Struct, frozen=True, kw_only=True):
+    """The document: what it must have, and of which types."""
+
+    inputs: Sequence[str]
+    broker_version: BrokerVersions
+    partitions: Sequence[PartitionSummary]
+    findings: Sequence[SavedFinding]
+    not_audited: Sequence[NotAudited]
+    summary: Summary
+    incomplete: bool
+    baseline: BaselineComparison | None = None
+    run: _Run | None = None
 
 
 class Saved(Struct, frozen=True):
@@ -59,46 +78,15 @@ def read_saved(text: str) -> Saved:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA or "findings" not in document:
         raise SavedScanError(f"no {SCHEMA} document; 'kaudit scan --output-format json:FILE' writes one")
     try:
-        return Saved(_result(document), document.get("run"))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        for finding in document["findings"]:
+            finding["evidence"] = _with_milliseconds(finding["evidence"])
+        whole = msgspec.convert(document, _Scan)
+    except (KeyError, TypeError, ValueError) as error:  # msgspec's own is a ValueError
         raise SavedScanError(f"no whole {SCHEMA} document: {type(error).__name__}: {error}") from None
-
-
-def _result(document: _Document) -> ScanResult:
-    baseline = document.get("baseline")
-    return ScanResult(
-        inputs=list(document["inputs"]),
-        broker_version=BrokerVersions(**document["broker_version"]),
-        partitions=[PartitionSummary(**partition) for partition in document["partitions"]],
-        findings=[_finding(finding) for finding in document["findings"]],
-        not_audited=[NotAudited(**item) for item in document["not_audited"]],
-        summary=Summary(**document["summary"]),
-        incomplete=bool(document["incomplete"]),
-        baseline=None if baseline is None else _baseline(baseline),
+    names = (name for name in ScanResult.__struct_fields__ if name != "segments")
+    return Saved(
+        ScanResult(**{name: getattr(whole, name) for name in names}), dict(whole.run) if whole.run is not None else None
     )
-
-
-def _finding(document: _Document) -> SavedFinding:
-    fields = dict(document)
-    fields["saved_fingerprint"] = fields.pop("fingerprint")
-    fields["severity"] = Severity(fields["severity"])
-    fields["confidence"] = Confidence(fields["confidence"])
-    fields["status"] = Status(fields["status"])
-    fields["evidence"] = _with_milliseconds(fields["evidence"])
-    fields["explanations"] = [
-        Explanation(cause["cause"], cause["for"], cause["against"], cause["innocent"])
-        for cause in fields["explanations"]
-    ]
-    return SavedFinding(**fields)
-
-
-def _baseline(document: _Document) -> BaselineComparison:
-    lists = {name: _expected(document[name]) for name in ("stale", "out_of_scope", "expired")}
-    return BaselineComparison(document["file"], document["known"], **lists)
-
-
-def _expected(entries: Sequence[_Document]) -> list[Expected]:
-    return [Expected(**entry) for entry in entries]
 
 
 def _with_milliseconds(value: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON

@@ -3,10 +3,13 @@
 import io
 import json
 import sys
+from collections import Counter
 
 import pytest
 
 from kaudit.report.formats import FORMATS
+from kaudit.report.saved import SavedScanError, read_saved
+from kaudit.report.view import View
 from tests import scan_results as results
 
 
@@ -180,6 +183,36 @@ def test_what_is_no_saved_scan_is_told(kaudit, tmp_path, text, message):
     outcome = kaudit("report", saved)
     assert (outcome.code, outcome.out, message in outcome.err) == (2, "", True)
     assert kaudit("report", tmp_path / "none.json").code == 2
+
+
+def places(value, path=()):
+    """Every place in a document; of a list the first entry stands for all."""
+    if path:
+        yield path
+    entries = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    for key, entry in entries:
+        yield from places(entry, (*path, key))
+
+
+def test_a_saved_scan_with_anything_anywhere_is_refused_or_rendered(engine, kaudit):
+    text = kaudit("scan", "/data", "--output-format", "json").out
+    outcomes = Counter()
+    for path in places(json.loads(text)):
+        for odd in (None, "x", 7, True, -1.5, [], [1], {}, {"a": 1}):
+            document = json.loads(text)
+            place = document
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = odd
+            try:
+                saved = read_saved(json.dumps(document))
+            except SavedScanError:
+                outcomes["refused"] += 1
+                continue
+            for name in ("table", "json", "junit"):
+                assert FORMATS[name].scan(saved.result, View(run=saved.run)), (path, odd, name)
+            outcomes["rendered"] += 1
+    assert min(outcomes["refused"], outcomes["rendered"]) > 100
 
 
 def test_the_step_summary_is_written_for_github_only_and_appended(engine, kaudit, tmp_path, monkeypatch):

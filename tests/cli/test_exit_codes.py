@@ -122,6 +122,23 @@ def test_usage_errors_say_what_to_type(engine, kaudit, arguments, message):
     assert "Traceback" not in outcome.err
 
 
+BEYOND = str(2**63)  # offsets, ids and times of a log have 64 bits
+
+
+@pytest.mark.parametrize("number", [BEYOND, "9" * 5000])
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        *(("scan", option) for option in ("--producer-id", "--log-start-offset", "--now", "--since")),
+        *(("inspect", option) for option in ("--producer-id", "--leader-epoch", "--producer-epoch", "--offset")),
+    ],
+)
+def test_numbers_no_log_can_hold_are_refused(kaudit, tmp_path, command, option, number):
+    outcome = kaudit(command, option, number, tmp_path)
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert option in outcome.err
+
+
 def test_without_arguments_two_examples(kaudit):
     outcome = kaudit()
     assert (outcome.code, outcome.out) == (2, "")

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from typing import NamedTuple
 
 import pytest
@@ -143,6 +144,30 @@ def test_output_names_the_file_of_the_format_without_one(run, tmp_path):
     file = tmp_path / "answers.json"
     assert run(STORY, "--output-format", "json", "-o", str(file)).stdout == ""
     assert len(json.loads(file.read_text())["answers"]) == 4
+
+
+@pytest.mark.parametrize("place", ["logs/answers.txt", "logs/orders-3/answers.txt", "attempts.jsonl", "logs", "none/a"])
+def test_output_goes_nowhere_that_is_read_and_only_where_it_can(run, tmp_path, place):
+    (tmp_path / "logs" / "orders-3").mkdir(parents=True)
+    (tmp_path / "logs" / "orders-3" / f"{0:020d}.log").write_bytes(b"")
+    on = ("--on", tmp_path / "logs", "--topic", "orders", "--partition", "3")
+    before = sorted(tmp_path.rglob("*"))
+    for output in (("--output", tmp_path / place), ("--output-format", f"jsonl:{tmp_path / place}")):
+        result = run([BROKER, produce(1, 0)], *map(str, (*on, *output)))
+        assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert sorted(set(tmp_path.rglob("*")) - {tmp_path / "attempts.jsonl"}) == before
+
+
+def test_a_device_is_written_to_and_stays_one(run, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert run([BROKER, produce(1, 0)], "--output-format", "jsonl", "--output", str(pipe)).exit_code == 0
+        assert [json.loads(line)["index"] for line in os.read(reader, 1 << 16).splitlines()] == [0, 1]
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
 
 
 def test_stdin(run):

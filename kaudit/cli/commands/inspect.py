@@ -92,13 +92,19 @@ def inspect(
 ) -> int:
     """Decode batches, records and side files into rows. Damage is shown, never a stop."""
     from kaudit.cli.inspection import parse_offsets, parse_row_targets, run_inspect
-    from kaudit.cli.parsing import parse_broker_version, parse_window
+    from kaudit.cli.parsing import check_int64, parse_broker_version, parse_window
     from kaudit.pipeline.options import UsageError
 
     if hex_bytes and utf8:
         raise UsageError("--hex and --utf8: choose one")
     if at is not None and (records or around is not None):
         raise UsageError("--at shows one header: it goes with neither --records nor --around")
+    for numbers, option in (
+        (producer_id, "--producer-id"),
+        (producer_epoch, "--producer-epoch"),
+        (leader_epoch, "--leader-epoch"),
+    ):
+        check_int64(numbers or (), option)
     since_ms, until_ms = parse_window(since, until)
     first_offset, last_offset = parse_offsets(offset)
     requested = parse_broker_version(broker_version)

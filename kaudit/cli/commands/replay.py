@@ -61,18 +61,21 @@ def replay(
 ) -> None:
     """Say what a broker would have answered to each attempt, and why."""
     from kaudit.cli.stdout import stdout_console
+    from kaudit.cli.targets import output_file
     from kaudit.replay.attempts import AttemptError
     from kaudit.replay.broker import Broker
     from kaudit.replay.explain import NoSuchAttemptError
     from kaudit.replay.explain import explain as explain_attempt
     from kaudit.replay.explain import list_profiles as profiles
     from kaudit.replay.profile import UnknownVersionError, profile_for
-    from kaudit.replay.sinks import OutputError, deliver, opened, parse_outputs
+    from kaudit.replay.sinks import STDIN, OutputError, deliver, opened, parse_outputs
 
     width = stdout_console(ColorChoice.NEVER).width
+    read = [str(path) for path in (on, attempts) if path not in (None, STDIN)]
     try:
+        place = output_file(None if output is None else str(output), read)
         if list_profiles:
-            deliver(profiles(), output, width)
+            deliver(profiles(), place, width)
             return
         if attempts is None:
             raise UsageError("ATTEMPTS.jsonl is missing; - reads stdin")
@@ -80,9 +83,11 @@ def replay(
         recorded = _recorded_log(on, topic, partition, memory)
         if explain is not None:
             with opened(attempts) as lines:
-                deliver(explain_attempt(lines, explain, profile, recorded), output, width)
+                deliver(explain_attempt(lines, explain, profile, recorded), place, width)
             return
-        targets = parse_outputs(output_format or ["table"], output)
+        targets = parse_outputs(output_format or ["table"], place)
+        for target in targets.targets:
+            output_file(None if target.file is None else str(target.file), read)
         with opened(attempts) as lines:
             targets.write(lines, Broker(profile, recorded), with_state=verbose, width=width)
     except AttemptError as error:
@@ -91,8 +96,10 @@ def replay(
         raise UsageError(str(error)) from None
     except BrokenPipeError:
         raise
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(f"{error.filename or attempts}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{attempts}: not UTF-8 at byte {error.start}") from error
 
 
 def _recorded_log(

@@ -198,7 +198,7 @@ def _draws_boxes() -> bool:
 def _deliver(text: str, file: str) -> None:
     from kaudit.cli.stdout import write_stdout
 
-    if not file:
+    if file in ("", "-"):
         write_stdout(text)
         return
     try:

@@ -21,6 +21,8 @@ def spark_bundle(
     from kaudit.engines.spark_bundle import ENTRY, write_bundle
     from kaudit.pipeline.options import UsageError
 
+    if output.exists() and not output.is_file():
+        raise UsageError(f"--output {output}: is no file")  # a device would be replaced by one
     try:
         held = write_bundle(output)
     except OSError as error:
