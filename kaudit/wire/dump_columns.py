@@ -127,7 +127,7 @@ def _columns(
 ) -> dict[str, Int64Column] | None:
     widths = ends - starts
     values = _eight_digits(data, ends, widths).T
-    columns = {}
+    columns: dict[str, Int64Column] = {}
     for number, field in enumerate(fields):
         value, width = values[number], widths[:, number]
         for group in range(1, -(-int(width.max()) // 8)):
@@ -136,7 +136,7 @@ def _columns(
         if field == "crc" and signs[:, number].any():
             return None  # the tool prints it unsigned
         if field is not None:
-            columns[field] = np.where(signs[:, number], -value, value)
+            columns.setdefault(field, np.where(signs[:, number], -value, value))  # of a name printed twice the first
         elif (value != value[0]).any() or signs[:, number].any():
             return None
     return columns

@@ -123,6 +123,8 @@ _KEY_START: Final = b" key: "
 _PAYLOAD_START: Final = b" payload: "
 _END_MARKER_TEXT: Final = re.compile(rb" endTxnMarker: (\w+) coordinatorEpoch: (-?[0-9]{1,10})")
 _CONTROL_TEXT: Final = re.compile(rb" (controlType: .*|[A-Z]\w+: \{.*)", re.DOTALL)
+# What may follow the pairs of a record: another pair there is of another layout.
+_RECORD_TAIL: Final = rb"( (?:(?:headerKeys|key|payload|endTxnMarker|controlType): |[A-Z]\w+: \{).*| ?\r?)?"
 _USUAL_RECORD_TAIL: Final = rb"(?: headerKeys: \[([^\]]*)\])?(?: key: (.*?))?(?: payload: (.*))?"
 
 # A record of data behind its pairs, up to the line feed, where the next line is surely no more of its text.
@@ -188,7 +190,7 @@ class Layout:
             for name, target in zip(names, targets, strict=True)
         ]
         head = (rb"(?:\| )?" if row_type is DumpRecord else b"") + b" ".join(parts)
-        tail, usual_tail = (rb"( .*)?", _USUAL_RECORD_TAIL) if row_type is DumpRecord else (rb" ?\r?", rb" ?\r?")
+        tail, usual_tail = (_RECORD_TAIL, _USUAL_RECORD_TAIL) if row_type is DumpRecord else (rb" ?\r?", rb" ?\r?")
         self.pattern = re.compile(head + tail, re.DOTALL)
         # Numbers of 18 digits need no range check: nearly every line takes this way.
         short = head.replace(_NUMBER, _SHORT_NUMBER)

@@ -38,6 +38,8 @@ def take_records(text: bytes, first_line: int) -> Records | None:
         "fields": repeat(layout.fields),
     }
     for number, ((field, _), read) in enumerate(zip(layout.known, layout.usual_readers, strict=True), start=1):
+        if field in columns:
+            continue  # a name printed twice, which no tool does: the first counts, as where lines are read one by one
         texts = parts[number::stride]
         columns[field] = (
             list(map(read, texts)) if None not in texts else [None if it is None else read(it) for it in texts]
