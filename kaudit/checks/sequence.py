@@ -230,24 +230,40 @@ def _step_mismatch(context: Context, chain: Sequence[Fact]) -> Finding:
 
 def _step_patterns(facts: Sequence[Fact]) -> tuple[list[list[Fact]], set[int]]:
     """Find chains of three or more neighbouring bad joints of a producer that follow one pattern."""
-    chains: dict[tuple[int, int], list[list[Fact]]] = {}
+    chains: dict[tuple[int, int], list[_Chain]] = {}
     for fact in facts:
         if fact.code not in ("KA103", "KA104") or fact.remembered is None or fact.remembered.last is None:
             continue
         known = chains.setdefault((fact.producer_id, fact.producer_epoch), [])
-        before = known[-1][-1] if known else None
-        linked = before is not None and fact.remembered.last.base_offset == before.offset
-        if linked and _same_pattern([*known[-1], fact]):
-            known[-1].append(fact)
-        else:
-            known.append([fact])
-    patterns = [chain for known in chains.values() for chain in known if len(chain) >= _STEP_JOINTS]
+        if not known or not known[-1].takes(fact):
+            known.append(_Chain(fact))
+    patterns = [chain.facts for known in chains.values() for chain in known if len(chain.facts) >= _STEP_JOINTS]
     return patterns, {id(fact) for chain in patterns for fact in chain}
 
 
-def _same_pattern(chain: Sequence[Fact]) -> bool:
-    steps = [_step(fact) for fact in chain]
-    return len({step for step, _ in steps}) == 1 or len({step - records for step, records in steps}) == 1
+class _Chain:
+    """Neighbouring joints: all move the base sequence equally far, or equally far beyond the batch before."""
+
+    def __init__(self, fact: Fact) -> None:
+        self.facts = [fact]
+        self._moved, records = _step(fact)
+        self._beyond = self._moved - records
+        self._equally_far = self._equally_beyond = True
+
+    def takes(self, fact: Fact) -> bool:
+        """Add a joint if it goes on with the pattern."""
+        assert fact.remembered is not None
+        assert fact.remembered.last is not None
+        if fact.remembered.last.base_offset != self.facts[-1].offset:
+            return False
+        moved, records = _step(fact)
+        equally_far = self._equally_far and moved == self._moved
+        equally_beyond = self._equally_beyond and moved - records == self._beyond
+        if not equally_far and not equally_beyond:
+            return False
+        self.facts.append(fact)
+        self._equally_far, self._equally_beyond = equally_far, equally_beyond
+        return True
 
 
 def _step(fact: Fact) -> tuple[int, int]:
