@@ -2,13 +2,12 @@
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from kaudit.report.row_tables import COLUMNS
 from tests.cli.conftest import kaudit, plain_environment  # noqa: F401 - fixtures
 from tests.logs import Log, data
-
-pq = pytest.importorskip("pyarrow.parquet")
 
 
 def same_rows(kaudit, target, *arguments):  # noqa: F811
