@@ -50,7 +50,13 @@ class PlainProduce(Struct, tag_field="op", tag="produce", gc=False):
         return attempt
 
 
-class PlainInitProducerId(Struct, tag_field="op", tag="init_producer_id", gc=False):
+class _Request(Struct, tag_field="op", gc=False):
+    def as_attempt(self) -> Attempt:
+        """Return it as attempts.py would have read it."""
+        return msgspec.structs.asdict(self) | {"op": self.__struct_config__.tag}
+
+
+class PlainInitProducerId(_Request, tag="init_producer_id", gc=False):
     """InitProducerId: None where the client says nothing."""
 
     topic: str
@@ -64,12 +70,8 @@ class PlainInitProducerId(Struct, tag_field="op", tag="init_producer_id", gc=Fal
     api_version: _Natural16 = 0
     index: _Natural64 = _NO_INDEX
 
-    def as_attempt(self) -> Attempt:
-        """Return it as attempts.py would have read it."""
-        return msgspec.structs.asdict(self) | {"op": "init_producer_id"}
 
-
-class PlainAddPartitions(Struct, tag_field="op", tag="add_partitions", gc=False):
+class PlainAddPartitions(_Request, tag="add_partitions", gc=False):
     """AddPartitionsToTxn of the partition it is about."""
 
     topic: str
@@ -81,12 +83,8 @@ class PlainAddPartitions(Struct, tag_field="op", tag="add_partitions", gc=False)
     api_version: _Natural16 = 0
     index: _Natural64 = _NO_INDEX
 
-    def as_attempt(self) -> Attempt:
-        """Return it as attempts.py would have read it."""
-        return msgspec.structs.asdict(self) | {"op": "add_partitions"}
 
-
-class PlainEndTxn(Struct, tag_field="op", tag="end_txn", gc=False):
+class PlainEndTxn(_Request, tag="end_txn", gc=False):
     """EndTxn."""
 
     topic: str
@@ -100,12 +98,8 @@ class PlainEndTxn(Struct, tag_field="op", tag="end_txn", gc=False):
     api_version: _Natural16 = 0
     index: _Natural64 = _NO_INDEX
 
-    def as_attempt(self) -> Attempt:
-        """Return it as attempts.py would have read it."""
-        return msgspec.structs.asdict(self) | {"op": "end_txn"}
 
-
-class PlainWriteMarker(Struct, tag_field="op", tag="write_marker", gc=False):
+class PlainWriteMarker(_Request, tag="write_marker", gc=False):
     """WriteTxnMarkers of one marker."""
 
     topic: str
@@ -118,10 +112,6 @@ class PlainWriteMarker(Struct, tag_field="op", tag="write_marker", gc=False):
     transaction_version: _Natural7 = 0
     api_version: _Natural16 = 0
     index: _Natural64 = _NO_INDEX
-
-    def as_attempt(self) -> Attempt:
-        """Return it as attempts.py would have read it."""
-        return msgspec.structs.asdict(self) | {"op": "write_marker"}
 
 
 PlainRequest = PlainInitProducerId | PlainAddPartitions | PlainEndTxn | PlainWriteMarker
