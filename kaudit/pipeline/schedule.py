@@ -178,7 +178,7 @@ class PartitionFeed:
         self.kept = kept
         self._replay = self._fresh()
         self._failures: dict[str, Unreadable] = {}
-        self._disordered = bool(job.plan) and not job.in_pieces
+        self._serially = bool(job.plan) and not job.in_pieces
         self._stopped = False
 
     @property
@@ -191,9 +191,9 @@ class PartitionFeed:
         if isinstance(outcome, Failure):
             self._replay.continuity.skip()
             self._fail(outcome)
-        elif not self._disordered and not self._stopped:
+        elif not self._serially and not self._stopped:
             try:
-                self._disordered = outcome.read_to != outcome.stop or not all(
+                self._serially = outcome.read_to != outcome.stop or not all(
                     map(self._replay.feed, self._parts(outcome))
                 )
             except OSError as error:
@@ -201,7 +201,7 @@ class PartitionFeed:
 
     def close(self) -> PartitionAudit:
         """The last range has been taken: return what the findings need."""
-        if self._disordered and not self._failures:
+        if self._serially and not self._failures:
             self._read_in_order()
         self._replay.finish()
         return close_partition(
