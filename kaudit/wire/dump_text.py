@@ -69,7 +69,12 @@ def read_dump_batches(chunks: Iterable[bytes]) -> Iterator[DumpRow | DumpBatchCo
                 yield row
         rest = text[start:]
         if told:
-            yield from _by_shape(lines, *_without_data_records(rest, lines.number + 1))
+            before = lines.kept()
+            batches = list(_by_shape(lines, *_without_data_records(rest, lines.number + 1)))
+            if lines.swallowed:
+                lines = before
+                batches = list(lines.feed(rest[:-1].split(b"\n")))
+            yield from batches
         elif rest:
             yield from lines.feed(rest[:-1].split(b"\n"))
     yield from lines.finish()

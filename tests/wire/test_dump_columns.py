@@ -1,6 +1,6 @@
 import pytest
 from fuzz import damaged, quick
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kaudit.wire import dump_text
@@ -139,6 +139,7 @@ def _is_data(row):
 
 
 @given(deep_lines, st.sampled_from([64, 700, 1 << 18]), st.integers(0, 2))
+@example([DEEP_BATCH, DEEP_BATCH, DEEP_RECORD, DEEP_RECORD.replace("offset: 7", f"offset: {2**70}")], 700, 0)
 @quick
 def test_rows_of_a_deep_text_are_those_of_its_lines_and_batches_alone_those_without_data_records(lines, piece, repeat):
     text = ("\n".join(lines * 4**repeat) + "\n").encode()
