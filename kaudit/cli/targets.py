@@ -3,7 +3,6 @@
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,9 +11,8 @@ from kaudit.cli.parsing import suggestion
 from kaudit.cli.stdout import stdout_console, write_stdout
 from kaudit.pipeline.options import UsageError
 from kaudit.report.console import ColorChoice, Console
+from kaudit.report.content import Content, Tables
 from kaudit.report.formats import FORMATS, Format
-from kaudit.report.parquet import is_replaceable, write_tables
-from kaudit.report.tables import Tables
 
 _STDOUT = "-"
 _BLOCK = 1 << 16
@@ -45,8 +43,12 @@ def parse_targets(formats: Sequence[str], output: str | None, inputs: Sequence[s
 def _check_directory(target: Target) -> None:
     if target.file is None:
         raise UsageError(f"--output-format {target.form.name}: needs a directory, -o DIR")
+    from importlib.util import find_spec
+
     if find_spec("pyarrow") is None:
         raise UsageError(f"--output-format {target.form.name} needs an extra: pip install 'kaudit[parquet]'")
+    from kaudit.report.parquet import is_replaceable
+
     if target.file.exists() and not (target.file.is_dir() and is_replaceable(target.file)):
         raise UsageError(f"--output {target.file}: holds something else than an earlier result of kaudit")
 
@@ -119,9 +121,11 @@ def console_of(target: Target, choice: ColorChoice) -> Console:
     return stdout_console(choice) if target.file is None else Console(color=choice is ColorChoice.ALWAYS)
 
 
-def write(target: Target, content: Iterable[str] | Tables) -> None:
+def write(target: Target, content: Content) -> None:
     """Write a report: text to stdout as it comes, to its file or directory through a temporary one beside it."""
     if isinstance(content, Tables):
+        from kaudit.report.parquet import write_tables
+
         assert target.file is not None
         try:
             write_tables(content, target.file)

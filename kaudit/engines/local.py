@@ -1,7 +1,6 @@
 """The local engine: schedules ranges over processes and feeds their rows to each partition in order."""
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -84,7 +83,9 @@ def record(options: ScanOptions, progress: Progress, teller: "Teller") -> "Itera
 
     Raises as `scan` does.
     """
-    # imported here: a scan needs no compression and tells no histories
+    # imported here: a scan needs no compression, tells no histories and keeps nothing on disk
+    import tempfile  # noqa: PLC0415
+
     from kaudit.pipeline.batch_rows import segment_tasks, tell_segment  # noqa: PLC0415
     from kaudit.pipeline.exchange import pack, unpack  # noqa: PLC0415
     from kaudit.pipeline.histories import HistoryRows, PartitionHistory, Recording, by_replica  # noqa: PLC0415

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from kaudit.model.batch import Batches, empty_batches
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.model.untold import Untold
-from kaudit.pipeline.printed import printed_batches
 from kaudit.pipeline.window import Window
 from kaudit.source.bytes import ByteSource
 from kaudit.source.text import SegmentText
@@ -79,6 +78,8 @@ def stream_batches(
     A segment of which only a text is there is one range: `start` is a byte of the segment, and all behind it comes.
     """
     if isinstance(source, SegmentText):
+        from kaudit.pipeline.printed import printed_batches  # noqa: PLC0415 - few logs are texts: 5 ms for the others
+
         for batches, damages, untold in printed_batches(source, start):
             yield Piece(batches, damages, stop, untold=untold)
         return

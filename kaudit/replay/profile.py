@@ -3,9 +3,9 @@
 The table of changes is in releases.py; a profile is that table read up to one release.
 """
 
-import difflib
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -217,6 +217,8 @@ def profile_for(version: str | Version) -> Profile:
     try:
         parsed = version if isinstance(version, Version) else Version.parse(version)
     except ValueError:
+        import difflib  # noqa: PLC0415 - only a typo pays for it
+
         names = difflib.get_close_matches(str(version), [str(known) for known in RELEASES], NEAREST, cutoff=0.0)
         raise UnknownVersionError(str(version), tuple(sorted(map(Version.parse, names)))) from None
     return replace(_profile(_known(parsed)), version=parsed)
@@ -241,20 +243,27 @@ def _nearest(version: Version) -> tuple[Version, ...]:
     return tuple(below + above)
 
 
+def _switches(version: Version) -> dict[str, Any]:
+    """Return what was changed up to this release."""
+    return {change.switch: change.value for change in CHANGES if version.includes_fix(*change.since)}
+
+
 @cache
 def _profile(version: Version) -> Profile:
-    switches = {change.switch: change.value for change in CHANGES if version.includes_fix(*change.since)}
-    return Profile(version, **switches)
+    return Profile(version, **_switches(version))
 
 
 @cache
 def _distinct_profiles(at_least: Version, at_most: Version) -> tuple[Profile, ...]:
     found: list[Profile] = []
+    before: dict[str, Any] | None = None
     for version in RELEASES:
         if at_least <= version <= at_most:
-            candidate = _profile(version)
-            if not found or found[-1].differences(candidate):
-                found.append(candidate)
+            switches = _switches(version)
+            # most patch releases change nothing: their profiles need not be made to see it
+            if switches != before and (not found or found[-1].differences(_profile(version))):
+                found.append(_profile(version))
+            before = switches
     return tuple(found) or (profile_for(at_most),)
 
 

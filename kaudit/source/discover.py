@@ -31,7 +31,6 @@ from kaudit.wire.checkpoints import (
     parse_offset_checkpoint,
     parse_partition_metadata,
 )
-from kaudit.wire.dump_text import looks_like_dump
 from kaudit.wire.errors import WireError
 
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
@@ -239,6 +238,8 @@ def _take_files(found: _Discovery, parent: Place, files: Sequence[tuple[Place, E
     for path, entry in sorted(set(files), key=lambda file: file[0].path):
         base = segment_base_offset(path.name)
         if base is None:
+            from kaudit.wire.dump_text import looks_like_dump  # noqa: PLC0415 - 4 ms that logs under their own names need not wait
+
             prefix = _prefix(found, path)
             if prefix is None:
                 continue
