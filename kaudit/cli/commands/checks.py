@@ -3,6 +3,7 @@
 import typer
 
 from kaudit.cli import options
+from kaudit.cli.typed import typed
 from kaudit.report.console import ColorChoice
 
 
@@ -25,4 +26,4 @@ def checks(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(short_help="List the checks.")(checks)
+    app.command(short_help="List the checks.")(typed(checks))

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from kaudit.cli import options
+from kaudit.cli.typed import typed
 from kaudit.pipeline.options import UsageError
 from kaudit.report.console import ColorChoice
 
@@ -56,4 +57,4 @@ def _explain_version(text: str) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(short_help="Explain a check, or a broker version's rules.")(explain)
+    app.command(short_help="Explain a check, or a broker version's rules.")(typed(explain))

@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from msgspec import Struct, field
-from typer.core import TyperOption
 
 from kaudit.cli.parsing import suggestion
 from kaudit.cli.settings.files import project_file, read_table, user_file
-from kaudit.cli.settings.values import check, from_environment, from_toml
 from kaudit.pipeline.options import UsageError
 from kaudit.policy.topics import TopicRule
+
+if TYPE_CHECKING:  # where nothing is configured, a plain command line does without
+    import typer
+    from typer.core import TyperOption
 
 PREFIX = "KAUDIT_"
 _NO_KEYS = ("config", "force", "help", "isolated", "version")
@@ -41,14 +42,19 @@ class Settings(Struct, frozen=True):
         return [str(item) for item in found.value] if found is not None and isinstance(found.value, list) else ()
 
 
-def configurable(options: Mapping[str, TyperOption]) -> dict[str, TyperOption]:
+def configurable(options: "Mapping[str, TyperOption]") -> "dict[str, TyperOption]":
     """Return the options that configuration may set."""
     return {key: option for key, option in options.items() if key not in _NO_KEYS}
 
 
+def is_configured(environ: Mapping[str, str], *, config: str | None, isolated: bool) -> bool:
+    """Tell whether there is a file of configuration to read, or a variable."""
+    return bool(_files(environ, config=config, isolated=isolated)) or any(name.startswith(PREFIX) for name in environ)
+
+
 def load(
-    context: typer.Context,
-    all_options: Callable[[], Mapping[str, TyperOption]],
+    context: "typer.Context",
+    all_options: "Callable[[], Mapping[str, TyperOption]]",
     environ: Mapping[str, str],
     *,
     config: str | None,
@@ -58,9 +64,11 @@ def load(
 
     `all_options`, by key, of every command are only asked for where there is something to configure.
     """
-    files = _files(environ, config=config, isolated=isolated)
-    if not files and not any(name.startswith(PREFIX) for name in environ):
+    if not is_configured(environ, config=config, isolated=isolated):
         return Settings()
+    from kaudit.cli.settings.values import check, from_environment, from_toml
+
+    files = _files(environ, config=config, isolated=isolated)
     options = configurable(all_options())
     values: dict[str, Value] = {}
     topics: Sequence[TopicRule] = ()
@@ -101,7 +109,7 @@ def _files(environ: Mapping[str, str], *, config: str | None, isolated: bool) ->
     return [file for file in (user_file(environ), project) if file is not None]
 
 
-def _option(key: str, options: Mapping[str, TyperOption], file: Path) -> TyperOption:
+def _option(key: str, options: "Mapping[str, TyperOption]", file: Path) -> "TyperOption":
     if key not in options:
         hint = suggestion(key, [*options, "topics"]) or " ('kaudit config show' lists them)"
         raise UsageError(f"configuration {file}: there is no key {key}{hint}")
