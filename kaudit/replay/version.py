@@ -44,8 +44,6 @@ class Version(Struct, frozen=True, order=True):
         A release has it when its own line got it at or before this release; lines not named have it when they are
         newer than the newest one named.
         """
-        if len(fixed_in) == 1:
-            return self >= fixed_in[0]
         for first in fixed_in:
             if first.line == self.line:
                 return self >= first
