@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -14,6 +14,9 @@ from kaudit.report.console import ColorChoice, Console
 from kaudit.report.content import Content, Tables
 from kaudit.report.formats import FORMATS, Format
 
+if TYPE_CHECKING:  # 3 ms, and most reports go to stdout
+    from pathlib import Path
+
 _STDOUT = "-"
 _BLOCK = 1 << 16
 
@@ -22,7 +25,7 @@ class Target(Struct, frozen=True):
     """One format and where it goes; `file` None: stdout."""
 
     form: Format
-    file: Path | None = None
+    file: "Path | None" = None
 
 
 def parse_targets(formats: Sequence[str], output: str | None, inputs: Sequence[str]) -> list[Target]:
@@ -53,7 +56,7 @@ def _check_directory(target: Target) -> None:
         raise UsageError(f"--output {target.file}: holds something else than an earlier result of kaudit")
 
 
-def output_directory(name: str, place: str | None, inputs: Sequence[str]) -> Path:
+def output_directory(name: str, place: str | None, inputs: Sequence[str]) -> "Path":
     """Return the directory a format of tables goes to. Raises UsageError where that cannot be."""
     target = Target(FORMATS[name], _file(place))
     _check_directory(target)
@@ -93,11 +96,15 @@ def _format(name: str) -> Format:
     return FORMATS[name]
 
 
-def _file(name: str | None) -> Path | None:
-    return None if name in (None, _STDOUT) else Path(os.path.realpath(name))
+def _file(name: str | None) -> "Path | None":
+    if name in (None, _STDOUT):
+        return None
+    from pathlib import Path
+
+    return Path(os.path.realpath(name))
 
 
-def output_file(name: str | None, inputs: Sequence[str]) -> Path | None:
+def output_file(name: str | None, inputs: Sequence[str]) -> "Path | None":
     """Return the file of this name, None for stdout, refusing one that cannot be written or lies in an input."""
     file = _file(name)
     if file is not None:
@@ -105,11 +112,13 @@ def output_file(name: str | None, inputs: Sequence[str]) -> Path | None:
     return file
 
 
-def _check_place(file: Path, inputs: Sequence[str], *, is_directory: bool) -> None:
+def _check_place(file: "Path", inputs: Sequence[str], *, is_directory: bool) -> None:
     if file.is_dir() and not is_directory:
         raise UsageError(f"--output {file}: is a directory")
     if not file.parent.is_dir():
         raise UsageError(f"--output {file}: there is no directory {file.parent}")
+    from pathlib import Path
+
     for path in inputs:
         audited = Path(os.path.realpath(path))
         if file == audited or (audited.is_dir() and file.is_relative_to(audited)):
@@ -163,7 +172,7 @@ def _blocks(pieces: Iterable[str]) -> Iterator[str]:
     yield "".join(held)
 
 
-def _replace(file: Path, pieces: Iterable[str]) -> None:
+def _replace(file: "Path", pieces: Iterable[str]) -> None:
     partial = file.with_name(f".kaudit-{os.urandom(4).hex()}.partial")
     try:
         with partial.open("x", encoding="utf-8") as whole:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
@@ -85,6 +84,7 @@ def record(options: ScanOptions, progress: Progress, teller: "Teller") -> "Itera
     """
     # imported here: a scan needs no compression, tells no histories and keeps nothing on disk
     import tempfile  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
 
     from kaudit.pipeline.batch_rows import segment_tasks, tell_segment  # noqa: PLC0415
     from kaudit.pipeline.exchange import pack, unpack  # noqa: PLC0415

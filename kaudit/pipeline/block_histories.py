@@ -15,10 +15,10 @@ from kaudit.pipeline.read import OpenSource
 from kaudit.source.block_places import zookeeper_nearby
 from kaudit.source.cluster_metadata import CLUSTER_METADATA
 from kaudit.source.layout import Layout, PartitionDirectory
-from kaudit.source.zookeeper import ZooKeeperFiles
 
 if TYPE_CHECKING:  # few logs come with a history
     from kaudit.pipeline.told_blocks import Told
+    from kaudit.source.zookeeper import ZooKeeperFiles
 
 
 def read_blocks(options: ScanOptions, layout: Layout, open_source: OpenSource) -> BlockBook:
@@ -57,7 +57,7 @@ def _named(options: ScanOptions, open_source: OpenSource) -> "list[Told]":
 def _discovered(
     book: BlockBook,
     layout: Layout,
-    ensembles: Sequence[ZooKeeperFiles],
+    ensembles: "Sequence[ZooKeeperFiles]",
     metadata_partitions: Sequence[PartitionDirectory],
     open_source: OpenSource,
 ) -> None:

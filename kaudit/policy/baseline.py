@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from pathlib import Path
 from typing import Self
 
 from msgspec import Struct, field
@@ -116,6 +115,8 @@ def read_baseline(file: str) -> Baseline:
         UsageError: it cannot be read, is no baseline, or is not there: a typo would make every known finding new.
 
     """
+    from pathlib import Path  # noqa: PLC0415 - 3 ms, and few runs have a baseline
+
     try:
         text = Path(file).read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -64,8 +64,13 @@ def test_a_scan_of_a_log_imports_only_what_it_needs():
     loaded = set(json.loads(done.stderr[done.stderr.index('["') :]))
     assert "kaudit.report.concise" in loaded
     parsers = {"typer", "kaudit.cli.tree", "kaudit.cli.settings.coercion", "tomllib"}
-    standard = {"difflib", "gettext", "json", "shutil", "subprocess", "tempfile"}
-    texts = {"kaudit.pipeline.printed", "kaudit.wire.dump_rows", "kaudit.wire.printed_records"}
+    standard = {"difflib", "gettext", "json", "pathlib", "shutil", "subprocess", "tempfile", "urllib.parse", "_hashlib"}
+    texts = {
+        "kaudit.pipeline.printed",
+        "kaudit.source.text_partitions",
+        "kaudit.wire.dump_rows",
+        "kaudit.wire.printed_records",
+    }
     formats = {"kaudit.report.tables", "kaudit.report.parquet", "kaudit.report.table"}
     blocks = {"kaudit.pipeline.told_blocks", "kaudit.pipeline.block_findings", "kaudit.replay.allocation.rules"}
     assert not {*parsers, *standard, *texts, *formats, *blocks} & loaded

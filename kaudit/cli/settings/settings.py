@@ -1,7 +1,7 @@
 """The values of all layers, and where each came from."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -12,6 +12,8 @@ from kaudit.pipeline.options import UsageError
 from kaudit.policy.topics import TopicRule
 
 if TYPE_CHECKING:  # where nothing is configured, a plain command line does without
+    from pathlib import Path
+
     import typer
     from typer.core import TyperOption
 
@@ -92,24 +94,26 @@ def load(
     return Settings(values, topics, topics_origin, _unknown(environ, options))
 
 
-def _files(environ: Mapping[str, str], *, config: str | None, isolated: bool) -> list[Path]:
+def _files(environ: Mapping[str, str], *, config: str | None, isolated: bool) -> "list[Path]":
     config = config or environ.get("KAUDIT_CONFIG") or None
     if config is not None:
         if isolated:
             raise UsageError(f"--isolated reads no configuration, --config {config} is one: give only one of them")
+        from pathlib import Path
+
         if not Path(config).is_file():
             raise UsageError(f"--config {config}: no such file")
         return [Path(config)]
     if isolated:
         return []
     try:
-        project = project_file(Path.cwd())
+        project = project_file(os.getcwd())  # noqa: PTH109 - pathlib takes 3 ms
     except OSError as error:
         raise UsageError(f"configuration cannot be looked for: {error.strerror}; --isolated looks for none") from error
     return [file for file in (user_file(environ), project) if file is not None]
 
 
-def _option(key: str, options: "Mapping[str, TyperOption]", file: Path) -> "TyperOption":
+def _option(key: str, options: "Mapping[str, TyperOption]", file: "Path") -> "TyperOption":
     if key not in options:
         hint = suggestion(key, [*options, "topics"]) or " ('kaudit config show' lists them)"
         raise UsageError(f"configuration {file}: there is no key {key}{hint}")
