@@ -11,7 +11,7 @@ from kaudit.pipeline.options import NothingToAuditError, UsageError
 from kaudit.report.console import visible
 
 _MAY_BE_PLAIN = ("scan", "timeline", "producers", "diff", "report")
-"""Commands whose modules do not import typer."""
+"""Commands that are read without typer where the command line is plain."""
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -59,7 +60,5 @@ def require_spark() -> None:
         UsageError: the spark extra is not installed.
 
     """
-    from importlib.util import find_spec
-
     if find_spec("pyspark") is None or find_spec("pyarrow") is None:
         raise UsageError("--engine spark needs an extra: pip install 'kaudit[spark]'")

@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -46,8 +47,6 @@ def parse_targets(formats: Sequence[str], output: str | None, inputs: Sequence[s
 def _check_directory(target: Target) -> None:
     if target.file is None:
         raise UsageError(f"--output-format {target.form.name}: needs a directory, -o DIR")
-    from importlib.util import find_spec
-
     if find_spec("pyarrow") is None:
         raise UsageError(f"--output-format {target.form.name} needs an extra: pip install 'kaudit[parquet]'")
     from kaudit.report.parquet import is_replaceable

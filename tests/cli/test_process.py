@@ -32,8 +32,8 @@ finally:
     [
         (["--version"], ("typer", "rich")),
         (["--help"], ("rich", "pydantic")),
-        (["explain", "KA101"], ("rich", "pydantic")),
-        (["checks"], ("rich", "pydantic")),
+        (["explain", "KA101"], ("rich", "pydantic", "typer")),
+        (["checks"], ("rich", "pydantic", "typer")),
         (["explain", "KA101", "--output-format", "json"], ("rich",)),
         (["scan", "--help"], ("rich",)),
         (["baseline", "create", "--help"], ("rich",)),
