@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
 from kaudit.engines.ranges import RangeRead, ranges, read_here
+from kaudit.engines.trial import Trial
 from kaudit.model.finding import Finding
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 _Keeper = TypeVar("_Keeper", bound=RowKeeper | None)
 _SMALL_PIECE_BYTES = 1 << 20
 """For a million producer ids in memory: what is made while a piece is read must stay small beside them."""
-_PROCESSES_PAY_SECONDS = {"fork": 0.05, "spawn": 0.7}
-"""What would take less to read here, at the pace of the first range, is read here: processes must be started first."""
 
 
 def scan(options: ScanOptions, progress: Progress) -> ScanResult:
@@ -167,15 +166,21 @@ def _read(jobs: Sequence[Job], paces: Sequence[Pace], processes: int, layout: La
     if processes > 1:
         left, started = sum(job.bytes for job in jobs), time.perf_counter()
         for read in read_here(islice(found, 1)):
-            seconds, size = time.perf_counter() - started, read.spec.stop - read.spec.start
+            size, rows = read.spec.stop - read.spec.start, _row_bytes(read)
+            handed_out = time.perf_counter()
             yield read
+            trial = Trial(size, rows, handed_out - started, time.perf_counter() - handed_out)
             start_method = _start_method(layout)
-            if seconds * (left - size) > _PROCESSES_PAY_SECONDS[start_method] * size:
+            if trial.processes_pay(left - size, processes, start_method):
                 # imported here: a small log is read in less time
                 from kaudit.engines.processes import read_in_processes  # noqa: PLC0415
 
                 yield from read_in_processes(found, processes, start_method)
     yield from read_here(found)
+
+
+def _row_bytes(read: RangeRead) -> int:
+    return read.outcome.row_bytes() if isinstance(read.outcome, ChunkRows) else 0
 
 
 def _start_method(layout: Layout) -> str:

@@ -248,3 +248,9 @@ class ChunkRows(Struct):
     """Every record was decoded: what records say may be looked at."""
     untold: frozenset[Untold] = frozenset()
     """What a text in place of the segment does not tell."""
+
+    def row_bytes(self) -> int:
+        """Return how many bytes the rows take."""
+        return sum(
+            rows.nbytes for rows in (self.runs, self.edges, self.markers, self.gaps, self.leader_epochs, self.plain)
+        )

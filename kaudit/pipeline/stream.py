@@ -231,7 +231,7 @@ class _Reader:
             view = self.window.load(at, end - at + HEADER_SIZE)
             after = self.window.end - (at + len(view))
             for candidate in resync.candidates(view, 1, after, end - at).tolist():
-                if self.window.crc_holds(at + candidate, _size_at(view, candidate)):
+                if self.window.is_batch(at + candidate, _size_at(view, candidate)):
                     return int(at + candidate)
             # a header in the window's last bytes is seen whole only in the next one
             if not len(view) or at + len(view) >= min(end + HEADER_SIZE, self.window.end):
@@ -330,7 +330,7 @@ class _Reader:
             after = self.window.end - (at + len(view))
             found: NDArray[np.int64] = resync.candidates(view, 0, after)
             for candidate in found.tolist():
-                if self.window.crc_holds(at + candidate, _size_at(view, candidate)):
+                if self.window.is_batch(at + candidate, _size_at(view, candidate)):
                     return int(at + candidate)
             if after <= 0:
                 return None
