@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.model.batch_fields import MAYBE_COMMITS, NO_OFFSET, NO_SEQUENCE
+from kaudit.pipeline.columns import Columns, Row
 from kaudit.pipeline.merging import Merged
 from kaudit.pipeline.producer_table import REMEMBERED, ProducerTable
 from kaudit.pipeline.rows import SILENCE_MS, WINDOW, Rows, pick, put, whole
@@ -50,8 +51,8 @@ _NO_TRANSACTION: dict[str, NDArray[Any]] = {
     "flags": np.array(0),
 }
 
-FetchRun = Callable[[Rows], list[Edge]]
-"""All batches of a run (one row of dtype RUN), read again from the log."""
+FetchRun = Callable[[Row], list[Edge]]
+"""All batches of a run (one row of RUN), read again from the log."""
 
 
 class JointReplay(Struct):
@@ -68,7 +69,7 @@ class JointReplay(Struct):
     """Runs so far, wherever the log was cut into chunks."""
     _awaiting: dict[int, list[int]] = field(default_factory=dict)
 
-    def feed(self, merged: Merged, edges: Rows) -> None:
+    def feed(self, merged: Merged, edges: Columns) -> None:
         """Take one chunk's runs and its markers that have records, `present_before` counted from the log's start."""
         if not len(merged.ids):
             return
@@ -77,7 +78,7 @@ class JointReplay(Struct):
         for part, groups in merged.parts(_PART_ROWS):
             self._feed(part, edges, slots[groups])
 
-    def _feed(self, merged: Merged, edges: Rows, slots: NDArray[np.int32]) -> None:
+    def _feed(self, merged: Merged, edges: Columns, slots: NDArray[np.int32]) -> None:
         joints = _Joints(merged, edges)
         before = pick(self.table.rows, slots)
         self.runs += len(merged.runs) - joints.continue_runs(before)
@@ -103,14 +104,14 @@ class JointReplay(Struct):
         producer = Producer(int(joints.producer_ids[group_index]), self.sequences_count)
         for is_marker, index in joints.group_rows(group_index):
             if is_marker:
-                state, facts = judge_marker(state, Marker._make(joints.markers[index].item()))
+                state, facts = judge_marker(state, Marker._make(joints.markers.item(index)))
                 self._keep(facts)
             else:
                 state = self._replay_run(state, joints.runs[index], joints.edges, producer)
         if state is not None:
             self.table.store(slot, state)
 
-    def _replay_run(self, state: State | None, run: Rows, edges: Rows, producer: Producer) -> State:
+    def _replay_run(self, state: State | None, run: Row, edges: Columns, producer: Producer) -> State:
         start, head, count = int(run["edges_start"]), int(run["head"]), int(run["batches"])
         epoch, transactional = int(run["producer_epoch"]), bool(run["is_transactional"])
         batches = [Edge._make(edge) for edge in edges[start : start + head].tolist()]
@@ -168,7 +169,7 @@ def _continue_run(state: State, tail: list[Edge], rest_records: int, *, transact
 class _Joints:
     """A chunk's runs and markers in one order, by producer id and offset, with what precedes each."""
 
-    def __init__(self, merged: Merged, edges: Rows) -> None:
+    def __init__(self, merged: Merged, edges: Columns) -> None:
         self.runs, self.edges, self.markers = merged.runs, edges, merged.markers
         self.source, self.is_run = merged.order, merged.is_run
         self.starts, self.ends = merged.starts, merged.ends()
@@ -378,18 +379,19 @@ class _Joints:
             total = np.cumsum(records)
             newest = np.where(opens, self.source[np.maximum(self.run_at[ends], 0)], 0)
             added = np.where(opens, total[newest] - total[runs] + records[runs], 0)
-            head = pick(self.edges, self.runs["edges_start"][runs])
+            head = self.runs["edges_start"].take(runs)
         else:
             added = np.zeros(len(ends), dtype=np.int64)
-            head = np.zeros(len(ends), dtype=self.edges.dtype)
+            head = np.zeros(len(ends), dtype=np.int64)
 
-        def choose(name: str, opened: NDArray[np.generic], none: int) -> NDArray[np.generic]:
-            return np.where(opens_here, opened, np.where(still_open, state[name], none))
+        def choose(name: str, of_edges: str, none: int) -> NDArray[np.generic]:
+            carried = np.where(still_open, state[name], none)
+            return np.where(opens_here, self.edges[of_edges].take(head), carried) if opens_here.any() else carried
 
-        new["txn_first_offset"] = choose("txn_first_offset", head["base_offset"], NO_OFFSET)
-        new["txn_first_timestamp"] = choose("txn_first_timestamp", head["max_timestamp"], -1)
-        new["txn_position"] = choose("txn_position", head["position"], -1)
-        new["txn_segment"] = choose("txn_segment", head["segment"], -1)
+        new["txn_first_offset"] = choose("txn_first_offset", "base_offset", NO_OFFSET)
+        new["txn_first_timestamp"] = choose("txn_first_timestamp", "max_timestamp", -1)
+        new["txn_position"] = choose("txn_position", "position", -1)
+        new["txn_segment"] = choose("txn_segment", "segment", -1)
         new["txn_records"] = np.where(still_open, state["txn_records"] + added, added)
 
         kept = flags & EXHAUSTION_TOLD
@@ -435,7 +437,7 @@ class _Joints:
         newest = self.runs["edges_start"][runs] + self.runs["edges"][runs] - 1
         written = chosen & has_run
         into = np.flatnonzero(written)
-        put(state["last"], into, pick(self.edges, newest.take(into)))
+        put(state["last"], into, self.edges.rows(newest.take(into)))
         state["has_last"][into] = True
         # runs of the final epoch are the last ones of their group: epochs only rise where joints are healthy
         of_final = self.is_run & (self.epoch == final[self.group])

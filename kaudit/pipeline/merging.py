@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.pipeline.rows import Rows, pick
+from kaudit.pipeline.columns import Columns
 
 _KEY_BITS = 62
 
@@ -22,8 +22,8 @@ class Merged(Struct, frozen=True):
     number of runs; `is_run`; `ids`, its producer id. `starts` are the places where another producer id begins.
     """
 
-    runs: Rows
-    markers: Rows
+    runs: Columns
+    markers: Columns
     order: NDArray[np.intp]
     is_run: NDArray[np.bool_]
     ids: NDArray[np.int64]
@@ -66,10 +66,10 @@ class Merged(Struct, frozen=True):
         return Merged(runs, markers, moved, is_run, self.ids[places], self.starts[groups] - places.start)
 
 
-def merge(runs: Rows, markers: Rows) -> Merged:
+def merge(runs: Columns, markers: Columns) -> Merged:
     """Merge rows of dtype RUN and rows of dtype MARKER, each sorted by producer id and offset."""
     count = len(runs)
-    ids = runs["producer_id"].copy()
+    ids = runs["producer_id"]
     if len(markers):
         order, is_run = _order(runs, markers)
         ids = np.concatenate((ids, markers["producer_id"])).take(order)
@@ -80,7 +80,7 @@ def merge(runs: Rows, markers: Rows) -> Merged:
     return Merged(runs, markers, order, is_run, ids, np.flatnonzero(begins))
 
 
-def _order(runs: Rows, markers: Rows) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def _order(runs: Columns, markers: Columns) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     count = len(runs)
     ids = np.concatenate((runs["producer_id"], markers["producer_id"]))
     offsets = np.concatenate((runs["first_offset"], markers["offset"]))
@@ -98,7 +98,7 @@ def _order(runs: Rows, markers: Rows) -> tuple[NDArray[np.intp], NDArray[np.bool
     return order, is_run
 
 
-def with_records(markers: Rows) -> Rows:
+def with_records(markers: Columns) -> Columns:
     """Leave out the markers that compaction emptied."""
     kept = markers["record_count"] > 0
-    return markers if kept.all() else pick(markers, kept)
+    return markers if kept.all() else markers[kept]

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, NO_OFFSET
+from kaudit.pipeline.columns import Columns
 from kaudit.pipeline.grouping import group
 from kaudit.pipeline.merging import Merged
 from kaudit.pipeline.rows import Rows, pick
@@ -67,7 +68,7 @@ class TransactionSpans(Struct):
     def _keep(self, spans: "_Spans", chosen: NDArray[np.intp]) -> None:
         if not len(chosen):
             return
-        markers = pick(spans.markers, chosen)
+        markers = spans.markers[chosen]
         rows = np.empty(len(chosen), dtype=ENDED)
         for name in ("producer_id", "producer_epoch", "coordinator_epoch", "type", "timestamp", "position", "segment"):
             rows[name] = markers[name]
@@ -102,7 +103,7 @@ def _only_aborts(rows: Rows) -> Rows:
 class _Spans(Struct, frozen=True):
     """A chunk's markers with the offset where the transaction each ends began (-1: none), and what is open behind it."""
 
-    markers: Rows
+    markers: Columns
     begun: NDArray[np.int64]
     still_open: Rows
 
@@ -157,7 +158,7 @@ def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
         still_open = np.concatenate((still_open, elsewhere))
         still_open = pick(still_open, np.argsort(still_open["producer_id"], kind="stable"))
     numbers = order.take(last.compress(ended)) - len(runs)
-    own = markers if len(numbers) == len(markers) else pick(markers, numbers)
+    own = markers if len(numbers) == len(markers) else markers[numbers]
     return _Spans(own, begun.compress(ended), still_open)
 
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER
 from kaudit.pipeline import transactions
+from kaudit.pipeline.columns import Columns
 from kaudit.pipeline.merging import merge, with_records
-from kaudit.pipeline.rows import EDGE, MARKER, RUN, assemble, chosen_rows, pick, put
+from kaudit.pipeline.rows import EDGE, MARKER, RUN, assemble, pick, put
 from kaudit.pipeline.transactions import TransactionSpans
 
 IDS = st.one_of(st.integers(0, 5), st.sampled_from([0, 1 << 40, (1 << 63) - 1]))
@@ -32,7 +33,11 @@ def rows_of(events, first_offset=0, stretch=1):
     for index, (producer, at, kind, transactional) in enumerate(sorted(markers)):
         marker_rows[index]["producer_id"], marker_rows[index]["offset"] = producer, at
         marker_rows[index]["type"], marker_rows[index]["record_count"] = kind, transactional
-    return run_rows, marker_rows, offset
+    return columns_of(run_rows), columns_of(marker_rows), offset
+
+
+def columns_of(rows):
+    return Columns(rows.dtype, len(rows), {name: rows[name] for name in rows.dtype.names})
 
 
 @settings(max_examples=300, deadline=None)
@@ -120,7 +125,6 @@ def test_rows_picked_and_put_whole_are_those_indexed(indexes, seed):
     mask = random.random(100) < 0.5
     assert pick(rows, mask).tolist() == rows[mask].tolist()
     columns = {name: rows[name] for name in EDGE.names}
-    assert chosen_rows(EDGE, 100, columns, chosen).tolist() == rows[chosen].tolist()
     places = np.unique(chosen)
     expected, written = rows.copy(), rows.copy()
     expected[places] = rows[::-1][places]

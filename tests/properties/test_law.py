@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.model.batch import Batches
+from kaudit.pipeline.columns import Row
 from kaudit.pipeline.compress import compress
 from kaudit.pipeline.joints import JointReplay
 from kaudit.pipeline.merging import merge, with_records
-from kaudit.pipeline.rows import Rows
 from kaudit.replay.judge import EXPLAINED, Edge, Fact, Marker, Producer, State, judge_batch, judge_end, judge_marker
 from kaudit.wire.record_batch import decode_headers
 from tests.logs import CONTROL, TRANSACTIONAL, Log
@@ -98,7 +98,7 @@ def replay_batches(batches: Batches) -> tuple[dict[int, State], list[Fact]]:
 def replay_rows(batches: Batches, cuts: list[int], *, holes_are_normal: bool) -> JointReplay:
     """What the pipeline does: chunks to rows, rows to the joint replay."""
 
-    def fetch(run: Rows) -> list[Edge]:
+    def fetch(run: Row) -> list[Edge]:
         mine = (batches["producer_id"] == run["producer_id"]) & (batches["attributes"] & CONTROL == 0)
         inside = (batches["base_offset"] >= run["first_offset"]) & (batches["base_offset"] <= run["last_offset"])
         edges = edges_of(batches)
@@ -111,10 +111,7 @@ def replay_rows(batches: Batches, cuts: list[int], *, holes_are_normal: bool) ->
     for first, last in pairwise(bounds):
         part = batches[first:last]
         rows = compress(part, segment=0, start=0, read_to=0, stop=0, log_start_offset=None, latest_timestamp=2**62)
-        rows.runs["present_before_first"] += present
-        rows.runs["present_before_last"] += present
-        rows.edges["present_before"] += present
-        rows.markers["present_before"] += present
+        rows.count_from(present)
         present += rows.offsets_present
         replay.feed(merge(rows.runs, with_records(rows.markers)), rows.edges)
     replay.finish()

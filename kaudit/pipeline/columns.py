@@ -1,0 +1,91 @@
+"""Rows as a contiguous array for each field: what reads one field of many rows touches only it.
+
+Where every batch is a run of its own there are as many rows as batches, and writing them out whole costs more than all
+that is asked of them. The same array may be a column of several tables, so columns are never written to.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Row = Mapping[str, Any]
+"""One row: its fields by name."""
+Indexes = slice | NDArray[Any] | Sequence[int]
+
+
+class Columns:
+    """Rows of a structured dtype, column by column.
+
+    Indexed like a structured array: by name for a column (shared, not copied), by position for one row, by slice (views),
+    mask or index array for some rows.
+    """
+
+    __slots__ = ("_columns", "_length", "dtype")
+
+    def __init__(self, dtype: np.dtype[Any], length: int, columns: Mapping[str, NDArray[Any] | int]) -> None:
+        """Take a column for each field; an int fills one."""
+        self.dtype = dtype
+        self._length = length
+        self._columns = {name: _typed(columns[name], dtype[name], length) for name in dtype.names or ()}
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Row]:
+        return (self[index] for index in range(self._length))
+
+    @overload
+    def __getitem__(self, key: str) -> NDArray[Any]: ...
+    @overload
+    def __getitem__(self, key: int) -> Row: ...
+    @overload
+    def __getitem__(self, key: Indexes) -> "Columns": ...
+    def __getitem__(self, key: str | int | Indexes) -> "NDArray[Any] | Row | Columns":
+        if isinstance(key, str):
+            return self._columns[key]
+        if isinstance(key, int):
+            return {name: column[key] for name, column in self._columns.items()}
+        if isinstance(key, slice):
+            length = len(range(*key.indices(self._length)))
+            return Columns(self.dtype, length, {name: column[key] for name, column in self._columns.items()})
+        chosen = np.asarray(key, dtype=None if len(key) else np.intp)
+        if chosen.dtype == np.bool_:
+            chosen = np.flatnonzero(chosen)  # once, not once a column
+        return Columns(self.dtype, len(chosen), {name: column.take(chosen) for name, column in self._columns.items()})
+
+    def plus(self, amount: int, *names: str) -> "Columns":
+        """Return the same rows with so much added to these columns."""
+        return Columns(self.dtype, self._length, {**self._columns, **{name: self[name] + amount for name in names}})
+
+    def rows(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
+        """Return the rows at these indexes as a structured array."""
+        rows = np.empty(len(chosen), dtype=self.dtype)
+        for name, column in self._columns.items():
+            rows[name] = column.take(chosen)
+        return rows
+
+    def item(self, index: int) -> tuple[Any, ...]:
+        """Return a row as Python numbers, fields in the dtype's order."""
+        return tuple(column[index].item() for column in self._columns.values())
+
+    def tolist(self) -> list[tuple[Any, ...]]:
+        """All rows as Python numbers, fields in the dtype's order."""
+        return list(zip(*(column.tolist() for column in self._columns.values()), strict=True))
+
+
+def no_rows(dtype: np.dtype[Any]) -> Columns:
+    """Columns of this dtype without a row."""
+    return Columns(dtype, 0, dict.fromkeys(dtype.names or (), 0))
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    """All rows of `parts`, one after the other; there must be at least one part."""
+    dtype = parts[0].dtype
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in dtype.names or ()}
+    return Columns(dtype, sum(map(len, parts)), columns)
+
+
+def _typed(column: NDArray[Any] | int, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
+    return np.full(length, column, dtype=dtype) if isinstance(column, int) else column.astype(dtype, copy=False)
