@@ -54,7 +54,7 @@ def edges_of(batches: Batches) -> list[Edge]:
     return edges
 
 
-def replay_batches(batches: Batches) -> tuple[dict[int, State], list[Fact]]:
+def replay_batches(batches: Batches, *, sequences_count: bool = True) -> tuple[dict[int, State], list[Fact]]:
     """The reference: one batch after the other, nothing compressed, nothing skipped."""
     states: dict[int, State] = {}
     facts: list[Fact] = []
@@ -83,7 +83,8 @@ def replay_batches(batches: Batches) -> tuple[dict[int, State], list[Fact]]:
             for index in waiting.pop(producer_id, []):
                 facts[index] = facts[index]._replace(following=edge, following_epoch=epoch)
             transactional = bool(int(row["attributes"]) & TRANSACTIONAL)
-            state, new = judge_batch(states.get(producer_id), edge, epoch, transactional, Producer(producer_id))
+            producer = Producer(producer_id, sequences_count)
+            state, new = judge_batch(states.get(producer_id), edge, epoch, transactional, producer)
         for fact in new:
             if fact.batch is not None:
                 waiting.setdefault(producer_id, []).append(len(facts))
@@ -95,7 +96,9 @@ def replay_batches(batches: Batches) -> tuple[dict[int, State], list[Fact]]:
     return states, facts
 
 
-def replay_rows(batches: Batches, cuts: list[int], *, holes_are_normal: bool) -> JointReplay:
+def replay_rows(
+    batches: Batches, cuts: list[int], *, holes_are_normal: bool, sequences_count: bool = True
+) -> JointReplay:
     """What the pipeline does: chunks to rows, rows to the joint replay."""
 
     def fetch(run: Row) -> list[Edge]:
@@ -104,7 +107,7 @@ def replay_rows(batches: Batches, cuts: list[int], *, holes_are_normal: bool) ->
         edges = edges_of(batches)
         return [edges[index] for index in np.flatnonzero(mine & inside)]
 
-    replay = JointReplay(fetch)
+    replay = JointReplay(fetch, sequences_count=sequences_count)
     replay.holes_are_normal = holes_are_normal
     present = 0
     bounds = [0, *sorted(cuts), len(batches)]
