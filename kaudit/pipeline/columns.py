@@ -22,13 +22,17 @@ class Columns:
     mask or index array for some rows.
     """
 
-    __slots__ = ("_columns", "_length", "dtype")
+    __slots__ = ("_columns", "_length", "_part", "dtype")
 
     def __init__(self, dtype: np.dtype[Any], length: int, columns: Mapping[str, NDArray[Any] | int]) -> None:
         """Take a column for each field; an int fills one."""
         self.dtype = dtype
         self._length = length
+        self._part: slice | None = None
         self._columns = {name: _typed(columns[name], dtype[name], length) for name in dtype.names or ()}
+
+    def __reduce__(self) -> tuple[type["Columns"], tuple[Any, ...]]:
+        return Columns, (self.dtype, self._length, dict(self._all()))
 
     def __len__(self) -> int:
         return self._length
@@ -44,35 +48,56 @@ class Columns:
     def __getitem__(self, key: Indexes) -> "Columns": ...
     def __getitem__(self, key: str | int | Indexes) -> "NDArray[Any] | Row | Columns":
         if isinstance(key, str):
-            return self._columns[key]
+            column = self._columns[key]
+            return column if self._part is None else column[self._part]
         if isinstance(key, int):
-            return {name: column[key] for name, column in self._columns.items()}
+            return {name: column[key] for name, column in self._all()}
         if isinstance(key, slice):
-            length = len(range(*key.indices(self._length)))
-            return Columns(self.dtype, length, {name: column[key] for name, column in self._columns.items()})
+            return self._slice(*key.indices(self._length))
         chosen = np.asarray(key, dtype=None if len(key) else np.intp)
         if chosen.dtype == np.bool_:
             chosen = np.flatnonzero(chosen)  # once, not once a column
-        return Columns(self.dtype, len(chosen), {name: column.take(chosen) for name, column in self._columns.items()})
+        return Columns(self.dtype, len(chosen), {name: column.take(chosen) for name, column in self._all()})
+
+    def _all(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        return ((name, self[name]) for name in self._columns)
+
+    def _slice(self, first: int, stop: int, step: int) -> "Columns":
+        if step != 1:
+            return self[np.arange(first, stop, step)]
+        before = 0 if self._part is None else int(self._part.start)
+        return _Part(self.dtype, max(stop - first, 0), self._columns, before + first)
 
     def plus(self, amount: int, *names: str) -> "Columns":
         """Return the same rows with so much added to these columns."""
-        return Columns(self.dtype, self._length, {**self._columns, **{name: self[name] + amount for name in names}})
+        return Columns(self.dtype, self._length, {**dict(self._all()), **{name: self[name] + amount for name in names}})
 
     def rows(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
         """Return the rows at these indexes as a structured array."""
         rows = np.empty(len(chosen), dtype=self.dtype)
-        for name, column in self._columns.items():
+        for name, column in self._all():
             rows[name] = column.take(chosen)
         return rows
 
     def item(self, index: int) -> tuple[Any, ...]:
         """Return a row as Python numbers, fields in the dtype's order."""
-        return tuple(column[index].item() for column in self._columns.values())
+        return tuple(column[index].item() for _, column in self._all())
 
     def tolist(self) -> list[tuple[Any, ...]]:
         """All rows as Python numbers, fields in the dtype's order."""
-        return list(zip(*(column.tolist() for column in self._columns.values()), strict=True))
+        return list(zip(*(column.tolist() for _, column in self._all()), strict=True))
+
+
+class _Part(Columns):
+    """Neighbouring rows of others, whose columns are cut only when they are asked for: few are."""
+
+    __slots__ = ()
+
+    def __init__(self, dtype: np.dtype[Any], length: int, columns: dict[str, NDArray[Any]], first: int) -> None:
+        self.dtype = dtype
+        self._length = length
+        self._part = slice(first, first + length)
+        self._columns = columns
 
 
 def no_rows(dtype: np.dtype[Any]) -> Columns:

@@ -23,6 +23,7 @@ from kaudit.replay.judge import (
     NEARLY_EXHAUSTED_EPOCH,
     OUTSIDE_TOLD,
     SHORTEST_EXPIRY_MS,
+    SILENCE_TOLD,
     TV2,
 )
 
@@ -133,9 +134,8 @@ class HealthyJoints:
         first, epoch = self.runs["first_sequence"], self.runs["producer_epoch"]
         previous = self._previous.take(self._run_rows) if len(self.markers) else self._previous
         last = self._before_runs(self.runs["last_sequence"], self._before["last_sequence"])
-        # nothing is remembered of another epoch: then sequences begin at 0 again
+        # sequences begin at 0 where nothing is remembered, NO_SEQUENCE + 1, and nothing is of another epoch
         expected = (last + 1) & _SEQUENCES
-        expected[last == NO_SEQUENCE] = 0
         if len(self.markers):
             expected[self._before_runs(epoch, self._before["epoch"]) != previous] = 0
         sound: _Mask = (epoch == previous) & ((first == expected) | (first < 0))
@@ -308,7 +308,7 @@ class HealthyJoints:
         runs = np.where(opens, first, 0)
         self._carry_on(new, opens, opens_here, still_open, runs)
 
-        kept = flags & EXHAUSTION_TOLD
+        kept = flags & (EXHAUSTION_TOLD | SILENCE_TOLD)
         bumped_before = self._bumps.take(self._marker_stops) > self._bumps.take(self._marker_starts)
         kept |= np.where(bumped_before, TV2, flags & TV2)
         kept |= np.where(has_marker, 0, flags & OUTSIDE_TOLD)
@@ -408,9 +408,8 @@ class HealthyJoints:
         state = self._before
         added, kept = fresh.take(groups), state["remembered"].take(groups).astype(np.int64)
         count = np.minimum(kept + added, WINDOW)
-        # of entry k of the new window: how many entries follow it
-        behind = count[:, None] - 1 - np.arange(WINDOW)
-        is_edge = (behind >= 0) & (behind < added[:, None])
+        # of entry k of the new window: how many entries follow it; beyond its last one that one once more
+        behind = np.maximum(count[:, None] - 1 - np.arange(WINDOW), 0)
         # all entries there are, the old windows and then the edges of these runs, and which of them each new entry is
         first, held = int(self.runs["edges_start"][0]), len(groups) * WINDOW
         last = int(self.runs["edges_start"][-1]) + int(self.runs["edges"][-1])
@@ -419,10 +418,9 @@ class HealthyJoints:
         entries[:held].view(windows.dtype)[:] = windows[groups]
         for name in REMEMBERED.names or ():
             entries[name][held:] = self.edges[name][first:last]
-        old = np.clip(kept[:, None] - 1 - (behind - added[:, None]), 0, WINDOW - 1)
-        old += np.arange(0, held, WINDOW)[:, None]
-        new = newest.take(groups)[:, None] - behind + (held - first)
-        windows[groups] = pick(entries, np.where(is_edge, new, old)).view(windows.dtype)[:, 0]
+        of_edges, of_windows = newest.take(groups) + (held - first), np.arange(0, held, WINDOW) + kept + added - 1
+        chosen = np.where(behind < added[:, None], of_edges[:, None], of_windows[:, None]) - behind
+        windows[groups] = pick(entries, chosen).view(windows.dtype)[:, 0]
         state["remembered"][groups] = count
 
 

@@ -76,7 +76,7 @@ def _run_starts(
     following["flags"][(sequences < 0) | control] = _NOTHING_FOLLOWS
     own, following = own.view(np.int64), following.view(np.int64)
     starts = np.ones(len(order), dtype=bool)
-    np.not_equal(own[order[1:]], following[order[:-1]], out=starts[1:])
+    np.not_equal(own.take(order[1:]), following.take(order[:-1]), out=starts[1:])
     starts[1:] |= ids[1:] != ids[:-1]
     times = batches["max_timestamp"]
     if int(times.max()) - int(times.min()) >= SILENCE_MS:

@@ -45,25 +45,29 @@ def columns_of(rows):
 def test_merging_sorts_by_producer_and_offset_and_parts_are_whole_producers(events, stretch, size):
     runs, markers, _ = rows_of(events, stretch=stretch)
     merged = merge(runs, markers)
-    both = [(int(row["producer_id"]), int(row["first_offset"])) for row in runs]
-    both += [(int(row["producer_id"]), int(row["offset"])) for row in markers]
-    expected = sorted(range(len(both)), key=both.__getitem__)
-    assert merged.order.tolist() == expected
-    assert merged.is_run.tolist() == [index < len(runs) for index in expected]
-    assert merged.ids.tolist() == [both[index][0] for index in expected]
+    both = in_turn(merged)
+    assert both == sorted(both)
+    assert len(both) == len(runs) + len(markers)
+    assert merged.ids.tolist() == [producer for producer, _ in both]
     assert merged.producer_ids.tolist() == sorted({producer for producer, _ in both})
     seen, groups = [], []
     for part, group in merged.parts(size):
-        own = [(int(row["producer_id"]), int(row["first_offset"])) for row in part.runs]
-        own += [(int(row["producer_id"]), int(row["offset"])) for row in part.markers]
-        seen += [own[index] for index in part.order.tolist()]
-        assert part.ids.tolist() == [own[index][0] for index in part.order.tolist()]
-        assert part.is_run.tolist() == [index < len(part.runs) for index in part.order.tolist()]
+        seen += in_turn(part)
+        assert part.ids.tolist() == [producer for producer, _ in in_turn(part)]
         assert part.producer_ids.tolist() == merged.producer_ids[group].tolist()
         assert part.ends().tolist()[-1] == len(part.ids) - 1
         groups += list(range(group.start, group.stop))
-    assert seen == sorted(both)
+    assert seen == both
     assert groups == list(range(len(merged.starts)))
+
+
+def in_turn(merged):
+    """Producer id and offset of each run or marker as `is_run` tells whose turn it is."""
+    runs = iter([(int(row["producer_id"]), int(row["first_offset"])) for row in merged.runs])
+    markers = iter([(int(row["producer_id"]), int(row["offset"])) for row in merged.markers])
+    both = [next(runs) if is_run else next(markers) for is_run in merged.is_run.tolist()]
+    assert [*runs, *markers] == []
+    return both
 
 
 def diary(events):

@@ -6,7 +6,7 @@ topics whose sequences mean nothing: what `histories` does not make.
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kaudit.model.batch_fields import UNTOLD_CONTROL
@@ -64,7 +64,13 @@ def odd_log(happenings, epochs):
     return batches
 
 
+GOES_ON = (0, "data", "same", "next", 1, 0, 0, 0, 0)
+GOES_ON_AFTER_A_DAY = (0, "data", "same", "next", 1, 0, DAY_MS, 0, 0)
+
+
 @settings(max_examples=500, deadline=None)
+# told once of a producer, healthy chunks between the two silences or not
+@example([GOES_ON, GOES_ON_AFTER_A_DAY, GOES_ON, GOES_ON, GOES_ON_AFTER_A_DAY], [0, 0, 0], [2, 3], False, True)
 @given(events, first_epochs, st.lists(st.integers(0, 50), max_size=4), st.booleans(), st.booleans())
 def test_odd_logs_are_replayed_as_batch_by_batch(happenings, epochs, cuts, normal, sequences_count):
     batches = odd_log(happenings, epochs)
