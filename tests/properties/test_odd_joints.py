@@ -30,7 +30,7 @@ event = st.tuples(
     st.sampled_from([0, 0, 0, 1, -1]),  # steps of the coordinator's epoch
 )
 events = st.lists(event, min_size=1, max_size=50)
-first_epochs = st.lists(st.sampled_from([0, 0, 5, 31_998, 32_766, -1]), min_size=3, max_size=3)
+first_epochs = st.lists(st.sampled_from([0, 0, 5, 31_999, 32_000, 32_766, -1]), min_size=3, max_size=3)
 ODD_EPOCHS, ODD_SEQUENCES = (-32_768, 32_767, 31_999, 32_000), (-1, -5, -WRAP, WRAP - 1, 3)
 
 
@@ -65,7 +65,7 @@ def odd_log(happenings, epochs):
 
 
 GOES_ON = (0, "data", "same", "next", 1, 0, 0, 0, 0)
-GOES_ON_AFTER_A_DAY = (0, "data", "same", "next", 1, 0, DAY_MS, 0, 0)
+GOES_ON_AFTER_A_DAY = (0, "data", "same", "next", 1, 0, DAY_MS - 1, 0, 0)  # a day to the millisecond
 
 
 @settings(max_examples=500, deadline=None)
