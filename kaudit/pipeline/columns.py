@@ -1,10 +1,11 @@
 """Rows as a contiguous array for each field: what reads one field of many rows touches only it.
 
 Where every batch is a run of its own there are as many rows as batches, and writing them out whole costs more than all
-that is asked of them. The same array may be a column of several tables, so columns are never written to.
+that is asked of them. The same array may be a column of several tables, so columns are never written to; one that few ask
+for may be made when it is asked for.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 
 Row = Mapping[str, Any]
 """One row: its fields by name."""
+Column = NDArray[Any] | Callable[[], NDArray[Any]]
+"""A column, or what makes it: until then that holds what it is made of."""
 Indexes = slice | NDArray[Any] | Sequence[int]
 
 
@@ -24,12 +27,14 @@ class Columns:
 
     __slots__ = ("_columns", "_length", "_part", "dtype")
 
-    def __init__(self, dtype: np.dtype[Any], length: int, columns: Mapping[str, NDArray[Any] | int]) -> None:
-        """Take a column for each field; an int fills one."""
+    def __init__(self, dtype: np.dtype[Any], length: int, columns: Mapping[str, Column | int]) -> None:
+        """Take a column for each field, or a function that makes it when it is asked for; an int fills one."""
         self.dtype = dtype
         self._length = length
         self._part: slice | None = None
-        self._columns = {name: _typed(columns[name], dtype[name], length) for name in dtype.names or ()}
+        self._columns: dict[str, Column] = {
+            name: _typed(columns[name], dtype[name], length) for name in dtype.names or ()
+        }
 
     def __reduce__(self) -> tuple[type["Columns"], tuple[Any, ...]]:
         return Columns, (self.dtype, self._length, dict(self._all()))
@@ -48,7 +53,7 @@ class Columns:
     def __getitem__(self, key: Indexes) -> "Columns": ...
     def __getitem__(self, key: str | int | Indexes) -> "NDArray[Any] | Row | Columns":
         if isinstance(key, str):
-            column = self._columns[key]
+            column = self._made(key)
             return column if self._part is None else column[self._part]
         if isinstance(key, int):
             return {name: column[key] for name, column in self._all()}
@@ -58,6 +63,16 @@ class Columns:
         if chosen.dtype == np.bool_:
             chosen = np.flatnonzero(chosen)  # once, not once a column
         return Columns(self.dtype, len(chosen), {name: column.take(chosen) for name, column in self._all()})
+
+    def _made(self, name: str) -> NDArray[Any]:
+        column = self._columns[name]
+        if not isinstance(column, np.ndarray):
+            column = self._columns[name] = column().astype(self.dtype[name], copy=False)
+        return column
+
+    def settled(self) -> "Columns":
+        """Return these rows with every column made and no more in memory than they need: for who keeps them."""
+        return Columns(self.dtype, self._length, dict(self._all()))
 
     def _all(self) -> Iterator[tuple[str, NDArray[Any]]]:
         return ((name, self[name]) for name in self._columns)
@@ -70,7 +85,8 @@ class Columns:
 
     def plus(self, amount: int, *names: str) -> "Columns":
         """Return the same rows with so much added to these columns."""
-        return Columns(self.dtype, self._length, {**dict(self._all()), **{name: self[name] + amount for name in names}})
+        columns = self._columns if self._part is None else dict(self._all())
+        return Columns(self.dtype, self._length, {**columns, **{name: self[name] + amount for name in names}})
 
     def rows(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
         """Return the rows at these indexes as a structured array."""
@@ -93,7 +109,7 @@ class _Part(Columns):
 
     __slots__ = ()
 
-    def __init__(self, dtype: np.dtype[Any], length: int, columns: dict[str, NDArray[Any]], first: int) -> None:
+    def __init__(self, dtype: np.dtype[Any], length: int, columns: dict[str, Column], first: int) -> None:
         self.dtype = dtype
         self._length = length
         self._part = slice(first, first + length)
@@ -112,5 +128,7 @@ def joined(parts: Sequence[Columns]) -> Columns:
     return Columns(dtype, sum(map(len, parts)), columns)
 
 
-def _typed(column: NDArray[Any] | int, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
-    return np.full(length, column, dtype=dtype) if isinstance(column, int) else column.astype(dtype, copy=False)
+def _typed(column: Column | int, dtype: np.dtype[Any], length: int) -> Column:
+    if isinstance(column, int):
+        return np.full(length, column, dtype=dtype)
+    return column.astype(dtype, copy=False) if isinstance(column, np.ndarray) else column

@@ -72,8 +72,8 @@ class KeptRows(Struct):
             chosen = np.fromiter(self.producer_ids, dtype=np.int64, count=len(self.producer_ids))
             runs = runs[np.isin(runs["producer_id"], chosen)]
             markers = markers[np.isin(markers["producer_id"], chosen)]
-        self.runs.append(runs)
-        self.markers.append(markers)
+        self.runs.append(runs.settled())
+        self.markers.append(markers.settled())
 
     def clear(self) -> None:
         """Drop all rows."""

@@ -14,7 +14,7 @@ from kaudit.model.batch_fields import (
     TRANSACTIONAL_FLAG,
     UNTOLD_CONTROL,
 )
-from kaudit.pipeline.columns import Columns, no_rows
+from kaudit.pipeline.columns import Column, Columns, no_rows
 from kaudit.pipeline.grouping import group
 from kaudit.pipeline.rows import EDGE, MARKER, RUN, SILENCE_MS, WINDOW
 
@@ -129,13 +129,12 @@ def _runs(
         return edges[name] if single else edges[name].take(edge_ends - 1)
 
     heads = data if single else data.take(starts)
-    attributes, times, earliest = batches["attributes"], batches["max_timestamp"], batches["base_timestamp"]
-    horizon = attributes & DELETE_HORIZON_FLAG != 0
-    if horizon.any():  # base_timestamp holds the delete horizon where that flag is set
-        earliest = np.where(horizon, times, earliest)
-    partial = (batches["record_count"] - batches["last_offset_delta"] < 1).astype(np.int32)
+    attributes, times = batches["attributes"], batches["max_timestamp"]
+    begun, sizes, counted, deltas = (
+        batches[name] for name in ("base_timestamp", "size", "record_count", "last_offset_delta")
+    )
     newest = of_last("max_timestamp")
-    columns: dict[str, NDArray[Any] | int] = {
+    columns: dict[str, Column | int] = {
         "producer_id": batches["producer_id"].take(heads),
         "producer_epoch": batches["producer_epoch"].take(heads),
         "is_transactional": attributes.take(heads) & TRANSACTIONAL_FLAG != 0,
@@ -145,14 +144,15 @@ def _runs(
         "last_offset": of_last("last_offset"),
         "first_position": of_first("position"),
         "batches": lengths,
-        "records": _sums(batches["record_count"], data, starts, lengths),
-        "bytes": _sums(batches["size"], data, starts, lengths),
-        "min_timestamp": earliest.take(heads) if _ascends(earliest) else np.minimum.reduceat(earliest[data], starts),
-        "max_timestamp": newest if _ascends(times) else np.maximum.reduceat(times[data], starts),
+        "records": _sums(counted, data, starts, lengths),
+        # only histories ask for these
+        "bytes": lambda: _sums(sizes, data, starts, lengths),
+        "min_timestamp": lambda: _earliest(begun, times, attributes, data, starts),
+        "max_timestamp": lambda: newest if _ascends(times) else np.maximum.reduceat(times.take(data), starts),
+        "partial_batches": lambda: _sums((counted - deltas < 1).astype(np.int32), data, starts, lengths),
         "last_max_timestamp": newest,
         "first_leader_epoch": of_first("leader_epoch"),
         "last_leader_epoch": of_last("leader_epoch"),
-        "partial_batches": _sums(partial, data, starts, lengths),
         "present_before_first": of_first("present_before"),
         "present_before_last": of_last("present_before"),
         "edges_start": edges_start,
@@ -161,6 +161,18 @@ def _runs(
         "segment": segment,
     }
     return Columns(RUN, len(starts), columns), edges
+
+
+def _earliest(
+    times: NDArray[np.int64], latest: NDArray[np.int64], attributes: NDArray[np.int16], data: Indexes, starts: Indexes
+) -> NDArray[np.int64]:
+    horizon = attributes & DELETE_HORIZON_FLAG != 0
+    if horizon.any():  # base_timestamp holds the delete horizon where that flag is set
+        times = np.where(horizon, latest, times)
+    if _ascends(times):
+        return times.take(data.take(starts))
+    least: NDArray[np.int64] = np.minimum.reduceat(times.take(data), starts)
+    return least
 
 
 def _ascends(values: NDArray[np.int64]) -> bool:

@@ -80,3 +80,31 @@ def test_a_shared_column_is_pickled_once():
 def test_no_rows():
     assert no_rows(EDGE).tolist() == list(no_rows(EDGE)) == []
     assert no_rows(EDGE)[:5].tolist() == no_rows(EDGE)[[]].tolist() == []
+
+
+def test_a_column_is_made_once_when_it_is_asked_for():
+    made = []
+
+    def make():
+        made.append(True)
+        return np.arange(4)
+
+    rows = Columns(EDGE, 4, dict.fromkeys(EDGE.names, 1) | {"size": make})
+    assert rows["crc"].tolist() == [1, 1, 1, 1]
+    assert rows.plus(1, "crc")[1:]["crc"].tolist() == [2, 2, 2]
+    assert made == []
+    assert rows[2:]["size"].tolist() == [2, 3]
+    assert rows["size"].tolist() == rows.settled()["size"].tolist() == [0, 1, 2, 3]
+    assert made == [True]
+    assert rows["size"].dtype == EDGE["size"]
+
+
+@pytest.mark.parametrize(
+    "take",
+    [Columns.tolist, lambda rows: rows.settled().tolist(), lambda rows: pickle.loads(pickle.dumps(rows)).tolist()],
+)
+def test_columns_yet_to_be_made_are_made_by_who_takes_all(take):
+    rows = random_rows()
+    columns = Columns(EDGE, COUNT, {name: lambda name=name: rows[name] for name in EDGE.names})
+    assert take(columns) == rows.tolist()
+    assert columns[5:9].settled().tolist() == rows[5:9].tolist()
