@@ -9,7 +9,7 @@ from dataclasses import replace
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kaudit.model.batch_fields import UNTOLD_CONTROL
+from kaudit.model.batch_fields import NO_SEQUENCE, UNTOLD_CONTROL
 from kaudit.replay.judge import EXPLAINED
 from tests.logs import TRANSACTIONAL, WRAP, Batch, Log, marker
 from tests.properties.test_law import decode, in_order, replay_batches, replay_rows, states_of
@@ -31,11 +31,14 @@ event = st.tuples(
 )
 events = st.lists(event, min_size=1, max_size=50)
 first_epochs = st.lists(st.sampled_from([0, 0, 5, 31_999, 32_000, 32_766, -1]), min_size=3, max_size=3)
-ODD_EPOCHS, ODD_SEQUENCES = (-32_768, 32_767, 31_999, 32_000), (-1, -5, -WRAP, WRAP - 1, 3)
+ODD_EPOCHS, ODD_SEQUENCES = (-32_768, 32_767, 31_999, 32_000), (-5, -WRAP, WRAP - 1, 3)
 
 
-def odd_log(happenings, epochs):
-    """Play the events: of each producer its epoch, next sequence, whether it writes transactions, its coordinator."""
+def odd_log(happenings, epochs, *, sequences_count):
+    """Play the events: of each producer its epoch, next sequence, whether it writes transactions, its coordinator.
+
+    Where sequences do not count batches have none, as the coordinator's own.
+    """
     log, kinds = Log(), []
     states = [[epoch, 0, False, 0] for epoch in epochs]
     for number, (who, kind, step, sequence, count, toggle, pause, hole, coordinator) in enumerate(happenings):
@@ -45,6 +48,7 @@ def odd_log(happenings, epochs):
         transactional ^= bool(toggle)
         coordinator_epoch += coordinator
         base = {"next": following, "zero": 0, "odd": ODD_SEQUENCES[number % len(ODD_SEQUENCES)]}[sequence]
+        base = base if sequences_count else NO_SEQUENCE
         log.clock += pause
         log.skip(hole)
         if kind == "data":
@@ -65,15 +69,20 @@ def odd_log(happenings, epochs):
 
 
 GOES_ON = (0, "data", "same", "next", 1, 0, 0, 0, 0)
+TOGGLES = (0, "data", "same", "next", 1, 1, 0, 0, 0)
 GOES_ON_AFTER_A_DAY = (0, "data", "same", "next", 1, 0, DAY_MS - 1, 0, 0)  # a day to the millisecond
 
 
 @settings(max_examples=500, deadline=None)
-# told once of a producer, healthy chunks between the two silences or not
-@example([GOES_ON, GOES_ON_AFTER_A_DAY, GOES_ON, GOES_ON, GOES_ON_AFTER_A_DAY], [0, 0, 0], [2, 3], False, True)
+# told once of a producer, with a chunk between the two silences that nobody needs to judge batch by batch
+@example([GOES_ON, GOES_ON_AFTER_A_DAY, GOES_ON, GOES_ON, GOES_ON_AFTER_A_DAY], [0, 0, 0], [2, 3, 4], False, True)
+# an epoch near its end, once as well
+@example([GOES_ON] * 4, [32_000, 0, 0], [1, 2, 3], False, True)
+# outside of a transaction that a chunk before began
+@example([TOGGLES, TOGGLES, GOES_ON], [0, 0, 0], [1], False, True)
 @given(events, first_epochs, st.lists(st.integers(0, 50), max_size=4), st.booleans(), st.booleans())
 def test_odd_logs_are_replayed_as_batch_by_batch(happenings, epochs, cuts, normal, sequences_count):
-    batches = odd_log(happenings, epochs)
+    batches = odd_log(happenings, epochs, sequences_count=sequences_count)
     cuts = [cut for cut in cuts if cut <= len(batches)]
     expected_states, expected_facts = replay_batches(batches, sequences_count=sequences_count)
     replay = replay_rows(batches, cuts, holes_are_normal=normal, sequences_count=sequences_count)
