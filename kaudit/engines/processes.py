@@ -57,8 +57,8 @@ def read_in_processes(found: Iterable[Range], processes: int, start_method: str)
 class _Pool:
     """Processes that take tasks, each the next one as soon as it is free, and threads that take what comes of them.
 
-    Tasks are numbered as they are submitted and asked for in that order. No process waits for this one: what it needs to
-    know of a task lies in its socket before the task's token lies in the one that they share.
+    Tasks are numbered as they are submitted and asked for in that order. No process waits for this one: each has been
+    told of every task before the task's token lies in the socket that they share.
     """
 
     def __init__(self, processes: int, start_method: str) -> None:
@@ -215,23 +215,50 @@ def _serve(connection: socket.socket, tokens: socket.socket, others: Sequence[so
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks is interrupted, and ends this
     for other in others:
         other.close()
+    inbox = _Inbox(connection)
     try:
         while True:
             (token,) = _TOKEN.unpack(_receive(tokens, _TOKEN.size))
             connection.sendall(_MESSAGE.pack(token, 0))
-            task: list[ChunkSpec] = pickle.loads(_task(connection, token))  # noqa: S301 - from the process that started this one
+            task: list[ChunkSpec] = pickle.loads(inbox.task(token))  # noqa: S301 - from the process that started this one
             _answer(connection, token, [read_most(spec) for spec in task])
     except Exception:  # noqa: BLE001 - whoever asked finds this process gone, reads the range and sees what is wrong with it
         connection.close()
 
 
-def _task(connection: socket.socket, token: int) -> memoryview:
-    """Pass over the tasks that others have taken."""
-    while True:
-        number, size = _MESSAGE.unpack(_receive(connection, _MESSAGE.size))
-        task = _receive(connection, size)
-        if number == token:
-            return task
+class _Inbox:
+    """Takes what is told of tasks as it comes: whoever tells it must never wait until somebody is free to listen."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._changed = Condition()
+        self._tasks: dict[int, memoryview] = {}
+        self._wanted = 0
+        self._ended = False
+        Thread(target=self._listen, daemon=True).start()
+
+    def task(self, token: int) -> memoryview:
+        """Return the task with this token, the greatest asked for so far; those before it have been taken by others."""
+        with self._changed:
+            self._wanted = token
+            for number in [number for number in self._tasks if number < token]:
+                del self._tasks[number]
+            self._changed.wait_for(lambda: token in self._tasks or self._ended)
+            return self._tasks.pop(token)
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                number, size = _MESSAGE.unpack(_receive(self._connection, _MESSAGE.size))
+                task = _receive(self._connection, size)
+                with self._changed:
+                    if number >= self._wanted:
+                        self._tasks[number] = task
+                    self._changed.notify()
+        except (OSError, EOFError):
+            with self._changed:
+                self._ended = True
+                self._changed.notify()
 
 
 def _answer(connection: socket.socket, token: int, outcomes: list[Outcome]) -> None:

@@ -1,6 +1,7 @@
 """Ranges read side by side in processes: the same is told of every log, and whoever leaves early leaves nothing behind."""
 
 import multiprocessing
+import pickle
 
 import pytest
 
@@ -124,6 +125,17 @@ def test_what_fails_in_a_process_fails_here(log_directory, monkeypatch):
     with pytest.raises(ZeroDivisionError, match="orders-0"):
         list(read_in_processes(found(log_directory, 700), 2, "fork"))
     assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize("start_method", ["fork", "spawn"])
+def test_tasks_that_no_socket_can_hold_hold_nobody_up(log_directory, monkeypatch, start_method):
+    once = [pickle.dumps(entry) for entry in found(log_directory, 700)]
+    many = [pickle.loads(entry) for entry in once * 30]
+    assert sum(map(len, once)) * 30 > 1 << 19
+    monkeypatch.setattr(processes, "_IN_FLIGHT", len(many))
+    for task_bytes in (1, 1 << 30):
+        monkeypatch.setattr(processes, "_TASK_BYTES", task_bytes)
+        assert len(list(read_in_processes(many, 2, start_method))) == len(many)
 
 
 def test_whoever_stops_listening_leaves_no_process_behind(log_directory):
