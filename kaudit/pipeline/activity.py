@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
+from kaudit.pipeline.columns import Columns
 from kaudit.pipeline.partition import by_producers
 from kaudit.pipeline.producer_table import ProducerTable
 from kaudit.pipeline.rows import Rows
@@ -84,7 +85,7 @@ class ActivityRows:
         self._rows = np.empty(0, dtype=ACTIVITY)
         self._count = 0
 
-    def add(self, runs: Rows, markers: Rows, table: ProducerTable) -> None:
+    def add(self, runs: Columns, markers: Columns, table: ProducerTable) -> None:
         """Take one chunk's runs and markers, each sorted by producer id and offset; `table` knows their ids."""
         markers = markers[markers["record_count"] > 0]
         for some_runs, some_markers in by_producers(runs, markers):
@@ -110,7 +111,7 @@ class ActivityRows:
 class _Chunk:
     """Runs and markers of a chunk as one table, by producer id and offset, with the bounds of each producer's rows."""
 
-    def __init__(self, runs: Rows, markers: Rows) -> None:
+    def __init__(self, runs: Columns, markers: Columns) -> None:
         count, marks = len(runs), len(markers)
         ids = np.concatenate((runs["producer_id"], markers["producer_id"]))
         offsets = np.concatenate((runs["first_offset"], markers["offset"]))

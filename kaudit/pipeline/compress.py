@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.batch_fields import CONTROL_FLAG, DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG
+from kaudit.pipeline.columns import no_rows
 from kaudit.pipeline.plain_rows import plain_rows
 from kaudit.pipeline.rows import EDGE, EPOCH_STEP, GAP, MARKER, RUN, ChunkRows, Counts, Rows
 from kaudit.pipeline.run_rows import producer_rows
@@ -40,9 +41,9 @@ def compress(
         start=start,
         read_to=read_to,
         stop=stop,
-        runs=np.empty(0, dtype=RUN),
-        edges=np.empty(0, dtype=EDGE),
-        markers=np.empty(0, dtype=MARKER),
+        runs=no_rows(RUN),
+        edges=no_rows(EDGE),
+        markers=no_rows(MARKER),
         gaps=np.empty(0, dtype=GAP),
         leader_epochs=np.empty(0, dtype=EPOCH_STEP),
         counts=counts,

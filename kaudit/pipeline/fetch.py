@@ -4,8 +4,8 @@ import numpy as np
 
 from kaudit.model.batch import last_offsets, last_sequences
 from kaudit.model.batch_fields import CONTROL_FLAG
+from kaudit.pipeline.columns import Row
 from kaudit.pipeline.read import OpenSource
-from kaudit.pipeline.rows import Rows
 from kaudit.pipeline.stream import stream_batches
 from kaudit.replay.judge import Edge
 from kaudit.source.layout import PartitionDirectory
@@ -18,8 +18,8 @@ class RunFetcher:
         self._directory = directory
         self._open = open_source
 
-    def __call__(self, run: Rows) -> list[Edge]:
-        """Return all batches of a run (one row of dtype RUN).
+    def __call__(self, run: Row) -> list[Edge]:
+        """Return all batches of a run (one row of RUN).
 
         Raises:
             OSError: the segment cannot be read any more.

@@ -15,6 +15,7 @@ from kaudit.model.producers import ProducerPartition
 from kaudit.model.result import ScanResult, Timeline
 from kaudit.pipeline.activity import ActivityRows
 from kaudit.pipeline.batch_rows import BatchTeller
+from kaudit.pipeline.columns import Columns
 from kaudit.pipeline.partition import KeptRows
 from kaudit.pipeline.partition_audit import PartitionAudit
 from kaudit.pipeline.producer_table import ProducerTable
@@ -33,7 +34,7 @@ class HistoryRows(Struct):
     activity: ActivityRows = field(default_factory=ActivityRows)
     _table: ProducerTable = field(default_factory=ProducerTable)
 
-    def add(self, runs: Rows, markers: Rows, table: ProducerTable) -> None:
+    def add(self, runs: Columns, markers: Columns, table: ProducerTable) -> None:
         """Take a chunk's rows."""
         self.rows.add(runs, markers, table)
         self.activity.add(runs, markers, table)

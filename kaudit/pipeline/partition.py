@@ -11,12 +11,13 @@ from kaudit.checks.state import EmptyMarker
 from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.untold import Untold
+from kaudit.pipeline.columns import Columns
 from kaudit.pipeline.continuity import MAX_LISTED, Continuity
 from kaudit.pipeline.joints import FetchRun, JointReplay
 from kaudit.pipeline.merging import merge, with_records
 from kaudit.pipeline.producer_table import ProducerTable
 from kaudit.pipeline.repeats import RepeatWatch
-from kaudit.pipeline.rows import ChunkRows, Counts, Rows
+from kaudit.pipeline.rows import ChunkRows, Counts
 from kaudit.pipeline.sessions import SessionWatch
 from kaudit.pipeline.snapshots import SnapshotWatch
 from kaudit.pipeline.transactions import TransactionSpans
@@ -31,7 +32,7 @@ _ROWS_AT_ONCE = 1 << 14
 """Rows whose joints are looked at together: enough for numpy, and the columns made on the way stay small."""
 
 
-def by_producers(runs: Rows, markers: Rows) -> Iterator[tuple[Rows, Rows]]:
+def by_producers(runs: Columns, markers: Columns) -> Iterator[tuple[Columns, Columns]]:
     """Cut a chunk's rows, sorted by producer id, into pieces of whole producers."""
     start = marked = 0
     while start + _ROWS_AT_ONCE < len(runs):
@@ -51,7 +52,7 @@ def by_producers(runs: Rows, markers: Rows) -> Iterator[tuple[Rows, Rows]]:
 class RowKeeper(Protocol):
     """Takes a partition's rows as they are read, for more than the audit itself needs."""
 
-    def add(self, runs: Rows, markers: Rows, table: ProducerTable) -> None:
+    def add(self, runs: Columns, markers: Columns, table: ProducerTable) -> None:
         """Take a chunk's rows, chunks in offset order; `table` has the producers seen so far."""
 
     def clear(self) -> None:
@@ -62,17 +63,17 @@ class KeptRows(Struct):
     """Rows kept for display: runs, their edges and markers of chosen producers, chunk by chunk."""
 
     producer_ids: frozenset[int] | None
-    runs: list[Rows] = field(default_factory=list)
-    markers: list[Rows] = field(default_factory=list)
+    runs: list[Columns] = field(default_factory=list)
+    markers: list[Columns] = field(default_factory=list)
 
-    def add(self, runs: Rows, markers: Rows, table: ProducerTable) -> None:  # noqa: ARG002 - rows name their ids
+    def add(self, runs: Columns, markers: Columns, table: ProducerTable) -> None:  # noqa: ARG002 - rows name their ids
         """Keep the chosen producers' rows (all of them if none are chosen)."""
         if self.producer_ids is not None:
             chosen = np.fromiter(self.producer_ids, dtype=np.int64, count=len(self.producer_ids))
             runs = runs[np.isin(runs["producer_id"], chosen)]
             markers = markers[np.isin(markers["producer_id"], chosen)]
-        self.runs.append(runs)
-        self.markers.append(markers)
+        self.runs.append(runs.settled())
+        self.markers.append(markers.settled())
 
     def clear(self) -> None:
         """Drop all rows."""
@@ -104,11 +105,7 @@ class PartitionReplay:
         if not self.continuity.accepts(chunk):
             return False
         self.snapshots.before(chunk, self.joints)
-        present = self.continuity.present_before(chunk)
-        chunk.runs["present_before_first"] += present
-        chunk.runs["present_before_last"] += present
-        chunk.edges["present_before"] += present
-        chunk.markers["present_before"] += present
+        chunk.count_from(self.continuity.present_before(chunk))
         self.continuity.feed(chunk)
         self.untold |= chunk.untold
         self.counts.add(chunk.counts)
@@ -131,7 +128,7 @@ class PartitionReplay:
             self.kept.add(chunk.runs, chunk.markers, self.joints.table)
         return True
 
-    def _count_empty(self, markers: Rows) -> None:
+    def _count_empty(self, markers: Columns) -> None:
         empty = markers[markers["record_count"] == 0]
         if not len(empty):
             return

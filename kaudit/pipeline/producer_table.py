@@ -98,7 +98,8 @@ class ProducerTable:
         if count > len(self._rows):
             # realloc moves large blocks by remapping pages: no second copy of a million rows, and no need to grow by much
             self._rows.resize(count + min(count, _SPARE_ROWS), refcheck=False)
-        self._rows[first:count] = _UNKNOWN
+        whole = np.dtype((np.void, ROW.itemsize))  # copied at once, not field by field
+        self._rows[first:count].view(whole)[:] = _UNKNOWN.view(whole)
         self._rows["producer_id"][first:count] = producer_ids
         self._count = count
         self._slots = np.insert(self._slots, at, np.arange(first, count, dtype=np.int32))

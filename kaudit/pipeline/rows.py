@@ -1,7 +1,7 @@
 """Rows a chunk of a log is compressed to: runs, their edges, markers, and a summary (DESIGN.md section 1).
 
-All are numpy structured arrays, so that a million rows are a million small records and not objects; they survive
-pickling and map one to one to Arrow columns.
+Runs, edges and markers, which may be as many as batches, are Columns; the rest are numpy structured arrays. So a million
+rows are no objects; all survive pickling and map one to one to Arrow columns.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kaudit.model.damage import LogDamage
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.untold import Untold
+from kaudit.pipeline.columns import Columns
 
 WINDOW = 5
 """Batches of a producer a broker remembers (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
@@ -130,8 +131,6 @@ Rows = NDArray[Any]
 
 _BLOCK_ROWS = 2048
 """Rows filled at a time: they stay in the processor's cache while field after field is written into them."""
-_DENSE_SHARE = 4
-"""If more than one row in so many is chosen, all are made first."""
 
 
 def assemble(dtype: np.dtype[Any], count: int, columns: Mapping[str, NDArray[Any] | int]) -> Rows:
@@ -144,17 +143,6 @@ def assemble(dtype: np.dtype[Any], count: int, columns: Mapping[str, NDArray[Any
             column = columns[name]
             part[name] = column if isinstance(column, int) else column[block]
     return rows
-
-
-def chosen_rows(
-    dtype: np.dtype[Any], count: int, columns: Mapping[str, NDArray[Any] | int], chosen: NDArray[np.intp]
-) -> Rows:
-    """Make the rows with these indexes of the `count` that `columns` hold."""
-    if len(chosen) * _DENSE_SHARE > count:
-        # columns are read and rows written in order, then rows are moved whole
-        return pick(assemble(dtype, count, columns), chosen)
-    own = {name: column if isinstance(column, int) else column.take(chosen) for name, column in columns.items()}
-    return assemble(dtype, len(chosen), own)
 
 
 def pick(rows: Rows, chosen: NDArray[Any]) -> Rows:
@@ -218,9 +206,9 @@ class ChunkRows(Struct):
     start: int
     read_to: int
     stop: int
-    runs: Rows
-    edges: Rows
-    markers: Rows
+    runs: Columns
+    edges: Columns
+    markers: Columns
     gaps: Rows
     leader_epochs: Rows
     counts: Counts
@@ -251,6 +239,11 @@ class ChunkRows(Struct):
 
     def row_bytes(self) -> int:
         """Return how many bytes the rows take."""
-        return sum(
-            rows.nbytes for rows in (self.runs, self.edges, self.markers, self.gaps, self.leader_epochs, self.plain)
-        )
+        tables = (self.runs, self.edges, self.markers, self.gaps, self.leader_epochs, self.plain)
+        return sum(len(table) * table.dtype.itemsize for table in tables)
+
+    def count_from(self, present: int) -> None:
+        """Let the `present_before` columns count from the log's start: so many offsets are present before the chunk."""
+        self.runs = self.runs.plus(present, "present_before_first", "present_before_last")
+        self.edges = self.edges.plus(present, "present_before")
+        self.markers = self.markers.plus(present, "present_before")

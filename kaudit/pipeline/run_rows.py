@@ -14,8 +14,9 @@ from kaudit.model.batch_fields import (
     TRANSACTIONAL_FLAG,
     UNTOLD_CONTROL,
 )
+from kaudit.pipeline.columns import Column, Columns, no_rows
 from kaudit.pipeline.grouping import group
-from kaudit.pipeline.rows import EDGE, MARKER, RUN, SILENCE_MS, WINDOW, Rows, assemble, chosen_rows
+from kaudit.pipeline.rows import EDGE, MARKER, RUN, SILENCE_MS, WINDOW
 
 _CURRENT_MAGIC = 2
 _KEY = np.dtype([("sequence", np.int32), ("epoch", np.int16), ("flags", np.int16)])
@@ -28,7 +29,7 @@ Indexes = NDArray[np.intp]
 
 def producer_rows(
     batches: Batches, lasts: NDArray[np.int64], before: NDArray[np.int64], segment: int
-) -> tuple[Rows, Rows, Rows]:
+) -> tuple[Columns, Columns, Columns]:
     """Return runs, their edges, and markers, each by producer id and then in the order of the log.
 
     `lasts` is each batch's last offset, `before` how many offsets of the chunk earlier batches cover.
@@ -36,7 +37,7 @@ def producer_rows(
     # Brokers take any producer id below 0 as none, whatever epoch and sequence come with it.
     mine = np.flatnonzero((batches["producer_id"] >= 0) & (batches["magic"] == _CURRENT_MAGIC))
     if not len(mine):
-        return np.empty(0, dtype=RUN), np.empty(0, dtype=EDGE), np.empty(0, dtype=MARKER)
+        return no_rows(RUN), no_rows(EDGE), no_rows(MARKER)
     everyone = len(mine) == len(batches)
     order, ids = group(batches["producer_id"] if everyone else batches["producer_id"][mine])
     if not everyone:
@@ -46,7 +47,7 @@ def producer_rows(
     first = _run_starts(batches, sequences, control, order, ids)
     if not control.any():
         runs, edges = _runs(batches, lasts, before, sequences, order, first, segment)
-        return runs, edges, np.empty(0, dtype=MARKER)
+        return runs, edges, no_rows(MARKER)
     own = control[order]
     markers = _markers(batches, before, order[own], segment)
     data = ~own
@@ -75,7 +76,7 @@ def _run_starts(
     following["flags"][(sequences < 0) | control] = _NOTHING_FOLLOWS
     own, following = own.view(np.int64), following.view(np.int64)
     starts = np.ones(len(order), dtype=bool)
-    np.not_equal(own[order[1:]], following[order[:-1]], out=starts[1:])
+    np.not_equal(own.take(order[1:]), following.take(order[:-1]), out=starts[1:])
     starts[1:] |= ids[1:] != ids[:-1]
     times = batches["max_timestamp"]
     if int(times.max()) - int(times.min()) >= SILENCE_MS:
@@ -84,18 +85,19 @@ def _run_starts(
     return starts
 
 
-def _markers(batches: Batches, before: NDArray[np.int64], control: Indexes, segment: int) -> Rows:
-    kind, count = batches["control_type"][control], batches["record_count"][control]
+def _markers(batches: Batches, before: NDArray[np.int64], control: Indexes, segment: int) -> Columns:
+    kind, count = batches["control_type"].take(control), batches["record_count"].take(control)
     # other control types are not the transaction logic's: it would raise on them
-    index = control[(kind == ABORT_MARKER) | (kind == COMMIT_MARKER) | (kind == UNTOLD_CONTROL) | (count == 0)]
+    told = (kind == ABORT_MARKER) | (kind == COMMIT_MARKER) | (kind == UNTOLD_CONTROL) | (count == 0)
+    index = control if told.all() else control.compress(told)
     copied = ("producer_id", "producer_epoch", "coordinator_epoch", "leader_epoch", "position", "record_count", "size")
-    columns: dict[str, NDArray[Any] | int] = {name: batches[name] for name in copied}
-    columns["offset"] = batches["base_offset"]
-    columns["type"] = batches["control_type"]
-    columns["timestamp"] = batches["max_timestamp"]
-    columns["present_before"] = before
+    columns: dict[str, NDArray[Any] | int] = {name: batches[name].take(index) for name in copied}
+    columns["offset"] = batches["base_offset"].take(index)
+    columns["type"] = batches["control_type"].take(index)
+    columns["timestamp"] = batches["max_timestamp"].take(index)
+    columns["present_before"] = before.take(index)
     columns["segment"] = segment
-    return chosen_rows(MARKER, len(batches), columns, index)
+    return Columns(MARKER, len(index), columns)
 
 
 def _runs(
@@ -106,48 +108,71 @@ def _runs(
     data: Indexes,
     first: NDArray[np.bool_],
     segment: int,
-) -> tuple[Rows, Rows]:
+) -> tuple[Columns, Columns]:
     """Runs and edges of the data batches `data`, in that order; a run begins where `first` is set."""
     starts = np.flatnonzero(first)
     if not len(starts):
-        return np.empty(0, dtype=RUN), np.empty(0, dtype=EDGE)
+        return no_rows(RUN), no_rows(EDGE)
     ends = np.append(starts[1:], len(data)) - 1
     lengths = ends - starts + 1
-    heads, tails = data[starts], data[ends]
-    attributes, times, earliest = batches["attributes"], batches["max_timestamp"], batches["base_timestamp"]
-    horizon = attributes & DELETE_HORIZON_FLAG != 0
-    if horizon.any():  # base_timestamp holds the delete horizon where that flag is set
-        earliest = np.where(horizon, times, earliest)
-    partial = (batches["record_count"] - batches["last_offset_delta"] < 1).astype(np.int32)
-    edges = np.minimum(lengths, 2 * WINDOW)
-    edge_ends = np.cumsum(edges)
-    columns: dict[str, NDArray[Any] | int] = {
-        "producer_id": batches["producer_id"][heads],
-        "producer_epoch": batches["producer_epoch"][heads],
-        "is_transactional": attributes[heads] & TRANSACTIONAL_FLAG != 0,
-        "first_sequence": batches["base_sequence"][heads],
-        "last_sequence": sequences[tails],
-        "first_offset": batches["base_offset"][heads],
-        "last_offset": lasts[tails],
-        "first_position": batches["position"][heads],
+    counts = np.minimum(lengths, 2 * WINDOW)
+    edge_ends = np.cumsum(counts)
+    edges = _edges(batches, lasts, before, sequences, data.take(_edge_indexes(starts, lengths, edge_ends)), segment)
+    # a run's first and last batch are among its edges, gathered already; of runs of one batch each they are the edges
+    single = len(starts) == len(edges)
+    edges_start = edge_ends - counts
+
+    def of_first(name: str) -> NDArray[Any]:
+        return edges[name] if single else edges[name].take(edges_start)
+
+    def of_last(name: str) -> NDArray[Any]:
+        return edges[name] if single else edges[name].take(edge_ends - 1)
+
+    heads = data if single else data.take(starts)
+    attributes, times = batches["attributes"], batches["max_timestamp"]
+    begun, sizes, counted, deltas = (
+        batches[name] for name in ("base_timestamp", "size", "record_count", "last_offset_delta")
+    )
+    newest = of_last("max_timestamp")
+    columns: dict[str, Column | int] = {
+        "producer_id": batches["producer_id"].take(heads),
+        "producer_epoch": batches["producer_epoch"].take(heads),
+        "is_transactional": attributes.take(heads) & TRANSACTIONAL_FLAG != 0,
+        "first_sequence": of_first("first_sequence"),
+        "last_sequence": of_last("last_sequence"),
+        "first_offset": of_first("base_offset"),
+        "last_offset": of_last("last_offset"),
+        "first_position": of_first("position"),
         "batches": lengths,
-        "records": _sums(batches["record_count"], data, starts, lengths),
-        "bytes": _sums(batches["size"], data, starts, lengths),
-        "min_timestamp": earliest[heads] if _ascends(earliest) else np.minimum.reduceat(earliest[data], starts),
-        "max_timestamp": times[tails] if _ascends(times) else np.maximum.reduceat(times[data], starts),
-        "last_max_timestamp": times[tails],
-        "first_leader_epoch": batches["leader_epoch"][heads],
-        "last_leader_epoch": batches["leader_epoch"][tails],
-        "partial_batches": _sums(partial, data, starts, lengths),
-        "present_before_first": before[heads],
-        "present_before_last": before[tails],
-        "edges_start": edge_ends - edges,
-        "edges": edges,
+        "records": _sums(counted, data, starts, lengths),
+        # only histories ask for these
+        "bytes": lambda: _sums(sizes, data, starts, lengths),
+        "min_timestamp": lambda: _earliest(begun, times, attributes, data, starts),
+        "max_timestamp": lambda: newest if _ascends(times) else np.maximum.reduceat(times.take(data), starts),
+        "partial_batches": lambda: _sums((counted - deltas < 1).astype(np.int32), data, starts, lengths),
+        "last_max_timestamp": newest,
+        "first_leader_epoch": of_first("leader_epoch"),
+        "last_leader_epoch": of_last("leader_epoch"),
+        "present_before_first": of_first("present_before"),
+        "present_before_last": of_last("present_before"),
+        "edges_start": edges_start,
+        "edges": counts,
         "head": np.minimum(lengths, WINDOW),
         "segment": segment,
     }
-    kept = data[_edge_indexes(starts, lengths, edge_ends)]
-    return assemble(RUN, len(starts), columns), _edges(batches, lasts, before, sequences, kept, segment)
+    return Columns(RUN, len(starts), columns), edges
+
+
+def _earliest(
+    times: NDArray[np.int64], latest: NDArray[np.int64], attributes: NDArray[np.int16], data: Indexes, starts: Indexes
+) -> NDArray[np.int64]:
+    horizon = attributes & DELETE_HORIZON_FLAG != 0
+    if horizon.any():  # base_timestamp holds the delete horizon where that flag is set
+        times = np.where(horizon, latest, times)
+    if _ascends(times):
+        return times.take(data.take(starts))
+    least: NDArray[np.int64] = np.minimum.reduceat(times.take(data), starts)
+    return least
 
 
 def _ascends(values: NDArray[np.int64]) -> bool:
@@ -161,7 +186,10 @@ def _sums(
     least = int(values.min())
     if least == int(values.max()):  # nothing to gather: batches of one record, no partial ones
         return lengths * least
-    sums: NDArray[np.int64] = np.add.reduceat(values[data], starts, dtype=np.int64)
+    own = values.take(data)
+    if len(starts) == len(own):
+        return own.astype(np.int64, copy=False)
+    sums: NDArray[np.int64] = np.add.reduceat(own, starts, dtype=np.int64)
     return sums
 
 
@@ -182,12 +210,12 @@ def _edges(
     sequences: NDArray[np.int64],
     kept: Indexes,
     segment: int,
-) -> Rows:
+) -> Columns:
     copied = ("base_offset", "record_count", "crc", "max_timestamp", "position", "size", "leader_epoch")
-    columns: dict[str, NDArray[Any] | int] = {name: batches[name] for name in copied}
-    columns["last_offset"] = lasts
-    columns["first_sequence"] = batches["base_sequence"]
-    columns["last_sequence"] = sequences
-    columns["present_before"] = before
+    columns: dict[str, NDArray[Any] | int] = {name: batches[name].take(kept) for name in copied}
+    columns["last_offset"] = lasts.take(kept)
+    columns["first_sequence"] = batches["base_sequence"].take(kept)
+    columns["last_sequence"] = sequences.take(kept)
+    columns["present_before"] = before.take(kept)
     columns["segment"] = segment
-    return chosen_rows(EDGE, len(batches), columns, kept)
+    return Columns(EDGE, len(kept), columns)

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 from kaudit.checks.repeats import Resent
+from kaudit.pipeline.columns import Columns, Row
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.record_content import content_of
-from kaudit.pipeline.rows import WINDOW, Rows
+from kaudit.pipeline.rows import WINDOW
 from kaudit.source.layout import PartitionDirectory
 from kaudit.wire.errors import WireError
 from kaudit.wire.records import read_records
@@ -63,7 +64,7 @@ class SessionWatch:
         self.unlisted = 0
         self._sessions: dict[tuple[int, int], Session] = {}
 
-    def feed(self, runs: Rows, edges: Rows) -> None:
+    def feed(self, runs: Columns, edges: Columns) -> None:
         """Take a chunk's runs and their edges."""
         for run in runs[~runs["is_transactional"]]:
             key = (int(run["producer_id"]), int(run["producer_epoch"]))
@@ -93,7 +94,7 @@ class SessionWatch:
         return found
 
 
-def _place(edge: Rows) -> BatchPlace:
+def _place(edge: Row) -> BatchPlace:
     return BatchPlace(
         int(edge["base_offset"]),
         int(edge["last_offset"]),

@@ -8,9 +8,10 @@ from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNTOLD_CONTRO
 from kaudit.model.continuity import Missing, MissingCause
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
+from kaudit.pipeline.columns import Columns, Row, joined
 from kaudit.pipeline.partition import KeptRows
 from kaudit.pipeline.partition_audit import PartitionAudit
-from kaudit.pipeline.rows import SILENCE_MS, Rows
+from kaudit.pipeline.rows import SILENCE_MS
 
 Entry = dict[str, object]
 _OUTCOMES = {ABORT_MARKER: "aborted", COMMIT_MARKER: "committed"}
@@ -37,7 +38,7 @@ def partition_timelines(partition: PartitionAudit, rows: KeptRows, findings: Seq
     by_producer: dict[int | None, list[Finding]] = {}
     for finding in findings:
         by_producer.setdefault(finding.producer_id, []).append(finding)
-    runs, markers = np.concatenate(rows.runs), np.concatenate(rows.markers)
+    runs, markers = joined(rows.runs), joined(rows.markers)
     runs = runs[np.lexsort((runs["first_offset"], runs["producer_id"]))]
     markers = markers[np.lexsort((markers["offset"], markers["producer_id"]))]
     ids = np.union1d(runs["producer_id"], markers["producer_id"])
@@ -61,12 +62,12 @@ def partition_timelines(partition: PartitionAudit, rows: KeptRows, findings: Seq
         )
 
 
-def _slice(rows: Rows, producer_id: int) -> slice:
+def _slice(rows: Columns, producer_id: int) -> slice:
     first, last = np.searchsorted(rows["producer_id"], (producer_id, producer_id + 1))
     return slice(int(first), int(last))
 
 
-def _entries(runs: Rows, markers: Rows) -> list[Entry]:
+def _entries(runs: Columns, markers: Columns) -> list[Entry]:
     offsets = markers["offset"]
     merged: list[Entry] = []
     for run in runs:
@@ -82,7 +83,7 @@ def _entries(runs: Rows, markers: Rows) -> list[Entry]:
     return merged + [_marker(marker) for marker in markers]
 
 
-def _goes_on(before: Entry, run: Rows, after: int) -> bool:
+def _goes_on(before: Entry, run: Row, after: int) -> bool:
     """Tell whether a run only goes on with the one before it: chunks are cut anywhere."""
     last, stamp = before["last_sequence"], before["_last_timestamp"]
     assert isinstance(last, int)
@@ -97,7 +98,7 @@ def _goes_on(before: Entry, run: Rows, after: int) -> bool:
     )
 
 
-def _run(run: Rows, marker: Rows | None, after: int) -> Entry:
+def _run(run: Row, marker: Row | None, after: int) -> Entry:
     entry: Entry = {"kind": "run", "_marker": after, "_last_timestamp": int(run["last_max_timestamp"])}
     for name in ("first_offset", "last_offset", "first_sequence", "last_sequence", "producer_epoch"):
         entry[name] = int(run[name])
@@ -113,7 +114,7 @@ def _run(run: Rows, marker: Rows | None, after: int) -> Entry:
     return entry
 
 
-def _extend(before: Entry, run: Rows) -> None:
+def _extend(before: Entry, run: Row) -> None:
     for name in ("batches", "records", "bytes"):
         value = before[name]
         assert isinstance(value, int)
@@ -137,7 +138,7 @@ def _transaction_starts(runs: Sequence[Entry]) -> None:
             transaction["first_offset"] = first.setdefault(entry["_marker"], transaction["first_offset"])
 
 
-def _marker(marker: Rows) -> Entry:
+def _marker(marker: Row) -> Entry:
     names = {ABORT_MARKER: "ABORT", COMMIT_MARKER: "COMMIT", UNTOLD_CONTROL: None}
     untold = int(marker["type"]) == UNTOLD_CONTROL
     return {
@@ -150,7 +151,7 @@ def _marker(marker: Rows) -> Entry:
     }
 
 
-def _missing(partition: PartitionAudit, runs: Rows, markers: Rows) -> list[Entry]:
+def _missing(partition: PartitionAudit, runs: Columns, markers: Columns) -> list[Entry]:
     """Missing offsets within this producer's span, and those before the log if its first sequence is not 0."""
     entries: list[Entry] = []
     offsets = [int(rows[name][0]) for rows, name in ((runs, "first_offset"), (markers, "offset")) if len(rows)]
@@ -208,7 +209,7 @@ def _transactional_id(findings: Sequence[Finding]) -> str | None:
     return None
 
 
-def _state(partition: PartitionAudit, producer_id: int, runs: Rows, markers: Rows) -> Entry:
+def _state(partition: PartitionAudit, producer_id: int, runs: Columns, markers: Columns) -> Entry:
     """What a broker would hold after this log: the newest batch's fields, the newest marker's coordinator epoch."""
     marked = markers[markers["record_count"] > 0]
     newest_run = runs[-1] if len(runs) else None

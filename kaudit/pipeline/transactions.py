@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, NO_OFFSET
+from kaudit.pipeline.columns import Columns
 from kaudit.pipeline.grouping import group
 from kaudit.pipeline.merging import Merged
 from kaudit.pipeline.rows import Rows, pick
@@ -67,7 +68,7 @@ class TransactionSpans(Struct):
     def _keep(self, spans: "_Spans", chosen: NDArray[np.intp]) -> None:
         if not len(chosen):
             return
-        markers = pick(spans.markers, chosen)
+        markers = spans.markers if len(chosen) == len(spans.markers) else spans.markers[chosen]
         rows = np.empty(len(chosen), dtype=ENDED)
         for name in ("producer_id", "producer_epoch", "coordinator_epoch", "type", "timestamp", "position", "segment"):
             rows[name] = markers[name]
@@ -102,7 +103,7 @@ def _only_aborts(rows: Rows) -> Rows:
 class _Spans(Struct, frozen=True):
     """A chunk's markers with the offset where the transaction each ends began (-1: none), and what is open behind it."""
 
-    markers: Rows
+    markers: Columns
     begun: NDArray[np.int64]
     still_open: Rows
 
@@ -119,23 +120,25 @@ def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
 
     A span is a stretch of one producer id's rows up to and including its next marker.
     """
-    runs, markers = merged.runs, merged.markers
-    transactional, kind = runs["is_transactional"], markers["type"]
+    markers, is_run, ids = merged.markers, merged.is_run, merged.ids
+    transactional, kind = merged.runs["is_transactional"], markers["type"]
+    first_offsets = merged.runs["first_offset"]
     ends = (kind == ABORT_MARKER) | (kind == COMMIT_MARKER)
-    order, is_run, ids = merged.order, merged.is_run, merged.ids
     if not (transactional.all() and ends.all()):
-        kept = np.concatenate((transactional, ends)).take(order)
-        order, is_run, ids = order.compress(kept), is_run.compress(kept), ids.compress(kept)
-    if not len(order):
+        kept = np.empty(len(is_run), dtype=np.bool_)
+        kept[is_run], kept[~is_run] = transactional, ends
+        is_run, ids = is_run.compress(kept), ids.compress(kept)
+        first_offsets, markers = first_offsets.compress(transactional), markers[ends]
+    if not len(is_run):
         return None
     changes = ids[1:] != ids[:-1]
-    begins = np.ones(len(order), dtype=np.bool_)
+    begins = np.ones(len(is_run), dtype=np.bool_)
     np.logical_or(changes, ~is_run[:-1], out=begins[1:])
     first = np.flatnonzero(begins)
-    last = np.append(first[1:] - 1, len(order) - 1)
+    last = np.append(first[1:] - 1, len(is_run) - 1)
     started = is_run.take(first)
     begun = np.full(len(first), NO_OFFSET, dtype=np.int64)
-    begun[started] = runs["first_offset"].take(order.take(first.compress(started)))
+    begun[started] = first_offsets.compress(begins.compress(is_run))
     elsewhere = waiting
     if len(waiting):
         # a transaction that was open already goes on to its producer id's first marker
@@ -156,9 +159,7 @@ def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
     if len(elsewhere):
         still_open = np.concatenate((still_open, elsewhere))
         still_open = pick(still_open, np.argsort(still_open["producer_id"], kind="stable"))
-    numbers = order.take(last.compress(ended)) - len(runs)
-    own = markers if len(numbers) == len(markers) else pick(markers, numbers)
-    return _Spans(own, begun.compress(ended), still_open)
+    return _Spans(markers, begun.compress(ended), still_open)  # each marker ends a span, if only its own
 
 
 def _oldest_open(first: NDArray[np.int64], end: NDArray[np.int64], markers: NDArray[np.int64]) -> NDArray[np.int64]:

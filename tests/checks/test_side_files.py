@@ -265,6 +265,7 @@ def test_cutting_into_chunks_changes_no_transaction(evidence):
     """The spans are fed chunk by chunk: aborts must not depend on where the chunks were cut."""
     import numpy as np
 
+    from kaudit.pipeline.columns import Columns
     from kaudit.pipeline.merging import merge
     from kaudit.pipeline.rows import MARKER, RUN
     from kaudit.pipeline.transactions import TransactionSpans
@@ -292,7 +293,10 @@ def test_cutting_into_chunks_changes_no_transaction(evidence):
                 ends["type"], ends["record_count"] = [e[2] for e in end_events], 1
                 runs.sort(order=["producer_id", "first_offset"])
                 ends.sort(order=["producer_id", "offset"])
-                spans.feed(merge(runs, ends))
+                columns = [
+                    Columns(rows.dtype, len(rows), {n: rows[n] for n in rows.dtype.names}) for rows in (runs, ends)
+                ]
+                spans.feed(merge(*columns))
             results.append(
                 [
                     (int(row["marker_offset"]), int(row["first_offset"]), int(row["stable_offset"]))

@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from kaudit.pipeline.columns import Columns
 from kaudit.pipeline.exchange import pack, unpack
 from kaudit.pipeline.options import ScanOptions
 from kaudit.pipeline.rows import EDGE, MARKER, RUN
@@ -40,6 +41,9 @@ def test_any_values_survive(dtype, count):
         if dtype[name].kind == "b":
             rows[name] = rows["producer_id"] % 2
     assert unpack(pack(rows)).tolist() == rows.tolist()
+    columns = unpack(pack(Columns(dtype, count, {name: rows[name] for name in dtype.names})))
+    assert columns.dtype == dtype
+    assert columns.tolist() == rows.tolist()
 
 
 def sent_bytes(path):

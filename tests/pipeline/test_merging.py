@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER
 from kaudit.pipeline import transactions
+from kaudit.pipeline.columns import Columns
 from kaudit.pipeline.merging import merge, with_records
-from kaudit.pipeline.rows import EDGE, MARKER, RUN, assemble, chosen_rows, pick, put
+from kaudit.pipeline.rows import EDGE, MARKER, RUN, assemble, pick, put
 from kaudit.pipeline.transactions import TransactionSpans
 
 IDS = st.one_of(st.integers(0, 5), st.sampled_from([0, 1 << 40, (1 << 63) - 1]))
@@ -32,7 +33,11 @@ def rows_of(events, first_offset=0, stretch=1):
     for index, (producer, at, kind, transactional) in enumerate(sorted(markers)):
         marker_rows[index]["producer_id"], marker_rows[index]["offset"] = producer, at
         marker_rows[index]["type"], marker_rows[index]["record_count"] = kind, transactional
-    return run_rows, marker_rows, offset
+    return columns_of(run_rows), columns_of(marker_rows), offset
+
+
+def columns_of(rows):
+    return Columns(rows.dtype, len(rows), {name: rows[name] for name in rows.dtype.names})
 
 
 @settings(max_examples=300, deadline=None)
@@ -40,25 +45,29 @@ def rows_of(events, first_offset=0, stretch=1):
 def test_merging_sorts_by_producer_and_offset_and_parts_are_whole_producers(events, stretch, size):
     runs, markers, _ = rows_of(events, stretch=stretch)
     merged = merge(runs, markers)
-    both = [(int(row["producer_id"]), int(row["first_offset"])) for row in runs]
-    both += [(int(row["producer_id"]), int(row["offset"])) for row in markers]
-    expected = sorted(range(len(both)), key=both.__getitem__)
-    assert merged.order.tolist() == expected
-    assert merged.is_run.tolist() == [index < len(runs) for index in expected]
-    assert merged.ids.tolist() == [both[index][0] for index in expected]
+    both = in_turn(merged)
+    assert both == sorted(both)
+    assert len(both) == len(runs) + len(markers)
+    assert merged.ids.tolist() == [producer for producer, _ in both]
     assert merged.producer_ids.tolist() == sorted({producer for producer, _ in both})
     seen, groups = [], []
     for part, group in merged.parts(size):
-        own = [(int(row["producer_id"]), int(row["first_offset"])) for row in part.runs]
-        own += [(int(row["producer_id"]), int(row["offset"])) for row in part.markers]
-        seen += [own[index] for index in part.order.tolist()]
-        assert part.ids.tolist() == [own[index][0] for index in part.order.tolist()]
-        assert part.is_run.tolist() == [index < len(part.runs) for index in part.order.tolist()]
+        seen += in_turn(part)
+        assert part.ids.tolist() == [producer for producer, _ in in_turn(part)]
         assert part.producer_ids.tolist() == merged.producer_ids[group].tolist()
         assert part.ends().tolist()[-1] == len(part.ids) - 1
         groups += list(range(group.start, group.stop))
-    assert seen == sorted(both)
+    assert seen == both
     assert groups == list(range(len(merged.starts)))
+
+
+def in_turn(merged):
+    """Producer id and offset of each run or marker as `is_run` tells whose turn it is."""
+    runs = iter([(int(row["producer_id"]), int(row["first_offset"])) for row in merged.runs])
+    markers = iter([(int(row["producer_id"]), int(row["offset"])) for row in merged.markers])
+    both = [next(runs) if is_run else next(markers) for is_run in merged.is_run.tolist()]
+    assert [*runs, *markers] == []
+    return both
 
 
 def diary(events):
@@ -120,7 +129,6 @@ def test_rows_picked_and_put_whole_are_those_indexed(indexes, seed):
     mask = random.random(100) < 0.5
     assert pick(rows, mask).tolist() == rows[mask].tolist()
     columns = {name: rows[name] for name in EDGE.names}
-    assert chosen_rows(EDGE, 100, columns, chosen).tolist() == rows[chosen].tolist()
     places = np.unique(chosen)
     expected, written = rows.copy(), rows.copy()
     expected[places] = rows[::-1][places]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kaudit.pipeline.columns import Columns, no_rows
 from kaudit.pipeline.pace import LEAST_BYTES, MOST_BYTES, Neighbours, Pace, steady
 from kaudit.pipeline.rows import EDGE, EPOCH_STEP, GAP, MARKER, RUN, ChunkRows, Counts
 
@@ -10,9 +11,9 @@ MIB = 1 << 20
 
 
 def rows(producers, runs_each, batches, read):
-    runs = np.zeros(producers * runs_each, dtype=RUN)
-    runs["producer_id"] = np.repeat(np.arange(producers), runs_each)
-    nothing = [np.empty(0, dtype=dtype) for dtype in (EDGE, MARKER, GAP, EPOCH_STEP)]
+    columns = dict.fromkeys(RUN.names, 0) | {"producer_id": np.repeat(np.arange(producers), runs_each)}
+    runs = Columns(RUN, producers * runs_each, columns)
+    nothing = [no_rows(EDGE), no_rows(MARKER), np.empty(0, dtype=GAP), np.empty(0, dtype=EPOCH_STEP)]
     return ChunkRows(0, 0, read, read, runs, *nothing, counts=Counts(batches=batches))
 
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.model.batch import Batches
+from kaudit.pipeline.columns import Row
 from kaudit.pipeline.compress import compress
 from kaudit.pipeline.joints import JointReplay
 from kaudit.pipeline.merging import merge, with_records
-from kaudit.pipeline.rows import Rows
 from kaudit.replay.judge import EXPLAINED, Edge, Fact, Marker, Producer, State, judge_batch, judge_end, judge_marker
 from kaudit.wire.record_batch import decode_headers
 from tests.logs import CONTROL, TRANSACTIONAL, Log
@@ -54,7 +54,7 @@ def edges_of(batches: Batches) -> list[Edge]:
     return edges
 
 
-def replay_batches(batches: Batches) -> tuple[dict[int, State], list[Fact]]:
+def replay_batches(batches: Batches, *, sequences_count: bool = True) -> tuple[dict[int, State], list[Fact]]:
     """The reference: one batch after the other, nothing compressed, nothing skipped."""
     states: dict[int, State] = {}
     facts: list[Fact] = []
@@ -83,7 +83,8 @@ def replay_batches(batches: Batches) -> tuple[dict[int, State], list[Fact]]:
             for index in waiting.pop(producer_id, []):
                 facts[index] = facts[index]._replace(following=edge, following_epoch=epoch)
             transactional = bool(int(row["attributes"]) & TRANSACTIONAL)
-            state, new = judge_batch(states.get(producer_id), edge, epoch, transactional, Producer(producer_id))
+            producer = Producer(producer_id, sequences_count)
+            state, new = judge_batch(states.get(producer_id), edge, epoch, transactional, producer)
         for fact in new:
             if fact.batch is not None:
                 waiting.setdefault(producer_id, []).append(len(facts))
@@ -95,26 +96,25 @@ def replay_batches(batches: Batches) -> tuple[dict[int, State], list[Fact]]:
     return states, facts
 
 
-def replay_rows(batches: Batches, cuts: list[int], *, holes_are_normal: bool) -> JointReplay:
+def replay_rows(
+    batches: Batches, cuts: list[int], *, holes_are_normal: bool, sequences_count: bool = True
+) -> JointReplay:
     """What the pipeline does: chunks to rows, rows to the joint replay."""
 
-    def fetch(run: Rows) -> list[Edge]:
+    def fetch(run: Row) -> list[Edge]:
         mine = (batches["producer_id"] == run["producer_id"]) & (batches["attributes"] & CONTROL == 0)
         inside = (batches["base_offset"] >= run["first_offset"]) & (batches["base_offset"] <= run["last_offset"])
         edges = edges_of(batches)
         return [edges[index] for index in np.flatnonzero(mine & inside)]
 
-    replay = JointReplay(fetch)
+    replay = JointReplay(fetch, sequences_count=sequences_count)
     replay.holes_are_normal = holes_are_normal
     present = 0
     bounds = [0, *sorted(cuts), len(batches)]
     for first, last in pairwise(bounds):
         part = batches[first:last]
         rows = compress(part, segment=0, start=0, read_to=0, stop=0, log_start_offset=None, latest_timestamp=2**62)
-        rows.runs["present_before_first"] += present
-        rows.runs["present_before_last"] += present
-        rows.edges["present_before"] += present
-        rows.markers["present_before"] += present
+        rows.count_from(present)
         present += rows.offsets_present
         replay.feed(merge(rows.runs, with_records(rows.markers)), rows.edges)
     replay.finish()

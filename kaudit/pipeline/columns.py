@@ -1,0 +1,134 @@
+"""Rows as a contiguous array for each field: what reads one field of many rows touches only it.
+
+Where every batch is a run of its own there are as many rows as batches, and writing them out whole costs more than all
+that is asked of them. The same array may be a column of several tables, so columns are never written to; one that few ask
+for may be made when it is asked for.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Row = Mapping[str, Any]
+"""One row: its fields by name."""
+Column = NDArray[Any] | Callable[[], NDArray[Any]]
+"""A column, or what makes it: until then that holds what it is made of."""
+Indexes = slice | NDArray[Any] | Sequence[int]
+
+
+class Columns:
+    """Rows of a structured dtype, column by column.
+
+    Indexed like a structured array: by name for a column (shared, not copied), by position for one row, by slice (views),
+    mask or index array for some rows.
+    """
+
+    __slots__ = ("_columns", "_length", "_part", "dtype")
+
+    def __init__(self, dtype: np.dtype[Any], length: int, columns: Mapping[str, Column | int]) -> None:
+        """Take a column for each field, or a function that makes it when it is asked for; an int fills one."""
+        self.dtype = dtype
+        self._length = length
+        self._part: slice | None = None
+        self._columns: dict[str, Column] = {
+            name: _typed(columns[name], dtype[name], length) for name in dtype.names or ()
+        }
+
+    def __reduce__(self) -> tuple[type["Columns"], tuple[Any, ...]]:
+        return Columns, (self.dtype, self._length, dict(self._all()))
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Row]:
+        return (self[index] for index in range(self._length))
+
+    @overload
+    def __getitem__(self, key: str) -> NDArray[Any]: ...
+    @overload
+    def __getitem__(self, key: int) -> Row: ...
+    @overload
+    def __getitem__(self, key: Indexes) -> "Columns": ...
+    def __getitem__(self, key: str | int | Indexes) -> "NDArray[Any] | Row | Columns":
+        if isinstance(key, str):
+            column = self._made(key)
+            return column if self._part is None else column[self._part]
+        if isinstance(key, int):
+            return {name: column[key] for name, column in self._all()}
+        if isinstance(key, slice):
+            return self._slice(*key.indices(self._length))
+        chosen = np.asarray(key, dtype=None if len(key) else np.intp)
+        if chosen.dtype == np.bool_:
+            chosen = np.flatnonzero(chosen)  # once, not once a column
+        return Columns(self.dtype, len(chosen), {name: column.take(chosen) for name, column in self._all()})
+
+    def _made(self, name: str) -> NDArray[Any]:
+        column = self._columns[name]
+        if not isinstance(column, np.ndarray):
+            column = self._columns[name] = column().astype(self.dtype[name], copy=False)
+        return column
+
+    def settled(self) -> "Columns":
+        """Return these rows with every column made and no more in memory than they need: for who keeps them."""
+        return Columns(self.dtype, self._length, dict(self._all()))
+
+    def _all(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        return ((name, self[name]) for name in self._columns)
+
+    def _slice(self, first: int, stop: int, step: int) -> "Columns":
+        if step != 1:
+            return self[np.arange(first, stop, step)]
+        before = 0 if self._part is None else int(self._part.start)
+        return _Part(self.dtype, max(stop - first, 0), self._columns, before + first)
+
+    def plus(self, amount: int, *names: str) -> "Columns":
+        """Return the same rows with so much added to these columns."""
+        columns = self._columns if self._part is None else dict(self._all())
+        return Columns(self.dtype, self._length, {**columns, **{name: self[name] + amount for name in names}})
+
+    def rows(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
+        """Return the rows at these indexes as a structured array."""
+        rows = np.empty(len(chosen), dtype=self.dtype)
+        for name, column in self._all():
+            rows[name] = column.take(chosen)
+        return rows
+
+    def item(self, index: int) -> tuple[Any, ...]:
+        """Return a row as Python numbers, fields in the dtype's order."""
+        return tuple(column[index].item() for _, column in self._all())
+
+    def tolist(self) -> list[tuple[Any, ...]]:
+        """All rows as Python numbers, fields in the dtype's order."""
+        return list(zip(*(column.tolist() for _, column in self._all()), strict=True))
+
+
+class _Part(Columns):
+    """Neighbouring rows of others, whose columns are cut only when they are asked for: few are."""
+
+    __slots__ = ()
+
+    def __init__(self, dtype: np.dtype[Any], length: int, columns: dict[str, Column], first: int) -> None:
+        self.dtype = dtype
+        self._length = length
+        self._part = slice(first, first + length)
+        self._columns = columns
+
+
+def no_rows(dtype: np.dtype[Any]) -> Columns:
+    """Columns of this dtype without a row."""
+    return Columns(dtype, 0, dict.fromkeys(dtype.names or (), 0))
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    """All rows of `parts`, one after the other; there must be at least one part."""
+    dtype = parts[0].dtype
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in dtype.names or ()}
+    return Columns(dtype, sum(map(len, parts)), columns)
+
+
+def _typed(column: Column | int, dtype: np.dtype[Any], length: int) -> Column:
+    if isinstance(column, int):
+        return np.full(length, column, dtype=dtype)
+    return column.astype(dtype, copy=False) if isinstance(column, np.ndarray) else column
