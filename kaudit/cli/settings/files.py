@@ -1,8 +1,10 @@
 """Where configuration files are, and what stands in them."""
 
-# ruff: noqa: PTH113, PTH118, PTH120, PTH123 - pathlib takes 3 ms, and most often there is no file
+# ruff: noqa: PTH116, PTH118, PTH120, PTH123 - pathlib takes 3 ms, and most often there is no file
 
+import errno
 import os
+import stat
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
 NAME = "kaudit.toml"
 _SHARED = "pyproject.toml"
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def project_file(start: str) -> "Path | None":
@@ -20,9 +23,9 @@ def project_file(start: str) -> "Path | None":
     directory, below = start, None
     while directory != below:
         own, shared = os.path.join(directory, NAME), os.path.join(directory, _SHARED)
-        if os.path.isfile(own):
+        if _is_file(own):
             return _path(own)
-        if os.path.isfile(shared):
+        if _is_file(shared):
             with open(shared, "rb") as file:
                 if b"[tool.kaudit" in file.read():
                     return _path(shared)
@@ -34,7 +37,17 @@ def user_file(environ: Mapping[str, str]) -> "Path | None":
     """Return the user's own configuration, if there is one."""
     home = environ.get("XDG_CONFIG_HOME") or (f"{environ['HOME']}/.config" if environ.get("HOME") else "")
     file = os.path.join(home, "kaudit", NAME)
-    return _path(file) if home and os.path.isfile(file) else None
+    return _path(file) if home and _is_file(file) else None
+
+
+def _is_file(path: str) -> bool:
+    """Tell whether there is a file. Raises OSError where that cannot be known, as in a directory nobody may look into."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError as error:
+        if error.errno in _NOT_THERE:
+            return False
+        raise
 
 
 def _path(file: str) -> "Path":
