@@ -14,7 +14,7 @@ TAIL = struct.Struct(">hiqqqhii")  # attributes .. records count: bytes 21 to 61
 HEAD = struct.Struct(">qiibI")  # base offset, length, leader epoch, magic, CRC
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 FIRST_TIMESTAMP = 1_700_000_000_000
-FLUSH_BATCHES = 20_000
+FLUSH_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,14 @@ def bodies(rng: random.Random, shape: Shape, factor: int, count: int) -> list[tu
 
 
 class Writer:
-    """Appends batches to one segment."""
+    """Appends batches to a segment, and to another one once it has `segment_bytes`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, segment_bytes: int) -> None:
+        self.directory = path.parent
+        self.segment_bytes = segment_bytes
         self.file = path.open("wb")
         self.parts: list[bytes] = []
+        self.waiting = 0
         self.offset = 0
         self.clock = FIRST_TIMESTAMP
         self.truth = Truth()
@@ -126,25 +129,30 @@ class Writer:
         self.truth.batches += 1
         self.truth.bytes += 61 + len(body)
         offset, self.offset = self.offset, self.offset + records
-        if len(self.parts) > 3 * FLUSH_BATCHES:
+        self.waiting += 61 + len(body)
+        if self.waiting > FLUSH_BYTES:
             self.flush()
         return offset
 
     def flush(self) -> None:
         self.file.write(b"".join(self.parts))
         self.parts.clear()
+        self.waiting = 0
+        if self.file.tell() >= self.segment_bytes:
+            self.file.close()
+            self.file = (self.directory / f"{self.offset:020d}.log").open("wb")
 
 
 def marker_body(kind: int) -> bytes:
     return record(0, struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 7))
 
 
-def generate(path: Path, shape: Shape, total_bytes: int, seed: int = 1) -> Truth:
-    """Write one segment of about `total_bytes` and return the truth about it."""
+def generate(path: Path, shape: Shape, total_bytes: int, seed: int = 1, segment_bytes: int = 1 << 62) -> Truth:
+    """Write about `total_bytes` to the segment at `path`, and more beside it if it has a limit; return the truth about it."""
     rng = random.Random(seed)
     pool, large = bodies(rng, shape, 1, 256), bodies(rng, shape, 100, 16)
     producers = [Producer(1000 + index * shape.stride) for index in range(shape.producers)]
-    writer = Writer(path)
+    writer = Writer(path, segment_bytes)
     commit = marker_body(1)
     events = anomalies(rng, shape)
     while writer.truth.bytes < total_bytes:

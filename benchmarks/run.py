@@ -38,8 +38,10 @@ SHAPES = (
 LONGER = {"small": 8, "large": 28, "lz4": 28, "zstd": 28}
 """These are so many times as long, or start-up would be most of what is measured."""
 DEPTHS = ("headers", "crc", "records")
-GROWTH = Shape("growth", value_bytes=(800, 1200), anomalies=0)
+GROWTH = (Shape("1 KB", value_bytes=(800, 1200), anomalies=0), Shape("16 KiB", **(BIG | {"anomalies": 0})))
 GROWTH_GIB = (0.25, 1, 4)
+SEGMENT_BYTES = 1 << 30
+"""The brokers' default for log.segment.bytes."""
 MANY_IDS = (100_000, 1_000_000)
 MIB = 1 << 20
 Table = list[str]
@@ -142,17 +144,27 @@ def depths(runner: Runner, place: Path, mib: int) -> Table:
 
 
 def spread(runner: Runner, place: Path, mib: int, rounds: int) -> Table:
-    """One process and all: one large segment, and the same bytes as sixteen partitions."""
-    lines = ["| input | s, --jobs 1 | s, all cores | times |", "|---|---:|---:|---:|"]
+    """One process and all, of one large segment and of the same bytes as sixteen partitions; and what the machine gives.
+
+    That is how much more a scan a core, all at once and none knowing of another, get done than one by itself: cores share
+    memory and caches, and on a rented machine perhaps one core.
+    """
+    cores = os.cpu_count() or 1
+    lines = [f"| input | s, --jobs 1 | s, all cores | times | {cores} scans at once, times |", "|---|" + "---:|" * 4]
     for name, partitions in (("one segment", 1), ("16 partitions", 16)):
         root = place / f"spread{partitions}"
         for number in range(partitions):
             partition = root / f"log-{number}"
             partition.mkdir(parents=True)
             generate(partition / f"{0:020d}.log", SHAPES[0], 8 * mib * MIB // partitions, seed=number)
-        costs = runner.interleaved({"one": [*KAUDIT, "--jobs", "1", str(root)], "all": [*KAUDIT, str(root)]}, rounds)
-        one, every = costs["one"].wall, costs["all"].wall
-        lines.append(f"| {name}, {8 * mib} MiB | {one:.2f} | {every:.2f} | {one / every:.2f} |")
+        alone, costs = [*KAUDIT, "--jobs", "1", str(root)], {name: Cost() for name in ("one", "all", "at once")}
+        for _ in range(rounds):
+            runner.run(alone, costs["one"])
+            runner.run([*KAUDIT, str(root)], costs["all"])
+            runner.run_at_once([alone] * cores, costs["at once"])
+        one, every, at_once = (costs[name].wall for name in ("one", "all", "at once"))
+        gains = f"{one / every:.2f} | {cores * one / at_once:.2f}"
+        lines.append(f"| {name}, {8 * mib} MiB | {one:.2f} | {every:.2f} | {gains} |")
         shutil.rmtree(root)
     return lines
 
@@ -171,15 +183,32 @@ def many_ids(runner: Runner, place: Path) -> Table:
     return lines
 
 
-def growth(runner: Runner, place: Path) -> Table:
-    lines = ["| GiB | s, --jobs 1 | s a GiB | MB |", "|---:|---:|---:|---:|"]
-    for size in GROWTH_GIB:
-        partition = place / "growth-0"
-        partition.mkdir()
-        generate(partition / f"{0:020d}.log", GROWTH, int(size * 1024 * MIB))
-        cost = runner.interleaved({"one": [*KAUDIT, "--jobs", "1", str(partition)]}, 3)["one"]
-        lines.append(f"| {size} | {cost.wall:.2f} | {cost.wall / size:.2f} | {cost.memory:.0f} |")
-        shutil.rmtree(partition)
+def growth(runner: Runner, place: Path, cache: Path) -> Table:
+    """Logs of one partition, a segment a GiB as brokers write them."""
+    dump_log = dump_log_command(cache)
+    lines = [
+        "| batches | GiB | s | s, --jobs 1 | MB | kafka-dump-log | dump-log / kaudit | dump-log / --jobs 1 |",
+        "|---|" + "---:|" * 7,
+    ]
+    for shape in GROWTH:
+        for size in GROWTH_GIB:
+            partition = place / "growth-0"
+            partition.mkdir()
+            generate(partition / f"{0:020d}.log", shape, int(size * 1024 * MIB), segment_bytes=SEGMENT_BYTES)
+            commands = {"all": [*KAUDIT, str(partition)], "one": [*KAUDIT, "--jobs", "1", str(partition)]}
+            if isinstance(dump_log, list):
+                commands["dump-log"] = [*dump_log, ",".join(map(str, sorted(partition.glob("*.log"))))]
+            costs = runner.interleaved(commands, 3)
+            every, one, java = costs["all"], costs["one"], costs.get("dump-log")
+            cells = [shape.name, f"{size}", f"{every.wall:.2f}", f"{one.wall:.2f}"]
+            cells += [f"{max(every.memory, one.memory):.0f}"]
+            cells += (
+                [f"{number:.1f}" for number in (java.wall, java.wall / every.wall, java.wall / one.wall)]
+                if java
+                else 3 * ["-"]
+            )
+            lines.append("| " + " | ".join(cells) + " |")
+            shutil.rmtree(partition)
     return lines
 
 
@@ -290,7 +319,7 @@ def main() -> None:
             "depths": lambda: depths(runner, place, max(options.mib // 2, 1)),
             "spread": lambda: spread(runner, place, options.mib, options.rounds),
             "ids": lambda: many_ids(runner, place),
-            "growth": lambda: growth(runner, place),
+            "growth": lambda: growth(runner, place, options.cache),
             "cold": lambda: cold(runner, place, options.mib),
             "spark": lambda: spark(runner, place, options.mib),
         }

@@ -1,6 +1,5 @@
 """What a check may look at beside the fact it reports."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -134,4 +133,6 @@ class Context(Struct, frozen=True):
 
 def quote(path: str) -> str:
     """Quote a path for a shell where it needs it."""
+    import shlex  # noqa: PLC0415 - only a finding quotes
+
     return shlex.quote(path)

@@ -1,15 +1,18 @@
 """KA404: two producers that write under one id, told from one producer with gaps and repeats."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from kaudit.checks.context import Context
 from kaudit.checks.sequence import step_mismatches
 from kaudit.model.finding import Confidence, Explanation, Finding
-from kaudit.replay.allocation.history import BlockEntry
 from kaudit.replay.allocation.interleaving import MIN_CHANGES, Chain, Woven
 from kaudit.replay.judge import Fact
+
+if TYPE_CHECKING:  # few logs come with a history of blocks
+    from kaudit.replay.allocation.history import BlockEntry
 
 _REPLACED = ("KA101", "KA102", "KA103", "KA104")
 _ANOMALIES = (*_REPLACED, "KA105")
@@ -76,13 +79,13 @@ def facts_of_weave(facts: Sequence[Fact], producer_id: int, epoch: int, woven: W
 
 
 def report_sharing(
-    context: Context, found: Sequence[Sharing], blocks: Mapping[int, Sequence[BlockEntry]]
+    context: Context, found: Sequence[Sharing], blocks: "Mapping[int, Sequence[BlockEntry]]"
 ) -> list[Finding]:
     """Report each; `blocks` are the grants that hold the id, where a history tells."""
     return [_report(context, sharing, blocks.get(sharing.producer_id, ())) for sharing in found]
 
 
-def _report(context: Context, sharing: Sharing, blocks: Sequence[BlockEntry]) -> Finding:
+def _report(context: Context, sharing: Sharing, blocks: "Sequence[BlockEntry]") -> Finding:
     woven, producer_id = sharing.woven, sharing.producer_id
     first, second = woven.first, woven.second
     anchor = next((fact for fact in sharing.facts if fact.offset == second.first_offset), None)

@@ -1,58 +1,17 @@
-"""The command tree, and the one place where everything that goes wrong becomes an exit code."""
+"""The way to a command, and the one place where everything that goes wrong becomes an exit code."""
 
 import io
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 
-import typer
-from typer.core import TyperGroup
-from typer.main import get_command
-
+from kaudit.cli.commands import module_of
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.options import Version
-from kaudit.cli.settings.coercion import PlainGroup
 from kaudit.pipeline.options import NothingToAuditError, UsageError
 from kaudit.report.console import visible
 
-_SHORT_HELP = """\
-kaudit audits Apache Kafka logs: which producer's records were lost, duplicated or fenced, where, and why.
-
-  kaudit scan /var/lib/kafka/data            audit a broker's log directory
-  kaudit timeline --producer-id 42 orders-3  one producer's history in a partition
-
-kaudit --help lists all commands, kaudit checks all checks.
-"""
-
-_EXIT_CODES = (
-    "Exit codes: 0 nothing found, 1 findings, 2 usage, 3 nothing to audit, 4 unreadable files, 70 internal error."
-)
-
-_COMMANDS = (
-    *("scan", "timeline", "producers", "inspect", "replay", "diff", "simulate", "report"),
-    *("explain", "checks", "spark-bundle", "baseline", "config"),
-)
-"""In the order of --help; each is a module of kaudit.cli.commands with a function `register`."""
-
-
-def command_tree(names: Iterable[str] = _COMMANDS) -> TyperGroup:
-    """Build the tree of these commands; all of them take typer longer than a small log takes to read."""
-    # Plain help: rich's boxes cost a quarter of a second.
-    app = typer.Typer(name="kaudit", cls=PlainGroup, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.callback(invoke_without_command=True, epilog=_EXIT_CODES)(_root)
-    for name in names:
-        import_module(f"kaudit.cli.commands.{name.replace('-', '_')}").register(app)
-    tree = get_command(app)
-    assert isinstance(tree, TyperGroup)
-    return tree
-
-
-def _root(context: typer.Context, version: Version = False) -> None:  # noqa: ARG001 - its callback has answered
-    """Audit Apache Kafka logs: which producer's records were lost, duplicated or fenced, where, and why."""
-    if context.invoked_subcommand is None:
-        sys.stderr.write(_SHORT_HELP)
-        raise typer.Exit(ExitCode.USAGE)
+_MAY_BE_PLAIN = ("scan", "timeline", "producers", "diff", "report")
+"""Commands that are read without typer where the command line is plain."""
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -77,14 +36,6 @@ def _run(arguments: Sequence[str]) -> int:
         return _tell(str(error), ExitCode.NOTHING_TO_AUDIT)
     except UsageError as error:
         return _tell(str(error), ExitCode.USAGE)
-    except typer.TyperException as error:
-        context = getattr(error, "ctx", None)
-        hint = f" (see '{context.command_path} --help')" if context is not None else ""
-        return _tell(error.format_message() + hint, ExitCode.USAGE)
-    except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):  # typer turns it into exit 1
-            raise error.__context__ from None
-        raise
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except Exception as error:  # noqa: BLE001 - the last resort: one paragraph instead of a traceback
@@ -94,7 +45,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _dispatch(arguments: Sequence[str]) -> int | None:
     match arguments:
-        # Nothing to parse here, and typer's parser imports pydantic: half of the time of these two.
+        # Nothing to parse here, or nothing that needs typer: half of the time of these.
         case ["explain", code] if not code.startswith("-"):
             from kaudit.cli.commands.explain import explain
 
@@ -105,10 +56,17 @@ def _dispatch(arguments: Sequence[str]) -> int | None:
 
             checks()
             return None
-    named = arguments[:1] if arguments and arguments[0] in _COMMANDS else _COMMANDS
-    # Not through Typer.__call__, which installs its own exception hook.
-    result: int | None = command_tree(named)(arguments, prog_name="kaudit", standalone_mode=False)
-    return result
+        case [name, *rest] if name in _MAY_BE_PLAIN:
+            from kaudit.cli.plain_way import read_plainly
+
+            command = getattr(module_of(name), name)
+            typed = read_plainly(command, rest, os.environ)
+            if typed is not None:
+                told: int = command(**typed)
+                return told
+    from kaudit.cli.tree import run_tree
+
+    return run_tree(arguments)
 
 
 def _tell(text: str, code: ExitCode) -> int:

@@ -1,7 +1,6 @@
 """What scan, timeline, producers and diff have in common: run the engine, show the result, settle the exit code."""
 
 import os
-import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,11 +23,11 @@ from kaudit.pipeline.query import Query
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
 from kaudit.report.console import ColorChoice
-from kaudit.report.formats import FORMATS, Content, Format, in_pieces
+from kaudit.report.content import Content, Tables
+from kaudit.report.formats import FORMATS, Format, in_pieces
 from kaudit.report.moment import rfc3339
 from kaudit.report.phrases import closing_line
 from kaudit.report.selection import Selection, count
-from kaudit.report.tables import Tables, recorded_tables
 from kaudit.report.view import View
 
 if TYPE_CHECKING:  # numpy comes with them
@@ -88,6 +87,7 @@ def run_recording(
     """
     from kaudit.report.batch_table import tell_batches
     from kaudit.report.history_tables import tell_tables
+    from kaudit.report.tables import recorded_tables
 
     with ExitStack() as stack:
         recorded: list[Recording] = []
@@ -187,7 +187,11 @@ def _run(
 
 def run_facts(started_ms: int, *, reproducible: bool) -> Mapping[str, object] | None:
     """Return host and time of this run, nothing with --reproducible."""
-    return None if reproducible else {"host": platform.node(), "started_at": rfc3339(started_ms)}
+    if reproducible:
+        return None
+    import platform  # 2 ms
+
+    return {"host": platform.node(), "started_at": rfc3339(started_ms)}
 
 
 def show(

@@ -1,18 +1,17 @@
 """The options that audits share, each declared and given its meaning here alone, and the request they make.
 
-A command takes groups of them as parameters (`kaudit.cli.groups`); `--help` lists the options in that order.
+A command takes groups of them as parameters (`kaudit.cli.declared`); `--help` lists the options in that order.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import typer
 from msgspec.structs import replace
 
 from kaudit.cli import options
+from kaudit.cli.declared import Group
 from kaudit.cli.exits import FailOn
-from kaudit.cli.groups import Group
-from kaudit.cli.settings.command import settings_of
+from kaudit.cli.settings.settings import Settings
 from kaudit.pipeline.options import Depth, ScanOptions
 from kaudit.report.console import ColorChoice
 
@@ -113,9 +112,9 @@ class Rendering(Group, frozen=True, kw_only=True):
     output: Output
     verdict: Verdict
 
-    def request(self, context: typer.Context, saved: str, manner: Manner) -> "Request":
+    def request(self, settings: Settings, saved: str, manner: Manner) -> "Request":
         """Return what was asked for. Raises UsageError for an option that means nothing."""
-        return _request(context, ScanOptions(paths=[saved]), self.output, self.verdict, manner)
+        return _request(settings, ScanOptions(paths=[saved]), self.output, self.verdict, manner)
 
 
 class Comparison(Group, frozen=True, kw_only=True):
@@ -127,10 +126,10 @@ class Comparison(Group, frozen=True, kw_only=True):
     missing: Missing
     reading: Reading
 
-    def request(self, context: typer.Context, paths: Sequence[str], manner: Manner) -> "Request":
+    def request(self, settings: Settings, paths: Sequence[str], manner: Manner) -> "Request":
         """Return what was asked for. Raises UsageError for an option that means nothing."""
-        asked = _scan_options(context, paths, self.which, self.missing, self.reading)
-        return replace(_request(context, asked, self.output, self.verdict, manner), compares=True)
+        asked = _scan_options(settings, paths, self.which, self.missing, self.reading)
+        return replace(_request(settings, asked, self.output, self.verdict, manner), compares=True)
 
 
 class Audit(Group, frozen=True, kw_only=True):
@@ -146,14 +145,14 @@ class Audit(Group, frozen=True, kw_only=True):
     reading: Reading
     layout: options.Layout = None
 
-    def request(self, context: typer.Context, paths: Sequence[str], manner: Manner) -> "Request":
+    def request(self, settings: Settings, paths: Sequence[str], manner: Manner) -> "Request":
         """Return what was asked for. Raises UsageError for an option that means nothing."""
         from kaudit.cli.parsing import check_int64, parse_broker_version, parse_moment, parse_window
 
         since_ms, until_ms = parse_window(self.who.since, self.who.until)
         check_int64(self.who.producer_id or (), "--producer-id")
         asked = replace(
-            _scan_options(context, paths, self.which, self.missing, self.reading),
+            _scan_options(settings, paths, self.which, self.missing, self.reading),
             broker_version=parse_broker_version(self.broker_version),
             producer_ids=self.who.producer_id or (),
             since_ms=since_ms,
@@ -164,11 +163,11 @@ class Audit(Group, frozen=True, kw_only=True):
             metadata=self.blocks.metadata,
             layout=self.layout,
         )
-        return _request(context, asked, self.output, self.verdict, manner)
+        return _request(settings, asked, self.output, self.verdict, manner)
 
 
 def _scan_options(
-    context: typer.Context, paths: Sequence[str], which: Which, missing: Missing, reading: Reading
+    settings: Settings, paths: Sequence[str], which: Which, missing: Missing, reading: Reading
 ) -> ScanOptions:
     from kaudit.cli.parsing import check_int64
 
@@ -179,13 +178,13 @@ def _scan_options(
         partitions=which.partition or (),
         log_start_offset=missing.log_start_offset,
         compacted=missing.compacted,
-        compacted_topics=tuple(rule.pattern for rule in settings_of(context).topics if rule.compacted),
+        compacted_topics=tuple(rule.pattern for rule in settings.topics if rule.compacted),
         jobs=reading.jobs,
         depth=reading.depth,
     )
 
 
-def _request(context: typer.Context, asked: ScanOptions, output: Output, verdict: Verdict, manner: Manner) -> "Request":
+def _request(settings: Settings, asked: ScanOptions, output: Output, verdict: Verdict, manner: Manner) -> "Request":
     from kaudit.cli.audit import Request
     from kaudit.cli.decisions import parse_policy
     from kaudit.cli.parsing import parse_selection
@@ -201,5 +200,5 @@ def _request(context: typer.Context, asked: ScanOptions, output: Output, verdict
         quiet=manner.quiet,
         verbose=manner.verbose,
         reproducible=manner.reproducible,
-        policy=parse_policy(verdict.severity or (), verdict.baseline, verdict.max_findings, settings_of(context)),
+        policy=parse_policy(verdict.severity or (), verdict.baseline, verdict.max_findings, settings),
     )

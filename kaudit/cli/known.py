@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import typer
 from msgspec import Struct
 
 from kaudit.cli.decisions import parse_severities
@@ -12,7 +11,7 @@ from kaudit.cli.exits import ExitCode
 from kaudit.cli.parsing import parse_broker_version, parse_selection
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.rendering import read_scan
-from kaudit.cli.settings.command import settings_of
+from kaudit.cli.settings.settings import Settings
 from kaudit.cli.targets import parse_targets, write
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import ScanResult
@@ -51,7 +50,7 @@ class Seen(Struct, frozen=True):
 
 
 def audit(
-    context: typer.Context,
+    settings: Settings,
     paths: Sequence[str],
     file: str,
     select: Sequence[str],
@@ -62,7 +61,7 @@ def audit(
 ) -> Seen:
     """Audit the paths, or read the one saved scan among them."""
     parse_targets(["json"], file, paths)  # a place that cannot be is refused before the audit
-    settings, selection = settings_of(context), parse_selection(select, ignore)
+    selection = parse_selection(select, ignore)
     policy = Policy(parse_severities(settings.texts("severity")), settings.topics)
     options = ScanOptions(
         paths=paths,

@@ -1,6 +1,5 @@
 """From what was typed to what it means; every mistake gets a suggestion."""
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -13,6 +12,8 @@ _INT64_MAX, _INT64_DIGITS = 2**63 - 1, 19
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean X?`, or nothing where nothing is near."""
+    import difflib  # only a typo pays for it
+
     near = difflib.get_close_matches(word, list(known), n=3)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
 
@@ -12,6 +11,8 @@ def append_step_summary(text: str, environ: Mapping[str, str]) -> None:
     file = environ.get(VARIABLE)
     if not file:
         return
+    from pathlib import Path
+
     try:
         with Path(file).open("a", encoding="utf-8") as summary:
             summary.write(text)

@@ -4,7 +4,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -12,9 +12,11 @@ from kaudit.cli.parsing import suggestion
 from kaudit.cli.stdout import stdout_console, write_stdout
 from kaudit.pipeline.options import UsageError
 from kaudit.report.console import ColorChoice, Console
+from kaudit.report.content import Content, Tables
 from kaudit.report.formats import FORMATS, Format
-from kaudit.report.parquet import is_replaceable, write_tables
-from kaudit.report.tables import Tables
+
+if TYPE_CHECKING:  # 3 ms, and most reports go to stdout
+    from pathlib import Path
 
 _STDOUT = "-"
 _BLOCK = 1 << 16
@@ -24,7 +26,7 @@ class Target(Struct, frozen=True):
     """One format and where it goes; `file` None: stdout."""
 
     form: Format
-    file: Path | None = None
+    file: "Path | None" = None
 
 
 def parse_targets(formats: Sequence[str], output: str | None, inputs: Sequence[str]) -> list[Target]:
@@ -47,11 +49,13 @@ def _check_directory(target: Target) -> None:
         raise UsageError(f"--output-format {target.form.name}: needs a directory, -o DIR")
     if find_spec("pyarrow") is None:
         raise UsageError(f"--output-format {target.form.name} needs an extra: pip install 'kaudit[parquet]'")
+    from kaudit.report.parquet import is_replaceable
+
     if target.file.exists() and not (target.file.is_dir() and is_replaceable(target.file)):
         raise UsageError(f"--output {target.file}: holds something else than an earlier result of kaudit")
 
 
-def output_directory(name: str, place: str | None, inputs: Sequence[str]) -> Path:
+def output_directory(name: str, place: str | None, inputs: Sequence[str]) -> "Path":
     """Return the directory a format of tables goes to. Raises UsageError where that cannot be."""
     target = Target(FORMATS[name], _file(place))
     _check_directory(target)
@@ -91,11 +95,15 @@ def _format(name: str) -> Format:
     return FORMATS[name]
 
 
-def _file(name: str | None) -> Path | None:
-    return None if name in (None, _STDOUT) else Path(os.path.realpath(name))
+def _file(name: str | None) -> "Path | None":
+    if name in (None, _STDOUT):
+        return None
+    from pathlib import Path
+
+    return Path(os.path.realpath(name))
 
 
-def output_file(name: str | None, inputs: Sequence[str]) -> Path | None:
+def output_file(name: str | None, inputs: Sequence[str]) -> "Path | None":
     """Return the file of this name, None for stdout, refusing one that cannot be written or lies in an input."""
     file = _file(name)
     if file is not None:
@@ -103,11 +111,13 @@ def output_file(name: str | None, inputs: Sequence[str]) -> Path | None:
     return file
 
 
-def _check_place(file: Path, inputs: Sequence[str], *, is_directory: bool) -> None:
+def _check_place(file: "Path", inputs: Sequence[str], *, is_directory: bool) -> None:
     if file.is_dir() and not is_directory:
         raise UsageError(f"--output {file}: is a directory")
     if not file.parent.is_dir():
         raise UsageError(f"--output {file}: there is no directory {file.parent}")
+    from pathlib import Path
+
     for path in inputs:
         audited = Path(os.path.realpath(path))
         if file == audited or (audited.is_dir() and file.is_relative_to(audited)):
@@ -119,9 +129,11 @@ def console_of(target: Target, choice: ColorChoice) -> Console:
     return stdout_console(choice) if target.file is None else Console(color=choice is ColorChoice.ALWAYS)
 
 
-def write(target: Target, content: Iterable[str] | Tables) -> None:
+def write(target: Target, content: Content) -> None:
     """Write a report: text to stdout as it comes, to its file or directory through a temporary one beside it."""
     if isinstance(content, Tables):
+        from kaudit.report.parquet import write_tables
+
         assert target.file is not None
         try:
             write_tables(content, target.file)
@@ -159,7 +171,7 @@ def _blocks(pieces: Iterable[str]) -> Iterator[str]:
     yield "".join(held)
 
 
-def _replace(file: Path, pieces: Iterable[str]) -> None:
+def _replace(file: "Path", pieces: Iterable[str]) -> None:
     partial = file.with_name(f".kaudit-{os.urandom(4).hex()}.partial")
     try:
         with partial.open("x", encoding="utf-8") as whole:

@@ -1,16 +1,15 @@
 """The local engine: schedules ranges over processes and feeds their rows to each partition in order."""
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
 from kaudit.engines.ranges import RangeRead, ranges, read_here
+from kaudit.engines.trial import Trial
 from kaudit.model.finding import Finding
 from kaudit.model.producers import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 _Keeper = TypeVar("_Keeper", bound=RowKeeper | None)
 _SMALL_PIECE_BYTES = 1 << 20
 """For a million producer ids in memory: what is made while a piece is read must stay small beside them."""
-_PROCESSES_PAY_SECONDS = {"fork": 0.05, "spawn": 0.7}
-"""What would take less to read here, at the pace of the first range, is read here: processes must be started first."""
 
 
 def scan(options: ScanOptions, progress: Progress) -> ScanResult:
@@ -84,7 +81,10 @@ def record(options: ScanOptions, progress: Progress, teller: "Teller") -> "Itera
 
     Raises as `scan` does.
     """
-    # imported here: a scan needs no compression and tells no histories
+    # imported here: a scan needs no compression, tells no histories and keeps nothing on disk
+    import tempfile  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
     from kaudit.pipeline.batch_rows import segment_tasks, tell_segment  # noqa: PLC0415
     from kaudit.pipeline.exchange import pack, unpack  # noqa: PLC0415
     from kaudit.pipeline.histories import HistoryRows, PartitionHistory, Recording, by_replica  # noqa: PLC0415
@@ -166,15 +166,21 @@ def _read(jobs: Sequence[Job], paces: Sequence[Pace], processes: int, layout: La
     if processes > 1:
         left, started = sum(job.bytes for job in jobs), time.perf_counter()
         for read in read_here(islice(found, 1)):
-            seconds, size = time.perf_counter() - started, read.spec.stop - read.spec.start
+            size, rows = read.spec.stop - read.spec.start, _row_bytes(read)
+            handed_out = time.perf_counter()
             yield read
+            trial = Trial(size, rows, handed_out - started, time.perf_counter() - handed_out)
             start_method = _start_method(layout)
-            if seconds * (left - size) > _PROCESSES_PAY_SECONDS[start_method] * size:
+            if trial.processes_pay(left - size, processes, start_method):
                 # imported here: a small log is read in less time
                 from kaudit.engines.processes import read_in_processes  # noqa: PLC0415
 
                 yield from read_in_processes(found, processes, start_method)
     yield from read_here(found)
+
+
+def _row_bytes(read: RangeRead) -> int:
+    return read.outcome.row_bytes() if isinstance(read.outcome, ChunkRows) else 0
 
 
 def _start_method(layout: Layout) -> str:

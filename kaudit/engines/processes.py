@@ -10,9 +10,8 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
-from queue import SimpleQueue
-from threading import Thread
+from contextlib import suppress
+from threading import Condition, Thread
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +27,13 @@ _IN_FLIGHT = 3
 _HELD_BYTES = 8 << 20
 _APART_BYTES = 1 << 16
 """Columns from this size on are sent as they lie in memory, without a copy."""
-_COUNT = struct.Struct("<Q")
+_PARTS_AT_ONCE = 64
+"""Far below IOV_MAX everywhere."""
+_TOKEN = struct.Struct("<Q")
+"""A task's number. A process that reads it from the socket all of them share has that task."""
+_MESSAGE = struct.Struct("<QQ")
+"""To a process: a task's number and size. From one: a task's number, and of how many parts its answer is; 0 says that it
+has taken the task."""
 _Answer = tuple[bytes, list[memoryview]]
 """What was pickled, and the columns that were sent apart."""
 
@@ -38,101 +43,119 @@ def read_in_processes(found: Iterable[Range], processes: int, start_method: str)
 
     What a process cannot read - it was killed, or failed - is read here, and fails here if it must.
     """
-    with ExitStack() as stack:
-        workers = _start(processes, start_method, stack)
-        waiting: deque[tuple[list[Range], _Worker]] = deque()
+    with _Pool(processes, start_method) as pool:
+        waiting: deque[list[Range]] = deque()
         for task in _tasks(found):
-            worker = min(workers, key=_Worker.busy)
-            worker.submit([spec for _, spec in task])
-            waiting.append((task, worker))
-            while len(waiting) >= processes * (1 if sum(map(_Worker.held, workers)) > _HELD_BYTES else _IN_FLIGHT):
-                yield from _results(*waiting.popleft())
+            pool.submit([spec for _, spec in task])
+            waiting.append(task)
+            while len(waiting) >= processes * (1 if pool.held > _HELD_BYTES else _IN_FLIGHT):
+                yield from _results(waiting.popleft(), pool)
         while waiting:
-            yield from _results(*waiting.popleft())
+            yield from _results(waiting.popleft(), pool)
 
 
-def _start(processes: int, start_method: str, stack: ExitStack) -> "list[_Worker]":
-    context: Any = multiprocessing.get_context(start_method)
-    ours: list[socket.socket] = []
-    workers: list[_Worker] = []
-    for _ in range(processes):
-        here, there = socket.socketpair()
-        ours.append(here)
-        # a forked process inherits our ends: open there, they would outlive us
-        process = context.Process(target=_serve, args=(there, ours), daemon=True)
-        process.start()
-        there.close()
-        workers.append(stack.enter_context(_Worker(process, here)))
-    for worker in workers:
-        worker.listen()  # threads only when all have been forked
-    return workers
+class _Pool:
+    """Processes that take tasks, each the next one as soon as it is free, and threads that take what comes of them.
 
+    Tasks are numbered as they are submitted and asked for in that order. No process waits for this one: what it needs to
+    know of a task lies in its socket before the task's token lies in the one that they share.
+    """
 
-class _Worker:
-    """One process, its socket, and the thread that takes what comes from it. Tasks are answered in order."""
-
-    def __init__(self, process: multiprocessing.process.BaseProcess, here: socket.socket) -> None:
-        self._process = process
-        self._socket = here
-        # each counted by one thread only
-        self._sent = self._answered = 0
-        self._bytes_in = self._bytes_out = 0
-        self._answers: SimpleQueue[_Answer | None] = SimpleQueue()
-        self._thread = Thread(target=self._listen, daemon=True)
+    def __init__(self, processes: int, start_method: str) -> None:
+        self._changed = Condition()
+        self._answers: dict[int, _Answer] = {}
+        self._taken: dict[int, int] = {}
+        self._gone: set[int] = set()
+        self._submitted = self._asked = 0
+        self.held = 0
+        """Bytes of answers that wait to be asked for."""
+        self._tokens, tokens = socket.socketpair()
+        self._sockets: list[socket.socket] = []
+        self._processes: list[multiprocessing.process.BaseProcess] = []
+        context: Any = multiprocessing.get_context(start_method)
+        for _ in range(processes):
+            here, there = socket.socketpair()
+            self._sockets.append(here)
+            # a forked process inherits our ends: open there, they would outlive us
+            ours = [self._tokens, *self._sockets]
+            process = context.Process(target=_serve, args=(there, tokens, ours), daemon=True)
+            process.start()
+            there.close()
+            self._processes.append(process)
+        tokens.close()
+        # threads only when all have been forked
+        self._threads = [Thread(target=self._listen, args=(number,), daemon=True) for number in range(processes)]
+        for thread in self._threads:
+            thread.start()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(OSError):  # it may be gone
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._process.terminate()
-        self._process.join()
-        if self._thread.ident is not None:
-            self._thread.join()
-        self._socket.close()
-
-    def listen(self) -> None:
-        self._thread.start()
-
-    def busy(self) -> int:
-        """How many tasks it has not answered yet."""
-        return self._sent - self._answered
-
-    def held(self) -> int:
-        """How many bytes of answers wait to be asked for."""
-        return self._bytes_in - self._bytes_out
+        for connection in (self._tokens, *self._sockets):
+            with suppress(OSError):  # it may be gone
+                connection.shutdown(socket.SHUT_RDWR)
+        for process in self._processes:
+            process.terminate()
+            process.join()
+        for thread in self._threads:
+            thread.join()
+        for connection in (self._tokens, *self._sockets):
+            connection.close()
 
     def submit(self, task: list[ChunkSpec]) -> None:
-        self._sent += 1
+        """Let one of the processes read these ranges."""
         data = pickle.dumps(task, pickle.HIGHEST_PROTOCOL)
-        try:
-            self._socket.sendall(_COUNT.pack(len(data)) + data)
-        except OSError:
-            self._answers.put(None)  # it is gone
+        message = _MESSAGE.pack(self._submitted, len(data)) + data
+        for connection in self._sockets:
+            with suppress(OSError):  # its thread tells that it is gone
+                connection.sendall(message)
+        with suppress(OSError):  # all are gone
+            self._tokens.sendall(_TOKEN.pack(self._submitted))
+        self._submitted += 1
 
     def answer(self) -> list[Outcome] | None:
         """Return what came of the oldest task not asked for yet, None if it is not to be had."""
-        received = self._answers.get()
-        if received is None:
-            self._answers.put(None)  # nor will there be any more
-            return None
-        self._bytes_out += _size(received)
+        number = self._asked
+        with self._changed:
+            self._changed.wait_for(lambda: number in self._answers or self._is_lost(number))
+            received = self._answers.pop(number, None)
+            self._asked += 1
+            if received is None:
+                return None
+            self.held -= _size(received)
         outcomes: list[Outcome] = pickle.loads(received[0], buffers=received[1])  # noqa: S301 - from a process of ours
         return outcomes
 
-    def _listen(self) -> None:
+    def _is_lost(self, number: int) -> bool:
+        # a task that nobody says to have taken may be that of a process that was killed before it could
+        return self._taken[number] in self._gone if number in self._taken else bool(self._gone)
+
+    def _take_note(self, number: int, process: int) -> None:
+        with self._changed:
+            self._taken[number] = process
+            self._changed.notify()
+
+    def _keep(self, number: int, answer: _Answer) -> None:
+        with self._changed:
+            if number >= self._asked:  # or it was read here
+                self._answers[number] = answer
+                self.held += _size(answer)
+            self._changed.notify()
+
+    def _listen(self, process: int) -> None:
+        connection = self._sockets[process]
         try:
             while True:
-                (parts,) = _COUNT.unpack(_receive(self._socket, _COUNT.size))
-                sizes = struct.unpack(f"<{parts}Q", _receive(self._socket, _COUNT.size * parts))
-                head, *columns = [_receive(self._socket, size) for size in sizes]
-                answer = bytes(head), columns
-                self._answered += 1
-                self._bytes_in += _size(answer)
-                self._answers.put(answer)
+                number, parts = _MESSAGE.unpack(_receive(connection, _MESSAGE.size))
+                if parts:
+                    self._keep(number, _receive_answer(connection, parts))
+                else:
+                    self._take_note(number, process)
         except (OSError, EOFError):
-            self._answers.put(None)
+            with self._changed:
+                self._gone.add(process)
+                self._changed.notify()
 
 
 def _size(answer: _Answer) -> int:
@@ -140,18 +163,34 @@ def _size(answer: _Answer) -> int:
 
 
 def _receive(connection: socket.socket, size: int) -> memoryview:
-    # not a bytearray: it would be filled with zeros first
-    data = rest = np.empty(size, dtype=np.uint8).data
-    while len(rest):
-        count = connection.recv_into(rest, 0, socket.MSG_WAITALL)
-        if not count:
-            raise EOFError
-        rest = rest[count:]
+    (data,) = _receive_parts(connection, [size])
     return data
 
 
-def _results(task: Sequence[Range], worker: _Worker) -> Iterator[RangeRead]:
-    outcomes = worker.answer()
+def _receive_answer(connection: socket.socket, parts: int) -> _Answer:
+    sizes = struct.unpack(f"<{parts}Q", _receive(connection, _TOKEN.size * parts))
+    head, *columns = _receive_parts(connection, sizes)
+    return bytes(head), columns
+
+
+def _receive_parts(connection: socket.socket, sizes: Sequence[int]) -> list[memoryview]:
+    """Receive so many bytes each, in few calls: after each one this thread waits for its turn."""
+    # not bytearrays: they would be filled with zeros first
+    parts = [np.empty(size, dtype=np.uint8).data for size in sizes]
+    left = [part for part in parts if len(part)]
+    while left:
+        count = connection.recvmsg_into(left[:_PARTS_AT_ONCE], 0, socket.MSG_WAITALL)[0]
+        if not count:
+            raise EOFError
+        while left and count >= len(left[0]):
+            count -= len(left.pop(0))
+        if count:
+            left[0] = left[0][count:]
+    return parts
+
+
+def _results(task: Sequence[Range], pool: _Pool) -> Iterator[RangeRead]:
+    outcomes = pool.answer()
     if outcomes is None:
         outcomes = [read_range(spec) for _, spec in task]
     for (number, spec), outcome in zip(task, outcomes, strict=True):
@@ -171,21 +210,31 @@ def _tasks(found: Iterable[Range]) -> Iterator[list[Range]]:
         yield task
 
 
-def _serve(connection: socket.socket, others: Sequence[socket.socket]) -> None:
+def _serve(connection: socket.socket, tokens: socket.socket, others: Sequence[socket.socket]) -> None:
     """Read what is asked for until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks is interrupted, and ends this
     for other in others:
         other.close()
     try:
         while True:
-            (size,) = _COUNT.unpack(_receive(connection, _COUNT.size))
-            task: list[ChunkSpec] = pickle.loads(_receive(connection, size))  # noqa: S301 - from the process that started this one
-            _answer(connection, [read_range(spec) for spec in task])
+            (token,) = _TOKEN.unpack(_receive(tokens, _TOKEN.size))
+            connection.sendall(_MESSAGE.pack(token, 0))
+            task: list[ChunkSpec] = pickle.loads(_task(connection, token))  # noqa: S301 - from the process that started this one
+            _answer(connection, token, [read_range(spec) for spec in task])
     except Exception:  # noqa: BLE001 - whoever asked finds this process gone, reads the range and sees what is wrong with it
         connection.close()
 
 
-def _answer(connection: socket.socket, outcomes: list[Outcome]) -> None:
+def _task(connection: socket.socket, token: int) -> memoryview:
+    """Pass over the tasks that others have taken."""
+    while True:
+        number, size = _MESSAGE.unpack(_receive(connection, _MESSAGE.size))
+        task = _receive(connection, size)
+        if number == token:
+            return task
+
+
+def _answer(connection: socket.socket, token: int, outcomes: list[Outcome]) -> None:
     columns: list[memoryview] = []
 
     def keep_apart(buffer: pickle.PickleBuffer) -> bool:
@@ -197,6 +246,6 @@ def _answer(connection: socket.socket, outcomes: list[Outcome]) -> None:
 
     head = pickle.dumps(outcomes, pickle.HIGHEST_PROTOCOL, buffer_callback=keep_apart)
     sizes = [len(head), *(column.nbytes for column in columns)]
-    connection.sendall(struct.pack(f"<{1 + len(sizes)}Q", len(sizes), *sizes) + head)
+    connection.sendall(_MESSAGE.pack(token, len(sizes)) + struct.pack(f"<{len(sizes)}Q", *sizes) + head)
     for column in columns:
         connection.sendall(column)

@@ -2,7 +2,10 @@
 
 import enum
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -101,9 +104,8 @@ class Finding(Struct, frozen=True):
             _text(self.producer_epoch),
             anchor,
         )
-        import hashlib  # noqa: PLC0415 - OpenSSL comes with it: 4 ms that a log without findings need not wait
-
-        return hashlib.sha256("|".join(parts).encode(errors="surrogateescape")).hexdigest()[:_FINGERPRINT_DIGITS]
+        digest: str = _sha256()("|".join(parts).encode(errors="surrogateescape")).hexdigest()
+        return digest[:_FINGERPRINT_DIGITS]
 
     def sort_key(self) -> tuple[object, ...]:
         """Total order of CONTRACT.md section 2: offset nulls first, missing text as empty."""
@@ -134,6 +136,15 @@ class Finding(Struct, frozen=True):
             absent["suppression"] = "not suppressed"
         fields["absent"] = absent
         return fields
+
+
+@functools.cache
+def _sha256() -> Callable[..., Any]:
+    """Return Python's own SHA-256, as the standard library's `random` does its hash: hashlib brings OpenSSL, 4 ms."""
+    for name in ("_sha2", "_sha256"):  # from Python 3.12 on, and before
+        with suppress(ImportError, AttributeError):
+            return import_module(name).sha256  # type: ignore[no-any-return]  # it has no types
+    return import_module("hashlib").sha256  # type: ignore[no-any-return]
 
 
 def _text(value: object) -> str:

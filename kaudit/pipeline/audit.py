@@ -22,12 +22,13 @@ from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
 from kaudit.model.untold import Untold
-from kaudit.pipeline.allocation import AllocationAudit, Inhabitants
+from kaudit.pipeline.allocation import AllocationAudit
 from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.coordinator import TRANSACTION_STATE, CoordinatorReader
 from kaudit.pipeline.decisions import DecisionHistory
 from kaudit.pipeline.features import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
 from kaudit.pipeline.forgotten import evicted_producers
+from kaudit.pipeline.inhabitants import Inhabitants
 from kaudit.pipeline.options import ScanOptions, UsageError
 from kaudit.pipeline.outcomes import compare_outcomes
 from kaudit.pipeline.partition_audit import PartitionAudit

@@ -7,14 +7,18 @@ hand out the same ids, and one's history held against the other's logs would acc
 import os
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING
 
-from kaudit.pipeline.blocks import BlockBook, Told
+from kaudit.pipeline.blocks import BlockBook
 from kaudit.pipeline.options import ScanOptions
 from kaudit.pipeline.read import OpenSource
 from kaudit.source.block_places import zookeeper_nearby
 from kaudit.source.cluster_metadata import CLUSTER_METADATA
 from kaudit.source.layout import Layout, PartitionDirectory
-from kaudit.source.zookeeper import ZooKeeperFiles
+
+if TYPE_CHECKING:  # few logs come with a history
+    from kaudit.pipeline.told_blocks import Told
+    from kaudit.source.zookeeper import ZooKeeperFiles
 
 
 def read_blocks(options: ScanOptions, layout: Layout, open_source: OpenSource) -> BlockBook:
@@ -37,7 +41,7 @@ def read_blocks(options: ScanOptions, layout: Layout, open_source: OpenSource) -
     return book
 
 
-def _named(options: ScanOptions, open_source: OpenSource) -> list[Told]:
+def _named(options: ScanOptions, open_source: OpenSource) -> "list[Told]":
     from kaudit.pipeline import block_sources  # noqa: PLC0415 - few logs come with a history: 3 ms less for the others
 
     named: list[Told] = []
@@ -53,7 +57,7 @@ def _named(options: ScanOptions, open_source: OpenSource) -> list[Told]:
 def _discovered(
     book: BlockBook,
     layout: Layout,
-    ensembles: Sequence[ZooKeeperFiles],
+    ensembles: "Sequence[ZooKeeperFiles]",
     metadata_partitions: Sequence[PartitionDirectory],
     open_source: OpenSource,
 ) -> None:
@@ -103,19 +107,19 @@ def _metadata_partitions(layout: Layout) -> list[PartitionDirectory]:
     return [part for part in layout.everything if part.topic == CLUSTER_METADATA]
 
 
-def _agree(sources: Sequence[Told]) -> bool:
+def _agree(sources: "Sequence[Told]") -> bool:
     """Tell whether these are replicas of one log: where both reach, they hold the same grants."""
     return all(_same_log(one, other) for one, other in combinations(sources, 2))
 
 
-def _same_log(one: Told, other: Told) -> bool:
+def _same_log(one: "Told", other: "Told") -> bool:
     if one.extent is None or other.extent is None:
         return True
     first, last = max(one.extent[0], other.extent[0]), min(one.extent[1], other.extent[1])
     return _grants(one, first, last) == _grants(other, first, last)
 
 
-def _grants(source: Told, first: int, last: int) -> list[tuple[object, ...]]:
+def _grants(source: "Told", first: int, last: int) -> list[tuple[object, ...]]:
     return [
         (entry.offset, entry.start, entry.broker, entry.broker_epoch, entry.at_ms)
         for entry in source.history.entries

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kaudit.model.result import NotAudited
-from kaudit.pipeline.blocks import Told
 from kaudit.pipeline.metadata_log import read_metadata_log
 from kaudit.pipeline.options import UsageError
 from kaudit.pipeline.read import OpenSource
+from kaudit.pipeline.told_blocks import Told
 from kaudit.replay.allocation.told import from_lines, from_znode
 from kaudit.source.cluster_metadata import CLUSTER_METADATA
 from kaudit.source.discover import PathNotFoundError, discover

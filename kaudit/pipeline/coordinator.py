@@ -5,13 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from kaudit.checks.coordinator import CoordinatorEntry, CoordinatorView
 from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.pipeline.decisions import DecisionHistory
-from kaudit.pipeline.printed_content import NotPrintedError, is_data, printed_records
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 from kaudit.source.text import SegmentText
 from kaudit.wire.errors import WireError
-from kaudit.wire.printed_records import parse_printed_transaction
 from kaudit.wire.records import read_records
 from kaudit.wire.transaction_state import TransactionRecord, coordinator_partition, parse_transaction_record
 
@@ -103,6 +101,10 @@ class CoordinatorReader:
             source.close()
 
     def _printed(self, source: SegmentText, segment: SegmentFile) -> Iterator[tuple[int, TransactionRecord]]:
+        # imported here: few logs are texts
+        from kaudit.pipeline.printed_content import NotPrintedError, is_data, printed_records  # noqa: PLC0415
+        from kaudit.wire.printed_records import parse_printed_transaction  # noqa: PLC0415
+
         try:
             for row in filter(is_data, printed_records(source)):
                 yield row.offset, parse_printed_transaction(row.key, row.payload)

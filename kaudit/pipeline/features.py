@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from kaudit.model.batch_fields import CONTROL_FLAG
-from kaudit.pipeline.printed_content import NotPrintedError, is_data, printed_records
 from kaudit.pipeline.read import OpenSource
 from kaudit.pipeline.stream import stream_batches
 from kaudit.source.cluster_metadata import CLUSTER_METADATA, metadata_snapshots
@@ -11,7 +10,6 @@ from kaudit.source.layout import PartitionDirectory
 from kaudit.source.text import SegmentText
 from kaudit.wire.errors import WireError
 from kaudit.wire.metadata_records import FeatureLevel, parse_metadata_record
-from kaudit.wire.printed_records import parse_printed_metadata
 from kaudit.wire.records import read_records
 
 METADATA_VERSION = "metadata.version"
@@ -56,6 +54,10 @@ def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenS
 
 
 def _take_printed(source: SegmentText, found: dict[str, int]) -> None:
+    # imported here: few logs are texts
+    from kaudit.pipeline.printed_content import NotPrintedError, is_data, printed_records  # noqa: PLC0415
+    from kaudit.wire.printed_records import parse_printed_metadata  # noqa: PLC0415
+
     try:
         for row in filter(is_data, printed_records(source)):
             if row.payload is not None:

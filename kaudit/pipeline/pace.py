@@ -16,8 +16,12 @@ _UNSEEN_BYTES = 16 << 20
 _GROWTH = 16
 _FINAL_SHARE = 3
 """Towards the end ranges become shorter, but not below this part of their length: each costs something by itself."""
-_MANY_BATCHES = 1 << 18
+_FINAL_BYTES = 64 << 20
+"""Nor need they be longer than this."""
+_MANY_BATCHES = 1 << 17
 """Batches a range should not have more of: their columns are what takes memory (some 100 bytes each)."""
+_FEW_BATCHES = 1 << 14
+"""So few may each stay a row: two MiB or three."""
 _MANY_RUNS = 100_000
 """Nor more runs (200 bytes each with their edges)."""
 
@@ -48,7 +52,8 @@ class Pace(Struct):
             self.bytes = max(self.bytes, min(self.neighbours.bytes, _UNSEEN_BYTES, self.most))
         if self.sharers == 1:
             return self.bytes
-        return min(self.bytes, max(left // (2 * self.sharers), self.bytes // _FINAL_SHARE, LEAST_BYTES))
+        least = max(min(self.bytes // _FINAL_SHARE, _FINAL_BYTES), LEAST_BYTES)
+        return min(self.bytes, max(left // (2 * self.sharers), least))
 
     def note(self, rows: ChunkRows, producer_ids: int) -> None:
         """Take note of a range's rows, and of how many producer ids of the partition are known now."""
@@ -60,6 +65,8 @@ class Pace(Struct):
         wanted = min(self.bytes * _GROWTH, room, self.most)
         if wanted < self.bytes or _joins(rows, fresh):
             self.bytes = min(max(wanted, LEAST_BYTES), self.most)
+        else:
+            self.bytes = max(self.bytes, min(wanted, _FEW_BATCHES * read // batches))
         self._noted, self.neighbours.bytes = True, self.bytes
 
 

@@ -67,7 +67,7 @@ def _boundary_from(source: ByteSource, position: int, end: int) -> int:
         after = end - (position + len(view))
         for at in resync.candidates(view, 0, after).tolist():
             size = int.from_bytes(view[at + 8 : at + LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
-            if window.crc_holds(position + at, size):
+            if window.is_batch(position + at, size):
                 return int(position + at)
         position += max(len(view) - 60, 1)
     return end

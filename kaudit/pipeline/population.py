@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.pipeline.blocks import Blocks
 from kaudit.pipeline.join import Joined
+from kaudit.pipeline.told_blocks import Blocks
 from kaudit.replay.allocation.blocks import MAX_PRODUCER_ID
 from kaudit.replay.allocation.burn import measure_burn
 from kaudit.replay.allocation.history import EntryKind

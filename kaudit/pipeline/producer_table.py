@@ -63,6 +63,7 @@ for _name in ("txn_first_timestamp", "txn_position", "txn_segment", "marker_offs
 
 
 _SPARE_ROWS = 1 << 13
+"""The most rows made ahead of need: 3 MB, which most partitions' few ids would leave untouched but zeroed."""
 
 
 class ProducerTable:
@@ -96,7 +97,7 @@ class ProducerTable:
         first, count = self._count, self._count + len(producer_ids)
         if count > len(self._rows):
             # realloc moves large blocks by remapping pages: no second copy of a million rows, and no need to grow by much
-            self._rows.resize(count + _SPARE_ROWS, refcheck=False)
+            self._rows.resize(count + min(count, _SPARE_ROWS), refcheck=False)
         whole = np.dtype((np.void, ROW.itemsize))  # copied at once, not field by field
         self._rows[first:count].view(whole)[:] = _UNKNOWN.view(whole)
         self._rows["producer_id"][first:count] = producer_ids

@@ -237,6 +237,11 @@ class ChunkRows(Struct):
     untold: frozenset[Untold] = frozenset()
     """What a text in place of the segment does not tell."""
 
+    def row_bytes(self) -> int:
+        """Return how many bytes the rows take."""
+        tables = (self.runs, self.edges, self.markers, self.gaps, self.leader_epochs, self.plain)
+        return sum(len(table) * table.dtype.itemsize for table in tables)
+
     def count_from(self, present: int) -> None:
         """Let the `present_before` columns count from the log's start: so many offsets are present before the chunk."""
         self.runs = self.runs.plus(present, "present_before_first", "present_before_last")

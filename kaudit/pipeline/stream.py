@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from kaudit.model.batch import Batches, empty_batches
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.model.untold import Untold
-from kaudit.pipeline.printed import printed_batches
 from kaudit.pipeline.window import Window
 from kaudit.source.bytes import ByteSource
 from kaudit.source.text import SegmentText
@@ -79,6 +78,8 @@ def stream_batches(
     A segment of which only a text is there is one range: `start` is a byte of the segment, and all behind it comes.
     """
     if isinstance(source, SegmentText):
+        from kaudit.pipeline.printed import printed_batches  # noqa: PLC0415 - few logs are texts: 5 ms for the others
+
         for batches, damages, untold in printed_batches(source, start):
             yield Piece(batches, damages, stop, untold=untold)
         return
@@ -230,7 +231,7 @@ class _Reader:
             view = self.window.load(at, end - at + HEADER_SIZE)
             after = self.window.end - (at + len(view))
             for candidate in resync.candidates(view, 1, after, end - at).tolist():
-                if self.window.crc_holds(at + candidate, _size_at(view, candidate)):
+                if self.window.is_batch(at + candidate, _size_at(view, candidate)):
                     return int(at + candidate)
             # a header in the window's last bytes is seen whole only in the next one
             if not len(view) or at + len(view) >= min(end + HEADER_SIZE, self.window.end):
@@ -329,7 +330,7 @@ class _Reader:
             after = self.window.end - (at + len(view))
             found: NDArray[np.int64] = resync.candidates(view, 0, after)
             for candidate in found.tolist():
-                if self.window.crc_holds(at + candidate, _size_at(view, candidate)):
+                if self.window.is_batch(at + candidate, _size_at(view, candidate)):
                     return int(at + candidate)
             if after <= 0:
                 return None

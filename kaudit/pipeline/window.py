@@ -2,9 +2,20 @@
 
 from kaudit.source.bytes import ByteSource
 from kaudit.wire.castagnoli import crc32c
-from kaudit.wire.record_batch import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER_SIZE, MAGIC_OFFSET, batch_crc_holds
+from kaudit.wire.record_batch import (
+    ATTRIBUTES_OFFSET,
+    CURRENT_MAGIC,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    PREFIX_SIZE,
+    batch_crc_holds,
+    plausible_length,
+)
 
 _PIECE_BYTES = 1 << 20
+_LARGE_CLAIM_BYTES = 4 << 20
+"""Brokers take batches of 1 MiB unless told otherwise (message.max.bytes)."""
 
 
 class Window:
@@ -51,6 +62,21 @@ class Window:
             piece = memoryview(bytearray(size))
             return self._source.read_into(position, piece) == size and batch_crc_holds(piece, 0, size)
         return self._crc_in_pieces(position, size)
+
+    def is_batch(self, position: int, size: int) -> bool:
+        """Tell whether the bytes at `position`, which may claim by chance to be a batch of `size` bytes, are a sound one.
+
+        What claims to be large is read only if a batch, zeros or the end follow: a payload may hold any number of such
+        claims, each on the rest of the file.
+        """
+        plausible = size <= _LARGE_CLAIM_BYTES or self._goes_on_at(position + size)
+        return plausible and self.crc_holds(position, size)
+
+    def _goes_on_at(self, position: int) -> bool:
+        prefix = memoryview(bytearray(PREFIX_SIZE))
+        if self._source.read_into(position, prefix[: max(self.end - position, 0)]) < PREFIX_SIZE or not any(prefix):
+            return True
+        return plausible_length(prefix[MAGIC_OFFSET], int.from_bytes(prefix[8:LOG_OVERHEAD], "big", signed=True))
 
     def _crc_in_pieces(self, position: int, size: int) -> bool:
         head = memoryview(bytearray(HEADER_SIZE))

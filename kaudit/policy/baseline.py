@@ -1,9 +1,7 @@
 """The baseline file: findings a team knows of, each with a fingerprint, and if wanted a reason and an end date."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from pathlib import Path
 from typing import Self
 
 from msgspec import Struct, field
@@ -105,6 +103,8 @@ class Baseline(Struct, frozen=True):
         entries = [entry.to_dict() for entry in sorted(self.entries, key=Entry.sort_key)]
         tool = {"name": "kaudit", "version": __version__}
         document = {**self.others, "schema": SCHEMA, "tool": tool, "entries": entries}
+        import json  # noqa: PLC0415 - 2 ms, and few runs have a baseline
+
         return json.dumps(document, sort_keys=True, indent=2) + "\n"
 
 
@@ -115,6 +115,8 @@ def read_baseline(file: str) -> Baseline:
         UsageError: it cannot be read, is no baseline, or is not there: a typo would make every known finding new.
 
     """
+    from pathlib import Path  # noqa: PLC0415 - 3 ms, and few runs have a baseline
+
     try:
         text = Path(file).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -127,6 +129,8 @@ def read_baseline(file: str) -> Baseline:
 def parse_baseline(text: str, file: str) -> Baseline:
     """Read a baseline file's text; every mistake names the file and the entry."""
     try:
+        import json  # noqa: PLC0415 - as above
+
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"baseline {file}: not JSON: {error}") from None

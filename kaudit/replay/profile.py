@@ -3,12 +3,13 @@
 The table of changes is in releases.py; a profile is that table read up to one release.
 """
 
-import difflib
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from kaudit.replay.errors import KafkaError
 from kaudit.replay.releases import CHANGES, RELEASES, SEVEN_DAYS_MS
@@ -172,6 +173,10 @@ class Profile(Struct, frozen=True):
     describes_producers: bool = False
     """DescribeProducers shows the state of a partition's producers (KIP-664: 2.8.0)."""
 
+    def has_rules_of(self, other: "Profile") -> bool:
+        """Tell whether all switches are set as in `other`."""
+        return astuple(self)[1:] == astuple(other)[1:]  # but for the version
+
     def differences(self, other: "Profile") -> tuple[str, ...]:
         """Names of the switches in which `other` is set differently, in the order of this class."""
         return tuple(
@@ -217,6 +222,8 @@ def profile_for(version: str | Version) -> Profile:
     try:
         parsed = version if isinstance(version, Version) else Version.parse(version)
     except ValueError:
+        import difflib  # noqa: PLC0415 - only a typo pays for it
+
         names = difflib.get_close_matches(str(version), [str(known) for known in RELEASES], NEAREST, cutoff=0.0)
         raise UnknownVersionError(str(version), tuple(sorted(map(Version.parse, names)))) from None
     return replace(_profile(_known(parsed)), version=parsed)
@@ -242,9 +249,21 @@ def _nearest(version: Version) -> tuple[Version, ...]:
 
 
 @cache
+def _switches() -> Mapping[Version, dict[str, Any]]:
+    """Return, by release, what was changed up to it."""
+    changed: dict[Version, dict[str, Any]] = {version: {} for version in RELEASES}
+    for change in CHANGES:
+        having: Sequence[Version] = RELEASES[bisect_left(RELEASES, min(change.since)) :]
+        if len(change.since) > 1:
+            having = [version for version in having if version.includes_fix(*change.since)]
+        for version in having:
+            changed[version][change.switch] = change.value
+    return changed
+
+
+@cache
 def _profile(version: Version) -> Profile:
-    switches = {change.switch: change.value for change in CHANGES if version.includes_fix(*change.since)}
-    return Profile(version, **switches)
+    return Profile(version, **_switches()[version])
 
 
 @cache
@@ -253,7 +272,7 @@ def _distinct_profiles(at_least: Version, at_most: Version) -> tuple[Profile, ..
     for version in RELEASES:
         if at_least <= version <= at_most:
             candidate = _profile(version)
-            if not found or found[-1].differences(candidate):
+            if not found or not found[-1].has_rules_of(candidate):
                 found.append(candidate)
     return tuple(found) or (profile_for(at_most),)
 
@@ -263,7 +282,7 @@ def profile_groups() -> tuple[tuple[Profile, tuple[Version, ...]], ...]:
     groups: list[tuple[Profile, list[Version]]] = []
     for version in RELEASES:
         candidate = _profile(version)
-        if groups and not groups[-1][0].differences(candidate):
+        if groups and groups[-1][0].has_rules_of(candidate):
             groups[-1][1].append(version)
         else:
             groups.append((candidate, [version]))

@@ -8,10 +8,9 @@ from msgspec import Struct
 from kaudit.model.producers import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.tables import Tables
+from kaudit.report.content import Content, Tables
 from kaudit.report.view import View
 
-Content = Iterable[str] | Tables
 _RenderScan = Callable[[ScanResult, View], str]
 
 

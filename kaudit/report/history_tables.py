@@ -5,8 +5,9 @@ from itertools import islice
 
 from kaudit.model.finding import Finding
 from kaudit.pipeline.histories import PartitionHistory, Piece
+from kaudit.report.content import Row
 from kaudit.report.parquet import to_ipc
-from kaudit.report.tables import Row, producer_row, timeline_rows
+from kaudit.report.tables import producer_row, timeline_rows
 
 _PIECE_ROWS = 20_000
 """Rows made at once: some MB as Python objects."""

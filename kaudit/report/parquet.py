@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from kaudit.report.tables import COLUMNS, Row, Tables
+from kaudit.report.content import Row, Tables
+from kaudit.report.tables import COLUMNS
 
 MANIFEST = "manifest.json"
 """Written last: a directory that has it is whole."""

@@ -4,17 +4,16 @@ import json
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit import __version__
 from kaudit.model.producers import ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult, PartitionComparison
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
+from kaudit.report.content import Row, Tables
 from kaudit.report.view import View
 
 SCHEMA = "kaudit.tables/1"
-Row = Mapping[str, object]
 
 _PLACE = {"topic": "string", "partition": "int32", "replica": "string"}
 _FINDINGS = {
@@ -74,15 +73,6 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "batches": _BATCHES,
 }
 """Tables, their columns and types; `timestamp` is ms since the epoch, UTC. JSON stands in strings."""
-
-
-class Tables(Struct, frozen=True):
-    """What a directory of tables holds: `rows` at hand, and the tables `streamed` as they come, in `pieces`."""
-
-    rows: Mapping[str, Sequence[Row]]
-    manifest: Mapping[str, object]
-    streamed: Sequence[str] = ()
-    pieces: Iterable[tuple[str, bytes]] = ()
 
 
 def scan_tables(result: ScanResult, view: View) -> Tables:

@@ -1,7 +1,6 @@
 """Random access to the bytes of one file, wherever it lives."""
 
 import os
-from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -25,7 +24,7 @@ class LocalFile:
     Not mapped: a broker that truncates a live segment would turn a page fault into SIGBUS.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: "str | os.PathLike[str]") -> None:
         self._file = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
 
     def size(self) -> int:

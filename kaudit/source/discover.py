@@ -24,14 +24,12 @@ from kaudit.source.names import (
 )
 from kaudit.source.pattern import LayoutPattern, Placed
 from kaudit.source.place import Place
-from kaudit.source.text_partitions import partitions_of_texts
 from kaudit.wire.checkpoints import (
     OFFSET_CHECKPOINT_NAMES,
     parse_meta_properties,
     parse_offset_checkpoint,
     parse_partition_metadata,
 )
-from kaudit.wire.dump_text import looks_like_dump
 from kaudit.wire.errors import WireError
 
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
@@ -101,10 +99,13 @@ def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layo
             lone.setdefault(place.absolute().parent, []).append((place, entry))
     for parent, files in lone.items():
         _take_files(found, parent, files)
-    told = partitions_of_texts(found.texts)
-    found.partitions += told.partitions
-    found.unreadable += told.unreadable
-    found.skipped += told.skipped
+    if found.texts:
+        from kaudit.source.text_partitions import partitions_of_texts  # noqa: PLC0415 - few logs are texts
+
+        told = partitions_of_texts(found.texts)
+        found.partitions += told.partitions
+        found.unreadable += told.unreadable
+        found.skipped += told.skipped
     if not found.partitions:
         found.skipped += found.dumps  # beside real logs they are nobody's mistake
     partitions = sorted(
@@ -236,9 +237,11 @@ def _take_partition(found: _Discovery, root: Place, directory: Place, name: Plac
 def _take_files(found: _Discovery, parent: Place, files: Sequence[tuple[Place, Entry]]) -> None:
     """Take segment files given one by one: those of one directory are one partition."""
     segments: list[SegmentFile] = []
-    for path, entry in sorted(set(files), key=lambda file: file[0].path):
+    for path, entry in sorted(set(files), key=lambda file: file[0].components()):
         base = segment_base_offset(path.name)
         if base is None:
+            from kaudit.wire.dump_text import looks_like_dump  # noqa: PLC0415 - 4 ms that logs under their own names need not wait
+
             prefix = _prefix(found, path)
             if prefix is None:
                 continue

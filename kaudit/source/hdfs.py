@@ -27,12 +27,12 @@ class HdfsFileSystem:
     def status(self, place: Place) -> Entry:
         """Return what is at `place`, with size and time."""
         with _as_os_errors(str(place)):
-            return _entry(self._client.get_file_info(str(place.path)))
+            return _entry(self._client.get_file_info(place.path))
 
     def entries(self, place: Place) -> Sequence[Entry]:
         """List a directory, sorted by name, with sizes: one question to the name node."""
         with _as_os_errors(str(place)):
-            return sorted(map(_entry, self._client.list_status(str(place.path))), key=lambda entry: entry.name)
+            return sorted(map(_entry, self._client.list_status(place.path)), key=lambda entry: entry.name)
 
     def identity(self, place: Place) -> Hashable:
         """Return the path: HDFS has no links between directories."""
@@ -41,13 +41,13 @@ class HdfsFileSystem:
     def read_start(self, place: Place, limit: int) -> bytes:
         """Return the first `limit` bytes of a file."""
         with _as_os_errors(str(place)):
-            reader = self._client.read(str(place.path))
+            reader = self._client.read(place.path)
             return bytes(reader.read_range(0, min(limit, len(reader))))
 
     def open(self, place: Place) -> "HdfsFile":
         """Open a file for ranged reads."""
         with _as_os_errors(str(place)):
-            return HdfsFile(self._client.read(str(place.path)), str(place))
+            return HdfsFile(self._client.read(place.path), str(place))
 
 
 class HdfsFile:

@@ -1,8 +1,10 @@
 """Files of the operating system: local disks and NFS."""
 
+# ruff: noqa: PTH116, PTH123 - places are texts
+
 import os
+import stat
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 
 from kaudit.source.bytes import LocalFile
 from kaudit.source.filesystem import Entry
@@ -14,9 +16,8 @@ class LocalFileSystem:
 
     def status(self, place: Place) -> Entry:
         """Return what is at `place`, with size and time."""
-        path = Path(place.path)
-        status = path.stat()
-        return Entry(path.name, path.is_dir(), status.st_size, status.st_mtime_ns // 1_000_000)
+        status = os.stat(place.path)
+        return Entry(place.last, stat.S_ISDIR(status.st_mode), status.st_size, status.st_mtime_ns // 1_000_000)
 
     def entries(self, place: Place) -> Sequence[Entry]:
         """List a directory, sorted by name; sizes are asked for where they matter, each is a system call."""
@@ -25,17 +26,17 @@ class LocalFileSystem:
 
     def identity(self, place: Place) -> Hashable:
         """Return device and inode."""
-        status = Path(place.path).stat()
+        status = os.stat(place.path)
         return status.st_dev, status.st_ino
 
     def read_start(self, place: Place, limit: int) -> bytes:
         """Return the first `limit` bytes of a file."""
-        with Path(place.path).open("rb") as file:
+        with open(place.path, "rb") as file:
             return file.read(limit)
 
     def open(self, place: Place) -> LocalFile:
         """Open a file for ranged reads."""
-        return LocalFile(Path(place.path))
+        return LocalFile(place.path)
 
 
 def _is_directory(entry: "os.DirEntry[str]") -> bool:

@@ -8,9 +8,6 @@ from msgspec import Struct
 
 from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import TextRange
-from kaudit.wire.dump_lines import FILE_START
-from kaudit.wire.dump_rows import DumpBatch, DumpRecord, DumpStart
-from kaudit.wire.dump_text import read_dump
 
 _PIECE_BYTES = 1 << 20
 _PROBE_BYTES = 1 << 16
@@ -96,6 +93,10 @@ def find_sections(source: ByteSource) -> list[Section]:
 def first_offset(source: ByteSource, section: Section) -> int | None:
     """Return the first offset a section tells of, None if it shows neither batches nor records."""
     end = min(section.range.end, section.range.start + _PROBE_BYTES)
+    # imported here, as below: few logs are texts, and what reads their lines takes 5 ms
+    from kaudit.wire.dump_rows import DumpBatch, DumpRecord, DumpStart  # noqa: PLC0415
+    from kaudit.wire.dump_text import read_dump  # noqa: PLC0415
+
     started: int | None = None
     for row in read_dump(_pieces(source, section.range.start, end)):
         if isinstance(row, DumpStart):
@@ -110,6 +111,8 @@ def first_offset(source: ByteSource, section: Section) -> int | None:
 
 def _headers(text: bytes) -> Iterator[tuple[int, int, str]]:
     """Header lines of a text of whole lines: where each begins, where the next line does, and its path."""
+    from kaudit.wire.dump_lines import FILE_START  # noqa: PLC0415
+
     at = 0
     while True:
         if not text.startswith(FILE_START, at):

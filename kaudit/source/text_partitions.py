@@ -70,7 +70,7 @@ def _segment(
     path: Place, entry: Entry, section: Section, first: int | None
 ) -> tuple[PurePosixPath, SegmentFile] | None:
     """Directory and segment of one section, None for side files and for lines that show no batch."""
-    printed = PurePosixPath(section.path) if section.path is not None else path.absolute().path
+    printed = PurePosixPath(section.path) if section.path is not None else PurePosixPath(path.absolute().path)
     base = segment_base_offset(printed.name)
     if base is None and first is None:
         return None  # an index, a snapshot, or text around the rows
@@ -79,7 +79,7 @@ def _segment(
     offset = base if base is not None else first or 0
     segment = SegmentFile(str(path), name, offset, size, entry.modified_ms or 0, section.range)
     # a relative path says where the tool ran, which nobody knows: texts from different places are kept apart
-    return path.absolute().path.parent / printed.parent, segment
+    return PurePosixPath(path.absolute().parent.path) / printed.parent, segment
 
 
 def _partition(

@@ -23,7 +23,7 @@ class WebHdfsFileSystem:
 
     def status(self, place: Place) -> Entry:
         """Return what is at `place`, with size and time."""
-        return _entry(self._ask(place, "GETFILESTATUS")["FileStatus"], place.path.name)
+        return _entry(self._ask(place, "GETFILESTATUS")["FileStatus"], place.last)
 
     def entries(self, place: Place) -> Sequence[Entry]:
         """List a directory, sorted by name, with sizes."""
@@ -60,7 +60,7 @@ class WebHdfsFileSystem:
         user = os.environ.get("HADOOP_USER_NAME")
         if user:
             query["user.name"] = user
-        url = f"{self._base}{quote(str(place.path))}?{urlencode(query)}"
+        url = f"{self._base}{quote(place.path)}?{urlencode(query)}"
         try:
             return urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS)  # noqa: S310 - http and https only
         except urllib.error.HTTPError as error:

@@ -4,7 +4,6 @@ Source of the formats: Kafka's CheckpointFile, OffsetCheckpointFile, LeaderEpoch
 file is a java.util.Properties), PartitionMetadataFile and CleanShutdownFileHandler.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
@@ -287,6 +286,8 @@ def parse_clean_shutdown(data: Buffer) -> int | None:
     raw = bytes(data)
     if not raw.strip():
         return None
+    import json  # noqa: PLC0415 - 2 ms, and only a broker that was stopped cleanly leaves this file
+
     try:
         content = json.loads(raw)
     except (ValueError, RecursionError):

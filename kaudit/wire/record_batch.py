@@ -100,6 +100,11 @@ class Controls(Struct, frozen=True):
     coordinator_epochs: NDArray[np.int32]
 
 
+_NO_CONTROLS = Controls(
+    np.empty(0, dtype=np.intp), np.empty(0, dtype=BATCH["control_type"]), np.empty(0, dtype=BATCH["coordinator_epoch"])
+)
+
+
 class Walk(Struct, frozen=True):
     """Where batches start in a buffer, and where and why the walk stopped.
 
@@ -123,18 +128,20 @@ def walk(buffer: memoryview, start: int, end: int, last_start: int) -> Walk:
     unpack = _LENGTH_AND_MAGIC.unpack_from
     positions: list[int] = []
     append = positions.append
-    at = start
+    lengths = buffer[LENGTH_OFFSET:]
+    at, sound = start, True
     limit = min(last_start, end - MAGIC_OFFSET)
     while at < limit:
-        length, magic = unpack(buffer, at + LENGTH_OFFSET)
+        length, magic = unpack(lengths, at)
         if (magic != CURRENT_MAGIC or length < MIN_LENGTH_V2) and not plausible_length(magic, length):
-            return Walk(np.asarray(positions, dtype=np.int64), at, sound=False)
-        following = at + LOG_OVERHEAD + length
-        if following > end:
+            sound = False
             break
         append(at)
-        at = following
-    return Walk(np.asarray(positions, dtype=np.int64), at, sound=True)
+        at += LOG_OVERHEAD + length
+    if positions and at > end:
+        # asked once, not for each batch: what is behind the end of the buffer is behind `limit` too
+        at = positions.pop()
+    return Walk(np.array(positions, dtype=np.int64), at, sound)
 
 
 def decode_headers(buffer: memoryview, positions: NDArray[np.int64], file_position: int) -> Batches:
@@ -218,14 +225,13 @@ def _legacy_row(buffer: memoryview, at: int, file_position: int) -> tuple[int, .
 def decode_controls(buffer: memoryview, positions: NDArray[np.int64], headers: Headers) -> Controls:
     """Decode the records of the control batches among the batches with these headers."""
     flags = headers.view(np.uint8).reshape(-1, HEADER_SIZE)[:, ATTRIBUTES_OFFSET + 1]
-    indexes = np.flatnonzero(flags & CONTROL_FLAG)
-    if len(indexes):
-        indexes = indexes[headers["magic"][indexes] == CURRENT_MAGIC]
+    indexes = (flags & CONTROL_FLAG).nonzero()[0]
+    if not len(indexes):
+        return _NO_CONTROLS
+    indexes = indexes[headers["magic"][indexes] == CURRENT_MAGIC]
     types = np.full(len(indexes), NO_CONTROL_TYPE, dtype=BATCH["control_type"])
     epochs = np.full(len(indexes), NO_COORDINATOR_EPOCH, dtype=BATCH["coordinator_epoch"])
     controls = Controls(indexes, types, epochs)
-    if not len(indexes):
-        return controls
     at, lengths = positions[indexes], headers["batch_length"][indexes]
     usual = np.flatnonzero((lengths == _MARKER_SIZE - LOG_OVERHEAD) & (flags[indexes] & CODEC_MASK == 0))
     usual = usual[headers["record_count"][indexes[usual]] == 1]

@@ -7,7 +7,7 @@ import pytest
 
 from kaudit.checks.pages import _FAMILIES, pages, write
 from kaudit.checks.registry import CHECKS, HEADINGS, UnknownCheckError, check
-from kaudit.cli.app import command_tree
+from kaudit.cli.tree import command_tree
 from kaudit.model.finding import Severity
 
 SOURCES = Path(__file__).parents[2] / "kaudit" / "checks" / "docs"

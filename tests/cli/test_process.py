@@ -15,13 +15,15 @@ KAUDIT = [sys.executable, "-m", "kaudit"]
 SAMPLES = Path(__file__).parents[2] / "samples"
 HEAVY = ("numpy", "pyarrow", "pyspark", "jinja2", "pandas")
 MODULES = """
-import json, sys
+import sys
 sys.argv = ["kaudit", *sys.argv[1:]]
 from kaudit.__main__ import main
 try:
     main()
 finally:
-    json.dump(sorted(sys.modules), sys.stderr)
+    loaded = sorted(sys.modules)
+    import json
+    json.dump(loaded, sys.stderr)
 """
 
 
@@ -30,8 +32,8 @@ finally:
     [
         (["--version"], ("typer", "rich")),
         (["--help"], ("rich", "pydantic")),
-        (["explain", "KA101"], ("rich", "pydantic")),
-        (["checks"], ("rich", "pydantic")),
+        (["explain", "KA101"], ("rich", "pydantic", "typer")),
+        (["checks"], ("rich", "pydantic", "typer")),
         (["explain", "KA101", "--output-format", "json"], ("rich",)),
         (["scan", "--help"], ("rich",)),
         (["baseline", "create", "--help"], ("rich",)),
@@ -51,6 +53,69 @@ def test_a_scan_imports_neither_what_converts_options_nor_what_decompresses():
     assert done.returncode in (0, 1, 3)
     loaded = set(json.loads(done.stderr[done.stderr.index('["') :]))
     assert not {"pydantic", "zstandard", "lz4", "cramjam", "xxhash", "rich", "pyarrow", "pyspark", "jinja2"} & loaded
+
+
+def test_a_scan_of_a_log_imports_only_what_it_needs():
+    """Each of these takes a millisecond or more of every start; where it is needed it is imported."""
+    arguments = ["scan", "--exit-zero", "-q", "--output-format", "concise", str(SAMPLES / "duplicates")]
+    unconfigured = {name: value for name, value in os.environ.items() if not name.startswith("KAUDIT_")}
+    command = [sys.executable, "-c", MODULES, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=unconfigured)
+    loaded = set(json.loads(done.stderr[done.stderr.index('["') :]))
+    assert "kaudit.report.concise" in loaded
+    parsers = {"typer", "kaudit.cli.tree", "kaudit.cli.settings.coercion", "tomllib"}
+    standard = {"difflib", "gettext", "json", "pathlib", "shutil", "subprocess", "tempfile", "urllib.parse", "_hashlib"}
+    texts = {
+        "kaudit.pipeline.printed",
+        "kaudit.source.text_partitions",
+        "kaudit.wire.dump_rows",
+        "kaudit.wire.printed_records",
+    }
+    formats = {"kaudit.report.tables", "kaudit.report.parquet", "kaudit.report.table"}
+    blocks = {"kaudit.pipeline.told_blocks", "kaudit.pipeline.block_findings", "kaudit.replay.allocation.rules"}
+    assert not {*parsers, *standard, *texts, *formats, *blocks} & loaded
+
+
+PROGRAM = "import sys; sys.argv = ['kaudit', 'checks']; from kaudit.__main__ import program; program()"
+
+
+@pytest.mark.parametrize(
+    ("before", "last"),
+    [
+        ("import atexit; atexit.register(print, 'at exit')", "at exit"),
+        (
+            "import threading, time; threading.Thread(target=lambda: (time.sleep(0.5), print('thread'))).start()",
+            "thread",
+        ),
+        ("import weakref; held = weakref.ref; weakref.finalize(held, print, 'finalized')", "finalized"),
+    ],
+)
+def test_what_waits_for_the_end_of_the_process_has_its_turn(before, last):
+    done = subprocess.run([sys.executable, "-c", f"{before}\n{PROGRAM}"], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    *listed, told = done.stdout.splitlines()
+    assert listed[0].startswith("KA001")
+    assert told == last
+
+
+def test_a_profiler_of_the_process_tells_what_it_saw():
+    command = [sys.executable, "-m", "cProfile", "-m", "kaudit", "checks"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "function calls" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["--version"], 0), (["checks"], 0), (["scan", "-q", str(SAMPLES / "duplicates")], 1), (["scan"], 2)],
+)
+def test_a_process_tells_all_and_ends_with_the_code_of_its_command(arguments, code):
+    """Whether or not the interpreter takes itself apart at the end (`main` has it do so)."""
+    done = [
+        subprocess.run([sys.executable, *how, *arguments], capture_output=True, text=True, check=False)
+        for how in (["-m", "kaudit"], ["-c", "from kaudit.__main__ import main; main()"])
+    ]
+    assert done[0].returncode == done[1].returncode == code
+    assert (done[0].stdout, done[0].stderr) == (done[1].stdout, done[1].stderr)
 
 
 @pytest.mark.parametrize(

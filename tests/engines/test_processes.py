@@ -5,10 +5,10 @@ import multiprocessing
 import pytest
 
 from benchmarks.generate import Shape, generate
-from kaudit.engines import local as engine
 from kaudit.engines import processes
 from kaudit.engines.processes import read_in_processes
 from kaudit.engines.ranges import ranges, read_here
+from kaudit.engines.trial import Trial
 from kaudit.pipeline.options import ScanOptions
 from kaudit.pipeline.pace import steady
 from kaudit.pipeline.schedule import all_needs, find_input, plan_jobs
@@ -30,7 +30,7 @@ def found(path, size):
 
 def test_two_processes_tell_what_one_tells(local, log_directory, monkeypatch):
     alone = local.documents(log_directory, jobs=1, chunk_bytes=700)
-    monkeypatch.setitem(engine._PROCESSES_PAY_SECONDS, "fork", 0)
+    monkeypatch.setattr(Trial, "processes_pay", lambda *_: True)
     assert local.documents(log_directory, jobs=2, chunk_bytes=700) == alone
     assert local.documents(log_directory, jobs=2) == alone
 
@@ -68,12 +68,25 @@ def test_large_columns_come_as_they_were_sent(tmp_path):
     assert all(read.outcome.runs["producer_id"].flags.writeable for read in there)
 
 
-def test_what_a_killed_process_was_to_read_is_read_here(log_directory):
+@pytest.mark.parametrize("killed", [1, 2, 3])
+@pytest.mark.parametrize("task_bytes", [1, 4 << 20])
+def test_what_a_killed_process_was_to_read_is_read_by_another(log_directory, monkeypatch, killed, task_bytes):
+    monkeypatch.setattr(processes, "_TASK_BYTES", task_bytes)
     here = told(read_here(found(log_directory, 700)))
+    reads = read_in_processes(found(log_directory, 700), 3, "fork")
+    first = next(reads)
+    for process in multiprocessing.active_children()[:killed]:
+        process.kill()
+    assert told([first, *reads]) == here
+
+
+def test_a_process_that_is_killed_before_it_says_what_it_took_holds_nobody_up(log_directory, monkeypatch):
+    monkeypatch.setattr(processes, "_TASK_BYTES", 1)
+    here = told(read_here(found(log_directory, 700)))
+    monkeypatch.setattr(processes._Pool, "_take_note", lambda *_: None)
     reads = read_in_processes(found(log_directory, 700), 2, "fork")
     first = next(reads)
-    for process in multiprocessing.active_children():
-        process.kill()
+    multiprocessing.active_children()[0].kill()
     assert told([first, *reads]) == here
 
 

@@ -1,1 +1,15 @@
 """One module per command: the signature, then a thin body."""
+
+from importlib import import_module
+from types import ModuleType
+
+COMMANDS = (
+    *("scan", "timeline", "producers", "inspect", "replay", "diff", "simulate", "report"),
+    *("explain", "checks", "spark-bundle", "baseline", "config"),
+)
+"""In the order of --help; each is a module here with a function `register`."""
+
+
+def module_of(name: str) -> ModuleType:
+    """Return the module of a command."""
+    return import_module(f"{__name__}.{name.replace('-', '_')}")

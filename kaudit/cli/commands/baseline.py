@@ -7,6 +7,8 @@ import typer
 
 from kaudit.cli import options
 from kaudit.cli.settings.command import ConfiguredCommand
+from kaudit.cli.settings.settings import Settings
+from kaudit.cli.typed import typed
 
 _EXAMPLES = """\b
 Examples:
@@ -35,8 +37,9 @@ def _group() -> None:
 
 
 @baseline.command(cls=ConfiguredCommand, short_help="Write a new baseline.")
+@typed
 def create(
-    context: typer.Context,
+    settings: Settings,
     paths: Inputs,
     *,
     baseline: File = _DEFAULT,
@@ -58,15 +61,16 @@ def create(
     if not force:
         refuse_to_replace(baseline)
     day = _day(expires)
-    seen = audit(context, paths, baseline, select or (), ignore or (), broker_version, quiet=quiet)
+    seen = audit(settings, paths, baseline, select or (), ignore or (), broker_version, quiet=quiet)
     return write_baseline(
         seen, baseline, Baseline().adding(seen.worth_keeping(notes=verbose), reason=reason, expires=day)
     )
 
 
 @baseline.command(cls=ConfiguredCommand, short_help="Add what is new.")
+@typed
 def update(
-    context: typer.Context,
+    settings: Settings,
     paths: Inputs,
     *,
     baseline: File = _DEFAULT,
@@ -85,15 +89,16 @@ def update(
     from kaudit.policy.baseline import read_baseline
 
     old, day = read_baseline(baseline), _day(expires)
-    seen = audit(context, paths, baseline, select or (), ignore or (), broker_version, quiet=quiet)
+    seen = audit(settings, paths, baseline, select or (), ignore or (), broker_version, quiet=quiet)
     return write_baseline(
         seen, baseline, old.adding(seen.worth_keeping(notes=verbose), reason=reason, expires=day), old
     )
 
 
 @baseline.command(cls=ConfiguredCommand, short_help="Remove what is seen no more.")
+@typed
 def prune(
-    context: typer.Context,
+    settings: Settings,
     paths: Inputs,
     *,
     baseline: File = _DEFAULT,
@@ -109,7 +114,7 @@ def prune(
     from kaudit.policy.baseline import read_baseline
 
     old = read_baseline(baseline)
-    seen = audit(context, paths, baseline, select or (), ignore or (), broker_version, quiet=quiet)
+    seen = audit(settings, paths, baseline, select or (), ignore or (), broker_version, quiet=quiet)
     return write_baseline(seen, baseline, old.without(seen.stale_in(old)), old)
 
 

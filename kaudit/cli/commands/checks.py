@@ -1,9 +1,12 @@
 """`kaudit checks`: the list of checks."""
 
-import typer
+from typing import TYPE_CHECKING
 
 from kaudit.cli import options
 from kaudit.report.console import ColorChoice
+
+if TYPE_CHECKING:  # a plain command line does without
+    import typer
 
 
 def checks(
@@ -23,6 +26,8 @@ def checks(
         write_stdout(list_text(CHECKS.values(), stdout_console(ColorChoice.NEVER if no_color else color)))
 
 
-def register(app: typer.Typer) -> None:
+def register(app: "typer.Typer") -> None:
     """Add the command."""
-    app.command(short_help="List the checks.")(checks)
+    from kaudit.cli.typed import typed
+
+    app.command(short_help="List the checks.")(typed(checks))

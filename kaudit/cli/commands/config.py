@@ -4,6 +4,8 @@ import typer
 
 from kaudit.cli import options
 from kaudit.cli.settings.command import ConfiguredCommand
+from kaudit.cli.settings.settings import Settings
+from kaudit.cli.typed import typed
 from kaudit.report.console import ColorChoice
 
 config = typer.Typer(name="config", rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -15,8 +17,9 @@ def _group() -> None:
 
 
 @config.command(cls=ConfiguredCommand, short_help="Show every setting with its origin.")
+@typed
 def show(
-    context: typer.Context,
+    settings: Settings,
     *,
     output_format: options.TextOrJson = options.TextFormat.TEXT,
     color: options.Color = ColorChoice.AUTO,
@@ -25,11 +28,11 @@ def show(
     isolated: options.Isolated = False,  # noqa: ARG001 - read before the other options
 ) -> None:
     """Show every setting, its value, and where it comes from: a file, the environment, or the default."""
-    from kaudit.cli.settings.command import all_options, settings_of
+    from kaudit.cli.settings.command import all_options
     from kaudit.cli.settings.listing import settings_document, settings_text
     from kaudit.cli.stdout import stdout_console, write_stdout
 
-    known, settings = all_options(), settings_of(context)
+    known = all_options()
     if output_format is options.TextFormat.JSON:
         write_stdout(settings_document(known, settings))
     else:

@@ -1,12 +1,13 @@
 """`kaudit diff`: replicas held against one another."""
 
-from typing import Annotated
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from kaudit.cli.audit_options import Comparison, Manner
-from kaudit.cli.groups import with_groups
-from kaudit.cli.settings.command import ConfiguredCommand
+from kaudit.cli.declared import Argument, Option
+from kaudit.cli.settings.settings import Settings
+
+if TYPE_CHECKING:  # a plain command line does without
+    import typer
 
 _EXAMPLES = """\b
 Examples:
@@ -18,19 +19,17 @@ Examples:
 
 _Replicas = Annotated[
     list[str],
-    typer.Argument(
-        metavar="DIR", help="One directory a replica: a broker's log directory, or a partition's; two or more."
-    ),
+    Argument(metavar="DIR", help="One directory a replica: a broker's log directory, or a partition's; two or more."),
 ]
 _Names = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--name", metavar="NAME=DIR", help="What to call a replica; default: what tells its path apart. Repeatable."
     ),
 ]
 
 
-def diff(context: typer.Context, paths: _Replicas, *, name: _Names = None, asked: Comparison, manner: Manner) -> int:
+def diff(settings: Settings, paths: _Replicas, *, name: _Names = None, asked: Comparison, manner: Manner) -> int:
     """Compare replicas of the same partitions batch by batch: which agree, which are behind, where they part.
 
     Healthy differences are none: other segment boundaries, an older log start, compaction. Nothing is ever written
@@ -40,15 +39,16 @@ def diff(context: typer.Context, paths: _Replicas, *, name: _Names = None, asked
     from kaudit.cli.parsing import parse_names
 
     names = parse_names(name or (), paths)
-    request = asked.request(context, paths, manner)
+    request = asked.request(settings, paths, manner)
     # numpy only loads now, when every option is known to be right.
     from kaudit.engines import replicas
 
     return run_diff(request, replicas.name_replicas(paths, names), replicas.diff)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: "typer.Typer") -> None:
     """Add the command."""
-    app.command(cls=ConfiguredCommand, short_help="Compare replicas batch by batch.", epilog=_EXAMPLES)(
-        with_groups(diff)
-    )
+    from kaudit.cli.settings.command import ConfiguredCommand
+    from kaudit.cli.typed import typed
+
+    app.command(cls=ConfiguredCommand, short_help="Compare replicas batch by batch.", epilog=_EXAMPLES)(typed(diff))

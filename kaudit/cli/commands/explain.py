@@ -1,21 +1,21 @@
 """`kaudit explain`: one check's page, or the rules of one broker version."""
 
-from typing import Annotated
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from kaudit.cli import options
+from kaudit.cli.declared import Argument, Option
 from kaudit.pipeline.options import UsageError
 from kaudit.report.console import ColorChoice
 
+if TYPE_CHECKING:  # a plain command line does without
+    import typer
+
 
 def explain(
-    code: Annotated[
-        str | None, typer.Argument(metavar="[CODE]", help="A code or a name: KA101, duplicate-batch.")
-    ] = None,
+    code: Annotated[str | None, Argument(metavar="[CODE]", help="A code or a name: KA101, duplicate-batch.")] = None,
     *,
     broker_version: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="What a broker version does differently from its neighbours.")
+        str | None, Option(metavar="VERSION", help="What a broker version does differently from its neighbours.")
     ] = None,
     output_format: options.TextOrJson = options.TextFormat.TEXT,
     color: options.Color = ColorChoice.AUTO,
@@ -54,6 +54,8 @@ def _explain_version(text: str) -> None:
     write_stdout("".join(f"{fold(line, width, 0)}\n" for line in lines))
 
 
-def register(app: typer.Typer) -> None:
+def register(app: "typer.Typer") -> None:
     """Add the command."""
-    app.command(short_help="Explain a check, or a broker version's rules.")(explain)
+    from kaudit.cli.typed import typed
+
+    app.command(short_help="Explain a check, or a broker version's rules.")(typed(explain))

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from kaudit.cli import options
+from kaudit.cli.typed import typed
 from kaudit.report.console import ColorChoice
 
 _EXAMPLES = """\b
@@ -146,4 +147,4 @@ def inspect(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(short_help="Decode batches, records and side files.", epilog=_EXAMPLES)(inspect)
+    app.command(short_help="Decode batches, records and side files.", epilog=_EXAMPLES)(typed(inspect))

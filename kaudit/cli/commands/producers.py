@@ -1,12 +1,14 @@
 """`kaudit producers`: the producer ids in the logs."""
 
-import typer
+from typing import TYPE_CHECKING
 
 from kaudit.cli import options
 from kaudit.cli.audit_options import Audit, Blocks, Manner, Missing, Output, Reading, Verdict, Where, Which
-from kaudit.cli.groups import with_groups
 from kaudit.cli.producer_options import Active, Listing
-from kaudit.cli.settings.command import ConfiguredCommand
+from kaudit.cli.settings.settings import Settings
+
+if TYPE_CHECKING:  # a plain command line does without
+    import typer
 
 _EXAMPLES = """\b
 Examples:
@@ -17,7 +19,7 @@ Examples:
 
 
 def producers(
-    context: typer.Context,
+    settings: Settings,
     paths: options.Paths,
     *,
     output: Output,
@@ -47,11 +49,14 @@ def producers(
         reading=reading,
         layout=layout,
     )
-    request = asked.request(context, paths, manner)
+    request = asked.request(settings, paths, manner)
     query = listing.query(request.selection)
     return run_producers(request, query, where.choose().producers)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: "typer.Typer") -> None:
     """Add the command."""
-    app.command(cls=ConfiguredCommand, short_help="List the producer ids.", epilog=_EXAMPLES)(with_groups(producers))
+    from kaudit.cli.settings.command import ConfiguredCommand
+    from kaudit.cli.typed import typed
+
+    app.command(cls=ConfiguredCommand, short_help="List the producer ids.", epilog=_EXAMPLES)(typed(producers))

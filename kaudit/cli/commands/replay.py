@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaudit.cli import options
+from kaudit.cli.typed import typed
 from kaudit.pipeline.options import UsageError
 from kaudit.report.console import ColorChoice
 
@@ -140,4 +141,4 @@ def _checkpointed_log_start(directory: Path, topic: str, partition: int) -> int:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(short_help="Say what a broker would have answered.", epilog=_EXAMPLES)(replay)
+    app.command(short_help="Say what a broker would have answered.", epilog=_EXAMPLES)(typed(replay))

@@ -1,11 +1,13 @@
 """`kaudit scan`: audit logs."""
 
-import typer
+from typing import TYPE_CHECKING
 
 from kaudit.cli import options
 from kaudit.cli.audit_options import Audit, Manner, Where
-from kaudit.cli.groups import with_groups
-from kaudit.cli.settings.command import ConfiguredCommand
+from kaudit.cli.settings.settings import Settings
+
+if TYPE_CHECKING:  # a plain command line does without
+    import typer
 
 _EXAMPLES = """\b
 Examples:
@@ -16,7 +18,7 @@ Examples:
 
 
 def scan(
-    context: typer.Context,
+    settings: Settings,
     paths: options.Paths,
     *,
     asked: Audit,
@@ -31,7 +33,7 @@ def scan(
     from kaudit.cli.audit import run_recording, run_scan
     from kaudit.pipeline.options import UsageError
 
-    request = asked.request(context, paths, manner)
+    request = asked.request(settings, paths, manner)
     engine = where.choose()
     if any(target.form.directory for target in request.targets):
         return run_recording(request, engine.record, batches=batches)
@@ -40,6 +42,9 @@ def scan(
     return run_scan(request, engine.scan)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: "typer.Typer") -> None:
     """Add the command."""
-    app.command(cls=ConfiguredCommand, short_help="Audit broker logs.", epilog=_EXAMPLES)(with_groups(scan))
+    from kaudit.cli.settings.command import ConfiguredCommand
+    from kaudit.cli.typed import typed
+
+    app.command(cls=ConfiguredCommand, short_help="Audit broker logs.", epilog=_EXAMPLES)(typed(scan))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaudit.cli import options
+from kaudit.cli.typed import typed
 from kaudit.pipeline.options import UsageError
 from kaudit.report.console import ColorChoice
 
@@ -209,4 +210,4 @@ def _deliver(text: str, file: str) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(short_help="Play a scenario: producers, brokers, faults.", epilog=_EXAMPLES)(simulate)
+    app.command(short_help="Play a scenario: producers, brokers, faults.", epilog=_EXAMPLES)(typed(simulate))

@@ -5,18 +5,15 @@ option's enum and plain decimal numbers within an option's bounds are converted 
 goes typer's way.
 """
 
-import enum
 from collections.abc import Sequence
 from types import GenericAlias
-from typing import Final, get_args
+from typing import get_args
 
 import typer
 from typer._coercion import RuntimeParam, build_runtime_param
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-_LEAVE: Final = object()
-"""Not a simple value."""
-_MAX_DIGITS = 18
+from kaudit.cli.settings.plain_values import LEAVE, plain_value
 
 
 class PlainGroup(TyperGroup):
@@ -47,23 +44,13 @@ class _ShortWay(RuntimeParam):
     ) -> object:
         if isinstance(self.annotation, GenericAlias) and self.annotation.__origin__ is list:
             (each,) = get_args(self.annotation)
-            items = [self._convert(item, each) for item in value] if isinstance(value, list | tuple) else [_LEAVE]
-            converted = _LEAVE if any(item is _LEAVE for item in items) else items
+            items = [self._convert(item, each) for item in value] if isinstance(value, list | tuple) else [LEAVE]
+            converted = LEAVE if any(item is LEAVE for item in items) else items
         else:
             converted = self._convert(value, self.annotation)
-        if converted is _LEAVE:
+        if converted is LEAVE:
             return build_runtime_param(param.type_descriptor).coerce(value, param=param, ctx=ctx)
         return converted
 
     def _convert(self, value: object, annotation: object) -> object:
-        if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
-            return next((member for member in annotation if value is member or value == member.value), _LEAVE)
-        if type(value) is not str:
-            return _LEAVE
-        if annotation is str:
-            return value
-        if annotation is int and len(value) <= _MAX_DIGITS and value.isascii() and value.isdecimal():
-            number, least, most = int(value), self.parameter_info.min, self.parameter_info.max
-            if (least is None or number >= least) and (most is None or number <= most):
-                return number
-        return _LEAVE
+        return plain_value(value, annotation, self.parameter_info.min, self.parameter_info.max)

@@ -34,7 +34,7 @@ class ConfiguredCommand(TyperCommand):
 
 def all_options() -> Mapping[str, TyperOption]:
     """Return the options, by key, of all commands that take configuration."""
-    from kaudit.cli.app import command_tree  # which imports the commands, and they this module
+    from kaudit.cli.tree import command_tree  # which imports the commands, and they this module
 
     return options_of(command_tree())
 

@@ -1,34 +1,49 @@
 """Where configuration files are, and what stands in them."""
 
+# ruff: noqa: PTH113, PTH118, PTH120, PTH123 - pathlib takes 3 ms, and most often there is no file
+
+import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kaudit.pipeline.options import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAME = "kaudit.toml"
 _SHARED = "pyproject.toml"
 
 
-def project_file(start: Path) -> Path | None:
+def project_file(start: str) -> "Path | None":
     """Return the nearest configuration at or above a directory. Only the nearest counts: nothing is merged."""
-    for directory in (start, *start.parents):
-        own, shared = directory / NAME, directory / _SHARED
-        if own.is_file():
-            return own
-        if shared.is_file() and b"[tool.kaudit" in shared.read_bytes():
-            return shared
+    directory, below = start, None
+    while directory != below:
+        own, shared = os.path.join(directory, NAME), os.path.join(directory, _SHARED)
+        if os.path.isfile(own):
+            return _path(own)
+        if os.path.isfile(shared):
+            with open(shared, "rb") as file:
+                if b"[tool.kaudit" in file.read():
+                    return _path(shared)
+        directory, below = os.path.dirname(directory), directory
     return None
 
 
-def user_file(environ: Mapping[str, str]) -> Path | None:
+def user_file(environ: Mapping[str, str]) -> "Path | None":
     """Return the user's own configuration, if there is one."""
     home = environ.get("XDG_CONFIG_HOME") or (f"{environ['HOME']}/.config" if environ.get("HOME") else "")
-    file = Path(home) / "kaudit" / NAME
-    return file if home and file.is_file() else None
+    file = os.path.join(home, "kaudit", NAME)
+    return _path(file) if home and os.path.isfile(file) else None
 
 
-def read_table(file: Path) -> Mapping[str, Any]:
+def _path(file: str) -> "Path":
+    from pathlib import Path
+
+    return Path(file)
+
+
+def read_table(file: "Path") -> Mapping[str, Any]:
     """Return kaudit's table of a configuration file."""
     import tomllib
 

@@ -1,18 +1,21 @@
 """The values of all layers, and where each came from."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from msgspec import Struct, field
-from typer.core import TyperOption
 
 from kaudit.cli.parsing import suggestion
 from kaudit.cli.settings.files import project_file, read_table, user_file
-from kaudit.cli.settings.values import check, from_environment, from_toml
 from kaudit.pipeline.options import UsageError
 from kaudit.policy.topics import TopicRule
+
+if TYPE_CHECKING:  # where nothing is configured, a plain command line does without
+    from pathlib import Path
+
+    import typer
+    from typer.core import TyperOption
 
 PREFIX = "KAUDIT_"
 _NO_KEYS = ("config", "force", "help", "isolated", "version")
@@ -41,14 +44,19 @@ class Settings(Struct, frozen=True):
         return [str(item) for item in found.value] if found is not None and isinstance(found.value, list) else ()
 
 
-def configurable(options: Mapping[str, TyperOption]) -> dict[str, TyperOption]:
+def configurable(options: "Mapping[str, TyperOption]") -> "dict[str, TyperOption]":
     """Return the options that configuration may set."""
     return {key: option for key, option in options.items() if key not in _NO_KEYS}
 
 
+def is_configured(environ: Mapping[str, str], *, config: str | None, isolated: bool) -> bool:
+    """Tell whether there is a file of configuration to read, or a variable."""
+    return bool(_files(environ, config=config, isolated=isolated)) or any(name.startswith(PREFIX) for name in environ)
+
+
 def load(
-    context: typer.Context,
-    all_options: Callable[[], Mapping[str, TyperOption]],
+    context: "typer.Context",
+    all_options: "Callable[[], Mapping[str, TyperOption]]",
     environ: Mapping[str, str],
     *,
     config: str | None,
@@ -58,9 +66,11 @@ def load(
 
     `all_options`, by key, of every command are only asked for where there is something to configure.
     """
-    files = _files(environ, config=config, isolated=isolated)
-    if not files and not any(name.startswith(PREFIX) for name in environ):
+    if not is_configured(environ, config=config, isolated=isolated):
         return Settings()
+    from kaudit.cli.settings.values import check, from_environment, from_toml
+
+    files = _files(environ, config=config, isolated=isolated)
     options = configurable(all_options())
     values: dict[str, Value] = {}
     topics: Sequence[TopicRule] = ()
@@ -84,24 +94,26 @@ def load(
     return Settings(values, topics, topics_origin, _unknown(environ, options))
 
 
-def _files(environ: Mapping[str, str], *, config: str | None, isolated: bool) -> list[Path]:
+def _files(environ: Mapping[str, str], *, config: str | None, isolated: bool) -> "list[Path]":
     config = config or environ.get("KAUDIT_CONFIG") or None
     if config is not None:
         if isolated:
             raise UsageError(f"--isolated reads no configuration, --config {config} is one: give only one of them")
+        from pathlib import Path
+
         if not Path(config).is_file():
             raise UsageError(f"--config {config}: no such file")
         return [Path(config)]
     if isolated:
         return []
     try:
-        project = project_file(Path.cwd())
+        project = project_file(os.getcwd())  # noqa: PTH109 - pathlib takes 3 ms
     except OSError as error:
         raise UsageError(f"configuration cannot be looked for: {error.strerror}; --isolated looks for none") from error
     return [file for file in (user_file(environ), project) if file is not None]
 
 
-def _option(key: str, options: Mapping[str, TyperOption], file: Path) -> TyperOption:
+def _option(key: str, options: "Mapping[str, TyperOption]", file: "Path") -> "TyperOption":
     if key not in options:
         hint = suggestion(key, [*options, "topics"]) or " ('kaudit config show' lists them)"
         raise UsageError(f"configuration {file}: there is no key {key}{hint}")

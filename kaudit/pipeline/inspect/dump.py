@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import PurePosixPath
 from typing import Any
 
 from msgspec.structs import replace
@@ -72,7 +71,7 @@ class _Dump:
         for line in read_dump(chunks):
             match line:
                 case DumpFile():
-                    named = place_by_name(Location("", "", PurePosixPath(line.path)))
+                    named = place_by_name(Location("", "", line.path))
                     # names the user gave win over those in the text
                     self._place = named.named(self._given.topic, self._given.partition)
                     self._batch = None
