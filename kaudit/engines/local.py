@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
-from kaudit.engines.ranges import RangeRead, ranges, read_here
+from kaudit.engines.ranges import RangeRead, ranges, read_here, with_rest
 from kaudit.engines.trial import Trial
 from kaudit.model.finding import Finding
 from kaudit.model.producers import ProducersResult
@@ -148,10 +148,11 @@ def _run(
             kept = keeper()
             feed = PartitionFeed(job, kept)
             while ahead is not None and ahead.job == number:
-                progress.advance(ahead.spec.stop - ahead.spec.start)
-                feed.take(ahead.outcome)
-                if isinstance(ahead.outcome, ChunkRows):
-                    pace.note(ahead.outcome, feed.producer_ids)
+                for read in with_rest(ahead, pace):
+                    progress.advance(read.spec.stop - read.spec.start)
+                    feed.take(read.outcome)
+                    if isinstance(read.outcome, ChunkRows):
+                        pace.note(read.outcome, feed.producer_ids)
                 ahead = next(outcomes, None)
             partition = feed.close()
             if on_close is not None:

@@ -16,9 +16,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from kaudit.engines.ranges import Range, RangeRead
+from kaudit.engines.ranges import Range, RangeRead, read_most
 from kaudit.pipeline.read import ChunkSpec
-from kaudit.pipeline.schedule import Outcome, read_range
+from kaudit.pipeline.schedule import Outcome
 
 _TASK_BYTES = 4 << 20
 """Small segments share a task until they have this many bytes."""
@@ -192,7 +192,7 @@ def _receive_parts(connection: socket.socket, sizes: Sequence[int]) -> list[memo
 def _results(task: Sequence[Range], pool: _Pool) -> Iterator[RangeRead]:
     outcomes = pool.answer()
     if outcomes is None:
-        outcomes = [read_range(spec) for _, spec in task]
+        outcomes = [read_most(spec) for _, spec in task]
     for (number, spec), outcome in zip(task, outcomes, strict=True):
         yield RangeRead(number, spec, outcome)
 
@@ -220,7 +220,7 @@ def _serve(connection: socket.socket, tokens: socket.socket, others: Sequence[so
             (token,) = _TOKEN.unpack(_receive(tokens, _TOKEN.size))
             connection.sendall(_MESSAGE.pack(token, 0))
             task: list[ChunkSpec] = pickle.loads(_task(connection, token))  # noqa: S301 - from the process that started this one
-            _answer(connection, token, [read_range(spec) for spec in task])
+            _answer(connection, token, [read_most(spec) for spec in task])
     except Exception:  # noqa: BLE001 - whoever asked finds this process gone, reads the range and sees what is wrong with it
         connection.close()
 

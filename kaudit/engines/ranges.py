@@ -3,10 +3,16 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kaudit.pipeline.pace import Pace
 from kaudit.pipeline.plan import cut_first
 from kaudit.pipeline.read import ChunkSpec
+from kaudit.pipeline.rows import ChunkRows
 from kaudit.pipeline.schedule import Job, Outcome, read_range
+
+_MOST_BATCHES = 1 << 19
+"""Of a range, where batches become small behind large ones: some 100 bytes each are held."""
 
 
 class Range(NamedTuple):
@@ -36,7 +42,29 @@ def ranges(jobs: Sequence[Job], paces: Sequence[Pace]) -> Iterator[Range]:
                 yield Range(number, part)
 
 
+def read_most(spec: ChunkSpec) -> Outcome:
+    """Read a range, or of one that has more batches than its pace could know the first of them."""
+    return read_range(spec, _MOST_BATCHES)
+
+
 def read_here(found: Iterable[Range]) -> Iterator[RangeRead]:
     """Read every range in this process."""
     for number, spec in found:
-        yield RangeRead(number, spec, read_range(spec))
+        yield RangeRead(number, spec, read_most(spec))
+
+
+def with_rest(read: RangeRead, pace: Pace) -> Iterator[RangeRead]:
+    """Yield a range and, if there is more of it, the rest, which is read here as the pace wants by then."""
+    unread: list[ChunkSpec] = []
+    while True:
+        number, spec, outcome = read
+        if isinstance(outcome, ChunkRows) and outcome.stop < spec.stop:
+            unread.append(replace(spec, start=outcome.stop))
+            spec = replace(spec, stop=outcome.stop)
+        yield RangeRead(number, spec, outcome)
+        if not unread:
+            return
+        part, rest = cut_first(unread.pop(), pace.bytes)
+        if rest is not None:
+            unread.append(rest)
+        read = RangeRead(number, part, read_most(part))

@@ -59,7 +59,7 @@ class Pace(Struct):
         """Take note of a range's rows, and of how many producer ids of the partition are known now."""
         fresh, self._known_ids = producer_ids - self._known_ids, producer_ids
         read, batches = rows.read_to - rows.start, rows.counts.batches
-        if read < self.bytes // 2 or not batches:
+        if not batches or (read < self.bytes // 2 and batches < _MANY_BATCHES):
             return  # the end of a segment tells nothing
         room = min(_MANY_BATCHES * read // batches, _MANY_RUNS * read // max(len(rows.runs), 1))
         wanted = min(self.bytes * _GROWTH, room, self.most)

@@ -4,14 +4,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from kaudit.pipeline.boundary import boundary_from
 from kaudit.pipeline.read import ChunkSpec
-from kaudit.pipeline.window import Window
 from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import PartitionDirectory
-from kaudit.wire import resync
-from kaudit.wire.record_batch import LOG_OVERHEAD
-
-_PROBE_BYTES = 64 << 10
 
 
 def whole_segments(
@@ -52,22 +48,6 @@ def settle(spec: ChunkSpec, source: ByteSource) -> ChunkSpec:
     Neighbours settle on the same boundary, each by itself. It is only a guess that reading the chunk before it
     confirms: that chunk must end exactly there. A range that lies within one batch ends up empty.
     """
-    start = _boundary_from(source, spec.start, spec.end) if spec.start > 0 else 0
-    stop = _boundary_from(source, spec.stop, spec.end) if spec.stop < spec.end else spec.end
+    start = boundary_from(source, spec.start, spec.end) if spec.start > 0 else 0
+    stop = boundary_from(source, spec.stop, spec.end) if spec.stop < spec.end else spec.end
     return replace(spec, start=start, stop=stop)
-
-
-def _boundary_from(source: ByteSource, position: int, end: int) -> int:
-    """First position at or after `position` where a batch begins whose CRC holds; the end of the file if none does."""
-    window = Window(source, end, _PROBE_BYTES)
-    while position < end:
-        view = window.load(position)
-        if not len(view):
-            return end
-        after = end - (position + len(view))
-        for at in resync.candidates(view, 0, after).tolist():
-            size = int.from_bytes(view[at + 8 : at + LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
-            if window.is_batch(position + at, size):
-                return int(position + at)
-        position += max(len(view) - 60, 1)
-    return end

@@ -1,6 +1,8 @@
 """A chunk of a segment to rows: the function every engine schedules, and its serial form for disordered partitions."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -8,11 +10,12 @@ from msgspec import Struct
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import LogDamage
 from kaudit.model.untold import Untold
+from kaudit.pipeline.boundary import boundary_from
 from kaudit.pipeline.compress import compress
 from kaudit.pipeline.content import malformed_batches
 from kaudit.pipeline.order import OrderFilter
 from kaudit.pipeline.rows import ChunkRows
-from kaudit.pipeline.stream import stream_batches
+from kaudit.pipeline.stream import Piece, stream_batches
 from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import SegmentFile
 
@@ -41,9 +44,12 @@ class ChunkSpec(Struct, frozen=True):
     """Decode the records of every batch."""
 
 
-def read_chunk(spec: ChunkSpec, source: ByteSource) -> ChunkRows:
-    """Read, verify and compress one chunk."""
-    (rows,) = read_parts(spec, source, ())
+def read_chunk(spec: ChunkSpec, source: ByteSource, most_batches: int = sys.maxsize) -> ChunkRows:
+    """Read, verify and compress one chunk, or so many of its batches and those up to where another chunk may begin.
+
+    The rows' `stop` is short of the chunk's if that is not all of it.
+    """
+    (rows,) = _compressed(spec, _read(spec, source, most_batches), (), source)
     return rows
 
 
@@ -52,18 +58,39 @@ def read_parts(spec: ChunkSpec, source: ByteSource, cuts: Sequence[int]) -> Iter
 
     `cuts` ascend, as the chunk's offsets do.
     """
-    batches: list[Batches] = []
-    damages: list[LogDamage] = []
-    read_to, growing = spec.start, False
-    untold: frozenset[Untold] = frozenset()
-    for piece in stream_batches(
-        source, spec.start, spec.stop, spec.end, expected_offset=_expected(spec), verify=spec.verify
-    ):
-        batches.append(piece.batches)
-        damages.extend(piece.damages)
-        read_to = piece.read_to
-        growing = growing or piece.still_growing
-        untold |= piece.untold
+    yield from _compressed(spec, _read(spec, source, sys.maxsize), cuts, source)
+
+
+class _Read(NamedTuple):
+    """What was read of a chunk that ends at `stop`."""
+
+    pieces: list[Piece]
+    stop: int
+
+
+def _read(spec: ChunkSpec, source: ByteSource, most_batches: int) -> _Read:
+    pieces: list[Piece] = []
+    at, stop, expected_offset, room = spec.start, spec.stop, _expected(spec), most_batches
+    while at < stop:
+        for piece in stream_batches(source, at, stop, spec.end, expected_offset=expected_offset, verify=spec.verify):
+            pieces.append(piece)
+            at, room = piece.read_to, room - len(piece.batches)
+            if room <= 0 and at < stop:
+                stop = min(boundary_from(source, at, spec.end), stop)
+                room, expected_offset = sys.maxsize, _after(piece.batches)
+                break
+    return _Read(pieces, stop)
+
+
+def _after(batches: Batches) -> int | None:
+    return int(last_offsets(batches[-1:])[0]) + 1 if len(batches) else None
+
+
+def _compressed(spec: ChunkSpec, read: _Read, cuts: Sequence[int], source: ByteSource) -> Iterator[ChunkRows]:
+    batches = [piece.batches for piece in read.pieces]
+    damages = [damage for piece in read.pieces for damage in piece.damages]
+    read_to = read.pieces[-1].read_to if read.pieces else spec.start
+    untold = frozenset[Untold]().union(*(piece.untold for piece in read.pieces))
     start, rest = spec.start, concatenate(batches)
     for part, following in _below(rest, cuts):
         position = int(following["position"][0])
@@ -72,8 +99,8 @@ def read_parts(spec: ChunkSpec, source: ByteSource, cuts: Sequence[int]) -> Iter
         rows.untold = untold
         yield rows
         start, rest, damages = position, following, damages[len(own) :]
-    rows = _rows(spec, rest, damages, start, read_to, spec.stop, source)
-    rows.still_growing = growing
+    rows = _rows(spec, rest, damages, start, read_to, read.stop, source)
+    rows.still_growing = any(piece.still_growing for piece in read.pieces)
     rows.untold = untold
     yield rows
 

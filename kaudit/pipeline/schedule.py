@@ -1,5 +1,6 @@
 """What every engine does alike: choose and plan the input, read a range, and put a partition together again."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct, field
@@ -153,12 +154,15 @@ def all_needs(directory: PartitionDirectory) -> Needs:  # noqa: ARG001 - the sam
     return Needs()
 
 
-def read_range(spec: ChunkSpec) -> Outcome:
-    """Read, verify and compress one range of a segment where its bytes are, its ends settled on batch boundaries."""
+def read_range(spec: ChunkSpec, most_batches: int = sys.maxsize) -> Outcome:
+    """Read, verify and compress one range of a segment where its bytes are, its ends settled on batch boundaries.
+
+    The rows' `stop` is short of the range's if there are more batches than that: the rest is a range of its own.
+    """
     try:
         source = open_segment(spec.file)
         try:
-            return read_chunk(settle(spec, source), source)
+            return read_chunk(settle(spec, source), source, most_batches)
         finally:
             source.close()
     except OSError as error:

@@ -6,8 +6,9 @@ import pytest
 
 from benchmarks.generate import Shape, generate
 from kaudit.engines import processes
+from kaudit.engines import ranges as reading
 from kaudit.engines.processes import read_in_processes
-from kaudit.engines.ranges import ranges, read_here
+from kaudit.engines.ranges import ranges, read_here, with_rest
 from kaudit.engines.trial import Trial
 from kaudit.pipeline.options import ScanOptions
 from kaudit.pipeline.pace import steady
@@ -33,6 +34,31 @@ def test_two_processes_tell_what_one_tells(local, log_directory, monkeypatch):
     monkeypatch.setattr(Trial, "processes_pay", lambda *_: True)
     assert local.documents(log_directory, jobs=2, chunk_bytes=700) == alone
     assert local.documents(log_directory, jobs=2) == alone
+
+
+@pytest.mark.parametrize("most", [1, 3, 20])
+def test_ranges_with_more_batches_than_are_held_tell_the_same(local, log_directory, monkeypatch, most):
+    alone = local.documents(log_directory, jobs=1)
+    monkeypatch.setattr(reading, "_MOST_BATCHES", most)
+    assert local.documents(log_directory, jobs=1) == alone
+    monkeypatch.setattr(Trial, "processes_pay", lambda *_: True)
+    assert local.documents(log_directory, jobs=2) == alone
+
+
+def test_the_rest_of_a_range_begins_where_its_first_batches_end(tmp_path, monkeypatch):
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    generate(partition / f"{0:020d}.log", Shape("small", anomalies=0), 6 << 20)
+    (whole,) = read_here(found(partition, 1 << 30))
+    monkeypatch.setattr(reading, "_MOST_BATCHES", 1000)
+    (first,) = read_here(found(partition, 1 << 30))
+    reads = list(with_rest(first, steady(1 << 19)))
+    batches = [read.outcome.counts.batches for read in reads]
+    assert sum(batches) == whole.outcome.counts.batches
+    assert len(batches) > 5
+    assert batches[0] < whole.outcome.counts.batches // 2
+    assert [read.spec.start for read in reads[1:]] == [read.spec.stop for read in reads[:-1]]
+    assert (reads[0].spec.start, reads[-1].spec.stop) == (whole.spec.start, whole.spec.stop)
 
 
 COLUMNS = ("runs", "edges", "markers", "gaps", "leader_epochs", "plain")
@@ -94,7 +120,7 @@ def test_what_fails_in_a_process_fails_here(log_directory, monkeypatch):
     def fail(spec):
         raise ZeroDivisionError(spec.file.path)
 
-    monkeypatch.setattr(processes, "read_range", fail)
+    monkeypatch.setattr(processes, "read_most", fail)
     with pytest.raises(ZeroDivisionError, match="orders-0"):
         list(read_in_processes(found(log_directory, 700), 2, "fork"))
     assert not multiprocessing.active_children()

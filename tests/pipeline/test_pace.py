@@ -43,6 +43,15 @@ def test_a_marker_behind_every_batch_keeps_ranges_short():
     assert settled(500, 30, 123) == LEAST_BYTES
 
 
+def test_small_batches_behind_large_ones_shorten_ranges_at_once():
+    pace = Pace()
+    for _ in range(3):
+        pace.note(rows(4, 1, pace.bytes // MIB, pace.bytes), 4)
+    assert pace.bytes == MOST_BYTES
+    pace.note(rows(4, 1, 1 << 19, 50 * MIB), 4)  # not half of the range: it had more batches than are held
+    assert pace.bytes < 16 * MIB
+
+
 def test_many_runs_are_never_held_at_once():
     assert settled(150_000, 1, 70) < 8 * MIB
 
