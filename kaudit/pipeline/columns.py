@@ -56,7 +56,7 @@ class Columns:
             column = self._made(key)
             return column if self._part is None else column[self._part]
         if isinstance(key, int):
-            return {name: column[key] for name, column in self._all()}
+            return _Row(self, key)
         if isinstance(key, slice):
             return self._slice(*key.indices(self._length))
         chosen = np.asarray(key, dtype=None if len(key) else np.intp)
@@ -114,6 +114,25 @@ class _Part(Columns):
         self._length = length
         self._part = slice(first, first + length)
         self._columns = columns
+
+
+class _Row(Mapping[str, Any]):
+    """One row, whose fields are looked up only when they are asked for."""
+
+    __slots__ = ("_index", "_rows")
+
+    def __init__(self, rows: Columns, index: int) -> None:
+        self._rows = rows
+        self._index = index
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a scalar of the field's type
+        return self._rows[name][self._index]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows.dtype.names or ())
+
+    def __len__(self) -> int:
+        return len(self._rows.dtype.names or ())
 
 
 def no_rows(dtype: np.dtype[Any]) -> Columns:

@@ -117,7 +117,9 @@ def _runs(
     lengths = ends - starts + 1
     counts = np.minimum(lengths, 2 * WINDOW)
     edge_ends = np.cumsum(counts)
-    edges = _edges(batches, lasts, before, sequences, data.take(_edge_indexes(starts, lengths, edge_ends)), segment)
+    every = len(data) == int(edge_ends[-1])
+    kept = data if every else data.take(_edge_indexes(starts, lengths, edge_ends))
+    edges = _edges(batches, lasts, before, sequences, kept, segment)
     # a run's first and last batch are among its edges, gathered already; of runs of one batch each they are the edges
     single = len(starts) == len(edges)
     edges_start = edge_ends - counts
@@ -195,8 +197,6 @@ def _sums(
 
 def _edge_indexes(starts: Indexes, lengths: Indexes, edge_ends: Indexes) -> Indexes:
     """Of each stretch the first WINDOW and the last WINDOW indexes; all of them if there are no more."""
-    if len(starts) == int(edge_ends[-1]):
-        return starts
     counts = np.minimum(lengths, 2 * WINDOW)
     rank = np.arange(int(edge_ends[-1])) - np.repeat(edge_ends - counts, counts)
     skipped = np.repeat(lengths - counts, counts)

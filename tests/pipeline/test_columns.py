@@ -92,6 +92,7 @@ def test_a_column_is_made_once_when_it_is_asked_for():
     rows = Columns(EDGE, 4, dict.fromkeys(EDGE.names, 1) | {"size": make})
     assert rows["crc"].tolist() == [1, 1, 1, 1]
     assert rows.plus(1, "crc")[1:]["crc"].tolist() == [2, 2, 2]
+    assert rows[1:][2]["crc"] == rows[3]["crc"] == 1
     assert made == []
     assert rows[2:]["size"].tolist() == [2, 3]
     assert rows["size"].tolist() == rows.settled()["size"].tolist() == [0, 1, 2, 3]

@@ -70,6 +70,8 @@ def odd_log(happenings, epochs, *, sequences_count):
 
 GOES_ON = (0, "data", "same", "next", 1, 0, 0, 0, 0)
 TOGGLES = (0, "data", "same", "next", 1, 1, 0, 0, 0)
+RAISING_COMMIT = (0, "commit", "next", "next", 1, 0, 0, 0, 0)
+RAISED = (0, "data", "next", "zero", 1, 0, 0, 0, 0)
 GOES_ON_AFTER_A_DAY = (0, "data", "same", "next", 1, 0, DAY_MS - 1, 0, 0)  # a day to the millisecond
 
 
@@ -80,6 +82,8 @@ GOES_ON_AFTER_A_DAY = (0, "data", "same", "next", 1, 0, DAY_MS - 1, 0, 0)  # a d
 @example([GOES_ON] * 4, [32_000, 0, 0], [1, 2, 3], False, True)
 # outside of a transaction that a chunk before began
 @example([TOGGLES, TOGGLES, GOES_ON], [0, 0, 0], [1], False, True)
+# an epoch that data raised where markers do (KIP-890)
+@example([GOES_ON, RAISING_COMMIT, GOES_ON, RAISED, GOES_ON], [0, 0, 0], [4], False, True)
 @given(events, first_epochs, st.lists(st.integers(0, 50), max_size=4), st.booleans(), st.booleans())
 def test_odd_logs_are_replayed_as_batch_by_batch(happenings, epochs, cuts, normal, sequences_count):
     batches = odd_log(happenings, epochs, sequences_count=sequences_count)
