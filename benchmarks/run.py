@@ -23,7 +23,7 @@ from benchmarks.dump_log import dump_log_command
 from benchmarks.generate import Shape, Truth, generate
 from benchmarks.processes import KAUDIT, PEERS, Cost, Runner
 
-BIG = {"records": (16, 16), "value_bytes": (1000, 1040), "anomalies": 1e-4}
+BIG = {"records": (16, 16), "value_bytes": (1000, 1040)}
 SHAPES = (
     Shape("small"),
     Shape("large", **BIG),
