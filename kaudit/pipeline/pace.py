@@ -18,7 +18,7 @@ _FINAL_SHARE = 3
 """Towards the end ranges become shorter, but not below this part of their length: each costs something by itself."""
 _FINAL_BYTES = 64 << 20
 """Nor need they be longer than this."""
-_MANY_BATCHES = 1 << 17
+_MANY_BATCHES = 1 << 18
 """Batches a range should not have more of: their columns are what takes memory (some 100 bytes each)."""
 _FEW_BATCHES = 1 << 14
 """So few may each stay a row: two MiB or three."""

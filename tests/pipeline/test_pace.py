@@ -27,12 +27,12 @@ def settled(producers, runs_each, batch_bytes, *, fresh=False):
 
 
 def test_a_few_ids_with_long_runs_are_read_in_long_ranges():
-    assert 12 * MIB <= settled(2000, 1, 123) <= 20 * MIB
+    assert 24 * MIB <= settled(2000, 1, 123) <= 40 * MIB
     assert settled(2000, 1, 16_000) == MOST_BYTES
 
 
 def test_many_ids_that_come_again_are_joined():
-    assert settled(20_000, 1, 123) > 12 * MIB
+    assert settled(20_000, 1, 123) > 16 * MIB
 
 
 def test_ids_that_never_come_again_are_not():
@@ -49,7 +49,7 @@ def test_small_batches_behind_large_ones_shorten_ranges_at_once():
         pace.note(rows(4, 1, pace.bytes // MIB, pace.bytes), 4)
     assert pace.bytes == MOST_BYTES
     pace.note(rows(4, 1, 1 << 19, 50 * MIB), 4)  # not half of the range: it had more batches than are held
-    assert pace.bytes < 16 * MIB
+    assert pace.bytes < 32 * MIB
 
 
 def test_many_runs_are_never_held_at_once():
