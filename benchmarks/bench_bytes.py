@@ -11,12 +11,12 @@ from random import Random
 import lz4.frame
 import zstandard
 
-from kaudit.pipeline.printed import printed_batches
+from kaudit.analysis.scan.dump_text_batches import printed_batches
+from kaudit.formats.dump_text.text import read_dump, read_dump_columns
+from kaudit.formats.log.codecs import Codec, decompress
+from kaudit.formats.log.records import DEFAULT_LIMIT
 from kaudit.source.layout import TextRange
 from kaudit.source.text import SegmentText
-from kaudit.wire.codecs import Codec, decompress
-from kaudit.wire.dump_text import read_dump, read_dump_columns
-from kaudit.wire.records import DEFAULT_LIMIT
 from tests.memory import Memory
 
 SIZES = (1 << 10, 4 << 10, 16 << 10, 128 << 10)
@@ -55,7 +55,7 @@ def _library(work: Callable[[memoryview], bytes], frame: memoryview, count: int)
 
 
 def _bounded(codec: int, frame: memoryview, count: int) -> None:
-    """As kaudit.wire.records calls it: the codec is a plain int, three bits of the attributes."""
+    """As kaudit.formats.log.records calls it: the codec is a plain int, three bits of the attributes."""
     for _ in range(count):
         decompress(codec, 2, frame, DEFAULT_LIMIT)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import crc32c
 
 from benchmarks.processes import Cost, Runner
-from kaudit.replay.profile import profile_for
+from kaudit.broker.releases.profile import profile_for
 from kaudit.replay.session import answer_lines
 
 PRODUCERS = 1000

@@ -109,9 +109,9 @@ def shuffle_write(context) -> int:
 
 def measure(path: str, master: str) -> dict[str, object]:
     """Scan twice in this process; the second time counts."""
+    from kaudit.analysis.scan.options import ScanOptions, SilentProgress  # noqa: PLC0415
     from kaudit.engines import local, spark  # noqa: PLC0415 - only in the measured process
     from kaudit.engines.spark_session import SparkOptions, session  # noqa: PLC0415
-    from kaudit.pipeline.options import ScanOptions, SilentProgress  # noqa: PLC0415
 
     def timed(engine, options):
         started = time.perf_counter()

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from benchmarks.peers import crc
+from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
 from kaudit.engines import local
-from kaudit.pipeline.options import Depth, ScanOptions, SilentProgress
 
 
 def cpu_seconds(work) -> float:

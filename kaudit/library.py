@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from kaudit.analysis.scan.options import Depth, NothingToAuditError, ScanOptions, SilentProgress, UsageError
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import ScanResult
-from kaudit.pipeline.options import Depth, NothingToAuditError, ScanOptions, SilentProgress, UsageError
 from kaudit.policy.baseline import read_baseline
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy
@@ -74,7 +74,7 @@ def _each(paths: AnyPath | Iterable[AnyPath]) -> list[AnyPath]:
 
 
 def _version(text: str) -> str:
-    from kaudit.replay.profile import UnknownVersionError, profile_for  # noqa: PLC0415 - as above
+    from kaudit.broker.releases.profile import UnknownVersionError, profile_for  # noqa: PLC0415 - as above
 
     if text != "auto":
         try:

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.producers import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState
+from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState
 from kaudit.model.result import (
     BrokerVersions,
     NotAudited,

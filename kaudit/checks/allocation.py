@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
+from kaudit.broker.producer_ids.allocation_verdicts import Unallocated, UnallocatedReason
 from kaudit.checks.blocks import block_evidence, block_text
 from kaudit.checks.context import Context
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.replay.allocation.verdicts import Unallocated, UnallocatedReason
 
 _WHERE = {
     UnallocatedReason.NEGATIVE: "it is negative, and no allocator grants that",

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from kaudit.broker.producer_ids.allocation_rules import RegressionCause
+from kaudit.broker.producer_ids.allocation_verdicts import MalformedBlock, NearEnd, SharedBlock
+from kaudit.broker.producer_ids.block_history import BlockEntry
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Confidence, Explanation, Finding
-from kaudit.replay.allocation.history import BlockEntry
-from kaudit.replay.allocation.rules import RegressionCause
-from kaudit.replay.allocation.verdicts import MalformedBlock, NearEnd, SharedBlock
 
 _CAUSES = {
     RegressionCause.MIGRATION: "the migration from ZooKeeper to KRaft copied the block in use instead of the next one "

@@ -3,8 +3,8 @@
 from kaudit.checks.loading import unparsable_checkpoint_verdict
 from kaudit.checks.registry import CHECKS
 from kaudit.checks.sidefiles import SideFileFact
+from kaudit.formats.errors import Damage
 from kaudit.model.finding import Confidence, Explanation, Finding
-from kaudit.wire.errors import Damage
 
 _MEANING = {
     "recovery-point-offset-checkpoint": "everything below it was flushed, so it cannot lie beyond the log's end",

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.coordinator import CoordinatorView
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.replay.profile import VersionRange
 
 
 class Context(Struct, frozen=True):

@@ -7,7 +7,7 @@ from kaudit.checks.loading import loading_verdict
 from kaudit.model.continuity import PlacedDamage
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.replay.judge import Fact
+from kaudit.model.observation import Observation
 
 _CODES = {
     DamageKind.CRC_MISMATCH: "KA001",
@@ -19,7 +19,7 @@ _CODES = {
 _MAX_CONSEQUENCES = 20
 
 
-def report_damage(context: Context, damages: Sequence[PlacedDamage], explained: Sequence[Fact]) -> list[Finding]:
+def report_damage(context: Context, damages: Sequence[PlacedDamage], explained: Sequence[Observation]) -> list[Finding]:
     """Report every stretch of damage once; producers whose missing sequences it explains are listed with it."""
     harmed = [placed for placed in damages if placed.damage.kind is not DamageKind.LEFT_OUT]
     return [_report(context, group, explained) for group in _grouped(harmed)]
@@ -44,7 +44,7 @@ def _grouped(damages: Sequence[PlacedDamage]) -> list[list[PlacedDamage]]:
     return groups
 
 
-def _report(context: Context, group: Sequence[PlacedDamage], explained: Sequence[Fact]) -> Finding:
+def _report(context: Context, group: Sequence[PlacedDamage], explained: Sequence[Observation]) -> Finding:
     placed, last = group[0], group[-1]
     damage = placed.damage
     in_last_segment = placed.segment == len(context.segments) - 1
@@ -140,7 +140,7 @@ def _message(
     return f"the batch of offsets {damage.base_offset}..{damage.last_offset} is out of order: {damage.detail}"
 
 
-def consequences_of(first: int | None, last: int | None, explained: Sequence[Fact]) -> list[dict[str, int]]:
+def consequences_of(first: int | None, last: int | None, explained: Sequence[Observation]) -> list[dict[str, int]]:
     """Producers with sequences missing exactly where these offsets are."""
     if first is None or last is None:
         return []

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 from kaudit.checks.context import Context
 from kaudit.checks.judged import judged_finding
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.replay.judge import Fact
+from kaudit.model.observation import Observation
 
 _MAX_EPOCH = 32767
 
 
-def report_epochs(context: Context, facts: Sequence[Fact]) -> list[Finding]:
+def report_epochs(context: Context, facts: Sequence[Observation]) -> list[Finding]:
     """Report the epoch facts of one partition."""
     tv2 = context.versions.all(lambda profile: profile.transaction_version2)
     found: list[Finding] = []
@@ -30,7 +30,7 @@ def report_epochs(context: Context, facts: Sequence[Fact]) -> list[Finding]:
     return found
 
 
-def _stale(context: Context, fact: Fact) -> Finding:
+def _stale(context: Context, fact: Observation) -> Finding:
     state = fact.remembered
     assert state is not None
     what = "batch" if fact.batch is not None else "end marker"
@@ -51,7 +51,7 @@ def _stale(context: Context, fact: Fact) -> Finding:
     )
 
 
-def _bump_nonzero(context: Context, fact: Fact) -> Finding:
+def _bump_nonzero(context: Context, fact: Observation) -> Finding:
     assert fact.batch is not None
     return judged_finding(
         context,
@@ -73,7 +73,7 @@ _CLASSES = {
 }
 
 
-def _fencing(context: Context, fact: Fact) -> Finding:
+def _fencing(context: Context, fact: Observation) -> Finding:
     state = fact.remembered
     assert state is not None
     where = f"at offset {fact.offset}" if fact.offset >= 0 else "at the end of the log"
@@ -92,7 +92,7 @@ def _fencing(context: Context, fact: Fact) -> Finding:
     return replace(found, file=None, segment=None, position=None, absent=gone)
 
 
-def _nearly_exhausted(context: Context, fact: Fact) -> Finding:
+def _nearly_exhausted(context: Context, fact: Observation) -> Finding:
     left = _MAX_EPOCH - fact.producer_epoch
     return judged_finding(
         context,
@@ -107,7 +107,7 @@ def _nearly_exhausted(context: Context, fact: Fact) -> Finding:
     )
 
 
-def _coordinator_regression(context: Context, fact: Fact) -> Finding:
+def _coordinator_regression(context: Context, fact: Observation) -> Finding:
     state, marker = fact.remembered, fact.marker
     assert state is not None
     assert marker is not None

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from kaudit.replay.judge import Edge, Fact, Marker, State
+from kaudit.model.observation import BoundaryBatch, EndTxnMarker, Observation, State
 
 
-def batch_evidence(batch: Edge, producer_id: int, epoch: int, *, is_transactional: bool) -> dict[str, object]:
+def batch_evidence(batch: BoundaryBatch, producer_id: int, epoch: int, *, is_transactional: bool) -> dict[str, object]:
     """One data batch."""
     return {
         "offset": batch.base_offset,
@@ -22,7 +22,7 @@ def batch_evidence(batch: Edge, producer_id: int, epoch: int, *, is_transactiona
     }
 
 
-def marker_evidence(marker: Marker) -> dict[str, object]:
+def marker_evidence(marker: EndTxnMarker) -> dict[str, object]:
     """One end marker."""
     return {
         "offset": marker.offset,
@@ -49,7 +49,7 @@ def remembered_evidence(state: State) -> dict[str, object]:
     }
 
 
-def fact_evidence(fact: Fact, rule: str) -> dict[str, object]:
+def fact_evidence(fact: Observation, rule: str) -> dict[str, object]:
     """The rule, the batch before, the offending batch or marker, the next batch, and the memory it was judged by."""
     evidence: dict[str, object] = {"rule": rule}
     state = fact.remembered

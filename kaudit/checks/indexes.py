@@ -6,9 +6,9 @@ import numpy as np
 from msgspec import Struct
 
 from kaudit.checks.sidefiles import SideFileFact
+from kaudit.formats.errors import Damage
+from kaudit.formats.sidefiles.indexes import OffsetIndex, TimeIndex
 from kaudit.model.finding import Explanation, Severity
-from kaudit.wire.errors import Damage
-from kaudit.wire.indexes import OffsetIndex, TimeIndex
 
 OFFSET_ROW_BYTES = 8
 TIME_ROW_BYTES = 12

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from kaudit.checks.context import Context
 from kaudit.checks.evidence import fact_evidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.replay.judge import Fact
+from kaudit.model.observation import Observation
 
 
 def judged_finding(
     context: Context,
-    fact: Fact,
+    fact: Observation,
     message: str,
     rule: str,
     *,

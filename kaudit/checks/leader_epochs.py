@@ -6,8 +6,8 @@ from itertools import pairwise
 from msgspec import Struct
 
 from kaudit.checks.sidefiles import SideFileFact
+from kaudit.formats.sidefiles.checkpoints import EpochStart, LeaderEpochCheckpoint
 from kaudit.model.finding import Explanation, Severity
-from kaudit.wire.checkpoints import EpochStart, LeaderEpochCheckpoint
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 _RULE = (

@@ -7,8 +7,8 @@ or for all where none is (Log.loadSegmentFiles, LogSegment.sanityCheck, LogDirFa
 
 from collections.abc import Callable, Mapping
 
+from kaudit.broker.releases.version import Version
 from kaudit.model.damage import DamageKind, LogDamage
-from kaudit.replay.version import Version
 
 _UNNOTICED = "does not notice when it loads the log, and serves it as it is"
 _CLEAN = "after a clean stop it does not look, and fetches fail here"

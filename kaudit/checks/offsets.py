@@ -7,11 +7,11 @@ from kaudit.checks.damage import consequences_of
 from kaudit.checks.loading import gap_verdict
 from kaudit.model.continuity import EpochRegression, Missing, MissingCause
 from kaudit.model.finding import Explanation, Finding
-from kaudit.replay.judge import Fact
+from kaudit.model.observation import Observation
 
 
 def report_missing(
-    context: Context, missing: Sequence[Missing], leftovers: Sequence[str], explained: Sequence[Fact]
+    context: Context, missing: Sequence[Missing], leftovers: Sequence[str], explained: Sequence[Observation]
 ) -> list[Finding]:
     """Report offsets nobody can explain; none in a compacted partition. Those lost to damage are reported with it.
 
@@ -62,7 +62,7 @@ _NO_PRODUCER = {
 }
 
 
-def _offset_gap(context: Context, gap: Missing, explained: Sequence[Fact]) -> Finding:
+def _offset_gap(context: Context, gap: Missing, explained: Sequence[Observation]) -> Finding:
     count = gap.last_offset - gap.first_offset + 1
     return context.finding(
         "KA007",
@@ -87,7 +87,9 @@ def _offset_gap(context: Context, gap: Missing, explained: Sequence[Fact]) -> Fi
     )
 
 
-def _missing_segment(context: Context, gap: Missing, leftovers: Sequence[str], explained: Sequence[Fact]) -> Finding:
+def _missing_segment(
+    context: Context, gap: Missing, leftovers: Sequence[str], explained: Sequence[Observation]
+) -> Finding:
     count = gap.last_offset - gap.first_offset + 1
     wanted = f"{gap.first_offset:020d}.log"
     beside = [name for name in leftovers if name.startswith(wanted)]
@@ -121,7 +123,7 @@ def _offsets(gap: Missing) -> str:
     return f"offsets {gap.first_offset}..{gap.last_offset}"
 
 
-def _evidence(rule: str, gap: Missing, explained: Sequence[Fact]) -> dict[str, object]:
+def _evidence(rule: str, gap: Missing, explained: Sequence[Observation]) -> dict[str, object]:
     evidence: dict[str, object] = {
         "rule": rule,
         "broker": gap_verdict(),

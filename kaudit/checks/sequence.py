@@ -7,14 +7,14 @@ from kaudit.checks.judged import judged_finding
 from kaudit.model import sequence
 from kaudit.model.continuity import Missing, MissingCause
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.replay.judge import Edge, Fact
+from kaudit.model.observation import BoundaryBatch, Observation
 
 _STEP_JOINTS = 3
 """Joints of one pattern that make a client's bug of it."""
 _DAY_MS = 86_400_000
 
 
-def report_sequences(context: Context, facts: Sequence[Fact], missing: Sequence[Missing]) -> list[Finding]:
+def report_sequences(context: Context, facts: Sequence[Observation], missing: Sequence[Missing]) -> list[Finding]:
     """Report the sequence facts of one partition."""
     by_code = [fact for fact in facts if fact.code == "KA104" or fact.code in _REPORTS]
     patterns, folded = _step_patterns(by_code)
@@ -29,13 +29,13 @@ def report_sequences(context: Context, facts: Sequence[Fact], missing: Sequence[
     return found
 
 
-def step_mismatches(facts: Sequence[Fact]) -> list[list[Fact]]:
+def step_mismatches(facts: Sequence[Observation]) -> list[list[Observation]]:
     """Find the chains of facts that KA107 reports: clients that advance their sequence by another rule."""
     patterns, _ = _step_patterns(facts)
     return patterns
 
 
-def _duplicate(context: Context, fact: Fact) -> Finding:
+def _duplicate(context: Context, fact: Observation) -> Finding:
     batch, twin = _batch(fact), fact.twin
     assert twin is not None
     exact = fact.kind == "exact"
@@ -61,7 +61,7 @@ def _duplicate(context: Context, fact: Fact) -> Finding:
     )
 
 
-def _old_duplicate(context: Context, fact: Fact) -> Finding:
+def _old_duplicate(context: Context, fact: Observation) -> Finding:
     state = fact.remembered
     assert state is not None
     return judged_finding(
@@ -75,7 +75,7 @@ def _old_duplicate(context: Context, fact: Fact) -> Finding:
     )
 
 
-def _overlap(context: Context, fact: Fact) -> Finding:
+def _overlap(context: Context, fact: Observation) -> Finding:
     state = fact.remembered
     assert state is not None
     return judged_finding(
@@ -92,7 +92,7 @@ def _overlap(context: Context, fact: Fact) -> Finding:
     )
 
 
-def _gap(context: Context, fact: Fact, missing: Sequence[Missing]) -> Finding:
+def _gap(context: Context, fact: Observation, missing: Sequence[Missing]) -> Finding:
     state, batch = fact.remembered, _batch(fact)
     assert state is not None
     assert state.last is not None
@@ -142,7 +142,7 @@ def _gap(context: Context, fact: Fact, missing: Sequence[Missing]) -> Finding:
     )
 
 
-def _restart(context: Context, fact: Fact) -> Finding:
+def _restart(context: Context, fact: Observation) -> Finding:
     state = fact.remembered
     assert state is not None
     old = context.versions.any(lambda profile: profile.forgets_on_log_start_advance)
@@ -168,7 +168,7 @@ def _restart(context: Context, fact: Fact) -> Finding:
     )
 
 
-def _unknown_start(context: Context, fact: Fact) -> Finding:
+def _unknown_start(context: Context, fact: Observation) -> Finding:
     state, batch = fact.remembered, _batch(fact)
     accepts = context.versions.any(lambda profile: profile.accepts_unknown_nonzero)
     if state is not None:
@@ -196,7 +196,7 @@ def _unknown_start(context: Context, fact: Fact) -> Finding:
     )
 
 
-def _step_mismatch(context: Context, chain: Sequence[Fact]) -> Finding:
+def _step_mismatch(context: Context, chain: Sequence[Observation]) -> Finding:
     first = chain[0]
     steps = [_step(fact) for fact in chain]
     excess = {step - records for step, records in steps}
@@ -228,7 +228,7 @@ def _step_mismatch(context: Context, chain: Sequence[Fact]) -> Finding:
     )
 
 
-def _step_patterns(facts: Sequence[Fact]) -> tuple[list[list[Fact]], set[int]]:
+def _step_patterns(facts: Sequence[Observation]) -> tuple[list[list[Observation]], set[int]]:
     """Find chains of three or more neighbouring bad joints of a producer that follow one pattern."""
     chains: dict[tuple[int, int], list[_Chain]] = {}
     for fact in facts:
@@ -244,13 +244,13 @@ def _step_patterns(facts: Sequence[Fact]) -> tuple[list[list[Fact]], set[int]]:
 class _Chain:
     """Neighbouring joints: all move the base sequence equally far, or equally far beyond the batch before."""
 
-    def __init__(self, fact: Fact) -> None:
+    def __init__(self, fact: Observation) -> None:
         self.facts = [fact]
         self._moved, records = _step(fact)
         self._beyond = self._moved - records
         self._equally_far = self._equally_beyond = True
 
-    def takes(self, fact: Fact) -> bool:
+    def takes(self, fact: Observation) -> bool:
         """Add a joint if it goes on with the pattern."""
         assert fact.remembered is not None
         assert fact.remembered.last is not None
@@ -266,7 +266,7 @@ class _Chain:
         return True
 
 
-def _step(fact: Fact) -> tuple[int, int]:
+def _step(fact: Observation) -> tuple[int, int]:
     """Return (how far the base sequence moved, how many records the batch before held)."""
     assert fact.remembered is not None
     assert fact.remembered.last is not None
@@ -278,7 +278,7 @@ def _step(fact: Fact) -> tuple[int, int]:
 _PUT_THERE = Explanation("data was put into the log past the broker's checks (a restored or copied segment)")
 
 
-def _lost_state(fact: Fact, batch: Edge) -> list[Explanation]:
+def _lost_state(fact: Observation, batch: BoundaryBatch) -> list[Explanation]:
     """Ways a broker comes to append what it should know, ranked by what speaks for each in this log."""
     state = fact.remembered
     last = state.last if state is not None else None
@@ -305,12 +305,12 @@ def _lost_state(fact: Fact, batch: Edge) -> list[Explanation]:
     return found
 
 
-def _batch(fact: Fact) -> Edge:
+def _batch(fact: Observation) -> BoundaryBatch:
     assert fact.batch is not None
     return fact.batch
 
 
-def _batch_text(fact: Fact) -> str:
+def _batch_text(fact: Observation) -> str:
     batch = _batch(fact)
     return f"the batch at offset {batch.base_offset} ({_sequences(batch.first_sequence, batch.last_sequence)})"
 
@@ -319,7 +319,7 @@ def _sequences(first: int, last: int) -> str:
     return f"sequence {first}" if first == last else f"sequences {first}..{last}"
 
 
-def _window_start(fact: Fact) -> int | None:
+def _window_start(fact: Observation) -> int | None:
     state = fact.remembered
     return state.window[0].first_sequence if state is not None and state.window else None
 

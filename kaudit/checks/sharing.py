@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaudit.broker.producer_ids.interleaved_writers import MIN_CHANGES, Chain, InterleavedWriters
 from kaudit.checks.context import Context
 from kaudit.checks.sequence import step_mismatches
 from kaudit.model.finding import Confidence, Explanation, Finding
-from kaudit.replay.allocation.interleaving import MIN_CHANGES, Chain, Woven
-from kaudit.replay.judge import Fact
+from kaudit.model.observation import Observation
 
 if TYPE_CHECKING:  # few logs come with a history of blocks
-    from kaudit.replay.allocation.history import BlockEntry
+    from kaudit.broker.producer_ids.block_history import BlockEntry
 
 _REPLACED = ("KA101", "KA102", "KA103", "KA104")
 _ANOMALIES = (*_REPLACED, "KA105")
@@ -20,23 +20,23 @@ MAX_SUSPECTS = 200
 """Producer ids of one partition looked at again."""
 
 
-class Sharing(Struct, frozen=True):
+class InterleavedWritersFinding(Struct, frozen=True):
     """A (producer id, epoch) whose batches are two chains, and the facts the weave makes of it."""
 
     producer_id: int
     producer_epoch: int
-    woven: Woven
-    facts: Sequence[Fact]
+    woven: InterleavedWriters
+    facts: Sequence[Observation]
     log_append_time: bool
 
 
-def suspects(facts: Sequence[Fact]) -> Mapping[tuple[int, int], int]:
+def suspects(facts: Sequence[Observation]) -> Mapping[tuple[int, int], int]:
     """Choose the (producer id, epoch)s to look at again: with as many anomalies as a weave has changes.
 
     The value is the offset to look from. Clients that count wrongly look woven too: they have their own check.
     """
     miscounted = {fact.producer_id for chain in step_mismatches(facts) for fact in chain}
-    counted: dict[tuple[int, int], list[Fact]] = {}
+    counted: dict[tuple[int, int], list[Observation]] = {}
     for fact in facts:
         if fact.code in _ANOMALIES and fact.batch is not None and fact.producer_id not in miscounted:
             counted.setdefault((fact.producer_id, fact.producer_epoch), []).append(fact)
@@ -44,7 +44,7 @@ def suspects(facts: Sequence[Fact]) -> Mapping[tuple[int, int], int]:
     return dict(list(chosen.items())[:MAX_SUSPECTS])
 
 
-def _start(fact: Fact) -> int:
+def _start(fact: Observation) -> int:
     state = fact.remembered
     if state is None:
         return fact.offset
@@ -52,20 +52,22 @@ def _start(fact: Fact) -> int:
     return state.window[0].base_offset if state.window else fact.offset
 
 
-def believable(sharing: Sharing) -> bool:
+def believable(sharing: InterleavedWritersFinding) -> bool:
     """Tell whether two writers explain it better than copies whose CRC the broker changed (LogAppendTime)."""
     if not sharing.log_append_time:
         return True
     return 2 * sharing.woven.rewritten < sharing.woven.second.batches
 
 
-def without_woven(facts: Sequence[Fact], found: Sequence[Sharing]) -> list[Fact]:
+def without_woven(facts: Sequence[Observation], found: Sequence[InterleavedWritersFinding]) -> list[Observation]:
     """Leave out the facts that one KA404 tells better."""
     told = {id(fact) for sharing in found for fact in sharing.facts}
     return [fact for fact in facts if id(fact) not in told]
 
 
-def facts_of_weave(facts: Sequence[Fact], producer_id: int, epoch: int, woven: Woven) -> list[Fact]:
+def facts_of_weave(
+    facts: Sequence[Observation], producer_id: int, epoch: int, woven: InterleavedWriters
+) -> list[Observation]:
     """Choose the facts that lie within the weave."""
     first = min(woven.first.first_offset, woven.second.first_offset)
     last = max(woven.first.last_offset, woven.second.last_offset)
@@ -79,13 +81,13 @@ def facts_of_weave(facts: Sequence[Fact], producer_id: int, epoch: int, woven: W
 
 
 def report_sharing(
-    context: Context, found: Sequence[Sharing], blocks: "Mapping[int, Sequence[BlockEntry]]"
+    context: Context, found: Sequence[InterleavedWritersFinding], blocks: "Mapping[int, Sequence[BlockEntry]]"
 ) -> list[Finding]:
     """Report each; `blocks` are the grants that hold the id, where a history tells."""
     return [_report(context, sharing, blocks.get(sharing.producer_id, ())) for sharing in found]
 
 
-def _report(context: Context, sharing: Sharing, blocks: "Sequence[BlockEntry]") -> Finding:
+def _report(context: Context, sharing: InterleavedWritersFinding, blocks: "Sequence[BlockEntry]") -> Finding:
     woven, producer_id = sharing.woven, sharing.producer_id
     first, second = woven.first, woven.second
     anchor = next((fact for fact in sharing.facts if fact.offset == second.first_offset), None)
@@ -137,5 +139,5 @@ def _chain_evidence(chain: Chain) -> dict[str, object]:
     }
 
 
-def _counts(facts: Sequence[Fact]) -> dict[str, int]:
+def _counts(facts: Sequence[Observation]) -> dict[str, int]:
     return {code: sum(fact.code == code for fact in facts) for code in sorted({fact.code for fact in facts})}

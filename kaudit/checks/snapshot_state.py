@@ -6,9 +6,9 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from kaudit.checks.context import Context
+from kaudit.formats.sidefiles.producer_snapshot import SnapshotEntry
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET
 from kaudit.model.finding import Confidence, Explanation, Finding
-from kaudit.wire.producer_snapshot import SnapshotEntry
 
 
 class Surroundings(Struct, frozen=True):

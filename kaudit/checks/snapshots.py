@@ -1,8 +1,8 @@
 """KA501: producer snapshots a broker cannot read."""
 
 from kaudit.checks.sidefiles import SideFileFact
+from kaudit.formats.errors import WireError
 from kaudit.model.finding import Explanation
-from kaudit.wire.errors import WireError
 
 _RULE = "a snapshot has version 1, a CRC-32C over count and entries, and 46 bytes an entry (ProducerStateManager.readSnapshot)"
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from kaudit.broker.releases.profile import Profile
 from kaudit.checks.context import Context
 from kaudit.checks.judged import judged_finding
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.replay.judge import Fact
-from kaudit.replay.profile import Profile
+from kaudit.model.observation import Observation
 
 _FORGETFUL = frozenset({"KA101", "KA102", "KA103", "KA105", "KA106", "KA201", "KA202"})
 """What only a broker without the producer's state lets happen."""
@@ -56,7 +56,7 @@ class EmptyMarker(Struct, frozen=True):
 
 def report_state(
     context: Context,
-    facts: Sequence[Fact],
+    facts: Sequence[Observation],
     idle: Sequence[IdleProducer],
     evicted: Sequence[EvictedProducer],
     empty_marker: EmptyMarker | None,
@@ -82,19 +82,19 @@ def report_state(
     return found
 
 
-def _silence(fact: Fact) -> int:
+def _silence(fact: Observation) -> int:
     """Ms between a producer's newest batch or marker and the one that shows it was forgotten; -1 where neither is known."""
     return _gap_ms(fact) if fact.code in _FORGETFUL else -1
 
 
-def _gap_ms(fact: Fact) -> int:
+def _gap_ms(fact: Observation) -> int:
     if fact.remembered is None or fact.remembered.last_timestamp < 0:
         return -1
     at = fact.batch.max_timestamp if fact.batch is not None else -1
     return at - fact.remembered.last_timestamp
 
 
-def _expired_joint(context: Context, fact: Fact, limit: int) -> Finding:
+def _expired_joint(context: Context, fact: Observation, limit: int) -> Finding:
     silence = _silence(fact)
     return judged_finding(
         context,
@@ -113,7 +113,7 @@ def _expired_joint(context: Context, fact: Fact, limit: int) -> Finding:
     )
 
 
-def _went_on(context: Context, fact: Fact, limit: int) -> Finding:
+def _went_on(context: Context, fact: Observation, limit: int) -> Finding:
     silence = _gap_ms(fact)
     return judged_finding(
         context,
@@ -196,7 +196,7 @@ def _evicted(context: Context, producer: EvictedProducer) -> Finding:
     )
 
 
-def _fatal_fact(context: Context, fact: Fact) -> Finding:
+def _fatal_fact(context: Context, fact: Observation) -> Finding:
     return _fatal(
         context,
         fact,
@@ -206,7 +206,7 @@ def _fatal_fact(context: Context, fact: Fact) -> Finding:
     )
 
 
-def _bound_markers(context: Context, facts: Sequence[Fact]) -> list[Finding]:
+def _bound_markers(context: Context, facts: Sequence[Observation]) -> list[Finding]:
     severity = _severity(context, lambda profile: profile.marker_checks_bind_replicas)
     if severity is None:
         return []
@@ -223,7 +223,7 @@ def _bound_markers(context: Context, facts: Sequence[Fact]) -> list[Finding]:
     ]
 
 
-def _fatal(context: Context, fact: Fact, who: str, rule: str, severity: Severity) -> Finding:
+def _fatal(context: Context, fact: Observation, who: str, rule: str, severity: Severity) -> Finding:
     what = "batch" if fact.batch is not None else "marker"
     return judged_finding(
         context,

@@ -8,7 +8,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.coordinator import Standing, Verdict
 from kaudit.checks.judged import judged_finding
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.replay.judge import Fact
+from kaudit.model.observation import Observation
 
 MAX_TRANSACTION_TIMEOUT_MS = 15 * 60_000
 """transaction.max.timeout.ms: no transaction may stay open longer."""
@@ -36,7 +36,9 @@ class OpenTransaction(Struct, frozen=True):
     marker_timestamp: int
 
 
-def report_transactions(context: Context, opened: Sequence[OpenTransaction], facts: Sequence[Fact]) -> list[Finding]:
+def report_transactions(
+    context: Context, opened: Sequence[OpenTransaction], facts: Sequence[Observation]
+) -> list[Finding]:
     """Report open and hanging transactions, late writes, and writes outside an open transaction."""
     found = [_outside(context, fact) for fact in facts if fact.code == "KA303"]
     for transaction in opened:
@@ -160,7 +162,7 @@ def _late_write(context: Context, transaction: OpenTransaction, verdict: Verdict
     )
 
 
-def _outside(context: Context, fact: Fact) -> Finding:
+def _outside(context: Context, fact: Observation) -> Finding:
     state = fact.remembered
     assert state is not None
     return judged_finding(

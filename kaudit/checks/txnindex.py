@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kaudit.checks.sidefiles import SideFileFact
+from kaudit.formats.sidefiles.transaction_index import AbortedTransaction, TransactionIndex
 from kaudit.model.finding import Explanation
-from kaudit.wire.transaction_index import AbortedTransaction, TransactionIndex
 
 _MAX_LISTED = 20
 _RULE = (

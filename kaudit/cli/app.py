@@ -5,9 +5,9 @@ import os
 import sys
 from collections.abc import Sequence
 
+from kaudit.analysis.scan.options import NothingToAuditError, UsageError
 from kaudit.cli.commands import module_of
 from kaudit.cli.exits import ExitCode
-from kaudit.pipeline.options import NothingToAuditError, UsageError
 from kaudit.report.console import visible
 
 _MAY_BE_PLAIN = ("scan", "timeline", "producers", "diff", "report")

@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaudit.analysis.producer_ids.query import Query
+from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.step_summary import append_step_summary
 from kaudit.cli.targets import Target, console_of, write
-from kaudit.model.producers import ProducersResult
+from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary, TimelineResult
-from kaudit.pipeline.options import NothingToAuditError, Progress, ScanOptions
-from kaudit.pipeline.query import Query
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
 from kaudit.report.console import ColorChoice
 from kaudit.report.content import Content, Tables
 from kaudit.report.formats import FORMATS, Format, in_pieces
-from kaudit.report.moment import rfc3339
 from kaudit.report.phrases import closing_line
 from kaudit.report.selection import Selection, count
+from kaudit.report.timestamps import rfc3339
 from kaudit.report.view import View
 
 if TYPE_CHECKING:  # numpy comes with them
-    from kaudit.pipeline.histories import Recording, Teller
+    from kaudit.analysis.timelines.producer_histories import Recording, Teller
 
 _Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult)
 

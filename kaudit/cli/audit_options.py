@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from kaudit.analysis.scan.options import Depth, ScanOptions
 from kaudit.cli import options
 from kaudit.cli.declared import Group
 from kaudit.cli.exits import FailOn
 from kaudit.cli.settings.settings import Settings
-from kaudit.pipeline.options import Depth, ScanOptions
 from kaudit.report.console import ColorChoice
 
 if TYPE_CHECKING:  # every format comes with it

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaudit.analysis.producer_ids.query import Query
+from kaudit.analysis.scan.options import Progress, ScanOptions, UsageError
 from kaudit.cli.options import EngineChoice
-from kaudit.model.producers import ProducersResult
+from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.pipeline.options import Progress, ScanOptions, UsageError
-from kaudit.pipeline.query import Query
 
 if TYPE_CHECKING:  # numpy comes with them
-    from kaudit.pipeline.histories import Recording, Teller
+    from kaudit.analysis.timelines.producer_histories import Recording, Teller
 
 
 class Engine(Struct, frozen=True):

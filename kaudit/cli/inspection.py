@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.analysis.scan.options import NothingToAuditError, UsageError
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.parsing import parse_int64, suggestion
 from kaudit.cli.stdout import stdout_console
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_directory, output_file, split_formats
-from kaudit.pipeline.options import NothingToAuditError, UsageError
 from kaudit.report import rows as row_formats
 from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.rows_table import table
 
 if TYPE_CHECKING:
-    from kaudit.pipeline.inspect.walk import InspectOptions
+    from kaudit.inspect.walk import InspectOptions
 
 ROW_FORMATS = ("table", "json", "jsonl", "parquet")
 PARQUET = "parquet"
@@ -68,7 +68,7 @@ def run_inspect(
     options: "InspectOptions", targets: Sequence[RowTarget], *, color: ColorChoice, table_bytes: int
 ) -> int:
     """Show the rows in every format asked for; return the exit code."""
-    from kaudit.pipeline.inspect.walk import UNREADABLE, inspect_rows
+    from kaudit.inspect.walk import UNREADABLE, inspect_rows
 
     reading = _Reading()
     for target in targets:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from kaudit.analysis.scan.options import ScanOptions, UsageError
 from kaudit.cli.decisions import parse_severities
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.parsing import parse_broker_version, parse_selection
@@ -15,7 +16,6 @@ from kaudit.cli.settings.settings import Settings
 from kaudit.cli.targets import parse_targets, write
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import ScanResult
-from kaudit.pipeline.options import ScanOptions, UsageError
 from kaudit.policy.baseline import Baseline
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy

@@ -4,9 +4,9 @@ import enum
 from typing import Annotated
 
 from kaudit import __version__
+from kaudit.analysis.scan.options import Depth
 from kaudit.cli.declared import Argument, Option
 from kaudit.cli.exits import FailOn
-from kaudit.pipeline.options import Depth
 from kaudit.report.console import ColorChoice
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from kaudit.analysis.scan.options import UsageError
 from kaudit.checks.registry import CHECKS, Check
-from kaudit.pipeline.options import UsageError
 from kaudit.report.selection import Selection
 
 _INT64_MAX, _INT64_DIGITS = 2**63 - 1, 19
@@ -67,7 +67,7 @@ def parse_check(typed: str) -> Check:
 
 def parse_broker_version(text: str) -> str:
     """Check --broker-version: `auto`, or a release whose rules are known."""
-    from kaudit.replay.profile import UnknownVersionError, profile_for
+    from kaudit.broker.releases.profile import UnknownVersionError, profile_for
 
     if text != "auto":
         try:

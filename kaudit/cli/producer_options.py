@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Annotated
 
+from kaudit.analysis.producer_ids.query import Query, SortKey
 from kaudit.cli.audit_options import Who
 from kaudit.cli.declared import Group, Option
-from kaudit.pipeline.query import Query, SortKey
 
 if TYPE_CHECKING:  # every check comes with it
     from kaudit.report.selection import Selection

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kaudit.pipeline.options import Progress, SilentProgress
+from kaudit.analysis.scan.options import Progress, SilentProgress
 from kaudit.report.phrases import size
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
+from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.audit import Request, show
 from kaudit.cli.exits import ExitCode, exit_code
-from kaudit.pipeline.options import UsageError
 from kaudit.policy.comparison import Scope
 from kaudit.report.formats import in_pieces
 from kaudit.report.phrases import closing_line

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from kaudit.pipeline.options import UsageError
+from kaudit.analysis.scan.options import UsageError
 from kaudit.report.console import ColorChoice, Console, wanted_width, wants_color
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from kaudit.pipeline.options import UsageError
+from kaudit.analysis.scan.options import UsageError
 
 _PIECES_AT_ONCE = 1000
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.parsing import suggestion
 from kaudit.cli.stdout import stdout_console, write_stdout
-from kaudit.pipeline.options import UsageError
 from kaudit.report.console import ColorChoice, Console
 from kaudit.report.content import Content, Tables
 from kaudit.report.formats import FORMATS, Format

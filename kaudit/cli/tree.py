@@ -7,12 +7,12 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.commands import COMMANDS, module_of
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import Version
 from kaudit.cli.settings.coercion import PlainGroup
 from kaudit.cli.typed import typed
-from kaudit.pipeline.options import UsageError
 
 _SHORT_HELP = """\
 kaudit audits Apache Kafka logs: which producer's records were lost, duplicated or fenced, where, and why.

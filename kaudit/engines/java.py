@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from kaudit.pipeline.options import UsageError
+from kaudit.analysis.scan.options import UsageError
 
 MINIMUM = 17
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')

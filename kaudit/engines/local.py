@@ -7,30 +7,30 @@ from contextlib import closing, contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
+from kaudit.analysis.producer_ids.block_histories import read_blocks
+from kaudit.analysis.producer_ids.query import Query
+from kaudit.analysis.scan.audit import Audit
+from kaudit.analysis.scan.chunk_size import Neighbours, Pace, steady
+from kaudit.analysis.scan.options import Progress, ScanOptions
+from kaudit.analysis.scan.partition_assembler import KeptRows, RowSink
+from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.analysis.scan.rows import ChunkRows
+from kaudit.analysis.scan.schedule import Job, PartitionAssembler, all_needs, audit_needs, find_input, plan_jobs
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
+from kaudit.engines.parallelism import Trial
 from kaudit.engines.ranges import RangeRead, ranges, read_here, with_rest
-from kaudit.engines.trial import Trial
 from kaudit.model.finding import Finding
-from kaudit.model.producers import ProducersResult
+from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.pipeline.audit import Audit
-from kaudit.pipeline.block_histories import read_blocks
-from kaudit.pipeline.options import Progress, ScanOptions
-from kaudit.pipeline.pace import Neighbours, Pace, steady
-from kaudit.pipeline.partition import KeptRows, RowKeeper
-from kaudit.pipeline.partition_audit import PartitionAudit
-from kaudit.pipeline.query import Query
-from kaudit.pipeline.rows import ChunkRows
-from kaudit.pipeline.schedule import Job, PartitionFeed, all_needs, audit_needs, find_input, plan_jobs
 from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout
-from kaudit.source.place import Place
+from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:
-    from kaudit.pipeline.batch_rows import BatchTeller
-    from kaudit.pipeline.histories import HistoryRows, Piece, Recording, Teller
+    from kaudit.analysis.scan.batch_rows import BatchTeller
+    from kaudit.analysis.timelines.producer_histories import HistoryRows, Piece, Recording, Teller
 
-_Keeper = TypeVar("_Keeper", bound=RowKeeper | None)
+_Keeper = TypeVar("_Keeper", bound=RowSink | None)
 _SMALL_PIECE_BYTES = 1 << 20
 """For a million producer ids in memory: what is made while a piece is read must stay small beside them."""
 
@@ -52,7 +52,7 @@ def timeline(options: ScanOptions, progress: Progress) -> TimelineResult:
 
     Raises as `scan` does.
     """
-    from kaudit.pipeline.timeline import build_timelines  # noqa: PLC0415 - a scan tells no histories
+    from kaudit.analysis.timelines.timeline import build_timelines  # noqa: PLC0415 - a scan tells no histories
 
     keep_freed_memory()
     chosen = frozenset(options.producer_ids) or None
@@ -66,8 +66,8 @@ def producers(options: ScanOptions, progress: Progress, query: Query) -> Produce
 
     Raises as `scan` does.
     """
-    from kaudit.pipeline.activity import ActivityRows  # noqa: PLC0415 - a scan lists no producers
-    from kaudit.pipeline.producers import list_producers  # noqa: PLC0415
+    from kaudit.analysis.producer_ids.activity import ActivityRows  # noqa: PLC0415 - a scan lists no producers
+    from kaudit.analysis.producer_ids.producer_listing import list_producers  # noqa: PLC0415
 
     keep_freed_memory_small()
     kept: list[ActivityRows] = []
@@ -85,10 +85,10 @@ def record(options: ScanOptions, progress: Progress, teller: "Teller") -> "Itera
     import tempfile  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415
 
-    from kaudit.pipeline.batch_rows import segment_tasks, tell_segment  # noqa: PLC0415
-    from kaudit.pipeline.exchange import pack, unpack  # noqa: PLC0415
-    from kaudit.pipeline.histories import HistoryRows, PartitionHistory, Recording, by_replica  # noqa: PLC0415
-    from kaudit.pipeline.producers import remembers_markers  # noqa: PLC0415
+    from kaudit.analysis.producer_ids.producer_listing import remembers_markers  # noqa: PLC0415
+    from kaudit.analysis.scan.batch_rows import segment_tasks, tell_segment  # noqa: PLC0415
+    from kaudit.analysis.scan.shuffle_codec import pack, unpack  # noqa: PLC0415
+    from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, Recording, by_replica  # noqa: PLC0415
 
     keep_freed_memory()
     with tempfile.TemporaryDirectory(prefix="kaudit-") as directory:
@@ -146,7 +146,7 @@ def _run(
         ahead = next(outcomes, None)
         for number, (job, pace) in enumerate(zip(jobs, paces, strict=True)):
             kept = keeper()
-            feed = PartitionFeed(job, kept)
+            feed = PartitionAssembler(job, kept)
             while ahead is not None and ahead.job == number:
                 for read in with_rest(ahead, pace):
                     progress.advance(read.spec.stop - read.spec.start)
@@ -186,5 +186,5 @@ def _row_bytes(read: RangeRead) -> int:
 
 def _start_method(layout: Layout) -> str:
     # clients of remote stores have threads, which a fork would leave behind with their locks held
-    local = all(Place.parse(directory.directory).is_local for directory in layout.partitions)
+    local = all(Uri.parse(directory.directory).is_local for directory in layout.partitions)
     return "fork" if local else "spawn"

@@ -16,9 +16,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from kaudit.analysis.scan.chunk_reader import ChunkSpec
+from kaudit.analysis.scan.schedule import Outcome
 from kaudit.engines.ranges import Range, RangeRead, read_most
-from kaudit.pipeline.read import ChunkSpec
-from kaudit.pipeline.schedule import Outcome
 
 _TASK_BYTES = 4 << 20
 """Small segments share a task until they have this many bytes."""

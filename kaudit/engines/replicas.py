@@ -8,13 +8,13 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions, UsageError
+from kaudit.diff.audit import Compared, Task, compare_task, diff_result, tasks
 from kaudit.model.replicas import DiffResult, Replica
-from kaudit.pipeline.options import NothingToAuditError, Progress, ScanOptions, UsageError
-from kaudit.pipeline.replicas.audit import Compared, Task, compare_task, diff_result, tasks
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout
-from kaudit.source.place import Place, UrlError
+from kaudit.source.uri import Uri, UrlError
 
 _POOL_THRESHOLD_BYTES = 64 << 20
 """Below this, starting processes costs more than it saves."""
@@ -41,7 +41,7 @@ def diff(options: ScanOptions, replicas: Sequence[Replica], progress: Progress) 
 def _compared(work: Sequence[Task], options: ScanOptions, progress: Progress) -> Iterator[Compared]:
     jobs = min(options.jobs or os.cpu_count() or 1, len(work))
     # clients of remote stores have threads, which a fork would leave behind with their locks held
-    local = all(Place.parse(path).is_local for path in options.paths)
+    local = all(Uri.parse(path).is_local for path in options.paths)
     job = partial(compare_task, options=options, open_source=open_segment)
     if jobs < 2 or not local or sum(task.bytes for task in work) < _POOL_THRESHOLD_BYTES:
         yield from _advancing(work, map(job, work), progress)
@@ -86,7 +86,7 @@ def name_replicas(paths: Sequence[str], names: Mapping[str, str]) -> list[Replic
     Raises UsageError when two have the same name or are the same place.
     """
     parts = {path: _parts(path) for path in paths}
-    if len({os.path.realpath(path) if Place.parse(path).is_local else path for path in paths}) < len(paths):
+    if len({os.path.realpath(path) if Uri.parse(path).is_local else path for path in paths}) < len(paths):
         raise UsageError("a replica is given twice: compare different directories")
     unnamed = [path for path in paths if path not in names]
     suffixes: dict[str, str] = {}
@@ -102,6 +102,6 @@ def name_replicas(paths: Sequence[str], names: Mapping[str, str]) -> list[Replic
 
 def _parts(path: str) -> tuple[str, ...]:
     try:
-        return tuple(part for part in Place.parse(path).parts() if part != "/")
+        return tuple(part for part in Uri.parse(path).parts() if part != "/")
     except UrlError as error:
         raise UsageError(str(error)) from error

@@ -13,6 +13,27 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 from msgspec import Struct
 
+from kaudit.analysis.producer_ids.activity import ActivityRows
+from kaudit.analysis.producer_ids.block_book import BlockBook
+from kaudit.analysis.producer_ids.block_histories import read_blocks
+from kaudit.analysis.producer_ids.producer_listing import list_producers, remembers_markers
+from kaudit.analysis.producer_ids.query import Query
+from kaudit.analysis.scan.audit import Audit
+from kaudit.analysis.scan.batch_rows import BatchTeller, segment_tasks
+from kaudit.analysis.scan.options import Progress, ScanOptions, UsageError
+from kaudit.analysis.scan.partition_assembler import KeptRows, RowSink
+from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.analysis.scan.schedule import Job, all_needs, audit_needs, find_input, plan_jobs
+from kaudit.analysis.scan.shuffle_codec import pack, unpack
+from kaudit.analysis.timelines.producer_histories import (
+    HistoryRows,
+    PartitionHistory,
+    Piece,
+    Recording,
+    Teller,
+    by_replica,
+)
+from kaudit.analysis.timelines.timeline import build_timelines
 from kaudit.engines.spark_plan import SparkPlan, share
 from kaudit.engines.spark_progress import JobProgress
 from kaudit.engines.spark_session import SparkOptions, session
@@ -29,29 +50,15 @@ from kaudit.engines.spark_tasks import (
     whole,
 )
 from kaudit.model.finding import Finding
-from kaudit.model.producers import ProducersResult
+from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.pipeline.activity import ActivityRows
-from kaudit.pipeline.audit import Audit
-from kaudit.pipeline.batch_rows import BatchTeller, segment_tasks
-from kaudit.pipeline.block_histories import read_blocks
-from kaudit.pipeline.blocks import BlockBook
-from kaudit.pipeline.exchange import pack, unpack
-from kaudit.pipeline.histories import HistoryRows, PartitionHistory, Piece, Recording, Teller, by_replica
-from kaudit.pipeline.options import Progress, ScanOptions, UsageError
-from kaudit.pipeline.partition import KeptRows, RowKeeper
-from kaudit.pipeline.partition_audit import PartitionAudit
-from kaudit.pipeline.producers import list_producers, remembers_markers
-from kaudit.pipeline.query import Query
-from kaudit.pipeline.schedule import Job, all_needs, audit_needs, find_input, plan_jobs
-from kaudit.pipeline.timeline import build_timelines
 from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_Keeper = TypeVar("_Keeper", bound=RowKeeper | None)
+_Keeper = TypeVar("_Keeper", bound=RowSink | None)
 _MOST_LOTS = 1000
 """Each lot of pieces is a job of its own: some 50 ms."""
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
@@ -176,7 +183,7 @@ class _Run(Struct, frozen=True):
 def _started(
     options: ScanOptions,
     spark: SparkOptions | None,
-    keeper: Callable[[], RowKeeper | None],
+    keeper: Callable[[], RowSink | None],
     seal: Seal = _as_it_is,
     *,
     ids: bool = False,
@@ -261,9 +268,7 @@ def _job(spark: "SparkSession", description: str) -> Iterator[str]:
             context.setLocalProperty(name, None)  # type: ignore[arg-type]
 
 
-def _dataframe(
-    spark: "SparkSession", plan: SparkPlan, keeper: Callable[[], RowKeeper | None], seal: Seal
-) -> "DataFrame":
+def _dataframe(spark: "SparkSession", plan: SparkPlan, keeper: Callable[[], RowSink | None], seal: Seal) -> "DataFrame":
     """Describe the job: plan -> read -> exchange -> replay -> one row per partition replica, more if much is kept."""
     table = pa.table(
         {

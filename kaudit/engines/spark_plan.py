@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.analysis.scan.chunk_reader import CHUNK_BYTES
+from kaudit.analysis.scan.schedule import Job
 from kaudit.engines.spark_tasks import Opening, Stretch, Work
-from kaudit.pipeline.read import CHUNK_BYTES
-from kaudit.pipeline.schedule import Job
 
 _TASKS_PER_CORE = 4
 """So many reading tasks a core even out what compresses, decodes or is stored unlike its neighbours."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaudit.analysis.scan.options import UsageError
 from kaudit.engines.java import java_home
-from kaudit.pipeline.options import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

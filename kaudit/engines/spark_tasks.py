@@ -12,16 +12,16 @@ import pyarrow as pa
 from msgspec import Struct
 
 from kaudit import __version__
+from kaudit.analysis.scan.batch_rows import BatchTeller, SegmentTask, tell_segment
+from kaudit.analysis.scan.chunk_plan import cut
+from kaudit.analysis.scan.chunk_reader import ChunkSpec
+from kaudit.analysis.scan.partition_assembler import RowSink
+from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.analysis.scan.schedule import Job, PartitionAssembler, read_range
+from kaudit.analysis.scan.shuffle_codec import pack, unpack
+from kaudit.analysis.timelines.producer_histories import Piece, Teller
 from kaudit.engines.memory import keep_freed_memory
 from kaudit.model.finding import Finding
-from kaudit.pipeline.batch_rows import BatchTeller, SegmentTask, tell_segment
-from kaudit.pipeline.exchange import pack, unpack
-from kaudit.pipeline.histories import Piece, Teller
-from kaudit.pipeline.partition import RowKeeper
-from kaudit.pipeline.partition_audit import PartitionAudit
-from kaudit.pipeline.plan import cut
-from kaudit.pipeline.read import ChunkSpec
-from kaudit.pipeline.schedule import Job, PartitionFeed, read_range
 from kaudit.source.filesystem import open_segment
 
 ROWS_SCHEMA = "replay int, place int, number long, rows binary"
@@ -98,7 +98,7 @@ def _row(replay: int, place: int, number: int, rows: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"replay": replay, "place": place, "number": number, "rows": rows}], _ROWS)
 
 
-def replayer(keeper: Callable[[], RowKeeper | None], seal: Seal) -> ArrowMap:
+def replayer(keeper: Callable[[], RowSink | None], seal: Seal) -> ArrowMap:
     """Return the function that replays partitions from rows sorted by place and number.
 
     `keeper` is asked for each partition what takes its rows beside the audit; what `seal` makes of that comes along.
@@ -114,7 +114,7 @@ def replayer(keeper: Callable[[], RowKeeper | None], seal: Seal) -> ArrowMap:
                         yield from _close(feed, place, expected, seal)
                     opening: Opening = unpack(data)
                     place, expected = batch.column("place")[at].as_py(), opening.ranges
-                    feed = PartitionFeed(opening.job, keeper())
+                    feed = PartitionAssembler(opening.job, keeper())
                 else:
                     assert feed is not None, f"place {place}: a range came before its partition was opened"
                     feed.take(unpack(data))
@@ -125,7 +125,7 @@ def replayer(keeper: Callable[[], RowKeeper | None], seal: Seal) -> ArrowMap:
     return replay
 
 
-def _close(feed: PartitionFeed, place: int, missing: int, seal: Seal) -> Batches:
+def _close(feed: PartitionAssembler, place: int, missing: int, seal: Seal) -> Batches:
     assert missing == 0, f"place {place}: {missing} ranges did not arrive"
     audit = feed.close()
     kept = pack(seal(audit, feed.kept))

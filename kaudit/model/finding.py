@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from kaudit.model.told import Told, plain
+from kaudit.model.json_record import JsonRecord, json_value
 
 Evidence = Mapping[str, object]
 
@@ -50,7 +50,7 @@ class Status(enum.Enum):
     SUPPRESSED = "suppressed"
 
 
-class Explanation(Told, frozen=True, rename={"speaks_for": "for", "speaks_against": "against"}):
+class Explanation(JsonRecord, frozen=True, rename={"speaks_for": "for", "speaks_against": "against"}):
     """One candidate cause, with what in this log speaks for it and what against."""
 
     cause: str
@@ -125,7 +125,7 @@ class Finding(Struct, frozen=True):
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form: every contract field, each null explained under `absent`."""
         told = (name for name in Finding.__struct_fields__ if name not in ("anchor", "absent"))
-        fields = {name: plain(getattr(self, name)) for name in told}
+        fields = {name: json_value(getattr(self, name)) for name in told}
         fields["fingerprint"] = self.fingerprint
         absent = {
             name: self.absent.get(name, "not applicable")

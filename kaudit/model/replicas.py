@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
+from kaudit.model.json_record import JsonRecord
 from kaudit.model.result import ScanResult
-from kaudit.model.told import Told
 
 
 class Relation(enum.Enum):
@@ -22,21 +22,21 @@ class Relation(enum.Enum):
     """Only one of the replicas compared has the partition: nothing to compare it with."""
 
 
-class Replica(Told, frozen=True):
+class Replica(JsonRecord, frozen=True):
     """One side of the comparison: the name it is told by, and the path it was given as."""
 
     name: str
     path: str
 
 
-class EpochStart(Told, frozen=True):
+class EpochStart(JsonRecord, frozen=True):
     """A leader epoch (>= 0) and the first offset written under it."""
 
     epoch: int
     start_offset: int
 
 
-class ReplicaBatch(Told, frozen=True):
+class ReplicaBatch(JsonRecord, frozen=True):
     """One batch as one replica holds it. Fields a batch does not have are -1, as in DefaultRecordBatch."""
 
     offset: int
@@ -62,14 +62,14 @@ class ReplicaBatch(Told, frozen=True):
         return fields
 
 
-class OffsetRange(Told, frozen=True, rename={"first": "first_offset", "last": "last_offset"}):
+class OffsetRange(JsonRecord, frozen=True, rename={"first": "first_offset", "last": "last_offset"}):
     """Offsets `first`..`last`, inclusive."""
 
     first: int
     last: int
 
 
-class Difference(Told, frozen=True, rename={"batches": "replicas"}):
+class Difference(JsonRecord, frozen=True, rename={"batches": "replicas"}):
     """The first offset at which replicas differ, and the batch each of them holds there."""
 
     offset: int
@@ -79,7 +79,7 @@ class Difference(Told, frozen=True, rename={"batches": "replicas"}):
 _SINGULAR = {"truncation_offsets": "truncation_offset", "start_offsets": "start_offset", "end_offsets": "end_offset"}
 
 
-class PartitionComparison(Told, frozen=True, rename=_SINGULAR):
+class PartitionComparison(JsonRecord, frozen=True, rename=_SINGULAR):
     """One partition, its replicas by name. Offsets named `end` are exclusive.
 
     `reference` is the replica whose log the others would follow: the highest leader epoch, then the longest log.

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 
 from kaudit.model.finding import Finding, Severity, Status
-from kaudit.model.told import Told
+from kaudit.model.json_record import JsonRecord
 
 
-class BrokerVersions(Told, frozen=True):
+class BrokerVersions(JsonRecord, frozen=True):
     """The versions the log may come from: what was asked for, the range used, and the evidence for it."""
 
     requested: str
@@ -18,7 +18,7 @@ class BrokerVersions(Told, frozen=True):
     because: Sequence[str] = ()
 
 
-class NotAudited(Told, frozen=True):
+class NotAudited(JsonRecord, frozen=True):
     """A path, or an aspect of one, that no check covered, and why."""
 
     path: str
@@ -26,7 +26,7 @@ class NotAudited(Told, frozen=True):
     unreadable: bool = False
 
 
-class PartitionSummary(Told, frozen=True):
+class PartitionSummary(JsonRecord, frozen=True):
     """One replica of one partition as read. Offsets are exclusive ends where named `end` or `stable`."""
 
     topic: str
@@ -44,7 +44,7 @@ class PartitionSummary(Told, frozen=True):
     runs: int = 0
 
 
-class SegmentSummary(Told, frozen=True):
+class SegmentSummary(JsonRecord, frozen=True):
     """One segment file: `status` is `read`, `empty` or `unreadable`, the last with its reason."""
 
     topic: str
@@ -59,7 +59,7 @@ class SegmentSummary(Told, frozen=True):
     reason: str | None = None
 
 
-class Summary(Told, frozen=True):
+class Summary(JsonRecord, frozen=True):
     """Totals over everything audited.
 
     `findings` (by severity) and `statuses` count every finding, also the `omitted` ones that a limit keeps out of the
@@ -78,7 +78,7 @@ class Summary(Told, frozen=True):
     omitted: int = 0
 
 
-class Expected(Told, frozen=True):
+class Expected(JsonRecord, frozen=True):
     """One entry of a baseline, as reports show it."""
 
     fingerprint: str
@@ -88,7 +88,7 @@ class Expected(Told, frozen=True):
     expires: str | None = None
 
 
-class BaselineComparison(Told, frozen=True):
+class BaselineComparison(JsonRecord, frozen=True):
     """A scan held against a baseline: entries seen, entries seen no more, and entries the scan could not see."""
 
     file: str
@@ -117,7 +117,7 @@ class ScanResult(Struct, frozen=True):
         return max(new) if new else None
 
 
-class Timeline(Told, frozen=True):
+class Timeline(JsonRecord, frozen=True):
     """One producer id's history in one partition replica. `entries` and `state` are JSON-ready mappings."""
 
     topic: str

@@ -8,9 +8,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit import __version__
+from kaudit.analysis.scan.options import UsageError
 from kaudit.model.finding import Finding
 from kaudit.model.result import Expected
-from kaudit.pipeline.options import UsageError
 
 SCHEMA = "kaudit.baseline/1"
 _TEXTS = ("fingerprint", "code", "summary")

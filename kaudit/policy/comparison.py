@@ -6,9 +6,9 @@ from datetime import date
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.analysis.scan.options import Depth, ScanOptions
 from kaudit.model.finding import Finding, Status
 from kaudit.model.result import BaselineComparison, ScanResult
-from kaudit.pipeline.options import Depth, ScanOptions
 from kaudit.policy.baseline import Baseline, Entry
 
 _CRC_CODES = ("KA001",)

@@ -1,1 +1,1 @@
-"""The brokers' rules: profiles per release and pure state machines."""
+"""Files of attempts, answered by the broker of a release."""

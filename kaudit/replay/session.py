@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, TextIO
 
-from kaudit.replay.answer import Answer
-from kaudit.replay.attempts import Attempt, AttemptError, parse_attempt
-from kaudit.replay.broker import Broker
-from kaudit.replay.plain import Plain, read_plain
-from kaudit.replay.profile import Profile, UnknownVersionError
-from kaudit.replay.render import DOCUMENT_BEGIN, DOCUMENT_END, TABLE_HEADER, as_json, as_json_with_state, as_row
+from kaudit.broker.attempts.attempt import Attempt, AttemptError, parse_attempt
+from kaudit.broker.attempts.fast_path import Plain, read_plain
+from kaudit.broker.broker import Broker
+from kaudit.broker.releases.profile import Profile, UnknownVersionError
+from kaudit.broker.response import Answer
+from kaudit.report.replay.render import DOCUMENT_BEGIN, DOCUMENT_END, TABLE_HEADER, as_json, as_json_with_state, as_row
 
 FORMATS = ("table", "jsonl", "json")
 

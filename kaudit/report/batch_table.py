@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from kaudit.analysis.scan.batch_rows import SegmentTask
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
-from kaudit.pipeline.batch_rows import SegmentTask
 from kaudit.report.parquet import columns_to_ipc
 
 _CODECS = np.array(["none", "gzip", "snappy", "lz4", "zstd", "5", "6", "7"])

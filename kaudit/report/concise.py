@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kaudit.model.finding import Finding
-from kaudit.model.producers import Producer, ProducersResult
+from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.model.replicas import DiffResult, Relation
 from kaudit.model.result import NotAudited, ScanResult, TimelineResult
 from kaudit.report.console import visible

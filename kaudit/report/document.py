@@ -5,10 +5,10 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 
 from kaudit import __version__
-from kaudit.model.producers import GrantedBlock, ProducersResult
+from kaudit.model.producer_listing import GrantedBlock, ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.moment import NO_TIMESTAMP, rfc3339
+from kaudit.report.timestamps import NO_TIMESTAMP, rfc3339
 from kaudit.report.view import View
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from kaudit.model.sequence import distance
 from kaudit.report.console import visible
-from kaudit.report.moment import NO_TIMESTAMP, rfc3339
 from kaudit.report.phrases import duration, plural, span
+from kaudit.report.timestamps import NO_TIMESTAMP, rfc3339
 
 Entry = Mapping[str, object]
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from kaudit.model.producers import ProducersResult
+from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.content import Content, Tables
@@ -131,7 +131,7 @@ def _gitlab() -> Format:
 
 
 def _markdown() -> Format:
-    from kaudit.report import digest
+    from kaudit.report import markdown_report as digest
 
     return _about_findings("markdown", digest.render_scan)
 

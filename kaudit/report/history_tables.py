@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
 from kaudit.model.finding import Finding
-from kaudit.pipeline.histories import PartitionHistory, Piece
 from kaudit.report.content import Row
 from kaudit.report.parquet import to_ipc
 from kaudit.report.tables import producer_row, timeline_rows

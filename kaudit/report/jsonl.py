@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.model.producers import ProducersResult
+from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.document import diff_document, header, line, producers_document

@@ -1,9 +1,9 @@
 """One producer id in words, for every human format."""
 
-from kaudit.model.producers import GrantedBlock, Producer, ProducerPartition
+from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition
 from kaudit.report.console import visible
-from kaudit.report.moment import date_and_clock
 from kaudit.report.phrases import plural, span
+from kaudit.report.timestamps import date_and_clock
 
 
 def one_moment(milliseconds: int) -> str:

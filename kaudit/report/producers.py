@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from kaudit.model.producers import Producer, ProducersResult
+from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
 from kaudit.report.phrases import SEVERITY_STYLE, extent, headline, partition_of
-from kaudit.report.population import population_lines
 from kaudit.report.producer_phrases import one_moment, partition_text
+from kaudit.report.producer_statistics import population_lines
 from kaudit.report.view import View
 
 _PAGE = 1000

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from kaudit.report.console import Console, Style, visible
-from kaudit.report.moment import date_and_clock
 from kaudit.report.phrases import span
+from kaudit.report.timestamps import date_and_clock
 
 Row = Mapping[str, object]
 _Column = tuple[str, Callable[[Row], str]]

@@ -17,7 +17,7 @@ from kaudit.model.result import (
     ScanResult,
     Summary,
 )
-from kaudit.report.moment import NO_TIMESTAMP
+from kaudit.report.timestamps import NO_TIMESTAMP
 
 SCHEMA = "kaudit.scan/1"
 _Document = Mapping[str, Any]

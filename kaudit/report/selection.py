@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding, Severity, Status
-from kaudit.model.producers import ProducersResult
+from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from kaudit import __version__
-from kaudit.model.producers import ProducerPartition, ProducersResult
+from kaudit.model.producer_listing import ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult, PartitionComparison
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 from kaudit.report.content import Row, Tables

@@ -7,8 +7,8 @@ from kaudit.model.result import Timeline, TimelineResult
 from kaudit.report import entries
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
-from kaudit.report.moment import date_and_clock
 from kaudit.report.phrases import SEVERITY_STYLE, extent, headline, partition_of, span
+from kaudit.report.timestamps import date_and_clock
 from kaudit.report.view import View
 
 _HEADINGS = ("offset", "event", "epoch", "sequence", "time (UTC)")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from kaudit.replay.errors import KafkaError
+from kaudit.broker.errors import KafkaError
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.requests import (
     CoordinatorResponse,

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from kaudit.replay.answer import TopicPartition
-from kaudit.replay.errors import KafkaError
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.response import TopicPartition
 from kaudit.simulate.producer.batch import ProducerBatch
 
 

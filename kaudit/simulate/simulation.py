@@ -5,7 +5,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from kaudit.replay.profile import profile_for
+from kaudit.broker.releases.profile import profile_for
 from kaudit.simulate.application import Application
 from kaudit.simulate.chance import ChanceLosses, drawn_faults
 from kaudit.simulate.clock import Clock

@@ -5,6 +5,13 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaudit.formats.errors import WireError
+from kaudit.formats.sidefiles.checkpoints import (
+    OFFSET_CHECKPOINT_NAMES,
+    parse_meta_properties,
+    parse_offset_checkpoint,
+    parse_partition_metadata,
+)
 from kaudit.source.dumps import describe_dump
 from kaudit.source.filesystem import Entry, filesystem
 from kaudit.source.layout import (
@@ -23,14 +30,7 @@ from kaudit.source.names import (
     segment_base_offset,
 )
 from kaudit.source.pattern import LayoutPattern, Placed
-from kaudit.source.place import Place
-from kaudit.wire.checkpoints import (
-    OFFSET_CHECKPOINT_NAMES,
-    parse_meta_properties,
-    parse_offset_checkpoint,
-    parse_partition_metadata,
-)
-from kaudit.wire.errors import WireError
+from kaudit.source.uri import Uri
 
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
@@ -66,9 +66,9 @@ class _Discovery(Struct):
     meta: list[dict[str, str]] = field(default_factory=list)
     bootstrap: bool = False
     pattern: LayoutPattern | None = None
-    texts: list[tuple[Place, Entry]] = field(default_factory=list)
+    texts: list[tuple[Uri, Entry]] = field(default_factory=list)
     visited: set[Hashable] = field(default_factory=set)
-    log_directories: dict[Place, _LogDirectory] = field(default_factory=dict)
+    log_directories: dict[Uri, _LogDirectory] = field(default_factory=dict)
 
 
 def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layout:
@@ -83,9 +83,9 @@ def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layo
 
     """
     found = _Discovery(pattern=pattern)
-    lone: dict[Place, list[tuple[Place, Entry]]] = {}
+    lone: dict[Uri, list[tuple[Uri, Entry]]] = {}
     for text in paths:
-        place = Place.parse(text)
+        place = Uri.parse(text)
         try:
             entry = filesystem(place).status(place)
         except FileNotFoundError:
@@ -120,7 +120,7 @@ def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layo
     )
 
 
-def _visit(found: _Discovery, root: Place, directory: Place, depth: int) -> None:
+def _visit(found: _Discovery, root: Uri, directory: Uri, depth: int) -> None:
     if depth > MAX_DEPTH:
         found.skipped.append(Unreadable(str(directory), f"deeper than {MAX_DEPTH} directories"))
         return
@@ -163,7 +163,7 @@ def _visit(found: _Discovery, root: Place, directory: Place, depth: int) -> None
             _visit(found, root, directory / entry.name, depth + 1)
 
 
-def _refuse_dumps(found: _Discovery, directory: Place, files: Iterable[str]) -> None:
+def _refuse_dumps(found: _Discovery, directory: Uri, files: Iterable[str]) -> None:
     """Say of a directory's first file that looks like a dump of records why it is of no use."""
     for file in sorted(files):
         told = describe_dump(file, b"")
@@ -172,7 +172,7 @@ def _refuse_dumps(found: _Discovery, directory: Place, files: Iterable[str]) -> 
             return
 
 
-def _stray_directory(found: _Discovery, root: Place, directory: Place, name: PartitionName | None, kind: str) -> None:
+def _stray_directory(found: _Discovery, root: Uri, directory: Uri, name: PartitionName | None, kind: str) -> None:
     found.strays.append(
         StrayFile(
             relative=directory.relative_to(root),
@@ -184,7 +184,7 @@ def _stray_directory(found: _Discovery, root: Place, directory: Place, name: Par
     )
 
 
-def _take_partition(found: _Discovery, root: Place, directory: Place, name: Placed, files: Mapping[str, Entry]) -> None:
+def _take_partition(found: _Discovery, root: Uri, directory: Uri, name: Placed, files: Mapping[str, Entry]) -> None:
     segments: list[SegmentFile] = []
     strays: list[StrayFile] = []
     side_files: list[SegmentFile] = []
@@ -234,13 +234,13 @@ def _take_partition(found: _Discovery, root: Place, directory: Place, name: Plac
     )
 
 
-def _take_files(found: _Discovery, parent: Place, files: Sequence[tuple[Place, Entry]]) -> None:
+def _take_files(found: _Discovery, parent: Uri, files: Sequence[tuple[Uri, Entry]]) -> None:
     """Take segment files given one by one: those of one directory are one partition."""
     segments: list[SegmentFile] = []
     for path, entry in sorted(set(files), key=lambda file: file[0].components()):
         base = segment_base_offset(path.name)
         if base is None:
-            from kaudit.wire.dump_text import looks_like_dump  # noqa: PLC0415 - 4 ms that logs under their own names need not wait
+            from kaudit.formats.dump_text.text import looks_like_dump  # noqa: PLC0415 - 4 ms that logs under their own names need not wait
 
             prefix = _prefix(found, path)
             if prefix is None:
@@ -280,7 +280,7 @@ def _take_files(found: _Discovery, parent: Place, files: Sequence[tuple[Place, E
     )
 
 
-def _prefix(found: _Discovery, path: Place) -> bytes | None:
+def _prefix(found: _Discovery, path: Uri) -> bytes | None:
     try:
         return filesystem(path).read_start(path, _DUMP_PREFIX)
     except OSError as error:
@@ -288,7 +288,7 @@ def _prefix(found: _Discovery, path: Place) -> bytes | None:
         return None
 
 
-def _base_of_batches(found: _Discovery, path: Place, prefix: bytes) -> int | None:
+def _base_of_batches(found: _Discovery, path: Uri, prefix: bytes) -> int | None:
     """Offset of the first batch in a file of any name, None if it holds none: then it is told why."""
     kind = leftover_kind(path.name)
     dump = describe_dump(path.name, prefix)
@@ -302,7 +302,7 @@ def _base_of_batches(found: _Discovery, path: Place, prefix: bytes) -> int | Non
     return None
 
 
-def _segment(found: _Discovery, path: Place, base_offset: int, entry: Entry) -> SegmentFile | None:
+def _segment(found: _Discovery, path: Uri, base_offset: int, entry: Entry) -> SegmentFile | None:
     try:
         if entry.size is None or entry.modified_ms is None:
             entry = filesystem(path).status(path)
@@ -314,12 +314,12 @@ def _segment(found: _Discovery, path: Place, base_offset: int, entry: Entry) -> 
     return SegmentFile(str(path), path.name, base_offset, entry.size or 0, entry.modified_ms or 0)
 
 
-def _side_files(found: _Discovery, files: Iterable[tuple[Place, Entry]]) -> list[SegmentFile]:
+def _side_files(found: _Discovery, files: Iterable[tuple[Uri, Entry]]) -> list[SegmentFile]:
     """Those of the files that are there."""
     return [file for path, entry in files if (file := _segment(found, path, 0, entry)) is not None]
 
 
-def _log_directory(found: _Discovery, directory: Place) -> _LogDirectory:
+def _log_directory(found: _Discovery, directory: Uri) -> _LogDirectory:
     known = found.log_directories.get(directory)
     if known is None:
         known = found.log_directories[directory] = _LogDirectory()
@@ -338,7 +338,7 @@ def _log_directory(found: _Discovery, directory: Place) -> _LogDirectory:
     return known
 
 
-def _take_meta(found: _Discovery, directory: Place) -> None:
+def _take_meta(found: _Discovery, directory: Uri) -> None:
     data = _side_file(directory / META_PROPERTIES)
     if data is None:
         return
@@ -359,7 +359,7 @@ def _take_meta(found: _Discovery, directory: Place) -> None:
         found.meta.append(entry)
 
 
-def _topic_id(directory: Place) -> str | None:
+def _topic_id(directory: Uri) -> str | None:
     data = _side_file(directory / PARTITION_METADATA)
     if data is None:
         return None
@@ -369,7 +369,7 @@ def _topic_id(directory: Place) -> str | None:
         return None
 
 
-def _side_file(path: Place) -> bytes | None:
+def _side_file(path: Uri) -> bytes | None:
     """Bytes of a small text file, None if it is not there or cannot be read: checkpoints are hints here."""
     try:
         return filesystem(path).read_start(path, _MAX_SIDE_FILE)
@@ -377,7 +377,7 @@ def _side_file(path: Place) -> bytes | None:
         return None
 
 
-def _is_file(path: Place) -> bool:
+def _is_file(path: Uri) -> bool:
     try:
         return not filesystem(path).status(path).is_directory
     except OSError:
@@ -387,7 +387,7 @@ def _is_file(path: Place) -> bool:
 def _with_replicas(partitions: Sequence[PartitionDirectory]) -> Iterator[PartitionDirectory]:
     """Name each replica by the shortest suffix of its log directory that tells the log directories apart."""
     directories = sorted({entry.log_dir for entry in partitions})
-    parts = {text: Place.parse(text).parts() for text in directories}
+    parts = {text: Uri.parse(text).parts() for text in directories}
     names: dict[str, str] = {}
     for depth in range(1, max((len(entry) for entry in parts.values()), default=0) + 1):
         names = {text: "/".join(entry[-depth:]) for text, entry in parts.items()}

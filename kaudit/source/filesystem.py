@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import SegmentFile
-from kaudit.source.place import Place, UrlError
 from kaudit.source.text import SegmentText
+from kaudit.source.uri import Uri, UrlError
 
 
 class Entry(Struct, frozen=True):
@@ -24,19 +24,19 @@ class Entry(Struct, frozen=True):
 class FileSystem(Protocol):
     """Reads directories and files. Every failure is an OSError; what is not there, a FileNotFoundError."""
 
-    def status(self, place: Place) -> Entry:
+    def status(self, place: Uri) -> Entry:
         """Return what is at `place`, with size and time."""
 
-    def entries(self, place: Place) -> Sequence[Entry]:
+    def entries(self, place: Uri) -> Sequence[Entry]:
         """List a directory, sorted by name."""
 
-    def identity(self, place: Place) -> Hashable:
+    def identity(self, place: Uri) -> Hashable:
         """Return what is equal for two names of one directory: links may form rings."""
 
-    def read_start(self, place: Place, limit: int) -> bytes:
+    def read_start(self, place: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of a file, fewer if it has fewer."""
 
-    def open(self, place: Place) -> ByteSource:
+    def open(self, place: Uri) -> ByteSource:
         """Open a file for ranged reads."""
 
 
@@ -85,7 +85,7 @@ def _connect(scheme: str, authority: str) -> FileSystem:
     return _SCHEMES[scheme](authority)
 
 
-def filesystem(place: Place) -> FileSystem:
+def filesystem(place: Uri) -> FileSystem:
     """Return the file system that holds `place`, connected once a process.
 
     Raises:
@@ -105,7 +105,7 @@ def open_segment(segment: SegmentFile) -> ByteSource:
         OSError: it cannot be opened.
 
     """
-    place = Place.parse(segment.path)
+    place = Uri.parse(segment.path)
     source = filesystem(place).open(place)
     return source if segment.text is None else SegmentText(source, segment.text)
 
@@ -117,5 +117,5 @@ def read_side_file(path: str, limit: int) -> bytes:
         OSError: it cannot be read.
 
     """
-    place = Place.parse(path)
+    place = Uri.parse(path)
     return filesystem(place).read_start(place, limit)

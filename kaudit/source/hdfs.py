@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kaudit.source.filesystem import Entry
-from kaudit.source.place import Place, UrlError
+from kaudit.source.uri import Uri, UrlError
 
 if TYPE_CHECKING:
     import hdfs_native
@@ -24,27 +24,27 @@ class HdfsFileSystem:
         with _as_os_errors(f"hdfs://{authority}"):
             self._client = hdfs_native.Client(f"hdfs://{authority}" if authority else None)
 
-    def status(self, place: Place) -> Entry:
+    def status(self, place: Uri) -> Entry:
         """Return what is at `place`, with size and time."""
         with _as_os_errors(str(place)):
             return _entry(self._client.get_file_info(place.path))
 
-    def entries(self, place: Place) -> Sequence[Entry]:
+    def entries(self, place: Uri) -> Sequence[Entry]:
         """List a directory, sorted by name, with sizes: one question to the name node."""
         with _as_os_errors(str(place)):
             return sorted(map(_entry, self._client.list_status(place.path)), key=lambda entry: entry.name)
 
-    def identity(self, place: Place) -> Hashable:
+    def identity(self, place: Uri) -> Hashable:
         """Return the path: HDFS has no links between directories."""
         return str(place)
 
-    def read_start(self, place: Place, limit: int) -> bytes:
+    def read_start(self, place: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of a file."""
         with _as_os_errors(str(place)):
             reader = self._client.read(place.path)
             return bytes(reader.read_range(0, min(limit, len(reader))))
 
-    def open(self, place: Place) -> "HdfsFile":
+    def open(self, place: Uri) -> "HdfsFile":
         """Open a file for ranged reads."""
         with _as_os_errors(str(place)):
             return HdfsFile(self._client.read(place.path), str(place))

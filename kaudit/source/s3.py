@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from kaudit.source.filesystem import Entry
-from kaudit.source.place import Place, UrlError
+from kaudit.source.uri import Uri, UrlError
 
 ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -32,32 +32,32 @@ class S3FileSystem:
             endpoint_override=_first(ENDPOINT_VARIABLES), region=_first(REGION_VARIABLES) or "us-east-1"
         )
 
-    def status(self, place: Place) -> Entry:
+    def status(self, place: Uri) -> Entry:
         """Return what is at `place`, with size and time."""
         info = self._s3.get_file_info(self._key(place))
         if info.type == self._kinds.NotFound:
             raise FileNotFoundError(2, "no such object or prefix", str(place))
         return self._entry(info)
 
-    def entries(self, place: Place) -> Sequence[Entry]:
+    def entries(self, place: Uri) -> Sequence[Entry]:
         """List what lies directly under a prefix, sorted by name, with sizes."""
         infos = self._s3.get_file_info(self._selector(self._key(place), recursive=False))
         return sorted(map(self._entry, infos), key=lambda entry: entry.name)
 
-    def identity(self, place: Place) -> Hashable:
+    def identity(self, place: Uri) -> Hashable:
         """Return the path: S3 has no links."""
         return str(place)
 
-    def read_start(self, place: Place, limit: int) -> bytes:
+    def read_start(self, place: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of an object."""
         with self._s3.open_input_file(self._key(place)) as file:
             return bytes(file.read_at(min(limit, file.size()), 0))
 
-    def open(self, place: Place) -> "S3File":
+    def open(self, place: Uri) -> "S3File":
         """Open an object for ranged reads."""
         return S3File(self._s3.open_input_file(self._key(place)))
 
-    def _key(self, place: Place) -> str:
+    def _key(self, place: Uri) -> str:
         return f"{self._bucket}{place.path}".rstrip("/")
 
     def _entry(self, info: Any) -> Entry:  # noqa: ANN401 - pyarrow has no types

@@ -94,8 +94,8 @@ def first_offset(source: ByteSource, section: Section) -> int | None:
     """Return the first offset a section tells of, None if it shows neither batches nor records."""
     end = min(section.range.end, section.range.start + _PROBE_BYTES)
     # imported here, as below: few logs are texts, and what reads their lines takes 5 ms
-    from kaudit.wire.dump_rows import DumpBatch, DumpRecord, DumpStart  # noqa: PLC0415
-    from kaudit.wire.dump_text import read_dump  # noqa: PLC0415
+    from kaudit.formats.dump_text.rows import DumpBatch, DumpRecord, DumpStart  # noqa: PLC0415
+    from kaudit.formats.dump_text.text import read_dump  # noqa: PLC0415
 
     started: int | None = None
     for row in read_dump(_pieces(source, section.range.start, end)):
@@ -111,7 +111,7 @@ def first_offset(source: ByteSource, section: Section) -> int | None:
 
 def _headers(text: bytes) -> Iterator[tuple[int, int, str]]:
     """Header lines of a text of whole lines: where each begins, where the next line does, and its path."""
-    from kaudit.wire.dump_lines import FILE_START  # noqa: PLC0415
+    from kaudit.formats.dump_text.lines import FILE_START  # noqa: PLC0415
 
     at = 0
     while True:

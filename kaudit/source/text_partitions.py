@@ -8,8 +8,8 @@ from msgspec import Struct, field
 from kaudit.source.filesystem import Entry, filesystem
 from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
 from kaudit.source.names import PartitionName, parse_partition_name, segment_base_offset
-from kaudit.source.place import Place
 from kaudit.source.text import Section, find_sections, first_offset
+from kaudit.source.uri import Uri
 
 
 class TextPartitions(Struct):
@@ -20,7 +20,7 @@ class TextPartitions(Struct):
     skipped: list[Unreadable] = field(default_factory=list)
 
 
-def partitions_of_texts(texts: Iterable[tuple[Place, Entry]]) -> TextPartitions:
+def partitions_of_texts(texts: Iterable[tuple[Uri, Entry]]) -> TextPartitions:
     """Read the texts once and list their partitions: the segments of one directory are one partition.
 
     A segment told of twice is of another replica (texts of several brokers name the same paths), or told again by a
@@ -58,7 +58,7 @@ class _Segments(Struct):
     segments: dict[str, SegmentFile] = field(default_factory=dict)
 
 
-def _sort_in(groups: list[_Segments], path: Place, segment: SegmentFile) -> None:
+def _sort_in(groups: list[_Segments], path: Uri, segment: SegmentFile) -> None:
     for group in groups:
         if segment.name not in group.segments:
             group.segments[segment.name] = segment
@@ -66,9 +66,7 @@ def _sort_in(groups: list[_Segments], path: Place, segment: SegmentFile) -> None
     groups.append(_Segments(path.name, {segment.name: segment}))
 
 
-def _segment(
-    path: Place, entry: Entry, section: Section, first: int | None
-) -> tuple[PurePosixPath, SegmentFile] | None:
+def _segment(path: Uri, entry: Entry, section: Section, first: int | None) -> tuple[PurePosixPath, SegmentFile] | None:
     """Directory and segment of one section, None for side files and for lines that show no batch."""
     printed = PurePosixPath(section.path) if section.path is not None else PurePosixPath(path.absolute().path)
     base = segment_base_offset(printed.name)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from kaudit.source.filesystem import Entry
-from kaudit.source.place import Place
+from kaudit.source.uri import Uri
 
 _TIMEOUT_SECONDS = 60
 _NOT_FOUND = 404
@@ -21,41 +21,41 @@ class WebHdfsFileSystem:
     def __init__(self, protocol: str, authority: str) -> None:
         self._base = f"{protocol}://{authority}/webhdfs/v1"
 
-    def status(self, place: Place) -> Entry:
+    def status(self, place: Uri) -> Entry:
         """Return what is at `place`, with size and time."""
         return _entry(self._ask(place, "GETFILESTATUS")["FileStatus"], place.last)
 
-    def entries(self, place: Place) -> Sequence[Entry]:
+    def entries(self, place: Uri) -> Sequence[Entry]:
         """List a directory, sorted by name, with sizes."""
         found = self._ask(place, "LISTSTATUS")["FileStatuses"]["FileStatus"]
         return sorted((_entry(status, str(status["pathSuffix"])) for status in found), key=lambda entry: entry.name)
 
-    def identity(self, place: Place) -> Hashable:
+    def identity(self, place: Uri) -> Hashable:
         """Return the path: HDFS has no links between directories."""
         return str(place)
 
-    def read_start(self, place: Place, limit: int) -> bytes:
+    def read_start(self, place: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of a file."""
         return self.read_range(place, 0, limit)
 
-    def open(self, place: Place) -> "WebHdfsFile":
+    def open(self, place: Uri) -> "WebHdfsFile":
         """Open a file for ranged reads."""
         return WebHdfsFile(self, place, self.status(place).size or 0)
 
-    def read_range(self, place: Place, position: int, length: int) -> bytes:
+    def read_range(self, place: Uri, position: int, length: int) -> bytes:
         """Return `length` bytes from `position`; the name node sends us on to a data node."""
         with self._request(place, "OPEN", {"offset": position, "length": length}) as answer:
             data: bytes = answer.read()
         return data
 
-    def _ask(self, place: Place, operation: str) -> Any:  # noqa: ANN401 - JSON
+    def _ask(self, place: Uri, operation: str) -> Any:  # noqa: ANN401 - JSON
         with self._request(place, operation, {}) as answer:
             try:
                 return json.load(answer)
             except ValueError as error:
                 raise OSError(0, "this is no WebHDFS: the answer is not JSON", str(place)) from error
 
-    def _request(self, place: Place, operation: str, more: Mapping[str, int]) -> Any:  # noqa: ANN401 - an HTTP answer
+    def _request(self, place: Uri, operation: str, more: Mapping[str, int]) -> Any:  # noqa: ANN401 - an HTTP answer
         query: dict[str, int | str] = {"op": operation, **more}
         user = os.environ.get("HADOOP_USER_NAME")
         if user:
@@ -74,7 +74,7 @@ class WebHdfsFileSystem:
 class WebHdfsFile:
     """A file behind WebHDFS as bytes; its size is the one at opening."""
 
-    def __init__(self, filesystem: WebHdfsFileSystem, place: Place, size: int) -> None:
+    def __init__(self, filesystem: WebHdfsFileSystem, place: Uri, size: int) -> None:
         self._filesystem = filesystem
         self._place = place
         self._size = size

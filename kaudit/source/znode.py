@@ -7,10 +7,10 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from kaudit.formats.errors import Damage, WireError
+from kaudit.formats.zookeeper.snapshot import scan_snapshot
+from kaudit.formats.zookeeper.znode import ZnodeChange, scan_log
 from kaudit.source.zookeeper import ZooKeeperFiles
-from kaudit.wire.errors import Damage, WireError
-from kaudit.wire.zookeeper_snapshot import scan_snapshot
-from kaudit.wire.zookeeper_znode import ZnodeChange, scan_log
 
 # A zxid is the leader's epoch in the upper half and a counter in the lower.
 _EPOCH_SHIFT = 32

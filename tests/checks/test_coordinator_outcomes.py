@@ -4,9 +4,9 @@ import struct
 
 import pytest
 
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.engines.local import scan
-from kaudit.pipeline.options import ScanOptions, SilentProgress
-from kaudit.replay.evidence import VersionEvidence, infer_range
 from tests.logs import BASE_TIMESTAMP, Batch, Log, data, marker, record, sealed_records
 
 EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = range(6)

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
-from kaudit.pipeline.options import ScanOptions, SilentProgress
 
 LOG_DAMAGE = (
     "batch-removed",

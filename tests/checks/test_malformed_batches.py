@@ -6,8 +6,8 @@ import struct
 import crc32c
 import pytest
 
+from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
 from kaudit.engines.local import scan
-from kaudit.pipeline.options import Depth, ScanOptions, SilentProgress
 from tests.logs import Log, data, varint
 
 NAME = "00000000000000000000.log"

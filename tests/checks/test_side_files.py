@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
-from kaudit.pipeline.options import ScanOptions, SilentProgress
 from tests.conformance.test_captures import EXPECTED
 from tests.conftest import ORACLE_VERSIONS
 from tests.logs import Log, data, marker
@@ -265,10 +265,10 @@ def test_cutting_into_chunks_changes_no_transaction(evidence):
     """The spans are fed chunk by chunk: aborts must not depend on where the chunks were cut."""
     import numpy as np
 
-    from kaudit.pipeline.columns import Columns
-    from kaudit.pipeline.merging import merge
-    from kaudit.pipeline.rows import MARKER, RUN
-    from kaudit.pipeline.transactions import TransactionSpans
+    from kaudit.analysis.scan.columns import Columns
+    from kaudit.analysis.scan.merging import merge
+    from kaudit.analysis.scan.rows import MARKER, RUN
+    from kaudit.analysis.transactions.transaction_spans import TransactionSpans
 
     random = np.random.default_rng(7)
     for _ in range(30):

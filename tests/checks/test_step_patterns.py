@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.checks.sequence import step_mismatches
-from kaudit.replay.judge import Edge, Fact
+from kaudit.model.observation import BoundaryBatch, Observation
 
 
 def edge(offset, first, records):
-    return Edge(offset, offset + records - 1, first, first + records - 1, records, 0, 0, 0, 0, 100, 0, 0)
+    return BoundaryBatch(offset, offset + records - 1, first, first + records - 1, records, 0, 0, 0, 0, 100, 0, 0)
 
 
 def joints(moves):
@@ -20,7 +20,7 @@ def joints(moves):
         before = before._replace(last_sequence=before.first_sequence + records - 1)
         batch = edge(before.base_offset + 10, before.first_sequence + moved, 1)
         remembered = SimpleNamespace(last=before if neighbour else before._replace(base_offset=before.base_offset - 1))
-        facts.append(Fact("KA104", "gap", 7, 0, batch, None, False, remembered))
+        facts.append(Observation("KA104", "gap", 7, 0, batch, None, False, remembered))
         before = batch
     return facts
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from kaudit.analysis.timelines.producer_histories import Recording
 from kaudit.cli.app import run
 from kaudit.engines import local
-from kaudit.pipeline.histories import Recording
 from tests import scan_results as results
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from kaudit.analysis.scan.options import NothingToAuditError, UsageError
 from kaudit.model.finding import Status
-from kaudit.pipeline.options import NothingToAuditError, UsageError
 from kaudit.report.formats import FORMATS
 from tests import scan_results as results
 

@@ -66,13 +66,17 @@ def test_a_scan_of_a_log_imports_only_what_it_needs():
     parsers = {"typer", "kaudit.cli.tree", "kaudit.cli.settings.coercion", "tomllib"}
     standard = {"difflib", "gettext", "json", "pathlib", "shutil", "subprocess", "tempfile", "urllib.parse", "_hashlib"}
     texts = {
-        "kaudit.pipeline.printed",
+        "kaudit.analysis.scan.dump_text_batches",
         "kaudit.source.text_partitions",
-        "kaudit.wire.dump_rows",
-        "kaudit.wire.printed_records",
+        "kaudit.formats.dump_text.rows",
+        "kaudit.formats.dump_text.record_content",
     }
     formats = {"kaudit.report.tables", "kaudit.report.parquet", "kaudit.report.table"}
-    blocks = {"kaudit.pipeline.told_blocks", "kaudit.pipeline.block_findings", "kaudit.replay.allocation.rules"}
+    blocks = {
+        "kaudit.analysis.producer_ids.source_blocks",
+        "kaudit.analysis.producer_ids.block_findings",
+        "kaudit.broker.producer_ids.allocation_rules",
+    }
     assert not {*parsers, *standard, *texts, *formats, *blocks} & loaded
 
 

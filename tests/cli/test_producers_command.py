@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from kaudit.analysis.producer_ids.query import SortKey
+from kaudit.analysis.scan.options import NothingToAuditError
 from kaudit.cli.exits import ExitCode
-from kaudit.pipeline.options import NothingToAuditError
-from kaudit.pipeline.query import SortKey
 
 
 def test_every_option_reaches_the_engine(engine, kaudit):

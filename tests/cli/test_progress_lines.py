@@ -1,7 +1,7 @@
 """What a scan tells of its progress where stderr is a file."""
 
+from kaudit.analysis.scan.options import SilentProgress
 from kaudit.cli.progress import ProgressLines, progress_on_stderr
-from kaudit.pipeline.options import SilentProgress
 
 
 def test_a_line_every_half_minute(capsys):

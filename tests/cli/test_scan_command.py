@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.pipeline.options import Depth, ScanOptions
+from kaudit.analysis.scan.options import Depth, ScanOptions
 from tests import scan_results as results
 
 

@@ -2,9 +2,9 @@
 
 import sys
 
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.cli.engine import choose_engine
 from kaudit.cli.options import EngineChoice
-from kaudit.pipeline.options import ScanOptions, SilentProgress
 from kaudit.report.document import pretty, scan_document
 from kaudit.report.view import View
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
 from kaudit.model.finding import Severity
 from kaudit.model.result import ScanResult
-from kaudit.pipeline.options import ScanOptions, SilentProgress
 
 # capture, directory in it, findings at error or warning level as (code, topic, partition, offset), why
 EXPECTED = (
@@ -68,7 +68,7 @@ def grave(result: ScanResult) -> set[tuple[str, str | None, int | None, int | No
     return {
         (found.code, found.topic, found.partition, found.offset)
         for found in result.findings
-        # repeats without sequences are held against the account in tests/pipeline/test_repeats.py
+        # repeats without sequences are held against the account in tests/analysis/repeats/test_non_idempotent_repeats.py
         if found.severity > Severity.NOTE and not found.code.startswith("KA7")
     }
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from kaudit.analysis.producer_ids.query import Query
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines import local
-from kaudit.pipeline.options import ScanOptions, SilentProgress
-from kaudit.pipeline.query import Query
 
 
 @pytest.mark.parametrize(("version", "scenarios"), [("2.8.2", 88), ("3.9.1", 89), ("4.2.0", 92)])

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines import local
+from kaudit.formats.dump_text.rows import DumpBatch, DumpFile, DumpRecord
+from kaudit.formats.dump_text.text import read_dump
 from kaudit.model.finding import Severity
-from kaudit.pipeline.options import ScanOptions, SilentProgress
-from kaudit.wire.dump_rows import DumpBatch, DumpFile, DumpRecord
-from kaudit.wire.dump_text import read_dump
-from tests.wire.archives import CAPTURES, ORACLES
-from tests.wire.segment_rows import batch_rows
+from tests.formats.archives import CAPTURES, ORACLES
+from tests.formats.segment_rows import batch_rows
 
 # sequences, epochs, transactions, and what is wrong with the order of offsets and leader epochs
 COMPARED = ("KA006", "KA007", "KA008", "KA009", "KA1", "KA2", "KA301", "KA302", "KA303", "KA304", "KA404", "KA405")

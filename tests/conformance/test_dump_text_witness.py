@@ -7,14 +7,14 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
+from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
+from kaudit.analysis.producer_ids.metadata_log import read_metadata_log
+from kaudit.analysis.scan.feature_levels import feature_levels
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines import local
-from kaudit.pipeline.coordinator import CoordinatorReader
-from kaudit.pipeline.features import feature_levels
-from kaudit.pipeline.metadata_log import read_metadata_log
-from kaudit.pipeline.options import ScanOptions, SilentProgress
 from kaudit.source.discover import discover
 from kaudit.source.filesystem import open_segment
-from tests.wire.archives import ORACLES
+from tests.formats.archives import ORACLES
 
 
 def headers(text):

@@ -6,8 +6,8 @@ from itertools import groupby
 
 import pytest
 
-from kaudit.replay.broker import Broker
-from kaudit.replay.profile import profile_for
+from kaudit.broker.broker import Broker
+from kaudit.broker.releases.profile import profile_for
 from tests.conftest import DATA, ORACLE_VERSIONS
 
 TOPIC = "e01-epoch-exhaustion"

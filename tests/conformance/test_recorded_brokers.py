@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.replay.attempts import read_attempts
-from kaudit.replay.broker import Broker
-from kaudit.replay.record_set import split
+from kaudit.broker.attempts.attempt import read_attempts
+from kaudit.broker.broker import Broker
+from kaudit.broker.partition.record_set import split
 from kaudit.replay.session import Session
 from tests.conformance.exclusions import BROKER_CLOCK_TOLERANCE_MS, EXCLUSIONS
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from kaudit.replay.profile import profile_for
-from kaudit.replay.rebuild import LogReader, rebuild, snapshot_entry
-from kaudit.wire.producer_snapshot import parse_producer_snapshot
+from kaudit.broker.producer_state.rebuild import LogReader, rebuild, snapshot_entry
+from kaudit.broker.releases.profile import profile_for
+from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
 
 ORACLE = [
     *((version, "logdir") for version in ("1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0")),

@@ -6,9 +6,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.replicas import diff, name_replicas
 from kaudit.model.replicas import DiffResult, Relation
-from kaudit.pipeline.options import ScanOptions, SilentProgress
 from tests.diff.replicas import Copy
 
 

@@ -5,8 +5,8 @@ from types import ModuleType
 
 import pytest
 
-from kaudit.pipeline.options import ScanOptions, SilentProgress
-from kaudit.pipeline.query import Query
+from kaudit.analysis.producer_ids.query import Query
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.report.document import producers_document, scan_document, timeline_document
 from kaudit.report.view import View
 

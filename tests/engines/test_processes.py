@@ -6,14 +6,14 @@ import pickle
 import pytest
 
 from benchmarks.generate import Shape, generate
+from kaudit.analysis.scan.chunk_size import steady
+from kaudit.analysis.scan.options import ScanOptions
+from kaudit.analysis.scan.schedule import all_needs, find_input, plan_jobs
 from kaudit.engines import processes
 from kaudit.engines import ranges as reading
+from kaudit.engines.parallelism import Trial
 from kaudit.engines.processes import read_in_processes
 from kaudit.engines.ranges import ranges, read_here, with_rest
-from kaudit.engines.trial import Trial
-from kaudit.pipeline.options import ScanOptions
-from kaudit.pipeline.pace import steady
-from kaudit.pipeline.schedule import all_needs, find_input, plan_jobs
 from tests.engines.faulty_logs import FAULTS
 
 

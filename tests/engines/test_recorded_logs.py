@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kaudit.analysis.scan.options import Depth
 from kaudit.checks.registry import CHECKS
-from kaudit.pipeline.options import Depth
 from kaudit.report.document import pretty
 
 ROOT = Path(__file__).parents[2]

@@ -7,11 +7,11 @@ import tarfile
 
 import pytest
 
+from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import engine as engines
 from kaudit.cli.app import run
 from kaudit.engines import java
 from kaudit.engines.spark_session import SparkOptions, session
-from kaudit.pipeline.options import UsageError
 from kaudit.spark_submit import on_spark
 from tests.engines.faulty_logs import gap
 
@@ -81,7 +81,7 @@ def test_the_bundle_runs_alone(tmp_path, capsys):
         tar.extractall(tmp_path / "env", filter="data")
     python = tmp_path / "env" / "bin" / "python"
     # -S: nothing of this environment's site-packages
-    code = "import kaudit.pipeline.schedule, pyarrow, hdfs_native; print(kaudit.__file__)"
+    code = "import kaudit.analysis.scan.schedule, pyarrow, hdfs_native; print(kaudit.__file__)"
     done = subprocess.run(
         [python, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
         env={**os.environ, "KAUDIT_PYTHON": sys.executable},

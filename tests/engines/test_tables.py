@@ -8,9 +8,9 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress, UsageError
 from kaudit.cli.app import run
 from kaudit.engines import spark
-from kaudit.pipeline.options import ScanOptions, SilentProgress, UsageError
 from kaudit.report import parquet
 from kaudit.report.tables import COLUMNS
 from tests.engines.faulty_logs import FAULTS, duplicates, gap

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from kaudit.pipeline.options import NothingToAuditError, UsageError
+from kaudit.analysis.scan.options import NothingToAuditError, UsageError
 from tests.engines.faulty_logs import duplicates, gap, healthy
 from tests.engines.webhdfs_server import WebHdfs
 

@@ -1,4 +1,4 @@
-"""Good inputs to start from: files real brokers wrote (samples/), and what tests/wire/encoders.py writes."""
+"""Good inputs to start from: files real brokers wrote (samples/), and what tests/formats/encoders.py writes."""
 
 import json
 import struct
@@ -8,8 +8,9 @@ from pathlib import Path
 from kaudit.report.document import pretty, scan_document
 from kaudit.report.view import View
 from tests import scan_results
+from tests.formats import encoders
+from tests.formats.zookeeper import zookeeper_bytes
 from tests.logs import Log, data, marker
-from tests.wire import encoders, zookeeper_bytes
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 _MAX_BYTES = 3000

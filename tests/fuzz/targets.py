@@ -15,41 +15,41 @@ from tempfile import TemporaryDirectory
 import crc32c
 import numpy as np
 
+from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, SilentProgress, UsageError
+from kaudit.broker.attempts.attempt import AttemptError, read_attempts
 from kaudit.engines import local
-from kaudit.pipeline.inspect.texts import Texts
-from kaudit.pipeline.inspect.walk import InspectOptions, inspect_rows
-from kaudit.pipeline.options import NothingToAuditError, ScanOptions, SilentProgress, UsageError
-from kaudit.pipeline.stream import stream_batches
+from kaudit.formats.dump_text.columns import DumpBatchColumns
+from kaudit.formats.dump_text.lines import DumpLines
+from kaudit.formats.dump_text.record_content import parse_printed_metadata, parse_printed_transaction
+from kaudit.formats.dump_text.rows import DumpRecord
+from kaudit.formats.dump_text.text import looks_like_dump, read_dump, read_dump_batches
+from kaudit.formats.errors import Damage, WireError
+from kaudit.formats.internal_topics.consumer_offsets import parse_group_record
+from kaudit.formats.internal_topics.metadata_records import parse_metadata_record
+from kaudit.formats.internal_topics.transaction_state import parse_transaction_key, parse_transaction_value
+from kaudit.formats.log.candidate_scan import Framing
+from kaudit.formats.log.chained_crc import all_crcs_hold, restore_heads
+from kaudit.formats.log.codecs import decompress
+from kaudit.formats.log.control import parse_control, parse_marker, read_control_records
+from kaudit.formats.log.legacy import read_legacy_records, read_messages
+from kaudit.formats.log.lz4_frames import lz4_header_checksum
+from kaudit.formats.log.record_batch import batch_crc_holds, gather_headers, walk
+from kaudit.formats.log.records import read_records
+from kaudit.formats.log.resync import candidates, looks_torn
+from kaudit.formats.sidefiles import checkpoints
+from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_index
+from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
+from kaudit.formats.sidefiles.transaction_index import parse_transaction_index
+from kaudit.formats.zookeeper.cluster_id import parse_cluster_id
+from kaudit.formats.zookeeper.pid_block import parse_pid_block
+from kaudit.formats.zookeeper.pid_block_lines import parse_pid_block_lines
+from kaudit.formats.zookeeper.snapshot import scan_snapshot
+from kaudit.formats.zookeeper.znode import scan_log
+from kaudit.inspect.texts import Texts
+from kaudit.inspect.walk import InspectOptions, inspect_rows
 from kaudit.policy.baseline import parse_baseline
-from kaudit.replay.attempts import AttemptError, read_attempts
 from kaudit.report.saved import SavedScanError, read_saved
-from kaudit.wire import checkpoints
-from kaudit.wire.candidate_scan import Framing
-from kaudit.wire.chained_crc import all_crcs_hold, restore_heads
-from kaudit.wire.codecs import decompress
-from kaudit.wire.consumer_offsets import parse_group_record
-from kaudit.wire.control import parse_control, parse_marker, read_control_records
-from kaudit.wire.dump_columns import DumpBatchColumns
-from kaudit.wire.dump_lines import DumpLines
-from kaudit.wire.dump_rows import DumpRecord
-from kaudit.wire.dump_text import looks_like_dump, read_dump, read_dump_batches
-from kaudit.wire.errors import Damage, WireError
-from kaudit.wire.indexes import parse_offset_index, parse_time_index
-from kaudit.wire.legacy import read_legacy_records, read_messages
-from kaudit.wire.lz4_frames import lz4_header_checksum
-from kaudit.wire.metadata_records import parse_metadata_record
-from kaudit.wire.pid_block_lines import parse_pid_block_lines
-from kaudit.wire.printed_records import parse_printed_metadata, parse_printed_transaction
-from kaudit.wire.producer_snapshot import parse_producer_snapshot
-from kaudit.wire.record_batch import batch_crc_holds, gather_headers, walk
-from kaudit.wire.records import read_records
-from kaudit.wire.resync import candidates, looks_torn
-from kaudit.wire.transaction_index import parse_transaction_index
-from kaudit.wire.transaction_state import parse_transaction_key, parse_transaction_value
-from kaudit.wire.zookeeper_cluster_id import parse_cluster_id
-from kaudit.wire.zookeeper_pid_block import parse_pid_block
-from kaudit.wire.zookeeper_snapshot import scan_snapshot
-from kaudit.wire.zookeeper_znode import scan_log
 from tests.fuzz import seeds
 from tests.memory import Memory
 

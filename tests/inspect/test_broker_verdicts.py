@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from kaudit.pipeline.inspect.walk import InspectOptions, inspect_rows
-from kaudit.replay.version import Version
+from kaudit.broker.releases.version import Version
+from kaudit.inspect.walk import InspectOptions, inspect_rows
 from tests.cli.conftest import kaudit, plain_environment  # noqa: F401 - fixtures
 
 TRUNCATED = (

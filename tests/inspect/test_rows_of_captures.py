@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.pipeline.inspect.kinds import place_of
-from kaudit.pipeline.inspect.segment import SegmentReader
-from kaudit.pipeline.inspect.walk import InspectOptions, inspect_rows
-from kaudit.pipeline.inspect.wanted import RowFilter
-from kaudit.source.place import Place as Location
-from kaudit.wire.legacy import parse_message, read_legacy_records
+from kaudit.formats.log.legacy import parse_message, read_legacy_records
+from kaudit.inspect.file_kinds import identify
+from kaudit.inspect.segment import SegmentReader
+from kaudit.inspect.selection import RowFilter
+from kaudit.inspect.walk import InspectOptions, inspect_rows
+from kaudit.source.uri import Uri
 
 CAPTURES = (
     "clients-mix",
@@ -41,7 +41,7 @@ def test_batches_are_those_the_tool_counted(evidence, capture):
         # where the tool itself died its counts end; names that no broker gives are counted elsewhere
         if expected.get("tool_failed") or not path.exists() or "magics" not in expected:
             continue
-        with SegmentReader(place_of(Location.parse(str(path)))) as segment:
+        with SegmentReader(identify(Uri.parse(str(path)))) as segment:
             rows = list(segment.rows(RowFilter()))
             batches = [row for row in rows if row["row"] == "batch"]
             if not _same_reading(expected, batches, rows):

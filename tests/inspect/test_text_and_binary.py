@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.pipeline.inspect.batches import BATCH_FIELDS
-from kaudit.pipeline.inspect.kinds import place_by_name
-from kaudit.pipeline.inspect.walk import InspectOptions, inspect_rows
-from kaudit.source.place import Place as Location
-from kaudit.wire.dump_rows import DumpFile
-from kaudit.wire.dump_text import read_dump
-from tests.wire.archives import CAPTURES, ORACLES
+from kaudit.formats.dump_text.rows import DumpFile
+from kaudit.formats.dump_text.text import read_dump
+from kaudit.inspect.batches import BATCH_FIELDS
+from kaudit.inspect.file_kinds import identify_by_name
+from kaudit.inspect.walk import InspectOptions, inspect_rows
+from kaudit.source.uri import Uri
+from tests.formats.archives import CAPTURES, ORACLES
 
 # what no text prints: it names the directory the tool ran in; the coordinator epoch is a record's
 NEVER_PRINTED = {"topic", "partition", "replica", "segment", "base_timestamp", "control_type", "coordinator_epoch"}
@@ -71,7 +71,7 @@ def parts(text: Path, root: Path):
     for name in names:
         path = root / name
         if path.exists():
-            place = place_by_name(Location.parse(str(path)))
+            place = identify_by_name(Uri.parse(str(path)))
             yield path, by_file[place.topic, place.partition, path.name], rows_of(path)
 
 

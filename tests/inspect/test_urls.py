@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from kaudit.pipeline.inspect.walk import InspectOptions, inspect_rows
-from kaudit.pipeline.inspect.wanted import RowFilter
-from kaudit.pipeline.options import NothingToAuditError, UsageError
+from kaudit.analysis.scan.options import NothingToAuditError, UsageError
+from kaudit.inspect.selection import RowFilter
+from kaudit.inspect.walk import InspectOptions, inspect_rows
 from tests.cli.conftest import kaudit, plain_environment  # noqa: F401 - fixtures
 from tests.engines.webhdfs_server import WebHdfs
 

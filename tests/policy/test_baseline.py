@@ -6,8 +6,8 @@ from datetime import date
 import pytest
 from msgspec.structs import replace
 
+from kaudit.analysis.scan.options import Depth, ScanOptions, UsageError
 from kaudit.model.finding import Status
-from kaudit.pipeline.options import Depth, ScanOptions, UsageError
 from kaudit.policy.baseline import Baseline, Entry, parse_baseline
 from kaudit.policy.comparison import Scope, compare
 from tests import scan_results as results

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
+from kaudit.analysis.scan.options import ScanOptions
 from kaudit.model.finding import Finding, Severity, Status
-from kaudit.pipeline.options import ScanOptions
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
 from kaudit.policy.severities import Severities

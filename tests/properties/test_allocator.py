@@ -3,13 +3,13 @@
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
-from kaudit.replay.allocation.controller_allocator import Controller, ControllerBroker
-from kaudit.replay.allocation.coverage import Coverage
-from kaudit.replay.allocation.rules import StepKind, is_complete, replay
-from kaudit.replay.allocation.schedule import Race, race, seeded_choices
-from kaudit.replay.allocation.told import from_records, from_znode
-from kaudit.replay.allocation.zookeeper_allocator import Znode
-from kaudit.wire.zookeeper_znode import ZnodeChange, ZnodeEvent
+from kaudit.broker.producer_ids.allocation_rules import StepKind, is_complete, replay
+from kaudit.broker.producer_ids.block_source import from_records, from_znode
+from kaudit.broker.producer_ids.controller_allocator import Controller, ControllerBroker
+from kaudit.broker.producer_ids.coverage import Coverage
+from kaudit.broker.producer_ids.race_schedule import Race, race, seeded_choices
+from kaudit.broker.producer_ids.zookeeper_allocator import Znode
+from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent
 
 CHOICES = st.lists(st.integers(0, 17), max_size=120)
 

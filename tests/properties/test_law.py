@@ -7,13 +7,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kaudit.analysis.scan.chunk_rows import compress
+from kaudit.analysis.scan.columns import Row
+from kaudit.analysis.scan.merging import merge, with_records
+from kaudit.analysis.sequences.sequence_audit import Producer, audit_batch, audit_end, audit_marker
+from kaudit.analysis.sequences.transition_audit import TransitionAudit
+from kaudit.formats.log.record_batch import decode_headers
 from kaudit.model.batch import Batches
-from kaudit.pipeline.columns import Row
-from kaudit.pipeline.compress import compress
-from kaudit.pipeline.joints import JointReplay
-from kaudit.pipeline.merging import merge, with_records
-from kaudit.replay.judge import EXPLAINED, Edge, Fact, Marker, Producer, State, judge_batch, judge_end, judge_marker
-from kaudit.wire.record_batch import decode_headers
+from kaudit.model.observation import EXPLAINED, BoundaryBatch, EndTxnMarker, Observation, State
 from tests.logs import CONTROL, TRANSACTIONAL, Log
 from tests.properties.histories import build, starts, steps
 
@@ -28,14 +29,14 @@ def decode(log: Log) -> Batches:
     return decode_headers(memoryview(bytes(content)), np.asarray(positions, dtype=np.int64), 0)
 
 
-def edges_of(batches: Batches) -> list[Edge]:
+def edges_of(batches: Batches) -> list[BoundaryBatch]:
     """Every batch as the judge sees it, counted one by one."""
     edges, present = [], 0
     for row in batches:
         base, delta, sequence = int(row["base_offset"]), int(row["last_offset_delta"]), int(row["base_sequence"])
         last_sequence = sequence if sequence < 0 else (sequence + delta) % 2**31
         edges.append(
-            Edge(
+            BoundaryBatch(
                 base,
                 base + delta,
                 sequence,
@@ -54,17 +55,17 @@ def edges_of(batches: Batches) -> list[Edge]:
     return edges
 
 
-def replay_batches(batches: Batches, *, sequences_count: bool = True) -> tuple[dict[int, State], list[Fact]]:
+def replay_batches(batches: Batches, *, sequences_count: bool = True) -> tuple[dict[int, State], list[Observation]]:
     """The reference: one batch after the other, nothing compressed, nothing skipped."""
     states: dict[int, State] = {}
-    facts: list[Fact] = []
+    facts: list[Observation] = []
     waiting: dict[int, list[int]] = {}
     for row, edge in zip(batches, edges_of(batches), strict=True):
         producer_id, epoch = int(row["producer_id"]), int(row["producer_epoch"])
         if producer_id < 0:
             continue
         if int(row["attributes"]) & CONTROL:
-            found = Marker(
+            found = EndTxnMarker(
                 edge.base_offset,
                 producer_id,
                 epoch,
@@ -78,13 +79,13 @@ def replay_batches(batches: Batches, *, sequences_count: bool = True) -> tuple[d
                 edge.record_count,
                 0,
             )
-            state, new = judge_marker(states.get(producer_id), found)
+            state, new = audit_marker(states.get(producer_id), found)
         else:
             for index in waiting.pop(producer_id, []):
                 facts[index] = facts[index]._replace(following=edge, following_epoch=epoch)
             transactional = bool(int(row["attributes"]) & TRANSACTIONAL)
             producer = Producer(producer_id, sequences_count)
-            state, new = judge_batch(states.get(producer_id), edge, epoch, transactional, producer)
+            state, new = audit_batch(states.get(producer_id), edge, epoch, transactional, producer)
         for fact in new:
             if fact.batch is not None:
                 waiting.setdefault(producer_id, []).append(len(facts))
@@ -92,22 +93,22 @@ def replay_batches(batches: Batches, *, sequences_count: bool = True) -> tuple[d
         if state is not None:
             states[producer_id] = state
     for producer_id, state in states.items():
-        facts.extend(judge_end(state, producer_id))
+        facts.extend(audit_end(state, producer_id))
     return states, facts
 
 
 def replay_rows(
     batches: Batches, cuts: list[int], *, holes_are_normal: bool, sequences_count: bool = True
-) -> JointReplay:
+) -> TransitionAudit:
     """What the pipeline does: chunks to rows, rows to the joint replay."""
 
-    def fetch(run: Row) -> list[Edge]:
+    def fetch(run: Row) -> list[BoundaryBatch]:
         mine = (batches["producer_id"] == run["producer_id"]) & (batches["attributes"] & CONTROL == 0)
         inside = (batches["base_offset"] >= run["first_offset"]) & (batches["base_offset"] <= run["last_offset"])
         edges = edges_of(batches)
         return [edges[index] for index in np.flatnonzero(mine & inside)]
 
-    replay = JointReplay(fetch, sequences_count=sequences_count)
+    replay = TransitionAudit(fetch, sequences_count=sequences_count)
     replay.holes_are_normal = holes_are_normal
     present = 0
     bounds = [0, *sorted(cuts), len(batches)]
@@ -121,11 +122,11 @@ def replay_rows(
     return replay
 
 
-def in_order(facts: list[Fact]) -> list[Fact]:
+def in_order(facts: list[Observation]) -> list[Observation]:
     return sorted(facts, key=lambda fact: (fact.producer_id, fact.offset, fact.code, fact.kind))
 
 
-def states_of(replay: JointReplay) -> dict[int, State]:
+def states_of(replay: TransitionAudit) -> dict[int, State]:
     found = {}
     for slot, row in enumerate(replay.table.rows):
         state = replay.table.load(slot)
@@ -181,6 +182,6 @@ def test_judging_a_chunk_in_parts_changes_nothing(actions, first, draw):
     batches = decode(build(actions, first))
     cuts = draw.draw(st.lists(st.integers(0, len(batches)), max_size=3))
     whole = replay_rows(batches, cuts, holes_are_normal=False)
-    with patch("kaudit.pipeline.joints._PART_ROWS", 1):
+    with patch("kaudit.analysis.sequences.transition_audit._PART_ROWS", 1):
         parts = replay_rows(batches, cuts, holes_are_normal=False)
     assert (parts.facts, parts.runs, states_of(parts)) == (whole.facts, whole.runs, states_of(whole))

@@ -8,10 +8,10 @@ import json
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from kaudit.replay.attempts import LEADER_CHANGES, AttemptError, check_attempt
-from kaudit.replay.broker import Broker
-from kaudit.replay.plain import read_plain
-from kaudit.replay.profile import all_releases, profile_for
+from kaudit.broker.attempts.attempt import LEADER_CHANGES, AttemptError, check_attempt
+from kaudit.broker.attempts.fast_path import read_plain
+from kaudit.broker.broker import Broker
+from kaudit.broker.releases.profile import all_releases, profile_for
 from kaudit.replay.session import Session, formatted
 from tests.logs import data, marker
 

@@ -7,8 +7,8 @@ beginning. It decides by version numbers, not by profiles.
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.replay.broker import Broker
-from kaudit.replay.profile import profile_for
+from kaudit.broker.broker import Broker
+from kaudit.broker.releases.profile import profile_for
 
 VERSIONS = ("0.11.0.3", "1.0.1", "1.1.1", "2.0.0", "2.0.1", "2.3.1", "2.4.0", "2.4.1", "2.5.1", "2.8.2", "3.5.2")
 WRAP = 2**31

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from kaudit.broker.attempts.attempt import read_attempts
 from kaudit.cli.app import run as kaudit
-from kaudit.replay.attempts import read_attempts
 
 
 @pytest.fixture

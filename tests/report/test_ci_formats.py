@@ -14,7 +14,8 @@ from sarif.loader import load_sarif_file
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import BaselineComparison, Expected
-from kaudit.report import digest, github, gitlab, junit, sarif
+from kaudit.report import github, gitlab, junit, sarif
+from kaudit.report import markdown_report as digest
 from kaudit.report.formats import FORMATS
 from kaudit.report.view import View
 from tests import scan_results as results

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-from kaudit.replay.state import DataBatch, MarkerBatch
+from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
 from kaudit.simulate.scenario.model import Scenario
 from kaudit.simulate.scenario.reading import parse_scenario
 

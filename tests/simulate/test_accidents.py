@@ -6,7 +6,7 @@ import pytest
 
 import kaudit
 from kaudit.simulate.output.directory import write_run
-from kaudit.simulate.output.fates import Ended, Told
+from kaudit.simulate.output.record_outcomes import Acknowledgement, DeliveryOutcome
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.shipped import shipped
 from kaudit.simulate.simulation import Simulation
@@ -26,9 +26,11 @@ def kinds(truth, topic):
     """Which kinds of damage a topic's records suffered: duplicates, reordering, losses of acknowledged records."""
     fates = [fate for key, found in truth.fates.items() if key[0] == topic for fate in found]
     return {
-        "duplicates": any(fate.ended is Ended.TWICE for fate in fates),
+        "duplicates": any(fate.ended is DeliveryOutcome.TWICE for fate in fates),
         "reordering": any(fate.late for fate in fates),
-        "losses": any(fate.told is Told.ACKNOWLEDGED and fate.ended is Ended.NOWHERE for fate in fates),
+        "losses": any(
+            fate.told is Acknowledgement.ACKNOWLEDGED and fate.ended is DeliveryOutcome.NOWHERE for fate in fates
+        ),
     }
 
 

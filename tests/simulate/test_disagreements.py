@@ -3,8 +3,8 @@
 import shutil
 
 import kaudit
-from kaudit.replay.broker import Broker
-from kaudit.replay.plain import PlainProduce
+from kaudit.broker.attempts.fast_path import PlainProduce
+from kaudit.broker.broker import Broker
 from kaudit.replay.session import Session
 from kaudit.simulate.output.directory import write_run
 from kaudit.simulate.output.truth import Truth

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from kaudit.formats.internal_topics.transaction_state import parse_transaction_record
+from kaudit.formats.log.control import parse_marker
+from kaudit.formats.sidefiles.producer_snapshot import SnapshotEntry, parse_producer_snapshot
 from kaudit.simulate.encode import record_batch, snapshot, transaction_state
-from kaudit.wire.control import parse_marker
-from kaudit.wire.producer_snapshot import SnapshotEntry, parse_producer_snapshot
-from kaudit.wire.transaction_state import parse_transaction_record
 from tests import logs
-from tests.wire import encoders
+from tests.formats import encoders
 
 
 @pytest.mark.parametrize("value", [0, 1, -1, 63, 64, -64, -65, 8191, 8192, 2**31 - 1, -(2**31), 2**62])

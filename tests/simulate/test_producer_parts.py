@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from kaudit.replay.errors import KafkaError
+from kaudit.broker.errors import KafkaError
 from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.accumulator import RecordAccumulator
 from kaudit.simulate.producer.batch import ProducerBatch

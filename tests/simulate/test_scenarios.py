@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import kaudit
-from kaudit.replay.broker import Broker
+from kaudit.broker.broker import Broker
 from kaudit.replay.session import Session
 from kaudit.simulate.output.directory import write_run
-from kaudit.simulate.output.fates import Ended, Told
+from kaudit.simulate.output.record_outcomes import Acknowledgement, DeliveryOutcome
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.shipped import ORDER, shipped
 from kaudit.simulate.simulation import Simulation
@@ -80,9 +80,9 @@ def test_without_idempotence_twice_and_out_of_order_and_one_in_flight_twice_only
 
 def test_acks1_loses_what_only_the_dead_leader_had(tmp_path):
     truth = played("acks1-leader-dies")
-    lost = [fate for fate in truth.fates["orders", 0] if fate.ended is Ended.NOWHERE]
+    lost = [fate for fate in truth.fates["orders", 0] if fate.ended is DeliveryOutcome.NOWHERE]
     assert lost
-    assert all(fate.told is Told.ACKNOWLEDGED for fate in lost)
+    assert all(fate.told is Acknowledgement.ACKNOWLEDGED for fate in lost)
     assert "then broker 2 became leader of epoch 1" in lost[0].why
     assert truth.simulation.cluster.partitions["orders", 0].truncations[0].broker == 1
     assert findings(truth, tmp_path / "run") == []
@@ -131,7 +131,7 @@ def test_an_expired_producer_is_accepted_again_without_state():
 
 def test_a_forgetful_broker_writes_a_duplicate_and_kaudit_finds_it(tmp_path):
     truth = played("forgotten-duplicate")
-    (fate,) = [fate for fate in truth.fates["orders", 0] if fate.ended is Ended.TWICE]
+    (fate,) = [fate for fate in truth.fates["orders", 0] if fate.ended is DeliveryOutcome.TWICE]
     errors = [row for row in findings(truth, tmp_path / "run") if row[1] == "error"]
     assert ("KA101", "error", "orders", fate.copies[1]) in errors
     assert "the broker had forgotten the producer" in fate.why

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from kaudit.formats.errors import Reason
 from kaudit.source.znode import read_znode
 from kaudit.source.zookeeper import (
     SeveralDataDirectoriesError,
     ZooKeeperFiles,
     find_zookeeper_files,
 )
-from kaudit.wire.errors import Reason
 
 ZNODE = "/latest_producer_id_block"
 

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Annotated
 
+from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
 from kaudit.cli.declared import Argument, Option
-from kaudit.pipeline.options import UsageError
 from kaudit.report.console import ColorChoice
 
 if TYPE_CHECKING:  # a plain command line does without
@@ -41,10 +41,10 @@ def explain(
 
 
 def _explain_version(text: str) -> None:
+    from kaudit.broker.releases.profile import UnknownVersionError
     from kaudit.cli.stdout import stdout_console, write_stdout
-    from kaudit.replay.explain import what_changed
-    from kaudit.replay.profile import UnknownVersionError
-    from kaudit.replay.render import fold
+    from kaudit.report.replay.explain import what_changed
+    from kaudit.report.replay.render import fold
 
     width = stdout_console(ColorChoice.NEVER).width
     try:

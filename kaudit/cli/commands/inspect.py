@@ -92,9 +92,9 @@ def inspect(
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> int:
     """Decode batches, records and side files into rows. Damage is shown, never a stop."""
+    from kaudit.analysis.scan.options import UsageError
     from kaudit.cli.inspection import parse_offsets, parse_row_targets, run_inspect
     from kaudit.cli.parsing import check_int64, parse_broker_version, parse_window
-    from kaudit.pipeline.options import UsageError
 
     if hex_bytes and utf8:
         raise UsageError("--hex and --utf8: choose one")
@@ -111,11 +111,11 @@ def inspect(
     requested = parse_broker_version(broker_version)
     targets = parse_row_targets(output_format or (), output, paths)
 
-    from kaudit.pipeline.inspect.texts import BytesForm, Texts
-    from kaudit.pipeline.inspect.walk import InspectOptions
-    from kaudit.pipeline.inspect.wanted import RowFilter
-    from kaudit.replay.version import Version
-    from kaudit.wire.records import DEFAULT_LIMIT
+    from kaudit.broker.releases.version import Version
+    from kaudit.formats.log.records import DEFAULT_LIMIT
+    from kaudit.inspect.selection import RowFilter
+    from kaudit.inspect.texts import BytesForm, Texts
+    from kaudit.inspect.walk import InspectOptions
 
     form = BytesForm.HEX if hex_bytes else BytesForm.UTF8 if utf8 else BytesForm.AUTO
     return run_inspect(

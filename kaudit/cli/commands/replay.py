@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
 from kaudit.cli.typed import typed
-from kaudit.pipeline.options import UsageError
 from kaudit.report.console import ColorChoice
 
 if TYPE_CHECKING:
-    from kaudit.replay.whatif import RecordedLog
+    from kaudit.replay.what_if import RecordedLog
 
 _EXAMPLES = """\b
 Examples:
@@ -61,15 +61,15 @@ def replay(
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """Say what a broker would have answered to each attempt, and why."""
+    from kaudit.broker.attempts.attempt import AttemptError
+    from kaudit.broker.broker import Broker
+    from kaudit.broker.releases.profile import UnknownVersionError, profile_for
+    from kaudit.cli.replay_output import STDIN, OutputError, deliver, opened, parse_outputs
     from kaudit.cli.stdout import stdout_console
     from kaudit.cli.targets import output_file
-    from kaudit.replay.attempts import AttemptError
-    from kaudit.replay.broker import Broker
-    from kaudit.replay.explain import NoSuchAttemptError
-    from kaudit.replay.explain import explain as explain_attempt
-    from kaudit.replay.explain import list_profiles as profiles
-    from kaudit.replay.profile import UnknownVersionError, profile_for
-    from kaudit.replay.sinks import STDIN, OutputError, deliver, opened, parse_outputs
+    from kaudit.report.replay.explain import NoSuchAttemptError
+    from kaudit.report.replay.explain import explain as explain_attempt
+    from kaudit.report.replay.explain import list_profiles as profiles
 
     width = stdout_console(ColorChoice.NEVER).width
     read = [str(path) for path in (on, attempts) if path not in (None, STDIN)]
@@ -112,7 +112,7 @@ def _recorded_log(
         return None
     if topic is None or partition is None:
         raise UsageError("--on needs --topic and --partition")
-    from kaudit.replay.whatif import RecordedLog
+    from kaudit.replay.what_if import RecordedLog
     from kaudit.source.names import segment_base_offset
 
     name = f"{topic}-{partition}"
@@ -128,8 +128,8 @@ def _recorded_log(
 
 def _checkpointed_log_start(directory: Path, topic: str, partition: int) -> int:
     """Return the log start a broker has noted, 0 when it has noted none: then the first segment begins it."""
-    from kaudit.wire.checkpoints import parse_offset_checkpoint
-    from kaudit.wire.errors import WireError
+    from kaudit.formats.errors import WireError
+    from kaudit.formats.sidefiles.checkpoints import parse_offset_checkpoint
 
     try:
         checkpoint = parse_offset_checkpoint((directory / "log-start-offset-checkpoint").read_bytes())

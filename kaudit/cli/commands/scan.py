@@ -30,8 +30,8 @@ def scan(
 
     Nothing is ever written into PATH. A directory in use by a running broker is fine.
     """
+    from kaudit.analysis.scan.options import UsageError
     from kaudit.cli.audit import run_recording, run_scan
-    from kaudit.pipeline.options import UsageError
 
     request = asked.request(settings, paths, manner)
     engine = where.choose()

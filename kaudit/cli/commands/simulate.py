@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
 from kaudit.cli.typed import typed
-from kaudit.pipeline.options import UsageError
 from kaudit.report.console import ColorChoice
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _list(console: "Console") -> str:
 
 
 def _sweep(scenario: "Scenario", first: int, runs: int, form: str) -> str:
-    from kaudit.report.ladder import outcome
+    from kaudit.report.sequence_diagram import outcome
     from kaudit.simulate.sweep import sweep
 
     result = sweep(scenario, first, runs)
@@ -160,8 +160,8 @@ def _sweep(scenario: "Scenario", first: int, runs: int, form: str) -> str:
 
 
 def _shown(truth: "Truth", form: str, console: "Console") -> str:
-    from kaudit.report.ladder import html, mermaid, outcome, terminal
-    from kaudit.report.ladder.lanes import participants
+    from kaudit.report.sequence_diagram import html, mermaid, outcome, terminal
+    from kaudit.report.sequence_diagram.lanes import participants
 
     simulation = truth.simulation
     scenario, trace = simulation.scenario, simulation.trace

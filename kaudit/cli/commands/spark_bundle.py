@@ -17,9 +17,9 @@ def spark_bundle(
 
     Workers need a Python of the same minor version, nothing else. stdout is that command, ready to be completed.
     """
+    from kaudit.analysis.scan.options import UsageError
     from kaudit.cli.stdout import write_stdout
     from kaudit.engines.spark_bundle import ENTRY, write_bundle
-    from kaudit.pipeline.options import UsageError
 
     if output.exists() and not output.is_file():
         raise UsageError(f"--output {output}: is no file")  # a device would be replaced by one

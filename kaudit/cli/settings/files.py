@@ -8,7 +8,7 @@ import stat
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kaudit.pipeline.options import UsageError
+from kaudit.analysis.scan.options import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path

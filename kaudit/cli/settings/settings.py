@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.parsing import suggestion
 from kaudit.cli.settings.files import project_file, read_table, user_file
-from kaudit.pipeline.options import UsageError
 from kaudit.policy.topics import TopicRule
 
 if TYPE_CHECKING:  # where nothing is configured, a plain command line does without

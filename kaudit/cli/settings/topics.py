@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.parsing import parse_codes, suggestion
-from kaudit.pipeline.options import UsageError
 from kaudit.policy.topics import Accepted, TopicRule
 
 _KEYS = ("compacted", "expected-producers", "ignore")

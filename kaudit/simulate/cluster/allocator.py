@@ -9,8 +9,8 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, Protocol
 
-from kaudit.replay.allocation.controller_allocator import Controller, ControllerBroker
-from kaudit.replay.allocation.zookeeper_allocator import Exchange, Fate, Grant, Znode, acquire
+from kaudit.broker.producer_ids.controller_allocator import Controller, ControllerBroker
+from kaudit.broker.producer_ids.zookeeper_allocator import Exchange, Fate, Grant, Znode, acquire
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.trace import Kind, Row, Trace
 

@@ -5,12 +5,12 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.partition.produce import ProducePath
+from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch
+from kaudit.broker.response import Answer, TopicPartition
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
-from kaudit.replay.answer import Answer, TopicPartition
-from kaudit.replay.errors import KafkaError
-from kaudit.replay.produce import ProducePath
-from kaudit.replay.state import UNKNOWN, DataBatch
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.cluster.allocator import Allocator
 from kaudit.simulate.cluster.coordination import Coordination

@@ -7,13 +7,13 @@ unclean.leader.election.enable says so.
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from kaudit.replay.allocation.controller_allocator import Controller
-from kaudit.replay.allocation.zookeeper_allocator import Znode
-from kaudit.replay.answer import TopicPartition
-from kaudit.replay.coordinator import CoordinatorLimits
-from kaudit.replay.produce import ProducePath
-from kaudit.replay.profile import Profile
-from kaudit.replay.record_set import TopicLimits, config_number
+from kaudit.broker.coordinator.transaction_coordinator import CoordinatorLimits
+from kaudit.broker.partition.produce import ProducePath
+from kaudit.broker.partition.record_set import TopicLimits, config_number
+from kaudit.broker.producer_ids.controller_allocator import Controller
+from kaudit.broker.producer_ids.zookeeper_allocator import Znode
+from kaudit.broker.releases.profile import Profile
+from kaudit.broker.response import TopicPartition
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.cluster.allocator import Allocator, BlockHistory, ControllerAllocator, ZooKeeperAllocator
 from kaudit.simulate.cluster.broker import Broker, Life

@@ -10,20 +10,21 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kaudit.replay.answer import TopicPartition, ok_fields, rejected_fields
-from kaudit.replay.coordinator import (
+from kaudit.broker.coordinator.transaction_coordinator import (
     Coordinator,
     CoordinatorLimits,
     EndOfTransaction,
     Granted,
     TransactionState,
 )
-from kaudit.replay.coordinator import Request as CoordinatorRequest
-from kaudit.replay.errors import KafkaError
-from kaudit.replay.profile import Profile
-from kaudit.replay.state import UNKNOWN, MarkerBatch
-from kaudit.replay.step import TRANSACTION_VERSION_2
-from kaudit.replay.verdict import Outcome, Verdict
+from kaudit.broker.coordinator.transaction_coordinator import Request as CoordinatorRequest
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
+from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, MarkerBatch
+from kaudit.broker.producer_state.verdict import Outcome, Verdict
+from kaudit.broker.releases.profile import Profile
+from kaudit.broker.response import TopicPartition, ok_fields, rejected_fields
+from kaudit.formats.internal_topics.transaction_state import TransactionStatus
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.recorder import Recorder
@@ -31,7 +32,6 @@ from kaudit.simulate.encode import record_batch, transaction_state
 from kaudit.simulate.producer.sequences import NO_PRODUCER
 from kaudit.simulate.requests import AddPartitionsRequest, CoordinatorResponse, EndTxnRequest, InitProducerIdRequest
 from kaudit.simulate.trace import Trace
-from kaudit.wire.transaction_state import TransactionStatus
 
 TRANSACTION_TOPIC = "__transaction_state"
 _FIRST_END_TXN_OF_VERSION_2 = 5

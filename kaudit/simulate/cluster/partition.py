@@ -9,12 +9,12 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from kaudit.replay.answer import TopicPartition
-from kaudit.replay.errors import KafkaError
-from kaudit.replay.profile import Profile
-from kaudit.replay.record_set import TopicLimits
-from kaudit.replay.state import MarkerBatch, ProducerState
-from kaudit.replay.verdict import Outcome, Verdict
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.partition.record_set import TopicLimits
+from kaudit.broker.producer_state.producer_state_entry import MarkerBatch, ProducerStateEntry
+from kaudit.broker.producer_state.verdict import Outcome, Verdict
+from kaudit.broker.releases.profile import Profile
+from kaudit.broker.response import TopicPartition
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
 from kaudit.simulate.encode import record_batch
@@ -219,7 +219,7 @@ class ReplicatedPartition:
         assert self.leader is not None
         return self.logs[self.leader]
 
-    def appended(self, stored: StoredBatch, before: ProducerState) -> None:
+    def appended(self, stored: StoredBatch, before: ProducerStateEntry) -> None:
         """Let replicas have what the leader just wrote."""
         self.leader_log().store(stored, before)
         if stored.sent is not None:
@@ -242,7 +242,9 @@ class ReplicatedPartition:
             self.append_internal(data, marker, verdict.state, marker.timestamp)
         return verdict
 
-    def append_internal(self, data: bytes, state: MarkerBatch | None, before: ProducerState, timestamp: int) -> None:
+    def append_internal(
+        self, data: bytes, state: MarkerBatch | None, before: ProducerStateEntry, timestamp: int
+    ) -> None:
         """Write one record of a coordinator at the leader's end; memory knows of it already."""
         end = self.leader_log().log_end - 1
         self.appended(StoredBatch(end, end, self.leader_epoch, timestamp, data, state, None), before)

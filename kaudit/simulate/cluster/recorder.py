@@ -9,8 +9,8 @@ snapshots or starts with nothing left of its log: attempts have no words for tha
 import json
 from typing import Any
 
-from kaudit.replay.answer import Answer, TopicPartition
-from kaudit.replay.attempts import Attempt
+from kaudit.broker.attempts.attempt import Attempt
+from kaudit.broker.response import Answer, TopicPartition
 from kaudit.simulate.clock import Clock
 
 _dumps = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode

@@ -1,18 +1,18 @@
 """One replica's log: its batches, leader epochs, segments, producer state. Source: UnifiedLog, LeaderEpochFileCache.
 
-Producer state is the replay's own (kaudit.replay.partition.Partition): this adds what lies on disk around it.
+Producer state is the replay's own (kaudit.broker.partition.partition.Partition): this adds what lies on disk around it.
 """
 
 from bisect import bisect_left
 from typing import NamedTuple
 
-from kaudit.replay.partition import Partition, Tampering
-from kaudit.replay.producers import Producers
-from kaudit.replay.profile import Profile
-from kaudit.replay.rebuild import snapshot_entry
-from kaudit.replay.state import UNKNOWN, DataBatch, MarkerBatch, ProducerState
+from kaudit.broker.partition.partition import Partition, Tampering
+from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch, MarkerBatch, ProducerStateEntry
+from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
+from kaudit.broker.producer_state.rebuild import snapshot_entry
+from kaudit.broker.releases.profile import Profile
+from kaudit.formats.sidefiles.producer_snapshot import SnapshotEntry
 from kaudit.simulate.producer.batch import ProducerBatch
-from kaudit.wire.producer_snapshot import SnapshotEntry
 
 NO_LEADER_EPOCH = -1
 
@@ -97,7 +97,7 @@ class ReplicaLog:
         return bisect_left(self.batches, offset, key=lambda batch: batch.last_offset)
 
     # -- writing -----------------------------------------------------------------------------------------------------
-    def store(self, batch: StoredBatch, producer_before: ProducerState) -> None:
+    def store(self, batch: StoredBatch, producer_before: ProducerStateEntry) -> None:
         """Write a batch that is in memory already; `producer_before` is what was remembered of its producer before."""
         size = len(batch.data)
         if self._segment_size and self._segment_size + size > self._config.segment_bytes:
@@ -112,12 +112,12 @@ class ReplicaLog:
             self.epochs = [entry for entry in self.epochs if entry.start_offset < batch.base_offset]
             self.epochs.append(EpochStart(batch.leader_epoch, batch.base_offset))
 
-    def _roll(self, following: StoredBatch, producer_before: ProducerState) -> None:
+    def _roll(self, following: StoredBatch, producer_before: ProducerStateEntry) -> None:
         """Begin a segment; the state before it is written to a snapshot. Source: UnifiedLog.roll."""
         base = following.base_offset
         self.segments.append(base)
         self._segment_size = 0
-        before = Producers(self._profile)
+        before = ProducerStateManager(self._profile)
         before.states = dict(self.memory.producers.states)
         if following.state is not None:
             if producer_before is UNKNOWN:
@@ -126,7 +126,7 @@ class ReplicaLog:
                 before.states[following.state.producer_id] = producer_before
         self._snapshot(base, before)
 
-    def _snapshot(self, offset: int, producers: Producers) -> None:
+    def _snapshot(self, offset: int, producers: ProducerStateManager) -> None:
         self.snapshots[offset] = [snapshot_entry(producer_id, state) for producer_id, state in producers.states.items()]
         self.memory.snapshot_taken(offset)
 

@@ -7,8 +7,8 @@ covered by the CRC: a leader sets them without touching the rest.
 import struct
 from collections.abc import Sequence
 
+from kaudit.formats.log.crc32c import crc32c
 from kaudit.model.batch_fields import CONTROL_FLAG, NO_SEQUENCE, TRANSACTIONAL_FLAG
-from kaudit.wire.castagnoli import crc32c
 
 HEADER_SIZE = 61
 _TAIL = struct.Struct(">hiqqqhii")

@@ -3,8 +3,8 @@
 import struct
 from collections.abc import Iterable
 
-from kaudit.wire.castagnoli import crc32c
-from kaudit.wire.producer_snapshot import VERSION, SnapshotEntry
+from kaudit.formats.log.crc32c import crc32c
+from kaudit.formats.sidefiles.producer_snapshot import VERSION, SnapshotEntry
 
 _ENTRY = struct.Struct(">qhiqiqiq")
 _HEAD = struct.Struct(">hI")

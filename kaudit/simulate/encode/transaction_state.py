@@ -6,7 +6,7 @@ Source of the format: TransactionLogKey.json, TransactionLogValue.json (version 
 import struct
 from typing import NamedTuple
 
-from kaudit.replay.answer import TopicPartition
+from kaudit.broker.response import TopicPartition
 
 _HEAD = struct.Struct(">hqhib")
 _TIMES = struct.Struct(">qq")

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from kaudit.replay.profile import Profile
+from kaudit.broker.releases.profile import Profile
 from kaudit.simulate.cluster.broker import Broker, Life
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.replica_log import ReplicaLog

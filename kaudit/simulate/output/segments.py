@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from kaudit.replay.state import DataBatch, MarkerBatch
+from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
 from kaudit.simulate.cluster.replica_log import ReplicaLog, StoredBatch
 from kaudit.simulate.encode.record_batch import placed
 

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from kaudit.replay.answer import TopicPartition
-from kaudit.replay.state import DataBatch
-from kaudit.simulate.output.fates import BatchFate, Ended, Told, fates_of, leader_log
+from kaudit.broker.producer_state.producer_state_entry import DataBatch
+from kaudit.broker.response import TopicPartition
+from kaudit.simulate.output.record_outcomes import Acknowledgement, BatchFate, DeliveryOutcome, fates_of, leader_log
 from kaudit.simulate.simulation import Simulation
 
 SCHEMA = "kaudit.simulate/1"
@@ -32,9 +32,9 @@ class Truth:
                 counts["sent"] += count
                 counts[_TOLD[fate.told]] += count
                 counts[_ENDED[fate.ended]] += count
-                if fate.told is Told.ACKNOWLEDGED and fate.ended is Ended.NOWHERE:
+                if fate.told is Acknowledgement.ACKNOWLEDGED and fate.ended is DeliveryOutcome.NOWHERE:
                     counts["acknowledged_but_lost"] += count
-                if fate.told is not Told.ACKNOWLEDGED and fate.copies:
+                if fate.told is not Acknowledgement.ACKNOWLEDGED and fate.copies:
                     counts["written_but_not_acknowledged"] += count
                 counts["duplicate_copies"] += count * max(len(fate.copies) - 1, 0)
                 counts["out_of_order"] += len(fate.late)
@@ -66,11 +66,11 @@ class Truth:
         for fates in self.fates.values():
             for fate in fates:
                 count = fate.batch.record_count
-                if fate.told is Told.ACKNOWLEDGED and fate.ended is Ended.NOWHERE:
+                if fate.told is Acknowledgement.ACKNOWLEDGED and fate.ended is DeliveryOutcome.NOWHERE:
                     counts["acknowledged_but_lost"] += count
-                if fate.told is Told.FAILED and fate.ended is Ended.NOWHERE:
+                if fate.told is Acknowledgement.FAILED and fate.ended is DeliveryOutcome.NOWHERE:
                     counts["failed"] += count
-                if fate.ended is Ended.TWICE:
+                if fate.ended is DeliveryOutcome.TWICE:
                     counts["duplicates"] += count * (len(fate.copies) - 1)
                 counts["out_of_order"] += len(fate.late)
         return [{"what": name, "records": counts[name], "because": HIDDEN[name]} for name in HIDDEN if counts[name]]
@@ -186,8 +186,17 @@ HIDDEN = {
 }
 """What the log of one replica cannot show by itself, and why."""
 
-_TOLD = {Told.ACKNOWLEDGED: "acknowledged", Told.FAILED: "failed", Told.NOTHING: "unanswered"}
-_ENDED = {Ended.ONCE: "present", Ended.TWICE: "present", Ended.NOWHERE: "absent", Ended.DELETED: "deleted"}
+_TOLD = {
+    Acknowledgement.ACKNOWLEDGED: "acknowledged",
+    Acknowledgement.FAILED: "failed",
+    Acknowledgement.NOTHING: "unanswered",
+}
+_ENDED = {
+    DeliveryOutcome.ONCE: "present",
+    DeliveryOutcome.TWICE: "present",
+    DeliveryOutcome.NOWHERE: "absent",
+    DeliveryOutcome.DELETED: "deleted",
+}
 
 
 def _records(key: TopicPartition, fate: BatchFate) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from kaudit.replay.answer import TopicPartition
+from kaudit.broker.response import TopicPartition
 from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.batch import ProducerBatch
 from kaudit.simulate.producer.config import ProducerConfig

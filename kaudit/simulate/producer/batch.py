@@ -1,9 +1,9 @@
 """One batch on its way. Source: ProducerBatch."""
 
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
-from kaudit.replay.answer import TopicPartition
-from kaudit.replay.errors import KafkaError
 from kaudit.simulate.encode import record_batch
 from kaudit.simulate.payload import Payload
 

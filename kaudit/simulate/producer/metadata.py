@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from kaudit.replay.answer import TopicPartition
+from kaudit.broker.response import TopicPartition
 from kaudit.simulate.clock import Clock
 
 _REFRESH_BACKOFF_MS = 100

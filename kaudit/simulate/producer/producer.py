@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 
-from kaudit.replay.answer import TopicPartition
+from kaudit.broker.response import TopicPartition
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.network import Connection, Endpoint, Network
 from kaudit.simulate.payload import Payload

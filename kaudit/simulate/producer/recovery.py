@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from kaudit.replay.errors import KafkaError
+from kaudit.broker.errors import KafkaError
 from kaudit.simulate.producer.batch import ProducerBatch
 from kaudit.simulate.producer.sequences import TransactionManager
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from kaudit.replay.errors import KafkaError
+from kaudit.broker.errors import KafkaError
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.network import Connection
 from kaudit.simulate.producer.accumulator import RecordAccumulator

@@ -2,9 +2,9 @@
 
 from bisect import insort
 
+from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
-from kaudit.replay.answer import TopicPartition
 from kaudit.simulate.producer.batch import ProducerBatch
 
 NO_PRODUCER = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)

@@ -7,8 +7,8 @@ from functools import partial
 
 from msgspec import Struct
 
-from kaudit.replay.answer import TopicPartition
-from kaudit.replay.errors import KafkaError
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.response import TopicPartition
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.network import Connection
 from kaudit.simulate.producer.config import ApiVersions, ProducerConfig

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, NoReturn, TypeVar
 
-from kaudit.replay.profile import UnknownVersionError, profile_for
+from kaudit.broker.releases.profile import UnknownVersionError, profile_for
 from kaudit.simulate.clock import BASE_TIMESTAMP
 from kaudit.simulate.producer.config import ACKS_ALL, NO_TIMEOUT, Client, ProducerConfig
 from kaudit.simulate.scenario.model import (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from kaudit.replay.errors import KafkaError
+from kaudit.broker.errors import KafkaError
 from tests.conformance.recorder.batches import Sent, raw
 from tests.conformance.recorder.jvm import Broker
 from tests.conformance.recorder.protocol import (

@@ -1,0 +1,1 @@
+"""From chunks of bytes to observations and findings, for every engine."""

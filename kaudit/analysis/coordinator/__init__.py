@@ -1,0 +1,1 @@
+"""What __transaction_state decided."""

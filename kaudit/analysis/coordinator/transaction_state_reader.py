@@ -1,0 +1,123 @@
+"""Reading __transaction_state: the newest state of the transactional ids that matter."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from kaudit.analysis.coordinator.decision_history import DecisionHistory
+from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.checks.coordinator import CoordinatorEntry, CoordinatorView
+from kaudit.formats.errors import WireError
+from kaudit.formats.internal_topics.transaction_state import (
+    TransactionRecord,
+    coordinator_partition,
+    parse_transaction_record,
+)
+from kaudit.formats.log.records import read_records
+from kaudit.model.batch_fields import CONTROL_FLAG
+from kaudit.source.layout import PartitionDirectory, SegmentFile
+from kaudit.source.text import SegmentText
+
+TRANSACTION_STATE = "__transaction_state"
+_MAX_BATCH = 64 << 20
+
+
+class CoordinatorReader:
+    """Reads the partitions of __transaction_state once, keeping the entries of chosen producer ids only."""
+
+    def __init__(self, open_source: OpenSource) -> None:
+        self._open = open_source
+        self.has_flexible_value = False
+        self.unreadable: list[str] = []
+        self.history = DecisionHistory()
+
+    def view(self, directories: Sequence[PartitionDirectory], producer_ids: Iterable[int]) -> CoordinatorView:
+        """Return what the coordinator says of `producer_ids`, from all replicas of its partitions given."""
+        wanted = frozenset(producer_ids)
+        partitions = {directory.partition for directory in directories}
+        count = len(partitions)
+        complete = bool(partitions) and partitions == set(range(count))
+        entries: dict[int, CoordinatorEntry] = {}
+        current: dict[str, CoordinatorEntry | None] = {}
+        for directory in directories:
+            self.history.enter(directory)
+            for offset, record in self._records(directory):
+                self.history.take(offset, record)
+                if record.value is not None and record.value.version > 0:
+                    self.has_flexible_value = True
+                # with the wrong number of partitions ids would lie elsewhere than where their hash says
+                complete = complete and coordinator_partition(record.transactional_id, count) == directory.partition
+                self._take(current, record, offset, wanted)
+        self.history.leave()
+        for entry in current.values():
+            if entry is not None:
+                known = entries.get(entry.value.producer_id)
+                if known is None or entry.value.last_update_timestamp >= known.value.last_update_timestamp:
+                    entries[entry.value.producer_id] = entry
+        return CoordinatorView(entries, present=bool(directories), complete=complete and not self.unreadable)
+
+    def names(self, directories: Sequence[PartitionDirectory], wanted: Callable[[int], bool]) -> dict[int, str]:
+        """Return the transactional id behind each wanted producer id, also of those it has moved on from."""
+        found: dict[int, str] = {}
+        for directory in directories:
+            for _, record in self._records(directory):
+                if record.value is not None and wanted(record.value.producer_id):
+                    found[record.value.producer_id] = record.transactional_id
+        return found
+
+    @staticmethod
+    def _take(
+        current: dict[str, CoordinatorEntry | None], record: TransactionRecord, offset: int, wanted: frozenset[int]
+    ) -> None:
+        name = record.transactional_id
+        if record.value is not None and record.value.producer_id in wanted:
+            before = current.get(name)
+            if before is None or record.value.last_update_timestamp >= before.value.last_update_timestamp:
+                current[name] = CoordinatorEntry(name, record.value, offset)
+        elif name in current:
+            current[name] = None  # the id has moved to another producer id, or was removed
+
+    def _records(self, directory: PartitionDirectory) -> Iterator[tuple[int, TransactionRecord]]:
+        for segment in directory.segments:
+            try:
+                yield from self._segment_records(directory, segment)
+            except OSError as error:
+                self.unreadable.append(f"{segment.path}: {error.strerror or type(error).__name__}")
+
+    def _segment_records(
+        self, directory: PartitionDirectory, segment: SegmentFile
+    ) -> Iterator[tuple[int, TransactionRecord]]:
+        source = self._open(segment)
+        try:
+            if isinstance(source, SegmentText):
+                yield from self._printed(source, segment)
+                return
+            for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=segment.base_offset):
+                if piece.damages:
+                    self.unreadable.append(f"{directory.topic}-{directory.partition}: {piece.damages[0].detail}")
+                for batch in piece.batches:
+                    size = int(batch["size"])
+                    if int(batch["attributes"]) & CONTROL_FLAG or int(batch["magic"]) < 2 or size > _MAX_BATCH:
+                        continue
+                    data = memoryview(bytearray(size))
+                    source.read_into(int(batch["position"]), data)
+                    yield from self._decode(data, directory)
+        finally:
+            source.close()
+
+    def _printed(self, source: SegmentText, segment: SegmentFile) -> Iterator[tuple[int, TransactionRecord]]:
+        # imported here: few logs are texts
+        from kaudit.analysis.scan.dump_text_content import NotPrintedError, is_data, printed_records  # noqa: PLC0415
+        from kaudit.formats.dump_text.record_content import parse_printed_transaction  # noqa: PLC0415
+
+        try:
+            for row in filter(is_data, printed_records(source)):
+                yield row.offset, parse_printed_transaction(row.key, row.payload)
+        except (NotPrintedError, WireError) as error:
+            self.unreadable.append(f"{segment.path}: {error}; --transaction-log-decoder prints the states")
+
+    def _decode(self, data: memoryview, directory: PartitionDirectory) -> Iterator[tuple[int, TransactionRecord]]:
+        try:
+            for record in read_records(data):
+                yield record.offset, parse_transaction_record(record.key, record.value)
+        except WireError as error:
+            self.unreadable.append(f"{directory.topic}-{directory.partition}: {error}")

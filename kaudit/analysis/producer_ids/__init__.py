@@ -1,0 +1,1 @@
+"""Producer ids over all partitions, and the blocks they came from."""

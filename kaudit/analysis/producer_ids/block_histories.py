@@ -1,0 +1,127 @@
+"""Finding and reading the histories of blocks of producer ids, and whose they are.
+
+What the user names goes with everything; what is found goes with the log directories of its cluster only: two clusters
+hand out the same ids, and one's history held against the other's logs would accuse healthy producers.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from kaudit.analysis.producer_ids.block_book import BlockBook
+from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.options import ScanOptions
+from kaudit.source.block_files import zookeeper_nearby
+from kaudit.source.cluster_metadata import CLUSTER_METADATA
+from kaudit.source.layout import Layout, PartitionDirectory
+
+if TYPE_CHECKING:  # few logs come with a history
+    from kaudit.analysis.producer_ids.source_blocks import BlockSource
+    from kaudit.source.zookeeper import ZooKeeperFiles
+
+
+def read_blocks(options: ScanOptions, layout: Layout, open_source: OpenSource) -> BlockBook:
+    """Read the histories that the options name, else those found inside and beside the inputs.
+
+    Raises:
+        UsageError: a named source does not exist or holds nothing of the kind.
+
+    """
+    book = BlockBook()
+    if (options.zookeeper, options.blocks, options.metadata) != (None, None, None):
+        named = _named(options, open_source)
+        for source in named:
+            book.notes += source.notes
+        book.apply(named, None)
+        return book
+    ensembles, metadata = zookeeper_nearby(options.paths), _metadata_partitions(layout)
+    if ensembles or metadata:
+        _discovered(book, layout, ensembles, metadata, open_source)
+    return book
+
+
+def _named(options: ScanOptions, open_source: OpenSource) -> "list[BlockSource]":
+    from kaudit.analysis.producer_ids import block_sources  # noqa: PLC0415 - few logs come with a history: 3 ms less for the others
+
+    named: list[BlockSource] = []
+    if options.zookeeper is not None:
+        named += block_sources.read_named_zookeeper(options.zookeeper)
+    if options.blocks is not None:
+        named.append(block_sources.read_lines(options.blocks))
+    if options.metadata is not None:
+        named += block_sources.read_named_metadata(options.metadata, open_source)
+    return named
+
+
+def _discovered(
+    book: BlockBook,
+    layout: Layout,
+    ensembles: "Sequence[ZooKeeperFiles]",
+    metadata_partitions: Sequence[PartitionDirectory],
+    open_source: OpenSource,
+) -> None:
+    from kaudit.analysis.producer_ids import block_sources  # noqa: PLC0415 - as above
+
+    clusters = _clusters(layout)
+    told = [source for files in ensembles for source in block_sources.read_zookeeper(files)]
+    logs: dict[str, list[tuple[str, BlockSource]]] = {}
+    for directory in metadata_partitions:
+        log_dir = os.path.abspath(directory.log_dir)  # noqa: PTH100 - keeps symbolic links
+        source = block_sources.read_metadata(directory, open_source)
+        book.notes += source.notes
+        logs.setdefault(clusters.get(log_dir, ""), []).append((log_dir, source))
+    lone = len(told) == 1 and len(set(clusters.values())) == 1
+    for cluster, log_dirs in _by_cluster(clusters).items():
+        own = [source for source in told if source.cluster == cluster and cluster]
+        if not own and lone and not (told[0].cluster and cluster):
+            own = told  # neither says whose it is, and there is no other
+        for source in own:
+            book.notes += source.notes
+        metadata = logs.get(cluster, [])
+        if _agree([source for _, source in metadata]):
+            book.apply([*own, *(source for _, source in metadata)], log_dirs)
+            continue
+        # copies of several clusters that were set up with one id: each log directory has its own
+        for log_dir, source in metadata:
+            book.apply([source], [log_dir])
+
+
+def _clusters(layout: Layout) -> dict[str, str]:
+    """Return the cluster id of each log directory by its absolute path, empty where none is told."""
+    told = {entry["path"]: entry.get("cluster.id", "") for entry in layout.evidence.meta_properties}
+    absolute: Callable[[str], str] = os.path.abspath
+    told = {absolute(path): cluster for path, cluster in told.items()}
+    places = {absolute(part.log_dir) for part in layout.everything}
+    return {place: told.get(place, "") for place in sorted(places)}
+
+
+def _by_cluster(clusters: dict[str, str]) -> dict[str, list[str]]:
+    grouped: dict[str, list[str]] = {}
+    for log_dir, cluster in clusters.items():
+        grouped.setdefault(cluster, []).append(log_dir)
+    return grouped
+
+
+def _metadata_partitions(layout: Layout) -> list[PartitionDirectory]:
+    return [part for part in layout.everything if part.topic == CLUSTER_METADATA]
+
+
+def _agree(sources: "Sequence[BlockSource]") -> bool:
+    """Tell whether these are replicas of one log: where both reach, they hold the same grants."""
+    return all(_same_log(one, other) for one, other in combinations(sources, 2))
+
+
+def _same_log(one: "BlockSource", other: "BlockSource") -> bool:
+    if one.extent is None or other.extent is None:
+        return True
+    first, last = max(one.extent[0], other.extent[0]), min(one.extent[1], other.extent[1])
+    return _grants(one, first, last) == _grants(other, first, last)
+
+
+def _grants(source: "BlockSource", first: int, last: int) -> list[tuple[object, ...]]:
+    return [
+        (entry.offset, entry.start, entry.broker, entry.broker_epoch, entry.at_ms)
+        for entry in source.history.entries
+        if entry.offset is not None and first <= entry.offset <= last
+    ]

@@ -1,0 +1,152 @@
+"""Reading __cluster_metadata: the blocks of producer ids a KRaft controller granted."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.dump_text_content import NotPrintedError, is_data, printed_records
+from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord
+from kaudit.broker.producer_ids.block_source import from_records
+from kaudit.formats.dump_text.record_content import parse_printed_metadata
+from kaudit.formats.errors import WireError
+from kaudit.formats.internal_topics.metadata_records import ProducerIds, parse_metadata_record
+from kaudit.formats.log.records import read_records
+from kaudit.model.batch_fields import CONTROL_FLAG, NO_TIMESTAMP
+from kaudit.source.cluster_metadata import metadata_snapshots
+from kaudit.source.layout import PartitionDirectory, SegmentFile
+from kaudit.source.text import SegmentText
+
+_MAX_BATCH = 64 << 20
+
+
+class MetadataLog(Struct):
+    """What one replica of the metadata log tells of producer ids.
+
+    `extent` is its first and last offset, None when empty; `problems` and `unreadable` are (path, words) of what is
+    damaged and of files the operating system refused.
+    """
+
+    history: BlockHistory = field(default_factory=BlockHistory)
+    extent: tuple[int, int] | None = None
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+
+
+def read_metadata_log(directory: PartitionDirectory, open_source: OpenSource) -> MetadataLog:
+    """Read all ProducerIdsRecords of one replica; damage is listed and the rest is used.
+
+    What the log no longer holds comes from its snapshots: the newest grant before each, its time unknown.
+    """
+    log = MetadataLog()
+    records: list[ProducerIdsRecord] = []
+    clock = _Clock()
+    for segment in directory.segments:
+        records += _records_of(segment, open_source, log, clock)
+    first = log.extent[0] if log.extent is not None else None
+    records = [*_of_snapshots(directory, open_source, log, records, first), *records]
+    log.history = from_records(records, directory.directory, clock.newest_ms)
+    return log
+
+
+def _of_snapshots(
+    directory: PartitionDirectory,
+    open_source: OpenSource,
+    log: MetadataLog,
+    logged: list[ProducerIdsRecord],
+    first: int | None,
+) -> Iterator[ProducerIdsRecord]:
+    """Yield the grants that only snapshots tell of. They were made before the log's first offset, `first`."""
+    known = {_grant(record) for record in logged}
+    for file in metadata_snapshots(directory):
+        aside = MetadataLog()
+        for record in _records_of(replace(file, base_offset=0), open_source, aside, _Clock()):
+            if _grant(record) not in known:
+                known.add(_grant(record))
+                end = file.base_offset if first is None else min(first, file.base_offset)
+                # a snapshot's records count from 0, and its time is that of the newest record it holds
+                yield replace(record, offset=max(end - 1, 0), timestamp=None)
+        log.problems += aside.problems
+        log.unreadable += aside.unreadable
+
+
+def _grant(record: ProducerIdsRecord) -> tuple[int, int, int]:
+    return record.broker_id, record.broker_epoch, record.next_producer_id
+
+
+def _records_of(
+    segment: SegmentFile, open_source: OpenSource, log: MetadataLog, clock: "_Clock"
+) -> list[ProducerIdsRecord]:
+    found: list[ProducerIdsRecord] = []
+    try:
+        found.extend(_segment_records(segment, open_source, log, clock))
+    except OSError as error:
+        log.unreadable.append((segment.path, error.strerror or type(error).__name__))
+    return found
+
+
+class _Clock(Struct):
+    newest_ms: int | None = None
+
+    def see(self, timestamp: int) -> None:
+        if timestamp >= 0 and (self.newest_ms is None or timestamp > self.newest_ms):
+            self.newest_ms = timestamp
+
+
+def _segment_records(
+    segment: SegmentFile, open_source: OpenSource, log: MetadataLog, clock: _Clock
+) -> Iterator[ProducerIdsRecord]:
+    source = open_source(segment)
+    try:
+        if isinstance(source, SegmentText):
+            yield from _printed(source, segment, log, clock)
+            return
+        for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=segment.base_offset):
+            log.problems += [(segment.path, f"byte {damage.position}: {damage.detail}") for damage in piece.damages]
+            for batch in piece.batches:
+                size = int(batch["size"])
+                if int(batch["magic"]) < 2 or size > _MAX_BATCH:
+                    continue
+                clock.see(int(batch["max_timestamp"]))
+                base = int(batch["base_offset"])
+                log.extent = (log.extent[0] if log.extent else base, base + int(batch["last_offset_delta"]))
+                if int(batch["attributes"]) & CONTROL_FLAG:
+                    continue
+                data = memoryview(bytearray(size))
+                source.read_into(int(batch["position"]), data)
+                yield from _decode(data, segment, int(batch["position"]), log)
+    finally:
+        source.close()
+
+
+def _printed(source: SegmentText, segment: SegmentFile, log: MetadataLog, clock: _Clock) -> Iterator[ProducerIdsRecord]:
+    try:
+        for row in printed_records(source):
+            timestamp = NO_TIMESTAMP if row.timestamp is None else row.timestamp
+            clock.see(timestamp)
+            log.extent = (log.extent[0] if log.extent else row.offset, row.offset)
+            content = None if row.payload is None or not is_data(row) else parse_printed_metadata(row.payload).content
+            if isinstance(content, ProducerIds):
+                yield ProducerIdsRecord(
+                    row.offset, timestamp, content.broker_id, content.broker_epoch, content.next_producer_id
+                )
+    except (NotPrintedError, WireError) as error:
+        log.unreadable.append((segment.path, f"{error}; --cluster-metadata-decoder prints the records"))
+
+
+def _decode(data: memoryview, segment: SegmentFile, position: int, log: MetadataLog) -> Iterator[ProducerIdsRecord]:
+    try:
+        for record in read_records(data):
+            content = parse_metadata_record(record.value).content
+            if isinstance(content, ProducerIds):
+                yield ProducerIdsRecord(
+                    record.offset,
+                    record.timestamp,
+                    content.broker_id,
+                    content.broker_epoch,
+                    content.next_producer_id,
+                )
+    except WireError as error:
+        log.problems.append((segment.path, f"byte {position}: {error}"))

@@ -1,0 +1,1 @@
+"""Records that are in the log again without a sequence that says so."""

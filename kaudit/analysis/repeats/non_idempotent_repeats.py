@@ -1,0 +1,183 @@
+"""Copies among a partition's batches without producer ids, chunk by chunk, and what was put out of order with them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from kaudit.analysis.repeats.record_content import content_of
+from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.non_idempotent_rows import DISTANCE
+from kaudit.analysis.scan.rows import PLAIN, ChunkRows, Rows
+from kaudit.checks.repeats import PlainBatch, Reordered, Repeat, Repeats
+from kaudit.formats.errors import WireError
+from kaudit.formats.log.record_batch import ATTRIBUTES_OFFSET
+from kaudit.formats.log.records import read_records
+from kaudit.source.layout import PartitionDirectory
+
+MAX_REPEATS = 1000
+"""Copies listed of one partition; the rest is counted."""
+MAX_BATCH_BYTES = 16 << 20
+"""Larger batches are not unpacked to see whether their records differ from one another."""
+_BURST = 5
+"""Late batches no further apart than this were put out of order by one retry."""
+
+_EQUAL = ("crc", "size", "record_count", "base_timestamp", "max_timestamp")
+
+
+class RepeatWatch:
+    """Takes a partition's chunks in offset order. Memory is DISTANCE batches and what is listed."""
+
+    def __init__(self) -> None:
+        self.unlisted = 0
+        self._batches = 0
+        self._regressions = 0
+        self._explained = 0
+        self._recent = np.empty(0, dtype=PLAIN)
+        self._covered = np.empty(0, dtype=bool)
+        self._repeats: list[Repeat] = []
+        self._late: list[tuple[PlainBatch, PlainBatch, bool]] = []
+
+    def feed(self, chunk: ChunkRows) -> None:
+        """Take the next chunk's candidates."""
+        if not chunk.plain_batches:
+            return
+        rows = chunk.plain.copy()
+        rows["ordinal"] += self._batches
+        self._regressions += chunk.plain_regressions
+        if len(self._recent) and rows["base_timestamp"][0] < self._recent["base_timestamp"][-1]:
+            rows["regresses"][0] = True
+            self._regressions += 1
+        joined = np.concatenate((self._recent, rows))
+        covered = np.concatenate((self._covered, np.zeros(len(rows), dtype=bool)))
+        first, again = self._pairs(joined)
+        if len(first):
+            self._judge(joined, covered, first, again)
+        self._batches += chunk.plain_batches
+        kept = joined["ordinal"] >= self._batches - DISTANCE
+        self._recent, self._covered = joined[kept], covered[kept]
+
+    def _pairs(self, rows: Rows) -> tuple[Rows, Rows]:
+        """Return indexes of the new copies, in log order, and of the first copy of each no more than DISTANCE before."""
+        order = np.lexsort((rows["ordinal"], rows["size"], rows["crc"]))
+        ordinals = rows["ordinal"][order]
+        changes = np.zeros(len(order), dtype=np.int64)
+        for name in _EQUAL:
+            changes[1:] |= rows[name][order[1:]] != rows[name][order[:-1]]
+        group = np.cumsum(changes)
+        width = int(ordinals.max()) + 1 if len(ordinals) else 1
+        # ordinals ascend within a group, and groups ascend: one search finds the first near enough in each row's own
+        earliest = np.searchsorted(group * width + ordinals, group * width + np.maximum(ordinals - DISTANCE, 0))
+        copies = np.flatnonzero((earliest < np.arange(len(order))) & (ordinals >= self._batches))
+        first, again = order[earliest[copies]], order[copies]
+        in_log_order = np.argsort(again, kind="stable")
+        return first[in_log_order], again[in_log_order]
+
+    def _judge(self, rows: Rows, covered: Rows, first: Rows, again: Rows) -> None:
+        edges = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.add.at(edges, first + 1, 1)
+        np.subtract.at(edges, again + 1, 1)
+        inside = np.cumsum(edges[:-1]) > 0
+        new = inside & ~covered
+        self._explained += int(np.count_nonzero(rows["regresses"] & new))
+        copies = np.zeros(len(rows), dtype=bool)
+        copies[again] = True
+        room = MAX_REPEATS - len(self._repeats)
+        self.unlisted += max(len(first) - room, 0)
+        if room <= 0:
+            covered |= inside
+            return
+        for index in np.flatnonzero(rows["regresses"] & new & ~copies)[:room].tolist():
+            self._late.append((_batch(rows, index - 1), _batch(rows, index), False))
+        for one, two in zip(first[:room].tolist(), again[:room].tolist(), strict=True):
+            repeat = Repeat(_batch(rows, one), _batch(rows, two))
+            before = self._repeats[-1] if self._repeats else None
+            if before is not None and _turned(before, repeat):
+                self._late.append((before.again, repeat.again, True))
+            self._repeats.append(repeat)
+        covered |= inside
+
+    def result(self) -> Repeats:
+        """Return copies and what is out of order: the latter only where batches are otherwise in the order of time.
+
+        Where several producers write, timestamps go back and forth without any retry.
+        """
+        if self._regressions > self._explained:
+            return Repeats(self._repeats)
+        return Repeats(self._repeats, _stretches(sorted(self._late, key=lambda entry: entry[1].ordinal)))
+
+
+def _turned(before: Repeat, repeat: Repeat) -> bool:
+    """Tell whether neighbours were sent again in the opposite order."""
+    return repeat.again.ordinal == before.again.ordinal + 1 and repeat.first.ordinal == before.first.ordinal - 1
+
+
+def _stretches(late: Sequence[tuple[PlainBatch, PlainBatch, bool]]) -> list[Reordered]:
+    found: list[Reordered] = []
+    for before, batch, turned in late:
+        last = found[-1] if found else None
+        if last is not None and batch.ordinal - last.late[-1].ordinal <= _BURST:
+            found[-1] = replace(last, late=[*last.late, batch], reversed=last.reversed or turned)
+        else:
+            found.append(Reordered(before, [batch], turned))
+    return found
+
+
+def _batch(rows: Rows, index: int) -> PlainBatch:
+    row = rows[index]
+    return PlainBatch(**{name: int(row[name]) for name in PLAIN.names or () if name != "regresses"})
+
+
+def settle_repeats(found: Repeats, directory: PartitionDirectory, open_source: OpenSource) -> Repeats:
+    """Look into the copies: leave out those whose records say nothing about which batch they are of.
+
+    Equal batches of a load generator that sends one record over and over are no copies of one another. No more than two
+    batches are in memory at a time.
+    """
+    told: list[Repeat] = []
+    contents: dict[int, int] = {}
+    times: dict[int, set[int]] = {}
+    for repeat in found.repeats:
+        again = _bytes(repeat.again, directory, open_source)
+        if again is not None:
+            first = _bytes(repeat.first, directory, open_source)
+            if first is not None and first[ATTRIBUTES_OFFSET:] != again[ATTRIBUTES_OFFSET:]:
+                continue  # no copy: the CRCs are equal by chance
+        records = _contents(again)
+        if len(records) > 1 and len(set(records)) == 1:
+            continue
+        told.append(repeat)
+        if len(records) == 1:
+            contents[repeat.again.ordinal] = records[0]
+            times.setdefault(records[0], set()).add(repeat.again.base_timestamp)
+    usual = {content for content, moments in times.items() if len(moments) > 1}
+    told = [repeat for repeat in told if contents.get(repeat.again.ordinal) not in usual]
+    return Repeats(told, found.reordered if told else ())
+
+
+def _bytes(batch: PlainBatch, directory: PartitionDirectory, open_source: OpenSource) -> bytes | None:
+    """The batch's bytes; None where they are too many, or gone since they were read."""
+    if batch.size > MAX_BATCH_BYTES:
+        return None
+    try:
+        source = open_source(directory.segments[batch.segment])
+    except OSError:
+        return None
+    try:
+        data = bytearray(batch.size)
+        read = source.read_into(batch.position, memoryview(data))
+    except OSError:
+        return None
+    finally:
+        source.close()
+    return bytes(data) if read == batch.size else None
+
+
+def _contents(batch: bytes | None) -> list[int]:
+    """A number for the key, value and headers of each record; none where the batch cannot be unpacked."""
+    if batch is None:
+        return []
+    try:
+        return [content_of(record) for record in read_records(memoryview(batch), MAX_BATCH_BYTES)]
+    except WireError:
+        return []  # malformed, and told as such when records are decoded

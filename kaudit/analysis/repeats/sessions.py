@@ -1,0 +1,232 @@
+"""Sessions of producers - an id and epoch - that follow on one another, and whether the next repeats the last's records.
+
+Only non-transactional sessions: what a transaction wrote and aborted is written again by right.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+
+from kaudit.analysis.repeats.record_content import content_of
+from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.columns import Columns, Row
+from kaudit.analysis.scan.rows import WINDOW
+from kaudit.checks.repeats import Resent
+from kaudit.formats.errors import WireError
+from kaudit.formats.log.records import read_records
+from kaudit.source.layout import PartitionDirectory
+
+MAX_SESSIONS = 20_000
+"""Sessions of one partition kept to be compared; more are counted."""
+PREDECESSORS = 8
+"""Sessions that ended most recently before one began, with which it is compared."""
+MIN_RECORDS = 3
+"""Fewer equal records in a row may be chance, unless their timestamps are equal too."""
+MAX_BATCH_BYTES = 16 << 20
+
+
+class BatchPlace(Struct, frozen=True):
+    """One data batch of a session."""
+
+    base_offset: int
+    last_offset: int
+    first_sequence: int
+    last_sequence: int
+    max_timestamp: int
+    position: int
+    size: int
+    segment: int
+
+
+class Session(Struct):
+    """A producer id and epoch in one partition: its first and last five batches. `head` is empty if it begins elsewhere."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    last_offset: int
+    head: list[BatchPlace]
+    tail: list[BatchPlace] = field(default_factory=list)
+
+
+class Handover(Struct, frozen=True):
+    """A session and those that had ended just before it began, the latest first."""
+
+    session: Session
+    before: Sequence[Session]
+
+
+class SessionWatch:
+    """Takes a partition's runs, chunks in offset order."""
+
+    def __init__(self) -> None:
+        self.unlisted = 0
+        self._sessions: dict[tuple[int, int], Session] = {}
+
+    def feed(self, runs: Columns, edges: Columns) -> None:
+        """Take a chunk's runs and their edges."""
+        for run in runs[~runs["is_transactional"]]:
+            key = (int(run["producer_id"]), int(run["producer_epoch"]))
+            start = int(run["edges_start"])
+            places = [_place(edge) for edge in edges[start : start + int(run["edges"])]]
+            session = self._sessions.get(key)
+            if session is None:
+                if len(self._sessions) >= MAX_SESSIONS:
+                    self.unlisted += 1
+                    continue
+                head = places[: int(run["head"])] if int(run["first_sequence"]) == 0 else []
+                session = Session(*key, int(run["first_offset"]), int(run["last_offset"]), head)
+                self._sessions[key] = session
+            session.last_offset = int(run["last_offset"])
+            session.tail = [*session.tail, *places][-WINDOW:]
+
+    def handovers(self) -> list[Handover]:
+        """Return each session whose beginning is here, with its predecessors; those without any are left out."""
+        ended = sorted(self._sessions.values(), key=lambda session: session.last_offset)
+        ends = [session.last_offset for session in ended]
+        found = []
+        for session in sorted(self._sessions.values(), key=lambda session: session.first_offset):
+            at = bisect_left(ends, session.first_offset)
+            before = ended[max(at - PREDECESSORS, 0) : at]
+            if session.head and before:
+                found.append(Handover(session, before[::-1]))
+        return found
+
+
+def _place(edge: Row) -> BatchPlace:
+    return BatchPlace(
+        int(edge["base_offset"]),
+        int(edge["last_offset"]),
+        int(edge["first_sequence"]),
+        int(edge["last_sequence"]),
+        int(edge["max_timestamp"]),
+        int(edge["position"]),
+        int(edge["size"]),
+        int(edge["segment"]),
+    )
+
+
+class _Known(Struct, frozen=True):
+    """One record: its content, its time, its offset."""
+
+    content: int
+    timestamp: int
+    offset: int
+
+
+class _Contents:
+    """Reads records of sessions' heads and tails, each once."""
+
+    def __init__(self, directory: PartitionDirectory, open_source: OpenSource) -> None:
+        self._directory = directory
+        self._open = open_source
+        self._batches: dict[tuple[int, int], list[_Known]] = {}
+
+    def of(self, places: Sequence[BatchPlace]) -> list[_Known]:
+        """Return the records of these batches; a batch that cannot be read has none."""
+        return [record for place in places for record in self._batch(place)]
+
+    def _batch(self, place: BatchPlace) -> list[_Known]:
+        key = (place.segment, place.position)
+        if key not in self._batches:
+            self._batches[key] = self._read(place)
+            if len(self._batches) > 4 * WINDOW * PREDECESSORS:
+                self._batches.pop(next(iter(self._batches)))
+        return self._batches[key]
+
+    def _read(self, place: BatchPlace) -> list[_Known]:
+        if place.size > MAX_BATCH_BYTES:
+            return []
+        try:
+            source = self._open(self._directory.segments[place.segment])
+        except OSError:
+            return []
+        try:
+            data = bytearray(place.size)
+            if source.read_into(place.position, memoryview(data)) < place.size:
+                return []
+            records = read_records(memoryview(data), MAX_BATCH_BYTES)
+            return [_Known(content_of(record), record.timestamp, record.offset) for record in records]
+        except (OSError, WireError):
+            return []  # told of by the audit itself
+        finally:
+            source.close()
+
+
+def compare_sessions(
+    handovers: Sequence[Handover], directory: PartitionDirectory, open_source: OpenSource
+) -> list[Resent]:
+    """Return the sessions that begin with records one of their predecessors ended with."""
+    contents = _Contents(directory, open_source)
+    found = []
+    for handover in handovers:
+        head = contents.of(handover.session.head)
+        best: tuple[int, Session, list[_Known]] | None = None
+        for before in handover.before:
+            copied = _longest_copy(head, contents.of(before.tail))
+            if copied and (best is None or len(copied) > best[0]):
+                best = (len(copied), before, copied)
+        if best is not None:
+            found.append(_resent(handover.session, best[1], head[: best[0]], best[2]))
+    return found
+
+
+def _longest_copy(head: Sequence[_Known], tail: Sequence[_Known]) -> list[_Known]:
+    """The records of `tail` that `head` begins with, in order; none where it may be chance."""
+    best: list[_Known] = []
+    for start, record in enumerate(tail):
+        if not head or record.content != head[0].content:
+            continue
+        length = 1
+        while (
+            length < len(head) and start + length < len(tail) and head[length].content == tail[start + length].content
+        ):
+            length += 1
+        if length > len(best):
+            best = list(tail[start : start + length])
+    distinct = len({record.content for record in best})
+    if distinct >= MIN_RECORDS:
+        return best
+    # one record tells if it is the only one like it, and its time is the same to the millisecond
+    unlike = len({record.content for record in tail}) == len(tail) > 1
+    return best if best and unlike and _same_times(head, best) else []
+
+
+def _same_times(head: Sequence[_Known], copied: Sequence[_Known]) -> bool:
+    return all(
+        mine.timestamp == theirs.timestamp >= 0 for mine, theirs in zip(head[: len(copied)], copied, strict=True)
+    )
+
+
+def _resent(session: Session, before: Session, again: Sequence[_Known], copied: Sequence[_Known]) -> Resent:
+    first = next(place for place in before.tail if place.last_offset >= copied[0].offset)
+    return Resent(
+        producer_id=session.producer_id,
+        producer_epoch=session.producer_epoch,
+        first_offset=again[0].offset,
+        last_offset=again[-1].offset,
+        position=session.head[0].position,
+        segment=session.head[0].segment,
+        previous_id=before.producer_id,
+        previous_epoch=before.producer_epoch,
+        copied_first=copied[0].offset,
+        copied_last=copied[-1].offset,
+        records=len(copied),
+        same_times=_same_times(again, copied),
+        first=_evidence(first, before),
+        again=_evidence(session.head[0], session),
+    )
+
+
+def _evidence(place: BatchPlace, session: Session) -> dict[str, object]:
+    return {
+        "offset": place.base_offset,
+        "last_offset": place.last_offset,
+        "timestamp": place.max_timestamp,
+        "producer_id": session.producer_id,
+        "producer_epoch": session.producer_epoch,
+        "base_sequence": place.first_sequence,
+        "last_sequence": place.last_sequence,
+        "position": place.position,
+    }

@@ -1,0 +1,1 @@
+"""Chunks to rows, rows to partitions, partitions to one result."""

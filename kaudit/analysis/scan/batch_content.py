@@ -1,0 +1,114 @@
+"""Batches whose CRC holds but whose content contradicts itself: by their headers, or by decoding their records."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.formats.errors import LimitExceededError, WireError
+from kaudit.formats.log.control import read_control_records
+from kaudit.formats.log.legacy import parse_message, read_legacy_records
+from kaudit.formats.log.record_batch import CURRENT_MAGIC
+from kaudit.formats.log.records import DEFAULT_LIMIT, read_records
+from kaudit.model.batch import Batches
+from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, UNDECODED_CONTROL
+from kaudit.model.malformed import MalformedBatch
+from kaudit.source.bytes import ByteSource
+
+MAX_LISTED = 1000
+"""Malformed batches kept of one chunk."""
+MAX_BATCH_BYTES = 256 << 20
+"""Largest batch read whole to decode it."""
+_HIGHEST_CODEC = 4
+
+_Faulty = NDArray[np.bool_]
+
+
+def malformed_batches(batches: Batches, segment: int, source: ByteSource | None) -> tuple[list[MalformedBatch], int]:
+    """Return at most MAX_LISTED malformed batches by position, and how many more there are.
+
+    With a `source` every record is decoded too, of the batches whose header is sound.
+    """
+    by_header, faulty = _header_faults(batches, segment)
+    count = int(faulty.sum())
+    by_record: list[MalformedBatch] = []
+    if source is not None:
+        for row in batches[~faulty]:
+            fault = _decode(row, segment, source)
+            if fault is not None:
+                count += 1
+                by_record += [fault] if len(by_record) < MAX_LISTED else []
+    found = sorted([*by_header, *by_record], key=lambda fault: fault.position)[:MAX_LISTED]
+    return found, count - len(found)
+
+
+def _header_faults(batches: Batches, segment: int) -> tuple[list[MalformedBatch], _Faulty]:
+    """Batches whose header contradicts itself. Fewer records than offsets are none: compaction does that."""
+    found: list[MalformedBatch] = []
+    known: _Faulty = np.zeros(len(batches), dtype=np.bool_)
+    for faulty, describe in _RULES:
+        rows = faulty(batches) & (batches["magic"] == CURRENT_MAGIC) & ~known
+        known |= rows
+        found += [_malformed(row, segment, describe(row)) for row in batches[rows][: MAX_LISTED - len(found)]]
+    return found, known
+
+
+_RULES: tuple[tuple[Callable[[Batches], _Faulty], Callable[[Mapping[str, int]], str]], ...] = (
+    (
+        lambda batches: batches["last_offset_delta"] < 0,
+        lambda row: f"its last offset delta is {row['last_offset_delta']}",
+    ),
+    (lambda batches: batches["record_count"] < 0, lambda row: f"its record count is {row['record_count']}"),
+    (
+        lambda batches: batches["record_count"] > batches["last_offset_delta"].astype(np.int64) + 1,
+        lambda row: f"it counts {row['record_count']} records in {int(row['last_offset_delta']) + 1} offsets",
+    ),
+    (
+        lambda batches: batches["attributes"] & CODEC_MASK > _HIGHEST_CODEC,
+        lambda row: f"its compression codec is {int(row['attributes']) & CODEC_MASK}, none has that number",
+    ),
+    (
+        lambda batches: batches["control_type"] == UNDECODED_CONTROL,
+        lambda _: "it is a control batch whose record cannot be decoded",
+    ),
+)
+
+
+def _decode(row: Mapping[str, int], segment: int, source: ByteSource) -> MalformedBatch | None:
+    size = int(row["size"])
+    if size > MAX_BATCH_BYTES:
+        detail = f"it has {size} bytes, more than is read into memory"
+        return _malformed(row, segment, detail, limit=MAX_BATCH_BYTES)
+    data = memoryview(bytearray(size))
+    if source.read_into(int(row["position"]), data) < size:
+        return None  # truncated while we look: the next scan tells
+    try:
+        if row["magic"] < CURRENT_MAGIC:
+            records: Iterator[object] = read_legacy_records(parse_message(data), DEFAULT_LIMIT)
+        elif int(row["attributes"]) & CONTROL_FLAG:
+            records = read_control_records(data, DEFAULT_LIMIT)
+        else:
+            records = read_records(data, DEFAULT_LIMIT)
+        for _ in records:
+            pass
+    except LimitExceededError as error:
+        return _malformed(row, segment, error.detail, limit=error.limit)
+    except WireError as error:
+        return _malformed(row, segment, f"{error.detail} ({error.reason.value})")
+    return None
+
+
+def _malformed(row: Mapping[str, int], segment: int, detail: str, limit: int | None = None) -> MalformedBatch:
+    base = int(row["base_offset"])
+    return MalformedBatch(
+        segment,
+        int(row["position"]),
+        int(row["size"]),
+        base,
+        base + max(int(row["last_offset_delta"]), 0),
+        int(row["producer_id"]),
+        int(row["producer_epoch"]),
+        detail,
+        limited=limit is not None,
+        limit=limit,
+    )

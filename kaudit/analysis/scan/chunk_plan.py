@@ -1,0 +1,53 @@
+"""Cutting segments into chunks: by bytes when planning, at batch boundaries where the bytes are."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from kaudit.analysis.scan.boundary import boundary_from
+from kaudit.analysis.scan.chunk_reader import ChunkSpec
+from kaudit.source.bytes import ByteSource
+from kaudit.source.layout import PartitionDirectory
+
+
+def whole_segments(
+    directory: PartitionDirectory, *, log_start_offset: int | None, verify: bool, latest_timestamp: int
+) -> list[ChunkSpec]:
+    """One spec a segment, for reading a partition from its first byte to its last; empty segments have none."""
+    return [
+        ChunkSpec(index, segment, 0, segment.size, segment.size, log_start_offset, verify, latest_timestamp)
+        for index, segment in enumerate(directory.segments)
+        if segment.size > 0
+    ]
+
+
+def cut(spec: ChunkSpec, chunk_bytes: int) -> Iterator[ChunkSpec]:
+    """Cut a range of a segment into ranges of about `chunk_bytes`, without a look at the file.
+
+    `settle` moves the cuts to batch boundaries.
+    """
+    rest: ChunkSpec | None = spec
+    while rest is not None:
+        part, rest = cut_first(rest, chunk_bytes)
+        yield part
+
+
+def cut_first(spec: ChunkSpec, chunk_bytes: int) -> tuple[ChunkSpec, ChunkSpec | None]:
+    """Cut off the first range as `cut` does; return it and the rest, None if that was all."""
+    if spec.file.text is not None:
+        return spec, None  # positions in a text are not the segment's
+    if spec.stop - spec.start <= chunk_bytes * 3 // 2:
+        return spec, None
+    stop = spec.start + chunk_bytes
+    return replace(spec, stop=stop), replace(spec, start=stop)
+
+
+def settle(spec: ChunkSpec, source: ByteSource) -> ChunkSpec:
+    """Move a range's ends to where a sound batch begins at or after them.
+
+    Neighbours settle on the same boundary, each by itself. It is only a guess that reading the chunk before it
+    confirms: that chunk must end exactly there. A range that lies within one batch ends up empty.
+    """
+    start = boundary_from(source, spec.start, spec.end) if spec.start > 0 else 0
+    stop = boundary_from(source, spec.stop, spec.end) if spec.stop < spec.end else spec.end
+    return replace(spec, start=start, stop=stop)

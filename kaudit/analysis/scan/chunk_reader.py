@@ -1,0 +1,212 @@
+"""A chunk of a segment to rows: the function every engine schedules, and its serial form for disordered partitions."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from msgspec import Struct
+
+from kaudit.analysis.scan.batch_content import malformed_batches
+from kaudit.analysis.scan.batch_order import OrderFilter
+from kaudit.analysis.scan.batch_stream import Piece, stream_batches
+from kaudit.analysis.scan.boundary import boundary_from
+from kaudit.analysis.scan.chunk_rows import compress
+from kaudit.analysis.scan.rows import ChunkRows
+from kaudit.model.batch import Batches, concatenate, last_offsets
+from kaudit.model.coverage_gap import CoverageGap
+from kaudit.model.damage import LogDamage
+from kaudit.source.bytes import ByteSource
+from kaudit.source.layout import SegmentFile
+
+CHUNK_BYTES = 32 << 20
+"""Target size of a chunk: large enough to compress, small enough for several to be in flight."""
+
+CHUNK_BATCHES = 1 << 18
+"""Most batches of a chunk that is read in order."""
+
+OpenSource = Callable[[SegmentFile], ByteSource]
+
+
+class ChunkSpec(Struct, frozen=True):
+    """Bytes `start`..`stop` of a segment of `end` bytes; batches that start in them are the chunk's."""
+
+    segment: int
+    file: SegmentFile
+    start: int
+    stop: int
+    end: int
+    log_start_offset: int | None
+    verify: bool
+    latest_timestamp: int
+    """Timestamps (ms) beyond this are no clock: a producer's mistake, or a field of another unit."""
+    decode: bool = False
+    """Decode the records of every batch."""
+
+
+def read_chunk(spec: ChunkSpec, source: ByteSource, most_batches: int = sys.maxsize) -> ChunkRows:
+    """Read, verify and compress one chunk, or so many of its batches and those up to where another chunk may begin.
+
+    The rows' `stop` is short of the chunk's if that is not all of it.
+    """
+    (rows,) = _compressed(spec, _read(spec, source, most_batches), (), source)
+    return rows
+
+
+def read_parts(spec: ChunkSpec, source: ByteSource, cuts: Sequence[int]) -> Iterator[ChunkRows]:
+    """Read a chunk and compress it in parts: the batches below the first of these offsets, from there to the next, ...
+
+    `cuts` ascend, as the chunk's offsets do.
+    """
+    yield from _compressed(spec, _read(spec, source, sys.maxsize), cuts, source)
+
+
+class _Read(NamedTuple):
+    """What was read of a chunk that ends at `stop`."""
+
+    pieces: list[Piece]
+    stop: int
+
+
+def _read(spec: ChunkSpec, source: ByteSource, most_batches: int) -> _Read:
+    pieces: list[Piece] = []
+    at, stop, expected_offset, room = spec.start, spec.stop, _expected(spec), most_batches
+    while at < stop:
+        for piece in stream_batches(source, at, stop, spec.end, expected_offset=expected_offset, verify=spec.verify):
+            pieces.append(piece)
+            at, room = piece.read_to, room - len(piece.batches)
+            if room <= 0 and at < stop:
+                stop = min(boundary_from(source, at, spec.end), stop)
+                room, expected_offset = sys.maxsize, _after(piece.batches)
+                break
+    return _Read(pieces, stop)
+
+
+def _after(batches: Batches) -> int | None:
+    return int(last_offsets(batches[-1:])[0]) + 1 if len(batches) else None
+
+
+def _compressed(spec: ChunkSpec, read: _Read, cuts: Sequence[int], source: ByteSource) -> Iterator[ChunkRows]:
+    batches = [piece.batches for piece in read.pieces]
+    damages = [damage for piece in read.pieces for damage in piece.damages]
+    read_to = read.pieces[-1].read_to if read.pieces else spec.start
+    untold = frozenset[CoverageGap]().union(*(piece.untold for piece in read.pieces))
+    start, rest = spec.start, concatenate(batches)
+    for part, following in _below(rest, cuts):
+        position = int(following["position"][0])
+        own = [damage for damage in damages if damage.position < position]
+        rows = _rows(spec, part, own, start, position, position, source)
+        rows.untold = untold
+        yield rows
+        start, rest, damages = position, following, damages[len(own) :]
+    rows = _rows(spec, rest, damages, start, read_to, read.stop, source)
+    rows.still_growing = any(piece.still_growing for piece in read.pieces)
+    rows.untold = untold
+    yield rows
+
+
+def _below(batches: Batches, cuts: Sequence[int]) -> Iterator[tuple[Batches, Batches]]:
+    """Yield what of the batches, in offset order, lies below each cut, and what is left; both hold batches."""
+    for offset in cuts:
+        index = int(np.searchsorted(batches["base_offset"], offset))
+        if 0 < index < len(batches):
+            part, batches = batches[:index], batches[index:]
+            yield part, batches
+
+
+def read_serially(specs: Sequence[ChunkSpec], open_source: OpenSource, cuts: Sequence[int] = ()) -> Iterator[ChunkRows]:
+    """Read a whole partition's segments one after the other, settling the order of batches that break it.
+
+    `specs` are one spec a segment, whole; `cuts` as for read_parts. Slower than chunks side by side; for partitions
+    whose offsets do not ascend or whose damage crosses a chunk's end.
+    """
+    order = OrderFilter()
+    for number, spec in enumerate(specs):
+        last_segment = number == len(specs) - 1
+        following = None if last_segment else specs[number + 1].file.base_offset
+        order.enter_segment(spec.file.base_offset, following)
+        source = open_source(spec.file)
+        try:
+            yield from _read_segment(spec, source, order, cuts, last_segment=last_segment)
+        finally:
+            source.close()
+
+
+def _read_segment(
+    spec: ChunkSpec, source: ByteSource, order: OrderFilter, cuts: Sequence[int], *, last_segment: bool
+) -> Iterator[ChunkRows]:
+    start, read_to, growing = spec.start, spec.start, False
+    held: list[Batches] = []
+    damages: list[LogDamage] = []
+    untold: frozenset[CoverageGap] = frozenset()
+    for piece in stream_batches(
+        source, spec.start, spec.stop, spec.end, expected_offset=_expected(spec), verify=spec.verify
+    ):
+        batches, disorder = order.feed(piece.batches)
+        damages.extend(piece.damages + disorder)
+        rest = batches
+        for part, following in _below(batches, cuts):
+            position = int(following["position"][0])
+            own = [damage for damage in damages if damage.position < position]
+            yield _rows(spec, concatenate([*held, part]), own, start, position, position, source)
+            start, held, rest = position, [], following
+            damages = [damage for damage in damages if damage.position >= position]
+        held.append(rest)
+        read_to = piece.read_to
+        growing = growing or piece.still_growing
+        untold |= piece.untold
+        # a text has no positions of its own: it ends where it began, and its batches are counted
+        if read_to - start >= CHUNK_BYTES or sum(map(len, held)) >= CHUNK_BATCHES:
+            rows = _rows(spec, concatenate(held), damages, start, read_to, read_to, source)
+            rows.untold = untold
+            yield rows
+            start, held, damages = read_to, [], []
+    # batches held back for a look ahead belong to this segment: settle them before the next one begins
+    batches, disorder = order.finish()
+    held.append(batches)
+    damages.extend(disorder)
+    rows = _rows(spec, concatenate(held), damages, start, read_to, read_to, source)
+    rows.still_growing = growing and last_segment
+    rows.untold = untold
+    yield rows
+
+
+def _rows(
+    spec: ChunkSpec,
+    sound: Batches,
+    damages: list[LogDamage],
+    start: int,
+    read_to: int,
+    stop: int,
+    source: ByteSource,
+) -> ChunkRows:
+    rows = compress(
+        sound,
+        segment=spec.segment,
+        start=start,
+        read_to=read_to,
+        stop=stop,
+        log_start_offset=spec.log_start_offset,
+        latest_timestamp=spec.latest_timestamp,
+    )
+    _attach(rows, sorted(damages, key=lambda damage: damage.position), sound)
+    rows.malformed, rows.more_malformed = malformed_batches(sound, spec.segment, source if spec.decode else None)
+    rows.decoded = spec.decode
+    return rows
+
+
+def _attach(rows: ChunkRows, damages: list[LogDamage], sound: Batches) -> None:
+    """Give the rows their damages, each with the offset expected at its place."""
+    rows.damages = damages
+    if not damages:
+        return
+    positions, ends = sound["position"], last_offsets(sound) + 1
+    if (positions[1:] < positions[:-1]).any():  # a swapped pair is in offset order here, not in file order
+        order = np.argsort(positions, kind="stable")
+        positions, ends = positions[order], ends[order]
+    before = np.searchsorted(positions, [damage.position for damage in damages]) - 1
+    rows.expected_offsets = [int(ends[index]) if index >= 0 else None for index in before.tolist()]
+
+
+def _expected(spec: ChunkSpec) -> int | None:
+    return spec.file.base_offset if spec.start == 0 else None

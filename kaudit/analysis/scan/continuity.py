@@ -1,0 +1,222 @@
+"""Whether a partition's offsets and leader epochs go on without a break, and what damage explains where they do not."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct, field
+
+from kaudit.analysis.scan.rows import EPOCH_STEP, ChunkRows, Rows
+from kaudit.model.continuity import EpochRegression, Missing, MissingCause, PlacedDamage
+from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.source.layout import SegmentFile
+
+MAX_LISTED = 10_000
+"""Gaps and damages kept of one partition; more are only counted."""
+
+
+class Continuity(Struct):
+    """Follows a partition's chunks in offset order."""
+
+    segments: Sequence[SegmentFile]
+    log_start_offset: int | None
+    missing: list[Missing] = field(default_factory=list)
+    damages: list[PlacedDamage] = field(default_factory=list)
+    unlisted: int = 0
+    missing_offsets: int = 0
+    first_offset: int | None = None
+    next_offset: int | None = None
+    offsets_present: int = 0
+    _steps: list[Rows] = field(default_factory=list)
+    _pending: list[tuple[int, LogDamage]] = field(default_factory=list)
+
+    def accepts(self, chunk: ChunkRows) -> bool:
+        """Tell whether this chunk's offsets ascend and go on from the chunks before it."""
+        if not chunk.ordered:
+            return False
+        if chunk.first_offset is None or chunk.last_offset is None:
+            return True
+        index = chunk.segment
+        if chunk.first_offset < self.segments[index].base_offset:
+            return False
+        if index + 1 < len(self.segments) and chunk.last_offset >= self.segments[index + 1].base_offset:
+            return False
+        return self.next_offset is None or chunk.first_offset >= self.next_offset
+
+    def feed(self, chunk: ChunkRows) -> None:
+        """Take the next chunk."""
+        wrapped = self._wrapped_offsets(chunk)
+        gaps = {int(gap["position"]): gap for gap in chunk.gaps[:MAX_LISTED]}
+        self.unlisted += max(len(chunk.gaps) - MAX_LISTED, 0)
+        if chunk.first_offset is not None:
+            self._join(chunk, chunk.first_offset - wrapped)
+        group: list[LogDamage] = []
+        expected: int | None = None
+        for damage, wanted in zip(chunk.damages, chunk.expected_offsets, strict=True):
+            if chunk.first_position is None or damage.position < chunk.first_position:
+                continue  # taken by _join
+            if group and group[-1].end != damage.position:
+                self._place(group, chunk.segment, expected, gaps)
+                group = []
+            if not group:
+                expected = wanted
+            group.append(damage)
+        self._finish_group(group, chunk, expected, gaps)
+        for position, gap in gaps.items():
+            first, last = int(gap["first_missing"]), int(gap["last_missing"])
+            self._miss(Missing(first, last, MissingCause.UNKNOWN, chunk.segment, position))
+        if chunk.last_offset is not None:
+            self.next_offset = chunk.last_offset + 1
+        if len(chunk.leader_epochs):
+            self._steps.append(chunk.leader_epochs)
+        self.offsets_present += chunk.offsets_present + wrapped
+
+    def present_before(self, chunk: ChunkRows) -> int:
+        """Offsets covered before this chunk's own counting starts; to be asked before the chunk is fed."""
+        return self.offsets_present + self._wrapped_offsets(chunk)
+
+    def _wrapped_offsets(self, chunk: ChunkRows) -> int:
+        """Offsets a leading wrapper holds beside the one it names: it goes on from what came before it."""
+        if not chunk.wrapper_first or chunk.first_offset is None:
+            return 0
+        expected = self.next_offset if self.next_offset is not None else self.segments[chunk.segment].base_offset
+        return max(chunk.first_offset - expected, 0)
+
+    def skip(self) -> None:
+        """A chunk could not be read: what follows has nothing to go on from."""
+        self.finish()
+        self.next_offset = None
+        self.first_offset = None
+
+    def finish(self) -> None:
+        """The log has ended: damage not followed by anything costs what nobody can tell."""
+        for segment, damage in self._pending:
+            self._list_damage(PlacedDamage(damage, segment, self.next_offset, None, None))
+        self._pending = []
+
+    def _finish_group(
+        self, group: list[LogDamage], chunk: ChunkRows, expected: int | None, gaps: dict[int, Rows]
+    ) -> None:
+        """Damage that ends at a gap explains it; damage at the chunk's end waits for what follows."""
+        if not group:
+            if chunk.first_position is None:
+                self._pending += [(chunk.segment, damage) for damage in chunk.damages]
+            return
+        if group[-1].end in gaps or group[-1].end < chunk.last_end:
+            self._place(group, chunk.segment, expected, gaps)
+        else:
+            self._pending += [(chunk.segment, damage) for damage in group]
+
+    def _join(self, chunk: ChunkRows, first_offset: int) -> None:
+        """Join the first batch of a chunk to what came before it."""
+        assert chunk.first_position is not None
+        leading = [damage for damage in chunk.damages if damage.position < chunk.first_position]
+        waiting = self._pending + [(chunk.segment, damage) for damage in leading]
+        self._pending = []
+        base = self.segments[chunk.segment].base_offset
+        expected = self.next_offset
+        if self.first_offset is None:
+            self.first_offset = first_offset
+            # below the first segment there is nothing to expect: retention removed it, or the copy starts here
+            expected = max(base, self.log_start_offset if self.log_start_offset is not None else base)
+            expected = min(expected, first_offset)
+        assert expected is not None
+        missing = (expected, first_offset - 1) if first_offset > expected else None
+        if waiting:
+            for segment, damage in waiting:
+                first, last = _cost(damage, missing)
+                self._list_damage(PlacedDamage(damage, segment, expected, first, last))
+            if missing:
+                self._miss(Missing(*missing, MissingCause.DAMAGE, chunk.segment, chunk.first_position))
+            return
+        if missing is None:
+            return
+        first, last = missing
+        if chunk.start == 0 and base > first:
+            empty = self._empty_segment(chunk.segment, first)
+            between = min(base - 1, last)
+            self._miss(Missing(first, between, MissingCause.MISSING_SEGMENT, chunk.segment, 0, empty))
+            first = between + 1
+        if first <= last:
+            self._miss(Missing(first, last, MissingCause.UNKNOWN, chunk.segment, chunk.first_position))
+
+    def _empty_segment(self, following: int, first_missing: int) -> int | None:
+        for index in range(following - 1, -1, -1):
+            if self.segments[index].base_offset == first_missing:
+                return index
+        return None
+
+    def _place(self, group: list[LogDamage], segment: int, expected: int | None, gaps: dict[int, Rows]) -> None:
+        gap = gaps.pop(group[-1].end, None)
+        missing = None
+        if gap is not None:
+            missing = (int(gap["first_missing"]), int(gap["last_missing"]))
+            self._miss(Missing(*missing, MissingCause.DAMAGE, segment, group[-1].end))
+        for damage in group:
+            first, last = _cost(damage, missing)
+            self._list_damage(PlacedDamage(damage, segment, expected if missing is None else missing[0], first, last))
+
+    def _list_damage(self, damage: PlacedDamage) -> None:
+        if len(self.damages) < MAX_LISTED:
+            self.damages.append(damage)
+        else:
+            self.unlisted += 1
+
+    def _miss(self, missing: Missing) -> None:
+        self.missing_offsets += missing.last_offset - missing.first_offset + 1
+        if len(self.missing) < MAX_LISTED:
+            self.missing.append(missing)
+        else:
+            self.unlisted += 1
+
+    def epoch_steps(self) -> Rows:
+        """The first batch of every stretch of one leader epoch, in offset order."""
+        if not self._steps:
+            return np.empty(0, dtype=EPOCH_STEP)
+        steps = np.concatenate(self._steps)
+        changed = np.ones(len(steps), dtype=bool)
+        changed[1:] = steps["leader_epoch"][1:] != steps["leader_epoch"][:-1]
+        return steps[changed]
+
+    def epoch_regressions(self) -> list[EpochRegression]:
+        """Batches whose leader epoch lies below one before them, or is an odd one out above its neighbours."""
+        steps = self.epoch_steps()
+        if (np.diff(steps["leader_epoch"].astype(np.int64)) >= 0).all():
+            return []
+        return _odd_epochs(steps)
+
+
+def _odd_epochs(steps: Rows) -> list[EpochRegression]:
+    found: list[EpochRegression] = []
+    epochs: list[int] = steps["leader_epoch"].tolist()
+    accepted: int | None = None
+    for index, epoch in enumerate(epochs):
+        following = epochs[index + 1] if index + 1 < len(epochs) else None
+        odd_up = following is not None and accepted is not None and accepted <= following < epoch
+        if accepted is not None and (epoch < accepted or odd_up):
+            found.append(_regression(steps[index], accepted))
+        else:
+            accepted = epoch
+    return found
+
+
+def _regression(step: Rows, expected: int) -> EpochRegression:
+    return EpochRegression(
+        int(step["leader_epoch"]),
+        expected,
+        int(step["base_offset"]),
+        int(step["last_offset"]),
+        int(step["position"]),
+        int(step["segment"]),
+    )
+
+
+def _cost(damage: LogDamage, missing: tuple[int, int] | None) -> tuple[int | None, int | None]:
+    """Offsets one damage cost, of those missing around it: what its header claims where that is among them."""
+    if missing is None:
+        return None, None
+    claims = damage.kind is DamageKind.CRC_MISMATCH and damage.base_offset is not None
+    if claims and damage.base_offset is not None and damage.last_offset is not None:
+        first, last = damage.base_offset, damage.last_offset
+        if missing[0] <= first <= last <= missing[1]:
+            return first, last
+    return missing

@@ -1,0 +1,376 @@
+"""A segment of which only a text of kafka-dump-log is there: its lines to the batches a segment's bytes would give.
+
+Positions are those printed, of the segment. What the text leaves out is said (`CoverageGap`, DamageKind.LEFT_OUT): nothing is
+taken to be fine because it cannot be seen.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.formats.dump_text.columns import DumpBatchColumns
+from kaudit.formats.dump_text.rows import DumpBatch, DumpNote, DumpRecord, DumpRow, NoteKind
+from kaudit.formats.dump_text.text import read_dump_batches
+from kaudit.formats.log.record_batch import CURRENT_MAGIC, HEADER_SIZE
+from kaudit.model.batch import BATCH, Batches
+from kaudit.model.batch_fields import (
+    ABORT_MARKER,
+    COMMIT_MARKER,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    LOG_APPEND_TIME_FLAG,
+    NO_CONTROL_TYPE,
+    NO_COORDINATOR_EPOCH,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+    UNTOLD_CONTROL,
+)
+from kaudit.model.coverage_gap import CoverageGap
+from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.source.text import SegmentText
+
+_CODECS = {name: number for number, name in enumerate(("none", "gzip", "snappy", "lz4", "zstd"))}
+_UNKNOWN_CODEC = 7
+_MARKERS = {"COMMIT": COMMIT_MARKER, "ABORT": ABORT_MARKER}
+_MAX_HELD = 1 << 16
+_NAMES = BATCH.names or ()
+_ALWAYS = frozenset({CoverageGap.RECORDS})
+
+Printed = tuple[Batches, list[LogDamage], frozenset[CoverageGap]]
+_Row = dict[str, int]
+
+
+def printed_batches(source: SegmentText, start: int) -> Iterator[Printed]:
+    """Yield the batches at or behind byte `start` of the segment, with what the text says is damaged or leaves out."""
+    if not start:
+        yield from _read(source, 0, _Text(0, _MAX_HELD))
+        return
+    line = source.line_before(start)
+    found = False
+    for printed in _read(source, line, _Text(start, 1)):
+        batches = printed[0]
+        if not found and len(batches) and batches["position"][0] != start:
+            break
+        found = found or len(batches) > 0
+        if found:
+            yield printed
+    if not found:
+        yield from _read(source, 0, _Text(start, _MAX_HELD))
+
+
+def _read(source: SegmentText, line: int, text: "_Text") -> Iterator[Printed]:
+    for row in read_dump_batches(source.pieces(line)):
+        text.take(row)
+        if text.is_full:
+            yield text.give()
+    text.finish()
+    yield text.give()
+
+
+class _Text:
+    """Follows the lines of one segment; hands on `full` batches at first, then more and more at a time."""
+
+    def __init__(self, start: int, full: int) -> None:
+        self._start = start
+        self._full = full
+        self._parts: list[Batches] = []
+        self._rows: list[_Row] = []
+        self._damages: list[LogDamage] = []
+        self._untold: set[CoverageGap] = set(_ALWAYS)
+        self._held = 0
+        # A batch waits for the records printed below it: they say what a marker is.
+        self._last: _Row | None = None
+        self._records_only = False
+        self._next = 0
+        self._saw_batch = False
+        self._stopped = False
+
+    @property
+    def is_full(self) -> bool:
+        """Tell whether there is enough to hand on."""
+        return self._held >= self._full
+
+    def take(self, row: DumpRow | DumpBatchColumns) -> None:
+        """Take the next line, or block of lines."""
+        match row:
+            case DumpBatchColumns():
+                self._settle()
+                self._take_columns(row)
+            case DumpBatch():
+                self._settle()
+                self._saw_batch = True
+                self._follow(row.position, row.size or 0)
+                if row.is_valid is False:
+                    self._damages.append(_corrupt(row))
+                else:
+                    self._last = self._batch(row)
+            case DumpRecord() if self._saw_batch:
+                if self._last is not None:
+                    _take_marker(self._last, row)
+            case DumpRecord():
+                self._take_record(row)
+            case DumpNote():
+                self._take_note(row)
+
+    def finish(self) -> None:
+        """The text has ended."""
+        self._settle()
+
+    def give(self) -> Printed:
+        """Hand on what is complete; a batch that waits for its records stays."""
+        self._flush()
+        parts = self._parts or [_columns([])]
+        batches = Batches({name: np.concatenate([part[name] for part in parts]) for name in _NAMES})
+        if self._start:
+            batches = batches[batches["position"] >= self._start]
+        damages = [damage for damage in self._damages if damage.position >= self._start]
+        told: Printed = batches, damages, frozenset(self._untold)
+        self._parts, self._damages, self._held = [], [], 0
+        self._full = min(self._full * 4, _MAX_HELD)
+        return told
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._parts.append(_columns(self._rows))
+            self._rows = []
+
+    def _settle(self) -> None:
+        """No more records follow of the last batch."""
+        if self._last is None:
+            return
+        if self._last["control_type"] == UNTOLD_CONTROL and self._last["producer_id"] > NO_PRODUCER_ID:
+            self._untold.add(CoverageGap.MARKERS)
+        self._rows.append(self._last)
+        self._held += 1
+        self._last = None
+
+    def _follow(self, position: int, size: int) -> None:
+        """Note bytes the text passes over: the tool prints batch after batch."""
+        if position > self._next:
+            detail = f"the text goes from byte {self._next} to byte {position}"
+            self._damages.append(LogDamage(DamageKind.LEFT_OUT, self._next, position, True, detail))
+        self._next = position + size
+
+    def _batch(self, row: DumpBatch) -> _Row:
+        legacy = row.magic < CURRENT_MAGIC
+        base = row.last_offset if row.base_offset is None else row.base_offset
+        delta = row.last_offset - base
+        count = row.record_count
+        if legacy:
+            count = 1 if row.codec == "none" else -1
+        elif count is None:
+            self._untold.add(CoverageGap.COUNTS)
+            count = delta + 1
+        producer_id = _known(row.producer_id, NO_PRODUCER_ID)
+        sequence = _known(row.base_sequence, NO_SEQUENCE)
+        control = row.is_control
+        if control is None:
+            control = not legacy and _must_be_marker(producer_id, sequence, bool(row.is_transactional))
+        max_timestamp = _known(row.max_timestamp, NO_TIMESTAMP)
+        return {
+            "position": row.position,
+            "size": _known(row.size, HEADER_SIZE),
+            "base_offset": base,
+            "last_offset_delta": _int32(delta),
+            "leader_epoch": _known(row.leader_epoch, NO_LEADER_EPOCH),
+            "magic": row.magic,
+            "crc": _known(row.crc, 0),
+            "attributes": _attributes(
+                row.codec, row.timestamp_type, row.is_transactional, control, row.delete_horizon_ms
+            ),
+            "base_timestamp": max_timestamp if row.delete_horizon_ms is None else row.delete_horizon_ms,
+            "max_timestamp": max_timestamp,
+            "producer_id": producer_id,
+            "producer_epoch": _known(row.producer_epoch, NO_PRODUCER_EPOCH),
+            "base_sequence": sequence,
+            "record_count": count,
+            "control_type": UNTOLD_CONTROL if control and count else NO_CONTROL_TYPE,
+            "coordinator_epoch": NO_COORDINATOR_EPOCH,
+        }
+
+    def _take_columns(self, block: DumpBatchColumns) -> None:
+        constants = block.constants
+        usual = {"is_control", "record_count", "base_offset"} <= block.fields
+        if not usual or constants["is_control"] or constants.get("is_valid") is False:
+            for row in block.rows():
+                self.take(row)
+            return
+        self._saw_batch = True
+        columns = _block_columns(block)
+        positions, ends = columns["position"], columns["position"] + columns["size"]
+        before = np.concatenate(([self._next], ends[:-1]))
+        for index in np.flatnonzero(positions > before).tolist():
+            self._next = int(before[index])
+            self._follow(int(positions[index]), 0)
+        self._next = int(ends[-1])
+        self._flush()
+        self._parts.append(Batches(columns))
+        self._held += block.count
+
+    def _take_record(self, row: DumpRecord) -> None:
+        """A record of a text without batches: those printed with one position are one batch."""
+        self._untold |= {CoverageGap.BATCHES, CoverageGap.COUNTS}
+        position = _known(row.position, 0)
+        last = self._last
+        if last is not None and last["position"] == position and last["magic"] >= CURRENT_MAGIC:
+            last["last_offset_delta"] = _int32(row.offset - last["base_offset"])
+            last["record_count"] += 1
+            last["max_timestamp"] = last["base_timestamp"] = max(
+                last["max_timestamp"], _known(row.timestamp, NO_TIMESTAMP)
+            )
+            return
+        if last is not None and position > last["position"]:
+            last["size"] = position - last["position"]
+        self._settle()
+        self._last = self._batch(
+            DumpBatch(
+                row.line,
+                row.offset,
+                row.offset,
+                1,
+                row.sequence,
+                row.sequence,
+                row.producer_id,
+                row.producer_epoch,
+                row.leader_epoch,
+                row.is_transactional,
+                None,
+                None,
+                position,
+                row.timestamp_type,
+                row.timestamp,
+                None,
+                CURRENT_MAGIC if row.magic is None else row.magic,
+                row.codec or "none",
+                # never equal to another's: two batches with one CRC are taken for one batch sent twice
+                row.offset & 0xFFFFFFFF,
+                None,
+                row.fields,
+            )
+        )
+        if self._last["magic"] < CURRENT_MAGIC:
+            self._last["record_count"] = 1  # the records of a wrapper, each by itself
+        _take_marker(self._last, row)
+
+    def _take_note(self, note: DumpNote) -> None:
+        self._settle()
+        if note.kind is NoteKind.INVALID_BYTES:
+            size = note.byte_count or 0
+            detail = f"kafka-dump-log found {size} bytes that are no whole batch"
+            self._damages.append(LogDamage(DamageKind.TORN, self._next, self._next + max(size, 1), False, detail))
+        elif note.kind in (NoteKind.OTHER, NoteKind.TOO_LONG) and (self._saw_batch or self._last) and not self._stopped:
+            self._stopped = True
+            detail = f"line {note.line} of the text is no row: {note.text[:200]}"
+            self._damages.append(LogDamage(DamageKind.LEFT_OUT, self._next, self._next + 1, False, detail))
+
+
+def _take_marker(batch: _Row, record: DumpRecord) -> None:
+    if record.end_marker in _MARKERS and batch["control_type"] != NO_CONTROL_TYPE:
+        batch["control_type"] = _MARKERS[record.end_marker]
+        batch["coordinator_epoch"] = _known(record.coordinator_epoch, NO_COORDINATOR_EPOCH)
+
+
+def _must_be_marker(producer_id: int, base_sequence: int, is_transactional: bool) -> bool:  # noqa: FBT001
+    """A release that does not print isControl prints markers so; data of a producer id always has sequences."""
+    return producer_id > NO_PRODUCER_ID and base_sequence == NO_SEQUENCE and is_transactional
+
+
+def _known(value: int | None, absent: int) -> int:
+    return absent if value is None else value
+
+
+def _int32(value: int) -> int:
+    """A delta that fits its field; one that does not contradicts itself, and shows as negative."""
+    return value if -(2**31) <= value < 2**31 else -1
+
+
+def _attributes(
+    codec: str,
+    timestamp_type: str | None,
+    is_transactional: bool | None,  # noqa: FBT001
+    is_control: bool,  # noqa: FBT001
+    delete_horizon_ms: int | None,
+) -> int:
+    return (
+        _CODECS.get(codec, _UNKNOWN_CODEC)
+        | (LOG_APPEND_TIME_FLAG if timestamp_type == "LogAppendTime" else 0)
+        | (TRANSACTIONAL_FLAG if is_transactional else 0)
+        | (CONTROL_FLAG if is_control else 0)
+        | (DELETE_HORIZON_FLAG if delete_horizon_ms is not None else 0)
+    )
+
+
+def _columns(rows: Iterable[_Row]) -> Batches:
+    held = list(rows)
+    return Batches({name: _fitted(np.array([row[name] for row in held], dtype=np.int64), name) for name in _NAMES})
+
+
+def _fitted(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """Values in their field's type; a number no field holds, which no tool prints, becomes the largest or -1."""
+    limits = np.iinfo(BATCH[name])
+    outside = (values < limits.min) | (values > limits.max)
+    if outside.any():
+        values = np.where(outside, -1 if limits.min < 0 else limits.max, values)
+    return values.astype(BATCH[name])
+
+
+def _block_columns(block: DumpBatchColumns) -> dict[str, NDArray[Any]]:
+    """The columns of data batches of magic 2, all of one shape."""
+    constants = block.constants
+
+    def column(field: str, absent: int) -> NDArray[np.int64]:
+        known = block.columns.get(field)
+        if known is None:
+            value = constants.get(field)
+            return np.full(block.count, absent if value is None else value, dtype=np.int64)
+        return known
+
+    base = column("base_offset", 0)
+    max_timestamp = column("max_timestamp", NO_TIMESTAMP)
+    horizon = "delete_horizon_ms" in block.columns
+    attributes = _attributes(
+        constants["codec"],
+        constants["timestamp_type"],
+        constants["is_transactional"],
+        False,
+        0 if horizon else None,
+    )
+    values = {
+        "position": column("position", 0),
+        "size": column("size", HEADER_SIZE),
+        "base_offset": base,
+        "last_offset_delta": column("last_offset", 0) - base,
+        "leader_epoch": column("leader_epoch", NO_LEADER_EPOCH),
+        "magic": column("magic", CURRENT_MAGIC),
+        "crc": column("crc", 0),
+        "attributes": np.full(block.count, attributes),
+        "base_timestamp": column("delete_horizon_ms", 0) if horizon else max_timestamp,
+        "max_timestamp": max_timestamp,
+        "producer_id": column("producer_id", NO_PRODUCER_ID),
+        "producer_epoch": column("producer_epoch", NO_PRODUCER_EPOCH),
+        "base_sequence": column("base_sequence", NO_SEQUENCE),
+        "record_count": column("record_count", 0),
+        "control_type": np.full(block.count, NO_CONTROL_TYPE),
+        "coordinator_epoch": np.full(block.count, NO_COORDINATOR_EPOCH),
+    }
+    return {name: _fitted(values[name], name) for name in _NAMES}
+
+
+def _corrupt(row: DumpBatch) -> LogDamage:
+    base = row.last_offset if row.base_offset is None else row.base_offset
+    return LogDamage(
+        DamageKind.CRC_MISMATCH,
+        row.position,
+        row.position + max(_known(row.size, HEADER_SIZE), 1),
+        True,
+        "kafka-dump-log says that the CRC does not match (isvalid: false)",
+        base,
+        max(row.last_offset, base),
+        row.producer_id,
+    )

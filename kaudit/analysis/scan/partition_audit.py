@@ -1,0 +1,167 @@
+"""What is kept of a partition once it has been read: what the findings need of it, and no rows."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from kaudit.analysis.repeats.sessions import Handover
+from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.partition_assembler import PartitionReplay
+from kaudit.analysis.scan.rows import Counts
+from kaudit.analysis.sequences.expired_producers import idle_longest
+from kaudit.analysis.sequences.sequence_audit import AFTER_MARKER, TV2
+from kaudit.analysis.sidefiles.side_file_reader import LogFacts, PartitionFiles, SideFileReader
+from kaudit.analysis.sidefiles.snapshot_states import Suspects
+from kaudit.analysis.transactions.marker_outcomes import Markers
+from kaudit.checks.repeats import Repeats, Resent
+from kaudit.checks.sidefiles import SideFileFact
+from kaudit.checks.state import EmptyMarker, IdleProducer
+from kaudit.checks.transaction import OpenTransaction
+from kaudit.model.batch_fields import NO_OFFSET
+from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
+from kaudit.model.coverage_gap import CoverageGap
+from kaudit.model.malformed import MalformedBatch
+from kaudit.model.observation import Observation
+from kaudit.source.layout import PartitionDirectory, Unreadable
+
+
+class PartitionAudit(Struct):
+    """What is kept of a partition once it has been read: no rows, only what may be reported."""
+
+    directory: PartitionDirectory
+    counts: Counts
+    facts: Sequence[Observation]
+    dropped_facts: int
+    missing: Sequence[Missing]
+    damages: Sequence[PlacedDamage]
+    unlisted: int
+    regressions: Sequence[EpochRegression]
+    opened: Sequence[OpenTransaction]
+    compacted: bool
+    log_end_offset: int | None
+    last_stable_offset: int | None
+    producers: int
+    runs: int
+    has_tv2: bool
+    still_growing: bool
+    suspects: Sequence[Suspects] = ()
+    idle: Sequence[IdleProducer] = ()
+    empty_marker: EmptyMarker | None = None
+    unreadable: Sequence[Unreadable] = ()
+    malformed: Sequence[MalformedBatch] = ()
+    producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    log: LogFacts | None = None
+    """What checkpoints are held against; dropped once they are."""
+    side_facts: Sequence[SideFileFact] = ()
+    untold: frozenset[CoverageGap] = frozenset()
+    side_files_unread: Sequence[Unreadable] = ()
+    repeats: Repeats = field(default_factory=Repeats)
+    sessions: Sequence[Handover] = ()
+    """Where one producer id's session follows on others: only when records were decoded."""
+    resent: Sequence[Resent] = ()
+    markers: Markers | None = None
+    """For comparison with the coordinator's decisions, where those are among the inputs."""
+
+
+class Needs(Struct, frozen=True):
+    """What judging all partitions together needs of each beyond its facts: columns that grow with its ids and markers."""
+
+    producer_ids: bool = True
+    markers: bool = True
+
+
+def close_partition(
+    replay: PartitionReplay,
+    open_source: OpenSource,
+    *,
+    compacted: bool,
+    needs: Needs,
+    unreadable: Sequence[Unreadable] = (),
+) -> PartitionAudit:
+    """Take from a finished replay what the findings need, its side files included. `compacted`: the user says so."""
+    rows = replay.joints.table.rows
+    compacted = compacted or replay.compacted
+    log = _log_facts(replay, compacted=compacted, unread=bool(unreadable))
+    files = PartitionFiles(SideFileReader(open_source))
+    side_facts = files.facts(log)
+    markers = None
+    told = replay.spans.has_all_commits and CoverageGap.MARKERS not in replay.untold
+    if needs.markers and log.ended is not None and len(log.ended) and told and not log.damages:
+        markers = Markers(replay.directory, log.ended)
+    return PartitionAudit(
+        directory=replay.directory,
+        counts=replay.counts,
+        facts=replay.joints.facts,
+        dropped_facts=replay.joints.dropped_facts,
+        missing=replay.continuity.missing,
+        damages=replay.continuity.damages,
+        unlisted=replay.continuity.unlisted
+        + replay.more_malformed
+        + replay.repeats.unlisted
+        + replay.sessions.unlisted,
+        regressions=replay.continuity.epoch_regressions(),
+        opened=_open_transactions(replay),
+        compacted=compacted,
+        log_end_offset=replay.log_end_offset,
+        last_stable_offset=replay.last_stable_offset,
+        producers=len(rows),
+        runs=replay.joints.runs,
+        # of markers whose type nobody tells an epoch raised by an abort looks the same
+        has_tv2=bool((rows["flags"] & TV2 != 0).any()) and CoverageGap.MARKERS not in replay.untold,
+        still_growing=replay.still_growing,
+        suspects=replay.snapshots.suspects,
+        idle=idle_longest(rows),
+        empty_marker=replay.empty_marker,
+        unreadable=unreadable,
+        malformed=replay.malformed,
+        untold=replay.untold,
+        producer_ids=rows["producer_id"].copy() if needs.producer_ids else np.empty(0, dtype=np.int64),
+        log=replace(log, ended=None, epoch_steps=log.epoch_steps[:0]),
+        side_facts=side_facts,
+        side_files_unread=files.files.unreadable,
+        markers=markers,
+        repeats=replay.repeats.result(),
+        sessions=replay.sessions.handovers(),
+    )
+
+
+def _log_facts(replay: PartitionReplay, *, compacted: bool, unread: bool) -> LogFacts:
+    continuity = replay.continuity
+    return LogFacts(
+        directory=replay.directory,
+        damages=continuity.damages,
+        missing=continuity.missing,
+        compacted=compacted,
+        first_offset=continuity.first_offset,
+        log_end_offset=replay.log_end_offset,
+        has_legacy=bool(replay.counts.legacy_batches),
+        epoch_regressions=bool(continuity.epoch_regressions()),
+        epoch_steps=continuity.epoch_steps(),
+        ended=replay.spans.ended() if replay.spans.has_all_aborts else None,
+        unread=unread,
+    )
+
+
+def _open_transactions(replay: PartitionReplay) -> list[OpenTransaction]:
+    rows = replay.joints.table.rows
+    opened = rows[np.flatnonzero(rows["txn_first_offset"] != NO_OFFSET)]
+    return [
+        OpenTransaction(
+            producer_id=int(row["producer_id"]),
+            producer_epoch=int(row["epoch"]),
+            first_offset=int(row["txn_first_offset"]),
+            first_timestamp=int(row["txn_first_timestamp"]),
+            last_timestamp=int(row["last_timestamp"]),
+            records=int(row["txn_records"]),
+            position=int(row["txn_position"]),
+            segment=int(row["txn_segment"]),
+            coordinator_epoch=int(row["coordinator_epoch"]),
+            began_after_marker=bool(row["flags"] & AFTER_MARKER),
+            marker_offset=int(row["marker_offset"]),
+            marker_timestamp=int(row["marker_timestamp"]),
+        )
+        for row in opened
+    ]

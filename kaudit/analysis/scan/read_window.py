@@ -1,0 +1,93 @@
+"""A reusable buffer over a file: bounded memory whatever the file's or a batch's size."""
+
+from kaudit.formats.log.crc32c import crc32c
+from kaudit.formats.log.record_batch import (
+    ATTRIBUTES_OFFSET,
+    CURRENT_MAGIC,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    PREFIX_SIZE,
+    batch_crc_holds,
+    plausible_length,
+)
+from kaudit.source.bytes import ByteSource
+
+_PIECE_BYTES = 1 << 20
+_LARGE_CLAIM_BYTES = 4 << 20
+"""Brokers take batches of 1 MiB unless told otherwise (message.max.bytes)."""
+
+
+class Window:
+    """`load` makes the bytes of a file from a position on available as a memoryview, valid until the next load."""
+
+    def __init__(self, source: ByteSource, end: int, size: int) -> None:
+        self._source = source
+        self.end = end
+        self._buffer = memoryview(bytearray(size))
+        self.base = 0
+        self._filled = 0
+        self._spent = 0
+
+    @property
+    def capacity(self) -> int:
+        """Return the window's size in bytes."""
+        return len(self._buffer)
+
+    def load(self, position: int, size: int | None = None) -> memoryview:
+        """Return the bytes from `position` up to `size` (at most the window's) or the end of the file, keeping what is there."""
+        wanted = self.capacity if size is None else min(size, self.capacity)
+        kept = 0
+        if self._holds(position):
+            kept = self.base + self._filled - position
+            if kept != self._filled:
+                self._buffer[:kept] = self._buffer[position - self.base : self._filled]
+        wanted = min(wanted, max(self.end - position, 0))
+        read = self._source.read_into(position + kept, self._buffer[kept:wanted]) if wanted > kept else 0
+        self.base, self._filled = position, kept + read
+        return self._buffer[: self._filled]
+
+    def spend(self, position: int) -> None:
+        """Take note that the bytes before `position` are no longer the file's: they must be read again if asked for."""
+        self._spent = position
+
+    def _holds(self, position: int) -> bool:
+        return max(self.base, self._spent) <= position < self.base + self._filled
+
+    def crc_holds(self, position: int, size: int) -> bool:
+        """Tell whether the batch of `size` bytes at `position` matches its CRC, in bounded memory."""
+        if self._holds(position) and position + size <= self.base + self._filled:
+            return batch_crc_holds(self._buffer, position - self.base, size)
+        if size <= self.capacity:
+            piece = memoryview(bytearray(size))
+            return self._source.read_into(position, piece) == size and batch_crc_holds(piece, 0, size)
+        return self._crc_in_pieces(position, size)
+
+    def is_batch(self, position: int, size: int) -> bool:
+        """Tell whether the bytes at `position`, which may claim by chance to be a batch of `size` bytes, are a sound one.
+
+        What claims to be large is read only if a batch, zeros or the end follow: a payload may hold any number of such
+        claims, each on the rest of the file.
+        """
+        plausible = size <= _LARGE_CLAIM_BYTES or self._goes_on_at(position + size)
+        return plausible and self.crc_holds(position, size)
+
+    def _goes_on_at(self, position: int) -> bool:
+        prefix = memoryview(bytearray(PREFIX_SIZE))
+        if self._source.read_into(position, prefix[: max(self.end - position, 0)]) < PREFIX_SIZE or not any(prefix):
+            return True
+        return plausible_length(prefix[MAGIC_OFFSET], int.from_bytes(prefix[8:LOG_OVERHEAD], "big", signed=True))
+
+    def _crc_in_pieces(self, position: int, size: int) -> bool:
+        head = memoryview(bytearray(HEADER_SIZE))
+        if self._source.read_into(position, head) < HEADER_SIZE or head[MAGIC_OFFSET] != CURRENT_MAGIC:
+            return False  # legacy messages of more than a window do not exist: max.message.bytes predates them
+        crc, at, stop = 0, position + ATTRIBUTES_OFFSET, position + size
+        piece = memoryview(bytearray(_PIECE_BYTES))
+        while at < stop:
+            read = self._source.read_into(at, piece[: min(len(piece), stop - at)])
+            if read == 0:
+                return False
+            crc = crc32c(piece[:read], crc)
+            at += read
+        return crc == int.from_bytes(head[17:21], "big")

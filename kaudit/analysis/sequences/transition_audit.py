@@ -1,0 +1,138 @@
+"""Replaying the rows of one chunk: healthy joints accepted in numpy, the rest by the scalar judge.
+
+`TransitionAudit.feed` takes chunks in offset order; cutting the log elsewhere changes nothing it reports.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from msgspec import Struct, field
+from numpy.typing import NDArray
+
+from kaudit.analysis.scan.columns import Columns, Row
+from kaudit.analysis.scan.merging import Merged
+from kaudit.analysis.scan.rows import WINDOW, pick, put
+from kaudit.analysis.sequences.producer_table import ProducerTable
+from kaudit.analysis.sequences.sequence_audit import ABORT_BUMPED, Producer, audit_batch, audit_end, audit_marker
+from kaudit.analysis.sequences.vectorised_transitions import VectorisedTransitions
+from kaudit.model.observation import EXPLAINED, BoundaryBatch, EndTxnMarker, Observation, Remembered, State
+
+MAX_FACTS = 100_000
+"""Facts kept of one partition; more are counted, not listed, so that a ruined log cannot exhaust memory."""
+
+_PART_ROWS = 1 << 14
+"""Rows judged at a time: the columns made of them stay in the processor's cache, and memory stays bounded."""
+
+FetchRun = Callable[[Row], list[BoundaryBatch]]
+"""All batches of a run (one row of RUN), read again from the log."""
+
+
+class TransitionAudit(Struct):
+    """The producers of one partition replica. `facts` are in the order the log told them."""
+
+    fetch_run: FetchRun
+    sequences_count: bool = True
+    table: ProducerTable = field(default_factory=ProducerTable)
+    facts: list[Observation] = field(default_factory=list)
+    dropped_facts: int = 0
+    holes_are_normal: bool = True
+    """No damage was seen: missing offsets are compaction's or retention's, and what they explain needs no word."""
+    runs: int = 0
+    """Runs so far, wherever the log was cut into chunks."""
+    _awaiting: dict[int, list[int]] = field(default_factory=dict)
+
+    def feed(self, merged: Merged, edges: Columns) -> None:
+        """Take one chunk's runs and its markers that have records, `present_before` counted from the log's start."""
+        if not len(merged.ids):
+            return
+        # new ids are added once: making room for them moves the whole index
+        slots = self.table.slots(merged.producer_ids)
+        for part, groups in merged.parts(_PART_ROWS):
+            self._feed(part, edges, slots[groups])
+
+    def _feed(self, merged: Merged, edges: Columns, slots: NDArray[np.int32]) -> None:
+        before = pick(self.table.rows, slots)
+        joints = VectorisedTransitions(merged, edges, before)
+        self.runs += len(merged.runs) - joints.continue_runs()
+        healthy = joints.healthy(sequences_count=self.sequences_count, holes_are_normal=self.holes_are_normal)
+        if self._awaiting:
+            awaiting = np.fromiter(self._awaiting, dtype=np.int64, count=len(self._awaiting))
+            healthy &= ~np.isin(joints.producer_ids, awaiting)
+        joints.advance(healthy)
+        put(self.table.rows, slots, before)
+        for index in np.flatnonzero(~healthy).tolist():
+            self._replay(int(slots[index]), joints, index)
+
+    def finish(self) -> None:
+        """The log has ended: report what only its end decides."""
+        rows = self.table.rows
+        for slot in np.flatnonzero(rows["flags"] & ABORT_BUMPED != 0).tolist():
+            state = self.table.load(slot)
+            if state is not None:
+                self._keep(audit_end(state, int(rows["producer_id"][slot])))
+
+    def _replay(self, slot: int, joints: VectorisedTransitions, group_index: int) -> None:
+        state = self.table.load(slot)
+        producer = Producer(int(joints.producer_ids[group_index]), self.sequences_count)
+        for is_marker, index in joints.group_rows(group_index):
+            if is_marker:
+                state, facts = audit_marker(state, EndTxnMarker._make(joints.markers.item(index)))
+                self._keep(facts)
+            else:
+                state = self._replay_run(state, joints.runs[index], joints.edges, producer)
+        if state is not None:
+            self.table.store(slot, state)
+
+    def _replay_run(self, state: State | None, run: Row, edges: Columns, producer: Producer) -> State:
+        start, head, count = int(run["edges_start"]), int(run["head"]), int(run["batches"])
+        epoch, transactional = int(run["producer_epoch"]), bool(run["is_transactional"])
+        batches = [BoundaryBatch._make(edge) for edge in edges[start : start + head].tolist()]
+        state = self._judge(state, batches, epoch, transactional, producer)
+        if count == head:
+            return state
+        newest = batches[-1]
+        if state.epoch == epoch and state.window and state.window[-1].base_offset == newest.base_offset:
+            tail = [BoundaryBatch._make(edge) for edge in edges[start + head : start + int(run["edges"])].tolist()]
+            rest = int(run["records"]) - sum(batch.record_count for batch in batches)
+            return _continue_run(state, tail, rest, transactional=transactional)
+        return self._judge(state, self.fetch_run(run)[head:], epoch, transactional, producer)
+
+    def _judge(
+        self,
+        state: State | None,
+        batches: list[BoundaryBatch],
+        epoch: int,
+        transactional: bool,  # noqa: FBT001 - a column of the run
+        producer: Producer,
+    ) -> State:
+        for batch in batches:
+            for index in self._awaiting.pop(producer.producer_id, ()):
+                self.facts[index] = self.facts[index]._replace(following=batch, following_epoch=epoch)
+            state, facts = audit_batch(state, batch, epoch, transactional, producer)
+            self._keep(facts)
+        assert state is not None
+        return state
+
+    def _keep(self, facts: Sequence[Observation]) -> None:
+        for fact in facts:
+            if fact.code == EXPLAINED and self.holes_are_normal:
+                continue
+            if len(self.facts) >= MAX_FACTS:
+                self.dropped_facts += 1
+                continue
+            if fact.batch is not None:
+                self._awaiting.setdefault(fact.producer_id, []).append(len(self.facts))
+            self.facts.append(fact)
+
+
+def _continue_run(state: State, tail: list[BoundaryBatch], rest_records: int, *, transactional: bool) -> State:
+    """Take the rest of a run whose head was adopted to its end: in sequence by construction."""
+    remembered = tuple(Remembered(edge.base_offset, edge.first_sequence, edge.last_sequence, edge.crc) for edge in tail)
+    newest = tail[-1]
+    return state._replace(
+        last_sequence=newest.last_sequence,
+        window=(state.window + remembered)[-WINDOW:],
+        last=newest,
+        last_timestamp=newest.max_timestamp,
+        txn_records=state.txn_records + (rest_records if transactional else 0),
+    )

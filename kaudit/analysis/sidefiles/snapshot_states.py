@@ -1,0 +1,133 @@
+"""Producer snapshots held against the state of the log at their offset, while the log goes by.
+
+At a chunk's joint the producers' rows are that state, so that only producers that do not fit are looked at again
+(pipeline/replica.py). What the rows cannot tell from the broker's own state is let pass here.
+"""
+
+from typing import Any
+
+import numpy as np
+from msgspec import Struct, field
+from numpy.typing import NDArray
+
+from kaudit.analysis.scan.rows import ChunkRows, Rows
+from kaudit.analysis.sequences.transition_audit import TransitionAudit
+from kaudit.formats.errors import WireError
+from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
+from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
+from kaudit.source.filesystem import read_side_file
+from kaudit.source.snapshots import SnapshotFile
+
+MAX_SUSPECTS = 1000
+"""Producers looked at again per snapshot: one file that is wrong throughout needs no longer list."""
+_MAX_SNAPSHOT = 256 << 20
+"""Bytes: five million producers. A longer one is cut, and then corrupt."""
+SHORTEST_EXPIRATION_MS = 5000
+"""Nobody lets producers expire faster than this."""
+_NOT_ADOPTED = frozenset({"KA101", "KA102", "KA103", "KA201", "KA205"})
+"""Where the audit's state goes another way than a broker's, which adopts everything (DESIGN.md section 2)."""
+
+
+class Suspects(Struct, frozen=True):
+    """Producers of a snapshot that do not fit."""
+
+    file: SnapshotFile
+    producer_ids: tuple[int, ...]
+
+
+class SnapshotWatch(Struct):
+    """Takes a partition's joints in offset order."""
+
+    files: tuple[SnapshotFile, ...]
+    suspects: list[Suspects] = field(default_factory=list)
+
+    @property
+    def offsets(self) -> list[int]:
+        """Offsets of the snapshots still to come, ascending."""
+        return [file.offset for file in self.files]
+
+    def inside(self, chunk: ChunkRows) -> list[int]:
+        """Return the offsets of snapshots at which `chunk` has to be cut, ascending: those between its batches."""
+        if not self.files or chunk.first_offset is None or chunk.last_offset is None:
+            return []
+        return sorted({file.offset for file in self.files if chunk.first_offset < file.offset <= chunk.last_offset})
+
+    def before(self, chunk: ChunkRows, joints: TransitionAudit) -> None:
+        """Compare the snapshots that end where `chunk` begins; `joints` has the producers until there.
+
+        One that ends inside of a batch ends behind it.
+        """
+        if not self.files or chunk.first_offset is None:
+            return
+        while self.files and self.files[0].offset <= chunk.first_offset:
+            file, self.files = self.files[0], self.files[1:]
+            self._compare(file, joints)
+
+    def finish(self, log_end: int | None, joints: TransitionAudit) -> None:
+        """Compare the snapshot at the log's end. One beyond it was written before the log was cut back."""
+        for file in self.files:
+            if log_end is not None and file.offset <= log_end:
+                self._compare(file, joints)
+        self.files = ()
+
+    def _compare(self, file: SnapshotFile, joints: TransitionAudit) -> None:
+        stored, rows = read_snapshot(file), joints.table.rows
+        if stored is None or not len(rows):
+            return
+        order = np.argsort(rows["producer_id"], kind="stable")
+        ids = rows["producer_id"][order]
+        at = np.minimum(np.searchsorted(ids, stored["producer_id"]), len(ids) - 1)
+        mine = rows[order[at]]
+        differs = (ids[at] != stored["producer_id"]) | ~mine["known"] | ~_agrees(stored, mine)
+        left = np.isin(ids, stored["producer_id"], invert=True) & rows["known"][order]
+        gone = rows[order[left]]
+        lost = unexplained(stored, gone["last"]["last_offset"], gone["last_timestamp"], file.modified_ms)
+        lost |= gone["txn_first_offset"] != NO_OFFSET
+        lost &= gone["last_sequence"] != NO_SEQUENCE
+        apart = dict.fromkeys(fact.producer_id for fact in joints.facts if fact.code in _NOT_ADOPTED)
+        chosen = dict.fromkeys([*stored["producer_id"][differs].tolist(), *gone["producer_id"][lost].tolist(), *apart])
+        if chosen:
+            self.suspects.append(Suspects(file, tuple(chosen)[:MAX_SUSPECTS]))
+
+
+def read_snapshot(file: SnapshotFile) -> NDArray[Any] | None:
+    """Return a snapshot's rows; None if it cannot be read or is corrupt, which is another check's business."""
+    try:
+        return parse_producer_snapshot(read_side_file(file.path, _MAX_SNAPSHOT)).rows
+    except (OSError, WireError):
+        return None
+
+
+def unexplained(
+    stored: NDArray[Any], last_offsets: NDArray[np.int64], timestamps: NDArray[np.int64], written_ms: int
+) -> NDArray[np.bool_]:
+    """Tell which producers, missing from a snapshot, cannot have expired.
+
+    Whoever expired did so at a sweep that drops everyone as old: not if an entry is kept that was older then, by its
+    record's time, and has not changed since. Source: ProducerStateManager.removeExpiredProducers.
+    """
+    idle = stored[(stored["current_txn_first_offset"] == NO_OFFSET) & (stored["timestamp"] >= 0)]
+    idle = idle[np.argsort(idle["last_offset"], kind="stable")]
+    oldest = np.minimum.accumulate(np.append(np.iinfo(np.int64).max, idle["timestamp"]))
+    kept = oldest[np.searchsorted(idle["last_offset"], last_offsets)]
+    late: NDArray[np.bool_] = (kept < timestamps) | (written_ms - timestamps < SHORTEST_EXPIRATION_MS)
+    return late
+
+
+def _agrees(stored: NDArray[Any], mine: Rows) -> NDArray[np.bool_]:
+    last = mine["last"]
+    remembers = mine["last_sequence"] != NO_SEQUENCE
+    length = last["last_offset"] - last["base_offset"]
+    batch = (stored["last_offset"] == last["last_offset"]) & (stored["offset_delta"] == length)
+    nothing = (stored["last_offset"] == NO_OFFSET) & (stored["offset_delta"] == 0)
+    data_time = np.where(mine["has_last"], last["max_timestamp"], NO_TIMESTAMP)
+    times = (stored["timestamp"] == mine["last_timestamp"]) | (stored["timestamp"] == data_time)
+    same: NDArray[np.bool_] = (
+        (stored["producer_epoch"] == mine["epoch"])
+        & (stored["last_sequence"] == mine["last_sequence"])
+        & np.where(remembers, batch, nothing)
+        & times
+        & (stored["coordinator_epoch"] == mine["coordinator_epoch"])
+        & (stored["current_txn_first_offset"] == mine["txn_first_offset"])
+    )
+    return same

@@ -1,0 +1,1 @@
+"""Producers' histories in offset order."""

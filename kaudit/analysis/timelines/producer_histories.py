@@ -1,0 +1,109 @@
+"""What every producer id of a partition did, for tables: rows kept while the log goes by, told when all is judged.
+
+They are kept and told one partition at a time: no process ever holds more than one partition's.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct, field
+from numpy.typing import NDArray
+
+from kaudit.analysis.producer_ids.activity import ActivityRows
+from kaudit.analysis.producer_ids.producer_listing import producer_partition
+from kaudit.analysis.scan.batch_rows import BatchTeller
+from kaudit.analysis.scan.columns import Columns
+from kaudit.analysis.scan.partition_assembler import KeptRows
+from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.analysis.scan.rows import Rows
+from kaudit.analysis.sequences.producer_table import ProducerTable
+from kaudit.analysis.timelines.timeline import partition_timelines
+from kaudit.model.finding import Finding
+from kaudit.model.producer_listing import ProducerPartition
+from kaudit.model.result import ScanResult, Timeline
+
+Piece = tuple[str, bytes]
+"""Name of a table, and rows of it as an Arrow IPC stream."""
+
+
+class HistoryRows(Struct):
+    """Keeps a partition's runs, markers and activity of all producer ids."""
+
+    rows: KeptRows = field(default_factory=lambda: KeptRows(None))
+    activity: ActivityRows = field(default_factory=ActivityRows)
+    _table: ProducerTable = field(default_factory=ProducerTable)
+
+    def add(self, runs: Columns, markers: Columns, table: ProducerTable) -> None:
+        """Take a chunk's rows."""
+        self.rows.add(runs, markers, table)
+        self.activity.add(runs, markers, table)
+        self._table = table
+
+    def clear(self) -> None:
+        """Forget all: the partition is read again."""
+        self.rows.clear()
+        self.activity.clear()
+        self._table = ProducerTable()
+
+    @property
+    def producer_ids(self) -> NDArray[np.int64]:
+        """The ids in the order of the activity's rows."""
+        ids: NDArray[np.int64] = self._table.rows["producer_id"]
+        return ids
+
+
+class PartitionHistory(Struct, frozen=True):
+    """A partition as it was read, with its rows."""
+
+    partition: PartitionAudit
+    rows: KeptRows
+    activity: Rows
+    producer_ids: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, partition: PartitionAudit, kept: HistoryRows) -> "PartitionHistory":
+        """Take what was kept of a partition that has been read."""
+        return cls(partition, kept.rows, kept.activity.rows.copy(), kept.producer_ids.copy())
+
+    @property
+    def place(self) -> tuple[str, int, str]:
+        """Topic, partition and replica."""
+        directory = self.partition.directory
+        return directory.topic, directory.partition, directory.replica
+
+    def timelines(self, findings: Sequence[Finding]) -> Iterator[Timeline]:
+        """Yield one timeline a producer id; `findings` are this partition replica's."""
+        return partition_timelines(self.partition, self.rows, findings)
+
+    def producers(self, *, remembers_markers: bool) -> Iterator[tuple[int, ProducerPartition]]:
+        """Yield each producer id with what it did here and the state a broker would rebuild.
+
+        `remembers_markers`: the brokers in question renew a producer's timestamp with a marker (2.4.1 and later).
+        """
+        for row in np.argsort(self.producer_ids, kind="stable").tolist():
+            told = producer_partition(
+                self.partition.directory, self.activity[row], (), remembers_markers=remembers_markers
+            )
+            yield int(self.producer_ids[row]), told
+
+
+Teller = Callable[[PartitionHistory, Sequence[Finding], bool], Iterator[Piece]]
+"""Makes tables' rows of a partition's history, its findings, and whether its brokers remember markers' times."""
+
+
+class Recording(Struct, frozen=True):
+    """A scan whose producers' histories can be told afterwards, with the findings that are reported."""
+
+    result: ScanResult
+    tell: Callable[[Sequence[Finding]], Iterator[Piece]]
+    tell_batches: Callable[[BatchTeller], Iterator[Piece]]
+    """Reads everything once more, for a row of each batch."""
+
+
+def by_replica(findings: Sequence[Finding]) -> dict[tuple[Any, ...], list[Finding]]:
+    """Group findings by (topic, partition, replica)."""
+    grouped: dict[tuple[Any, ...], list[Finding]] = {}
+    for finding in findings:
+        grouped.setdefault((finding.topic, finding.partition, finding.replica), []).append(finding)
+    return grouped

@@ -1,0 +1,1 @@
+"""Transactions of a partition, and how each ended."""

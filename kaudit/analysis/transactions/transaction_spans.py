@@ -1,0 +1,175 @@
+"""Transactions of one partition as the log tells of them: where each began and what ended it.
+
+Fed with runs and markers chunk by chunk: a run ends at every marker with records of its producer id, so a transaction
+begins with the first transactional run behind a marker.
+"""
+
+import numpy as np
+from msgspec import Struct, field
+from numpy.typing import NDArray
+
+from kaudit.analysis.scan.columns import Columns
+from kaudit.analysis.scan.grouping import group
+from kaudit.analysis.scan.merging import Merged
+from kaudit.analysis.scan.rows import Rows, pick
+from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, NO_OFFSET
+
+ENDED = np.dtype(
+    [
+        ("producer_id", np.int64),
+        ("producer_epoch", np.int16),
+        ("coordinator_epoch", np.int32),
+        ("type", np.int8),
+        ("first_offset", np.int64),
+        ("marker_offset", np.int64),
+        ("stable_offset", np.int64),
+        ("timestamp", np.int64),
+        ("position", np.int64),
+        ("segment", np.int32),
+    ]
+)
+"""A marker. `first_offset` -1: no data before it. `stable_offset` of an abort: first offset of the oldest other
+transaction open at the marker, -1 without one."""
+
+_OPEN = np.dtype([("producer_id", np.int64), ("offset", np.int64)])
+_NEVER = np.iinfo(np.int64).max
+MAX_ABORTS = 1_000_000
+"""Abort markers kept of one partition (58 MB); with more, no marker is kept and none compared."""
+MAX_COMMITS = 200_000
+"""Commit markers kept of one partition; with more, outcomes are not compared with their coordinator's decisions."""
+
+
+class TransactionSpans(Struct):
+    """Follows the transactions of a partition."""
+
+    _open: Rows = field(default_factory=lambda: np.empty(0, dtype=_OPEN))
+    _ended: list[Rows] = field(default_factory=list)
+    _aborts: int = 0
+    _commits: int = 0
+
+    def feed(self, merged: Merged) -> None:
+        """Take a chunk's runs and its markers that have records, chunks in offset order."""
+        spans = _spans(merged, self._open)
+        if spans is None:
+            return
+        self._open = spans.still_open
+        is_abort = spans.markers["type"] == ABORT_MARKER
+        aborts = int(np.count_nonzero(is_abort))
+        self._aborts += aborts
+        self._commits += len(is_abort) - aborts
+        if not self.has_all_aborts:
+            self._ended.clear()
+        elif self.has_all_commits:
+            self._keep(spans, np.arange(len(is_abort)))
+        else:
+            self._ended = [rows for rows in map(_only_aborts, self._ended) if len(rows)]
+            self._keep(spans, np.flatnonzero(is_abort))
+
+    def _keep(self, spans: "_Spans", chosen: NDArray[np.intp]) -> None:
+        if not len(chosen):
+            return
+        markers = spans.markers if len(chosen) == len(spans.markers) else spans.markers[chosen]
+        rows = np.empty(len(chosen), dtype=ENDED)
+        for name in ("producer_id", "producer_epoch", "coordinator_epoch", "type", "timestamp", "position", "segment"):
+            rows[name] = markers[name]
+        rows["marker_offset"] = markers["offset"]
+        rows["first_offset"] = spans.begun.take(chosen)
+        rows["stable_offset"] = NO_OFFSET
+        aborted = np.flatnonzero(markers["type"] == ABORT_MARKER)
+        if len(aborted):
+            rows["stable_offset"][aborted] = _oldest_open(*spans.all(), markers["offset"].take(aborted))
+        self._ended.append(rows)
+
+    @property
+    def has_all_aborts(self) -> bool:
+        """Whether every abort marker was kept."""
+        return self._aborts <= MAX_ABORTS
+
+    @property
+    def has_all_commits(self) -> bool:
+        """Whether every commit marker was kept."""
+        return self._commits <= MAX_COMMITS
+
+    def ended(self) -> Rows:
+        """All markers kept, by offset; commits only if all of them were kept."""
+        rows = np.concatenate(self._ended) if self._ended else np.empty(0, dtype=ENDED)
+        return pick(rows, group(rows["marker_offset"].copy()).order)
+
+
+def _only_aborts(rows: Rows) -> Rows:
+    return pick(rows, rows["type"] == ABORT_MARKER)
+
+
+class _Spans(Struct, frozen=True):
+    """A chunk's markers with the offset where the transaction each ends began (-1: none), and what is open behind it."""
+
+    markers: Columns
+    begun: NDArray[np.int64]
+    still_open: Rows
+
+    def all(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First offset and marker offset of every transaction; the latter beyond all offsets for an open one."""
+        has_begun = self.begun != NO_OFFSET
+        first = np.concatenate((self.begun.compress(has_begun), self.still_open["offset"]))
+        ends = self.markers["offset"].compress(has_begun)
+        return first, np.concatenate((ends, np.full(len(self.still_open), _NEVER)))
+
+
+def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
+    """Find where the transactions of a chunk begin and end; `waiting` are those open before it, by producer id.
+
+    A span is a stretch of one producer id's rows up to and including its next marker.
+    """
+    markers, is_run, ids = merged.markers, merged.is_run, merged.ids
+    transactional, kind = merged.runs["is_transactional"], markers["type"]
+    first_offsets = merged.runs["first_offset"]
+    ends = (kind == ABORT_MARKER) | (kind == COMMIT_MARKER)
+    if not (transactional.all() and ends.all()):
+        kept = np.empty(len(is_run), dtype=np.bool_)
+        kept[is_run], kept[~is_run] = transactional, ends
+        is_run, ids = is_run.compress(kept), ids.compress(kept)
+        first_offsets, markers = first_offsets.compress(transactional), markers[ends]
+    if not len(is_run):
+        return None
+    changes = ids[1:] != ids[:-1]
+    begins = np.ones(len(is_run), dtype=np.bool_)
+    np.logical_or(changes, ~is_run[:-1], out=begins[1:])
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:] - 1, len(is_run) - 1)
+    started = is_run.take(first)
+    begun = np.full(len(first), NO_OFFSET, dtype=np.int64)
+    begun[started] = first_offsets.compress(begins.compress(is_run))
+    elsewhere = waiting
+    if len(waiting):
+        # a transaction that was open already goes on to its producer id's first marker
+        is_new = np.ones(len(first), dtype=np.bool_)
+        is_new[1:] = changes.take(first[1:] - 1)
+        producers = np.flatnonzero(is_new)
+        here = ids.take(first.take(producers))
+        at = np.minimum(np.searchsorted(waiting["producer_id"].copy(), here), len(waiting) - 1)
+        known = waiting["producer_id"].take(at) == here
+        begun[producers.compress(known)] = waiting["offset"].take(at.compress(known))
+        gone = np.ones(len(waiting), dtype=np.bool_)
+        gone[at.compress(known)] = False
+        elsewhere = pick(waiting, gone)
+    ended = ~is_run.take(last)
+    opened = np.flatnonzero(~ended)
+    still_open = np.empty(len(opened), dtype=_OPEN)
+    still_open["producer_id"], still_open["offset"] = ids.take(first.take(opened)), begun.take(opened)
+    if len(elsewhere):
+        still_open = np.concatenate((still_open, elsewhere))
+        still_open = pick(still_open, np.argsort(still_open["producer_id"], kind="stable"))
+    return _Spans(markers, begun.compress(ended), still_open)  # each marker ends a span, if only its own
+
+
+def _oldest_open(first: NDArray[np.int64], end: NDArray[np.int64], markers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """First offset of the oldest transaction open at each marker other than the one it ends, -1 without one."""
+    order = group(first).order
+    first, reach = first.take(order), np.maximum.accumulate(end.take(order)) if len(order) else end
+    # the first transaction in offset order that ends behind the marker is the oldest one still open there
+    at = np.searchsorted(reach, markers, side="right")
+    found = at < len(first)
+    result = np.full(len(markers), NO_OFFSET, dtype=np.int64)
+    candidates = first.take(at.compress(found))
+    result[found] = np.where(candidates < markers.compress(found), candidates, NO_OFFSET)
+    return result

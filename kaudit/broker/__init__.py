@@ -1,0 +1,1 @@
+"""The brokers' rules: releases, producer state, partitions, coordinators, allocation. No I/O, no text for terminals."""

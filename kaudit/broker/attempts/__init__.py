@@ -1,0 +1,1 @@
+"""What a broker was asked: the attempts format."""

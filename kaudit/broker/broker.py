@@ -1,0 +1,418 @@
+"""A broker, its partitions and its transaction coordinator, answering attempts one by one."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from kaudit.broker.attempts.attempt import Attempt
+from kaudit.broker.attempts.fast_path import (
+    REQUEST_OPS,
+    Plain,
+    PlainAddPartitions,
+    PlainEndTxn,
+    PlainInitProducerId,
+    PlainProduce,
+    PlainWriteMarker,
+    as_request,
+)
+from kaudit.broker.coordinator.leader_epochs import CoordinatorEpochs
+from kaudit.broker.coordinator.transaction_coordinator import (
+    Coordinator,
+    CoordinatorLimits,
+    EndOfTransaction,
+    Granted,
+    Request,
+)
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.partition.partition import SNAPSHOT_SUFFIX, Partition, Tampering
+from kaudit.broker.partition.produce import ProducePath
+from kaudit.broker.partition.record_set import TopicLimits, config_number, topic_config
+from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
+from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
+from kaudit.broker.producer_state.verdict import Outcome
+from kaudit.broker.releases.profile import Profile, profile_for
+from kaudit.broker.response import Answer, Response, TopicPartition, ok_fields, rejected_fields
+from kaudit.model.batch_fields import NO_PRODUCER_ID
+from kaudit.model.sequence import add as add_sequence
+
+if TYPE_CHECKING:
+    from kaudit.replay.what_if import RecordedLog
+
+_APPENDED, _DONE = Outcome.APPENDED, KafkaError.NONE
+_NO_BROKER = "a broker line first, or --broker-version"
+_DEFAULT_SWEEP_MS = 600_000
+_OWN_EXPIRATION = "producer.id.expiration.ms"
+_SWEEP_CONFIG = "producer.id.expiration.check.interval.ms"
+"""Both are there since 3.4.0 (KIP-854)."""
+_FIRST_END_TXN_OF_VERSION_2 = 5
+
+
+class MissingBrokerError(ValueError):
+    """Attempts begin before any line said which broker answers them."""
+
+
+class Broker:
+    """Answers attempts in order. A `broker` line begins a new broker; `profile` overrides its version.
+
+    It begins empty, or with the partition in `recorded`.
+    """
+
+    def __init__(self, profile: Profile | None = None, recorded: "RecordedLog | None" = None) -> None:
+        self._override = profile
+        self._recorded = recorded
+        self._profile: Profile | None = None
+        self._ops: dict[str, Callable[[Attempt, TopicPartition, Partition, int], Answer]] = {
+            "delete_records": self._delete_records,
+            "restart": self._restart,
+            "leader_change": self._leader_change,
+            "follower_restart": self._follower_restart,
+            "wait": self._wait,
+            "describe": self._describe,
+        }
+        self._requests: dict[type, Callable[[Any, TopicPartition, Partition, int], Answer]] = {
+            PlainInitProducerId: self._init_producer_id,
+            PlainAddPartitions: self._add_partitions,
+            PlainEndTxn: self._end_txn,
+            PlainWriteMarker: self._write_marker,
+        }
+        if profile is not None:
+            self._begin(profile, {})
+
+    @property
+    def profile(self) -> Profile:
+        """The rules that answer; raises MissingBrokerError before any broker is known."""
+        if self._profile is None:
+            raise MissingBrokerError(_NO_BROKER)
+        return self._profile
+
+    def answer(self, attempt: Attempt) -> Answer:
+        """Answer one checked attempt.
+
+        Raises MissingBrokerError before any broker is known, UnknownVersionError for a broker of no known version, and
+        ValueError, saying what was expected, for configuration that is no number.
+        """
+        op = attempt["op"]
+        if op in REQUEST_OPS:
+            return self.answer_plain(as_request(attempt))
+        if op == "broker":
+            profile = self._override or profile_for(attempt["broker_version"])
+            self._begin(profile, attempt.get("config", {}))
+            return Response(attempt["index"], {"op": "broker"}, f"rules of {profile.version}")
+        if self._profile is None:
+            raise MissingBrokerError(_NO_BROKER)
+        key = (attempt["topic"], attempt["partition"])
+        if op == "topic":
+            return self._configure(attempt, key)
+        partition, now = self._arrive(key, attempt.get("at"))
+        if op == "produce":
+            limits = self._limits.get(key[0], self._default_limits)
+            return self._produce_path.produce(attempt, key, partition, limits, now)
+        return self._ops[op](attempt, key, partition, now)
+
+    def answer_plain(self, plain: Plain) -> Answer:
+        """Answer an attempt read as plain: as `answer` does, without a look at each of its fields."""
+        if self._profile is None:
+            raise MissingBrokerError(_NO_BROKER)
+        key = (plain.topic, plain.partition)
+        partition, now = self._arrive(key, plain.at)
+        if type(plain) is PlainProduce:
+            limits = self._limits.get(plain.topic, self._default_limits)
+            return self._produce_path.produce_plain(plain, key, partition, limits, now)
+        return self._requests[type(plain)](plain, key, partition, now)
+
+    # -- set up ------------------------------------------------------------------------------------------------------
+    def _begin(self, profile: Profile, config: dict[str, Any]) -> None:
+        self._profile = profile
+        self._config = {name: str(value) for name, value in config.items()}
+        if "process.roles" in config or "zookeeper.connect" in config:
+            profile = replace(profile, kraft="process.roles" in config)
+            self._profile = profile
+        self._limits: dict[str, TopicLimits] = {}
+        self._default_limits = TopicLimits.of(topic_config({}, self._config), profile)
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self._clocks: dict[TopicPartition, int] = {}
+        self._first_seen: int | None = None
+        self._next_producer_id = 0
+        self._epochs = CoordinatorEpochs(profile)
+        defaults = CoordinatorLimits()
+        limits = CoordinatorLimits(
+            self._number("transaction.max.timeout.ms", defaults.max_timeout_ms),
+            self._number("transactional.id.expiration.ms", defaults.expiration_ms),
+            self._number("transaction.remove.expired.transaction.cleanup.interval.ms", defaults.cleanup_interval_ms),
+        )
+        self._coordinator = Coordinator(profile, limits, self._write_markers, self._allocate)
+        self._timeouts = self._coordinator.timeouts
+        self._produce_path = ProducePath(
+            profile,
+            self._coordinator,
+            verifies=self._config.get("transaction.partition.verification.enable", "true") == "true",
+        )
+
+        if self._recorded is not None:
+            self._take_over(self._recorded)
+
+    def _take_over(self, recorded: "RecordedLog") -> None:
+        partition = self._create(recorded.key)
+        partition.take_over(recorded.batches, recorded.log_start, recorded.log_end)
+        self._clocks[recorded.key] = self._first_seen = recorded.now
+        if recorded.restarts:
+            partition.restart(recorded.now, [], Tampering(), clean=True)
+        else:
+            partition.forget_idle(recorded.now)
+
+    def _number(self, name: str, default: int) -> int:
+        return config_number(self._config, name, default)
+
+    def _configure(self, attempt: Attempt, key: TopicPartition) -> Answer:
+        config = {name: str(value) for name, value in attempt.get("config", {}).items()}
+        self._limits[key[0]] = TopicLimits.of(topic_config(config, self._config), self.profile)
+        return Response(attempt["index"], {"outcome": "ok"}, "a topic's configuration")
+
+    def _create(self, key: TopicPartition) -> Partition:
+        profile = self.profile
+        own_expiration = profile.expiration_config == _OWN_EXPIRATION
+        partition = Partition(
+            profile,
+            self._number(profile.expiration_config, profile.expiration_default_ms),
+            self._number(_SWEEP_CONFIG, _DEFAULT_SWEEP_MS) if own_expiration else _DEFAULT_SWEEP_MS,
+        )
+        self._partitions[key] = partition
+        return partition
+
+    def _guess(self, key: TopicPartition) -> int:
+        """Return the clock at an attempt without time: that of the partition's attempt before, or of the very first."""
+        return self._clocks.get(key, self._first_seen or 0)
+
+    def _arrive(self, key: TopicPartition, at: int | None) -> tuple[Partition, int]:
+        """Return the partition an attempt is for and the clock, when what is due by then is done."""
+        partition = self._partitions.get(key) or self._create(key)
+        if at is None:
+            now = self._guess(key)
+        else:
+            now = at
+            if self._epochs.unfinished:
+                self._epochs.answered(key, at)
+            self._clocks[key] = at
+            if self._first_seen is None:
+                self._first_seen = at
+        if partition.next_sweep is None or now >= partition.next_sweep:
+            partition.pass_time(now)
+        if now > self._timeouts.get(key, now):
+            self._coordinator.abort_timed_out(key, now)
+        return partition, now
+
+    def _allocate(self, granted: int | None) -> int:
+        producer_id = self._next_producer_id if granted is None else granted
+        self._next_producer_id = max(self._next_producer_id, producer_id + 1)
+        return producer_id
+
+    # -- the coordinator ---------------------------------------------------------------------------------------------
+    def _init_producer_id(self, asked: PlainInitProducerId, key: TopicPartition, _: Partition, now: int) -> Answer:
+        granted = self._coordinator.init_producer_id(
+            Request(key, asked.api_version, now, asked.at is not None, asked.granted_producer_id),
+            asked.transactional_id,
+            asked.timeout_ms,
+            (_or_unknown(asked.producer_id), _or_unknown(asked.producer_epoch)),
+        )
+        return Response(asked.index, _granted(granted), granted.why)
+
+    def _add_partitions(self, asked: PlainAddPartitions, key: TopicPartition, _: Partition, now: int) -> Answer:
+        granted = self._coordinator.add_partitions(
+            Request(key, asked.api_version, now, asked.at is not None),
+            asked.transactional_id,
+            asked.producer_id,
+            asked.producer_epoch,
+        )
+        return Response(asked.index, _outcome(granted), granted.why)
+
+    def _end_txn(self, asked: PlainEndTxn, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        bumps = self.profile.transaction_version2 and asked.api_version >= _FIRST_END_TXN_OF_VERSION_2
+        producer_id = asked.producer_id
+        before = partition.state_of(producer_id)
+        granted = self._coordinator.end_transaction(
+            Request(key, asked.api_version, now, asked.at is not None, asked.granted_producer_id),
+            asked.transactional_id,
+            producer_id,
+            asked.producer_epoch,
+            commit=asked.commit,
+            transaction_version=TRANSACTION_VERSION_2 if bumps else 0,
+        )
+        fields = _granted(granted) if bumps and granted.error is _DONE else _outcome(granted)
+        return Response(asked.index, fields, granted.why, (producer_id, before, partition.state_of(producer_id)))
+
+    def _write_markers(self, ended: EndOfTransaction) -> bool:
+        """Write a transaction's markers; tell whether every partition took its own."""
+        coordinator_epoch = self._epochs.at(ended.at, ended.restarted)
+        taken = True
+        for key in ended.partitions:
+            partition = self._partitions.get(key) or self._create(key)
+            verdict = partition.append_marker(
+                MarkerBatch(
+                    ended.producer_id,
+                    ended.marker_epoch,
+                    coordinator_epoch,
+                    partition.log_end,
+                    ended.at,
+                    ended.commit,
+                    ended.transaction_version,
+                )
+            )
+            taken = taken and verdict.outcome is _APPENDED
+        return taken
+
+    def _write_marker(self, asked: PlainWriteMarker, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        producer_id = asked.producer_id
+        marker = MarkerBatch(
+            producer_id,
+            asked.producer_epoch,
+            asked.coordinator_epoch,
+            partition.log_end,
+            now,
+            asked.commit,
+            asked.transaction_version,
+        )
+        verdict = partition.append_marker(marker)
+        fields = ok_fields() if verdict.outcome is _APPENDED else rejected_fields(verdict.error)
+        why = verdict.why(marker.offset, f"{key[0]}-{key[1]}")
+        return Response(asked.index, fields, why, (producer_id, verdict.state, partition.state_of(producer_id)))
+
+    # -- the log and its replicas ------------------------------------------------------------------------------------
+    def _delete_records(self, attempt: Attempt, key: TopicPartition, partition: Partition, _: int) -> Answer:
+        before, index = attempt["before_offset"], attempt["index"]
+        deletes = self._limits.get(key[0], self._default_limits).deletes
+        policy = Response(index, rejected_fields(KafkaError.POLICY_VIOLATION), "cleanup.policy does not include delete")
+        if not deletes and self.profile.delete_policy_comes_first:
+            return policy
+        if before > partition.log_end:
+            why = f"offset {before} lies beyond the high watermark {partition.log_end}"
+            return Response(index, rejected_fields(KafkaError.OFFSET_OUT_OF_RANGE), why)
+        partition.delete_records(partition.log_end if before < 0 else before)
+        if not deletes:
+            return policy
+        why = f"the log starts at {partition.log_start}"
+        if self.profile.forgets_on_log_start_advance:
+            why += "; producers whose last data lay below it are forgotten on this version"
+        return Response(index, ok_fields(), why)
+
+    def _restart(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        clean = attempt["clean"]
+        tamper = attempt.get("tamper") or {}
+        tampering = Tampering(
+            tamper.get("truncated_to_offset"),
+            tamper.get("corrupted_batch_offset"),
+            _snapshot_offsets(tamper.get("deleted", ())),
+            _snapshot_offsets(tamper.get("corrupted", ())),
+        )
+        found = [_found(batch, now) for batch in attempt.get("found_on_disk", ())]
+        partition.restart(now, found, tampering, clean=clean)
+        self._epochs.restarted(key, attempt.get("at"), clean=clean)
+        self._coordinator.reload(key, now)
+        fields: dict[str, Any] = {"outcome": "ok"}
+        if self.profile.describes_producers:
+            fields["producers"] = _described(partition)
+        kind = "a clean restart" if clean else "an unclean restart"
+        return Response(attempt["index"], fields, f"{kind}: {len(partition.producers.states)} producers are remembered")
+
+    def _leader_change(self, attempt: Attempt, _: TopicPartition, partition: Partition, now: int) -> Answer:
+        how = attempt["how"]
+        old_restarts = how in ("kill9", "unclean") or attempt.get("via") == "controlled_shutdown"
+        if attempt.get("old_leader") is not None:
+            partition.leader = attempt["old_leader"]
+        partition.change_leader(
+            now, attempt.get("new_leader"), attempt.get("lost_from_offset"), old_restarts=old_restarts
+        )
+        fields: dict[str, Any] = {"outcome": "ok"}
+        if self.profile.describes_producers:
+            fields["producers"] = _described(partition)
+        return Response(attempt["index"], fields, "the new leader knows what it has replicated")
+
+    def _follower_restart(self, attempt: Attempt, _: TopicPartition, partition: Partition, now: int) -> Answer:
+        partition.restart_follower(now, attempt.get("replica"), attempt.get("log_end_offset"))
+        return Response(attempt["index"], {"outcome": "ok"}, "the next leader keeps the newest batch of every producer")
+
+    def _wait(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        if attempt.get("at") is None:
+            now += attempt["ms"]
+            self._clocks[key] = now
+            partition.pass_time(now)
+            self._coordinator.abort_timed_out(key, now)
+        return Response(attempt["index"], {"outcome": "ok"}, f"{attempt['ms']} ms pass")
+
+    def _describe(self, attempt: Attempt, _: TopicPartition, partition: Partition, __: int) -> Answer:
+        stable = partition.last_stable_offset
+        fields: dict[str, Any] = {
+            "outcome": "ok",
+            "high_watermark": partition.log_end,
+            "log_start_offset": partition.log_start,
+            "last_stable_offset": stable,
+            "aborted": [
+                {"producer_id": aborted.producer_id, "first_offset": aborted.first_offset}
+                for aborted in partition.aborted_for_readers()
+            ],
+        }
+        if self.profile.describes_producers:
+            fields["producers"] = _described(partition)
+        if partition.leader is not None:
+            fields["leader"] = partition.leader
+        return Response(attempt["index"], fields, "what the partition's leader knows")
+
+
+def _or_unknown(value: int | None) -> int:
+    return NO_PRODUCER_ID if value is None else value
+
+
+def _granted(granted: Granted) -> dict[str, Any]:
+    return {**_outcome(granted), "producer_id": granted.producer_id, "producer_epoch": granted.producer_epoch}
+
+
+def _outcome(granted: Granted) -> dict[str, Any]:
+    return ok_fields() if granted.error is _DONE else rejected_fields(granted.error)
+
+
+def _described(partition: Partition) -> list[dict[str, int]]:
+    return [
+        {
+            "producer_id": producer_id,
+            "producer_epoch": state.epoch,
+            "last_sequence": state.last_sequence,
+            "last_timestamp": state.last_timestamp,
+            "coordinator_epoch": state.coordinator_epoch,
+            "current_txn_start_offset": state.current_txn_first_offset,
+        }
+        for producer_id, state in sorted(partition.producers.states.items())
+    ]
+
+
+def _snapshot_offsets(names: list[str] | tuple[str, ...]) -> frozenset[int]:
+    """Offsets of producer snapshot files by name; other files do not matter here."""
+    stems = [name.removesuffix(SNAPSHOT_SUFFIX) for name in names if name.endswith(SNAPSHOT_SUFFIX)]
+    return frozenset(int(stem) for stem in stems if stem.isdecimal())
+
+
+def _found(batch: dict[str, Any], now: int) -> DataBatch | MarkerBatch:
+    """Read a batch that lay on the disk; where its time is unknown it is the clock's."""
+    timestamp = batch.get("timestamp")
+    timestamp = now if timestamp is None else timestamp
+    base_offset = batch["base_offset"]
+    if "commit" in batch:
+        return MarkerBatch(
+            batch["producer_id"],
+            batch["producer_epoch"],
+            batch.get("coordinator_epoch", 0),
+            base_offset,
+            timestamp,
+            batch["commit"],
+        )
+    delta = batch.get("record_count", 1) - 1
+    base_sequence = batch.get("base_sequence", 0)
+    return DataBatch(
+        batch["producer_id"],
+        batch["producer_epoch"],
+        base_sequence,
+        add_sequence(base_sequence, delta),
+        base_offset,
+        base_offset + delta,
+        timestamp,
+        batch.get("is_transactional", False),
+    )

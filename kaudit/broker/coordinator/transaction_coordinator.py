@@ -1,0 +1,476 @@
+"""The transaction coordinator, as far as producers see it.
+
+Source: TransactionCoordinator, TransactionMetadata; RULES.md section 8. Everything a coordinator does later - markers,
+retries after CONCURRENT_TRANSACTIONS - is done at once: an attempt's answer is the one its client ends up with.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+
+from msgspec import Struct, field
+
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.producer_append_info import MAX_EPOCH, TRANSACTION_VERSION_2
+from kaudit.broker.releases.changes import SEVEN_DAYS_MS
+from kaudit.broker.releases.profile import Profile
+from kaudit.broker.response import TopicPartition
+from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+EXHAUSTED_EPOCH = MAX_EPOCH - 1
+"""The last epoch a producer gets; the one above is kept for fencing it."""
+
+_LONG_AGO = -(2**63)
+_EMPTY_ID = "an empty transactional id"
+
+NOTHING_HELD = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+
+_FENCED_INIT = 4
+_FENCED_ADD = 2
+_FENCED_END = 2
+"""Versions of InitProducerId, AddPartitionsToTxn and EndTxn from which PRODUCER_FENCED is sent as such (KIP-588)."""
+
+
+class CoordinatorLimits(Struct, frozen=True):
+    """Broker configuration a coordinator goes by, all in ms, with Kafka's defaults."""
+
+    max_timeout_ms: int = 15 * 60 * 1000
+    """transaction.max.timeout.ms"""
+    expiration_ms: int = SEVEN_DAYS_MS
+    """transactional.id.expiration.ms"""
+    cleanup_interval_ms: int = 3600 * 1000
+    """transaction.remove.expired.transaction.cleanup.interval.ms"""
+
+
+class TransactionState(Enum):
+    """States a transactional id is found in. Markers are written at once, so the Prepare states pass within a request.
+
+    Unless a partition refuses its marker, or none is sent (Profile.end_txn_needs_exact_epoch): then a coordinator gives
+    up, and only a restarted one, which finds the decision in its log, tries again.
+    """
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+
+
+# Looking a member up in its Enum costs as much as a request does otherwise.
+_ONGOING, _DONE = TransactionState.ONGOING, KafkaError.NONE
+_PREPARE_COMMIT, _PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT
+_COMPLETE_COMMIT, _COMPLETE_ABORT = TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT
+_PREPARED = {_PREPARE_COMMIT: True, _PREPARE_ABORT: False}
+_COMPLETE = {_COMPLETE_COMMIT: True, _COMPLETE_ABORT: False}
+"""Whether it is a commit."""
+
+
+class Transaction(Struct):
+    """What a coordinator keeps of one transactional id. Times in ms, None while unknown."""
+
+    producer_id: int
+    timeout_ms: int
+    epoch: int = NO_PRODUCER_EPOCH
+    last_epoch: int = NO_PRODUCER_EPOCH
+    previous_producer_id: int = NO_PRODUCER_ID
+    state: TransactionState = TransactionState.EMPTY
+    partitions: dict[TopicPartition, None] = field(default_factory=dict)
+    started_at: int | None = None
+    home: TopicPartition | None = None
+    """The partition whose attempts it appeared in last."""
+    updated_at: int = 0
+    transaction_version: int = 0
+    """Of the end that was decided last."""
+    markers_sent: bool = False
+    """Whether its markers are under way: a transition is pending, which no request may interrupt."""
+
+
+class Request(Struct, frozen=True, gc=False):
+    """What every request to the coordinator has.
+
+    Whose attempts it belongs to, its version, the broker's clock in ms, the producer id the allocator is known to have
+    given, if any.
+    """
+
+    partition: TopicPartition
+    api_version: int
+    now: int
+    knows_now: bool
+    """Whether that is more than a guess."""
+    granted_producer_id: int | None = None
+
+
+class Granted(Struct, frozen=True, gc=False):
+    """An answer with the producer id and epoch to go on with; both -1 when refused."""
+
+    error: KafkaError
+    producer_id: int
+    producer_epoch: int
+    why: str
+
+
+class EndOfTransaction(Struct, frozen=True, gc=False):
+    """A transaction the coordinator decided to end: which markers to write where."""
+
+    producer_id: int
+    marker_epoch: int
+    commit: bool
+    transaction_version: int
+    at: int
+    partitions: tuple[TopicPartition, ...]
+    restarted: TopicPartition | None = None
+    """Whose restart made a coordinator send them again, None where they are sent for the first time."""
+
+
+WriteMarkers = Callable[[EndOfTransaction], bool]
+"""Writes the markers; tells whether every partition took its own."""
+Allocate = Callable[[int | None], int]
+"""Gives out a producer id: the recorded one, or the next of its own."""
+
+
+def _refused(error: KafkaError, why: str) -> Granted:
+    return Granted(error, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, why)
+
+
+def _busy(transaction: Transaction) -> Granted:
+    return _refused(
+        KafkaError.CONCURRENT_TRANSACTIONS,
+        f"the transaction is {transaction.state.value}, a partition refused its marker or was never sent one",
+    )
+
+
+def _ended_before(transaction: Transaction, *, commit: bool) -> Granted:
+    """Answer EndTxn where no transaction is open: a repeated end succeeds, the other one does not."""
+    if _COMPLETE.get(transaction.state) is commit:
+        return Granted(_DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
+    if transaction.markers_sent or _PREPARED.get(transaction.state) is commit:
+        return _busy(transaction)
+    return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
+
+
+class Coordinator:
+    """All transactional ids of a cluster."""
+
+    def __init__(
+        self, profile: Profile, limits: CoordinatorLimits, write_markers: WriteMarkers, allocate: Allocate
+    ) -> None:
+        self._profile = profile
+        self._limits = limits
+        self._running_since: int | None = None
+        self._write_markers = write_markers
+        self._allocate = allocate
+        self._transactions: dict[str, Transaction] = {}
+        self._open: dict[TopicPartition, list[Transaction]] = {}
+        self.timeouts: dict[TopicPartition, int] = {}
+        """No open transaction with this partition times out before (ms); none where nobody has to look."""
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+    def init_producer_id(
+        self, request: Request, transactional_id: str | None, timeout_ms: int, held: tuple[int, int]
+    ) -> Granted:
+        """Grant a producer id and epoch; `held` is what the client says it has, -1 and -1 for nothing (KIP-360)."""
+        expected = held if self._profile.coordinator_epoch_bump and held != NOTHING_HELD else None
+        if expected is not None and NO_PRODUCER_ID in expected:
+            return _refused(KafkaError.INVALID_REQUEST, "a producer id without an epoch, or an epoch without an id")
+        if transactional_id is None:
+            return Granted(_DONE, self._allocate(request.granted_producer_id), 0, "a new producer id, epoch 0")
+        if transactional_id == "":
+            return _refused(KafkaError.INVALID_REQUEST, _EMPTY_ID)
+        if not 0 < timeout_ms <= self._limits.max_timeout_ms:
+            return _refused(
+                KafkaError.INVALID_TRANSACTION_TIMEOUT,
+                f"a timeout of {timeout_ms} ms, the broker allows 1 to {self._limits.max_timeout_ms}",
+            )
+        transaction = self._find(request, transactional_id)
+        if transaction is None:
+            transaction = Transaction(self._allocate(request.granted_producer_id), timeout_ms)
+            transaction.home = request.partition
+            transaction.updated_at = request.now
+            self._transactions[transactional_id] = transaction
+        if transaction.markers_sent:
+            return _busy(transaction)
+        if expected is not None and not _knows(transaction, expected):
+            return self._fenced(request, _FENCED_INIT, transaction, expected)
+        if transaction.state in _PREPARED:
+            return _busy(transaction)
+        if transaction.state is _ONGOING:
+            self._fence(transaction, request.now, request.granted_producer_id)
+            if transaction.state in _PREPARED:
+                return _busy(transaction)
+        transaction.timeout_ms = timeout_ms
+        return self._next_epoch(request, transaction, expected)
+
+    def add_partitions(self, request: Request, transactional_id: str, producer_id: int, producer_epoch: int) -> Granted:
+        """Make the request's partition part of the producer's transaction; one begins if none is open."""
+        if transactional_id == "":
+            return _refused(KafkaError.INVALID_REQUEST, _EMPTY_ID)
+        transaction = self._find(request, transactional_id)
+        if transaction is not None and transaction.markers_sent and self._profile.pending_transition_comes_first:
+            return _busy(transaction)
+        refusal = self._check_owner(transaction, producer_id, transactional_id)
+        if refusal is not None or transaction is None:
+            return refusal or _refused(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
+        if transaction.epoch != producer_epoch:
+            return self._fenced(request, _FENCED_ADD, transaction, (producer_id, producer_epoch))
+        if transaction.state in _PREPARED:
+            return _busy(transaction)
+        if transaction.state is not _ONGOING:
+            transaction.state = _ONGOING
+            transaction.started_at = request.now if request.knows_now else None
+        partition = request.partition
+        if partition not in transaction.partitions:
+            transaction.partitions[partition] = None
+            self._open.setdefault(partition, []).append(transaction)
+            due = _due(transaction)
+            self.timeouts[partition] = min(self.timeouts.get(partition, due), due)
+        return Granted(_DONE, producer_id, producer_epoch, "the partition is part of the transaction")
+
+    def verify(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partition: TopicPartition
+    ) -> tuple[KafkaError, str]:
+        """Answer a partition leader that asks whether `partition` is part of the transaction (KIP-890)."""
+        if transactional_id == "":
+            return KafkaError.INVALID_REQUEST, _EMPTY_ID
+        transaction = self._transactions.get(transactional_id)
+        refusal = self._check_owner(transaction, producer_id, transactional_id)
+        if refusal is not None or transaction is None:
+            return KafkaError.INVALID_PRODUCER_ID_MAPPING, "the transactional id does not belong to this producer id"
+        if transaction.epoch != producer_epoch:
+            return (
+                KafkaError.INVALID_PRODUCER_EPOCH,
+                f"the coordinator's epoch is {transaction.epoch}, the batch's {producer_epoch}",
+            )
+        if transaction.state in _PREPARED:
+            # Partition leaders make this retriable for their clients (KAFKA-15459).
+            return KafkaError.NOT_ENOUGH_REPLICAS, f"the transaction is {transaction.state.value}"
+        if partition not in transaction.partitions:
+            return KafkaError.TRANSACTION_ABORTABLE, "the partition was not added to the transaction"
+        return _DONE, ""
+
+    def end_transaction(
+        self,
+        request: Request,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        transaction_version: int,
+    ) -> Granted:
+        """Commit or abort; under transaction version 2 the answer carries the next epoch."""
+        if transactional_id == "":
+            return _refused(KafkaError.INVALID_REQUEST, _EMPTY_ID)
+        transaction = self._find(request, transactional_id)
+        if transaction is None:
+            return _refused(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
+        if transaction_version >= TRANSACTION_VERSION_2:
+            return self._end_version2(request, transaction, (producer_id, producer_epoch), commit=commit)
+        refusal = self._check_owner(transaction, producer_id, transactional_id)
+        if refusal is not None:
+            return refusal
+        exact = producer_epoch == transaction.epoch
+        if producer_epoch < transaction.epoch or (not exact and self._profile.end_txn_needs_exact_epoch):
+            return self._fenced(request, _FENCED_END, transaction, (producer_id, producer_epoch))
+        if transaction.state is not _ONGOING:
+            return _ended_before(transaction, commit=commit)
+        if not exact:
+            transaction.state = _PREPARE_COMMIT if commit else _PREPARE_ABORT
+            return self._fenced(request, _FENCED_END, transaction, (producer_id, producer_epoch))
+        self._end(transaction, transaction.epoch, request.now, commit=commit, transaction_version=0)
+        return Granted(_DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "the transaction ended")
+
+    def transaction(self, transactional_id: str) -> Transaction | None:
+        """Return what is kept of a transactional id; to be looked at only."""
+        return self._transactions.get(transactional_id)
+
+    # -- what happens by itself --------------------------------------------------------------------------------------
+    def abort_timed_out(self, partition: TopicPartition, now: int) -> None:
+        """Abort the transactions with `partition` that are older than their timeout at `now`.
+
+        Checked when something happens to the partition, without the delay of a coordinator's check every few seconds.
+        """
+        for transaction in tuple(self._open.get(partition, ())):
+            if transaction.state is not _ONGOING:
+                continue
+            if transaction.started_at is None:
+                transaction.started_at = now
+            due_at = _due(transaction)
+            if due_at >= now:
+                continue
+            if self._profile.timeout_bumps_epoch:
+                self._fence(transaction, due_at, None)
+            else:
+                self._end(transaction, transaction.epoch, due_at, commit=False, transaction_version=0)
+        open_still = [other for other in self._open.get(partition, ()) if other.state is _ONGOING]
+        if open_still:
+            self.timeouts[partition] = min(map(_due, open_still))
+        else:
+            self.timeouts.pop(partition, None)
+
+    def reload(self, partition: TopicPartition, now: int) -> None:
+        """Restart with the broker of `partition`: the previous epoch is not in the coordinator's log, decisions are.
+
+        Markers of a transaction that was decided but not ended are sent again.
+        """
+        for transaction in self._transactions.values():
+            if transaction.home == partition:
+                transaction.last_epoch = NO_PRODUCER_EPOCH
+                if transaction.state in _PREPARED:
+                    self._send_markers(transaction, now, partition)
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+    def _find(self, request: Request, transactional_id: str) -> Transaction | None:
+        """Return the transactional id's entry, unless it expired: idle, and the hourly cleanup came by since."""
+        if self._running_since is None:
+            self._running_since = request.now
+        transaction = self._transactions.get(transactional_id)
+        if transaction is None:
+            return None
+        if transaction.state not in (_ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT):
+            cleaned_at = request.now - (request.now - self._running_since) % self._limits.cleanup_interval_ms
+            if transaction.updated_at + self._limits.expiration_ms <= cleaned_at:
+                del self._transactions[transactional_id]
+                return None
+        transaction.home = request.partition
+        transaction.updated_at = request.now
+        return transaction
+
+    def _check_owner(self, transaction: Transaction | None, producer_id: int, transactional_id: str) -> Granted | None:
+        if transaction is None or transaction.producer_id != producer_id:
+            owner = "nobody" if transaction is None else f"producer id {transaction.producer_id}"
+            return _refused(
+                KafkaError.INVALID_PRODUCER_ID_MAPPING,
+                f"transactional id {transactional_id!r} belongs to {owner}, not to producer id {producer_id}",
+            )
+        return None
+
+    def _fenced(self, request: Request, since: int, transaction: Transaction, incoming: tuple[int, int]) -> Granted:
+        knows = request.api_version >= since
+        error = self._profile.coordinator_fenced_error if knows else KafkaError.INVALID_PRODUCER_EPOCH
+        return _refused(
+            error,
+            f"producer {incoming[0]} comes with epoch {incoming[1]}, "
+            f"the coordinator remembers producer {transaction.producer_id} with epoch {transaction.epoch}",
+        )
+
+    def _fence(self, transaction: Transaction, at: int, granted_producer_id: int | None) -> None:
+        """Abort an open transaction with a higher epoch, so that its producer is fenced.
+
+        Under transaction version 2 that may use up the epochs, and the next producer id is taken at once.
+        """
+        profile = self._profile
+        old = transaction.epoch
+        steps = 2 if profile.fence_bumps_twice else 1
+        epoch = min(old + steps, MAX_EPOCH)
+        version = TRANSACTION_VERSION_2 if profile.transaction_version2 else 0
+        self._end(transaction, epoch, at, commit=False, transaction_version=version)
+        if profile.fence_keeps_last_epoch:
+            transaction.last_epoch = old
+        elif profile.fence_bumps_twice:
+            transaction.last_epoch = old + 1
+        else:
+            transaction.last_epoch = NO_PRODUCER_EPOCH
+        if version == TRANSACTION_VERSION_2 and old >= EXHAUSTED_EPOCH:
+            self._change_producer_id(transaction, granted_producer_id)
+
+    def _change_producer_id(self, transaction: Transaction, granted_producer_id: int | None) -> None:
+        transaction.previous_producer_id = transaction.producer_id
+        transaction.producer_id = self._allocate(granted_producer_id)
+        transaction.epoch = 0
+
+    def _end(self, transaction: Transaction, epoch: int, at: int, *, commit: bool, transaction_version: int) -> None:
+        transaction.epoch = epoch
+        transaction.state = _PREPARE_COMMIT if commit else _PREPARE_ABORT
+        transaction.transaction_version = transaction_version
+        transaction.started_at = None
+        self._send_markers(transaction, at)
+
+    def _send_markers(self, transaction: Transaction, at: int, restarted: TopicPartition | None = None) -> None:
+        """Write the markers of a decided transaction; it is over when every partition took its own."""
+        commit = _PREPARED[transaction.state]
+        transaction.markers_sent = True
+        partitions = tuple(transaction.partitions)
+        ended = EndOfTransaction(
+            transaction.producer_id,
+            transaction.epoch,
+            commit,
+            transaction.transaction_version,
+            at,
+            partitions,
+            restarted,
+        )
+        if not self._write_markers(ended):
+            return
+        for partition in partitions:
+            still_open = [other for other in self._open[partition] if other is not transaction]
+            if still_open:
+                self._open[partition] = still_open
+            else:
+                del self._open[partition]
+        transaction.state = _COMPLETE_COMMIT if commit else _COMPLETE_ABORT
+        transaction.partitions = {}
+        transaction.markers_sent = False
+
+    def _next_epoch(self, request: Request, transaction: Transaction, expected: tuple[int, int] | None) -> Granted:
+        current = transaction.epoch
+        if current >= EXHAUSTED_EPOCH and (expected is None or expected[1] == current):
+            self._change_producer_id(transaction, request.granted_producer_id)
+            transaction.last_epoch = NO_PRODUCER_EPOCH if expected is None else current
+            why = "the epochs of the producer id are used up: a new one, epoch 0"
+        elif expected is None or current == NO_PRODUCER_EPOCH or expected[1] == current:
+            transaction.last_epoch = NO_PRODUCER_EPOCH if expected is None else current
+            transaction.epoch = current + 1
+            why = "the next epoch"
+        elif expected[1] == transaction.last_epoch:
+            why = "a retry with the previous epoch gets the current one"
+        else:
+            return self._fenced(request, _FENCED_INIT, transaction, expected)
+        transaction.state = TransactionState.EMPTY
+        return Granted(_DONE, transaction.producer_id, transaction.epoch, why)
+
+    def _end_version2(
+        self, request: Request, transaction: Transaction, incoming: tuple[int, int], *, commit: bool
+    ) -> Granted:
+        producer_id, epoch = incoming
+        if transaction.markers_sent:
+            return _busy(transaction)
+        completed = transaction.state in _COMPLETE
+        overflowed = (
+            transaction.previous_producer_id == producer_id and epoch == EXHAUSTED_EPOCH and transaction.epoch == 0
+        )
+        if transaction.producer_id != producer_id and not overflowed:
+            return _refused(
+                KafkaError.INVALID_PRODUCER_ID_MAPPING,
+                f"the transactional id belongs to producer id {transaction.producer_id}, not to {producer_id}",
+            )
+        retried = completed and (transaction.epoch == epoch + 1 or overflowed)
+        if not retried and epoch != transaction.epoch:
+            return self._fenced(request, _FENCED_END, transaction, incoming)
+        if retried:
+            if _COMPLETE[transaction.state] is not commit:
+                return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
+            return Granted(_DONE, transaction.producer_id, transaction.epoch, "a retry: it had ended that way already")
+        if commit and transaction.state is not _ONGOING:
+            return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
+        self._end(transaction, epoch + 1, request.now, commit=commit, transaction_version=TRANSACTION_VERSION_2)
+        transaction.last_epoch = epoch
+        why = "the transaction ended, the next one has the next epoch"
+        if epoch >= EXHAUSTED_EPOCH:
+            self._change_producer_id(transaction, request.granted_producer_id)
+            why = "the transaction ended with the last epoch, the next one has a new producer id"
+        return Granted(_DONE, transaction.producer_id, transaction.epoch, why)
+
+
+def _due(transaction: Transaction) -> int:
+    """Return when an open transaction times out: by now, for all that is known, where its start is not."""
+    return _LONG_AGO if transaction.started_at is None else transaction.started_at + transaction.timeout_ms
+
+
+def _knows(transaction: Transaction, expected: tuple[int, int]) -> bool:
+    """Tell whether the client's producer id can be this transactional id's (KIP-360)."""
+    producer_id, epoch = expected
+    return (
+        transaction.epoch == NO_PRODUCER_EPOCH
+        or producer_id == transaction.producer_id
+        or (producer_id == transaction.previous_producer_id and epoch >= EXHAUSTED_EPOCH)
+    )

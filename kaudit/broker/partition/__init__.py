@@ -1,0 +1,1 @@
+"""A partition as its leader and followers see it."""

@@ -1,0 +1,179 @@
+"""What a history and the ids seen in the logs say together: the facts behind KA401, KA402, KA403 and KA406."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from enum import StrEnum
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from kaudit.broker.producer_ids.allocation_rules import RegressionCause, Step, StepKind
+from kaudit.broker.producer_ids.block_history import BlockEntry, BlockHistory, EntryKind
+from kaudit.broker.producer_ids.blocks import BLOCK_SIZE, FIRST_BLOCK_START, MAX_PRODUCER_ID, NO_BROKER
+from kaudit.broker.producer_ids.consumption_rate import BurnMeter
+from kaudit.broker.producer_ids.coverage import Coverage, Overlap
+
+NEAR_END_BLOCKS = 1_000_000
+"""KA406: this many blocks left are a milliard ids, months for a cluster that opens producers in a loop."""
+
+NEAR_END_DAYS = 365
+"""KA406: at the observed rate of grants the ids last no longer than this."""
+
+MAX_WAIT_FOR_ID_MS = 120_000
+"""A record is stamped when the client takes it and may wait this long (delivery.timeout.ms) for its producer's id."""
+
+_EXAMPLES = 10
+
+
+class UnallocatedReason(StrEnum):
+    """Where an id lies that no known block holds."""
+
+    NEGATIVE = "negative"  # no allocator grants it; an exhausted one overflows into it
+    BEYOND = "beyond"  # after the last block known
+    BEFORE = "before"  # before the first block known
+    BETWEEN = "between"  # between two known blocks
+
+
+class Unallocated(Struct, frozen=True):
+    """A producer id no known block holds. `nearest_below` is the grant with the highest end below it, if any.
+
+    `proven`: the history is complete, so no block can have held it. `after_history`: its first batch may be younger
+    than all the history could show, so a later grant may hold it; None when either time is unknown.
+    """
+
+    producer_id: int
+    reason: UnallocatedReason
+    nearest_below: BlockEntry | None
+    proven: bool
+    after_history: bool | None
+
+
+def find_unallocated(
+    history: BlockHistory,
+    coverage: Coverage,
+    producer_ids: NDArray[np.int64],
+    first_seen_ms: NDArray[np.int64] | None,
+    *,
+    complete: bool,
+) -> Iterator[Unallocated]:
+    """Find the ids (each once, any order) in no block of the history: KA401.
+
+    `first_seen_ms` are the times of their first batches, in the same order, or None when unknown. Of an incomplete
+    history ids before its first block are left out: it does not reach back to them. A history without any block
+    proves nothing and yields nothing. `complete` is the answer of rules.is_complete.
+    """
+    bounds = coverage.bounds
+    if bounds is None:
+        return
+    granted = [entry for entry in history.entries if entry.kind is EntryKind.GRANTED and entry.end is not None]
+    granted.sort(key=lambda entry: entry.end or 0)
+    ends = [entry.end or 0 for entry in granted]
+    for index in np.flatnonzero(~coverage.contains(producer_ids)):
+        producer_id = int(producer_ids[index])
+        reason = _reason(producer_id, bounds)
+        if reason is UnallocatedReason.BEFORE and not complete:
+            continue
+        below = bisect_right(ends, producer_id) - 1
+        after: bool | None = None
+        if first_seen_ms is not None and history.observed_until_ms is not None:
+            after = int(first_seen_ms[index]) + MAX_WAIT_FOR_ID_MS > history.observed_until_ms
+        # A negative id is nobody's, whatever the history leaves out.
+        proven = complete or reason is UnallocatedReason.NEGATIVE
+        yield Unallocated(producer_id, reason, granted[below] if below >= 0 else None, proven, after)
+
+
+def _reason(producer_id: int, bounds: tuple[int, int]) -> UnallocatedReason:
+    if producer_id < 0:
+        return UnallocatedReason.NEGATIVE
+    if producer_id > bounds[1]:
+        return UnallocatedReason.BEYOND
+    return UnallocatedReason.BEFORE if producer_id < bounds[0] else UnallocatedReason.BETWEEN
+
+
+class SharedBlock(Struct, frozen=True):
+    """Ids granted twice and which of them the logs show: KA402. At most ten of `seen_count` are in `seen`.
+
+    `cause` is what set the counter back before the second grant, None when the history does not show it.
+    """
+
+    overlap: Overlap
+    cause: RegressionCause | None
+    seen_count: int
+    seen: tuple[int, ...]
+
+
+def find_shared_blocks(steps: list[Step], coverage: Coverage, producer_ids: NDArray[np.int64]) -> Iterator[SharedBlock]:
+    """Find overlapping grants and the ids of `producer_ids` (each once) that two producers may have got: KA402."""
+    ordered = np.sort(producer_ids)
+    causes: dict[int, RegressionCause | None] = {}
+    cause: RegressionCause | None = None
+    for step in steps:
+        cause = step.cause or cause
+        causes[id(step.entry)] = cause
+    for overlap in coverage.overlaps:
+        low = int(np.searchsorted(ordered, overlap.first, side="left"))
+        high = int(np.searchsorted(ordered, overlap.last, side="right"))
+        examples = tuple(int(value) for value in ordered[low : min(high, low + _EXAMPLES)])
+        yield SharedBlock(overlap, causes[id(overlap.later)], high - low, examples)
+
+
+class MalformedBlock(Struct, frozen=True):
+    """A value that no broker writes: KA403. `defects` are sentences, at least one."""
+
+    entry: BlockEntry
+    defects: tuple[str, ...]
+
+
+def find_malformed(history: BlockHistory) -> Iterator[MalformedBlock]:
+    """Find values that are no block, a block of another size or range, or of a version no broker writes: KA403."""
+    for entry in history.entries:
+        defects = (*entry.oddities, *_defects(entry))
+        if defects:
+            yield MalformedBlock(entry, defects)
+
+
+def _defects(entry: BlockEntry) -> Iterator[str]:
+    if entry.start is None or entry.end is None:
+        return
+    size = entry.end - entry.start + 1
+    if size <= 0:
+        yield f"the block ends at {entry.end}, before it starts at {entry.start}"
+    elif size != BLOCK_SIZE:
+        yield f"the block holds {size} ids instead of {BLOCK_SIZE}"
+    if entry.start < FIRST_BLOCK_START:
+        yield f"the block starts at the negative id {entry.start}"
+    if entry.end > MAX_PRODUCER_ID:
+        yield f"the block ends at {entry.end}, beyond the largest producer id"
+    if entry.broker is not None and entry.broker < NO_BROKER:
+        yield f"the broker id {entry.broker} is negative"
+
+
+class NearEnd(Struct, frozen=True):
+    """The ids run out: KA406. `entry` is the last block, `ids_left` may still be granted after it.
+
+    `days_left` is the time they last at the observed rate, None without one. `exhausted`: the next broker that needs a
+    block gets none; the one that holds the last of 0.11 to 2.8 goes on with negative ids.
+    """
+
+    entry: BlockEntry
+    ids_left: int
+    days_left: float | None
+    exhausted: bool
+
+
+def find_near_end(steps: list[Step]) -> Iterator[NearEnd]:
+    """Find the blocks with which the counter came near its end, and those after which none can follow."""
+    near = False
+    meter = BurnMeter()
+    for step in steps:
+        entry = step.entry
+        if step.kind is StepKind.NO_BLOCK or entry.end is None:
+            continue
+        meter.note(step)
+        left = max(MAX_PRODUCER_ID - entry.end, 0)
+        burn = meter.read()
+        days = burn.days_left if burn else None
+        was_near, near = near, left < NEAR_END_BLOCKS * BLOCK_SIZE or (days is not None and days < NEAR_END_DAYS)
+        if near and (not was_near or step.exhausted):
+            yield NearEnd(entry, left, days, step.exhausted)

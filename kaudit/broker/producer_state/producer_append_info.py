@@ -1,0 +1,231 @@
+"""The state machine of one producer id in one partition: pure, one small check after the other.
+
+Source: ProducerAppendInfo, ProducerStateEntry and UnifiedLog.analyzeAndValidateProducerState (Log before 3.0), which
+RULES.md section 3 describes version by version.
+"""
+
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.producer_state_entry import (
+    BatchMetadata,
+    DataBatch,
+    MarkerBatch,
+    ProducerStateEntry,
+    VerificationStateEntry,
+)
+from kaudit.broker.producer_state.verdict import CompletedTransaction, Origin, Outcome, Rule, Verdict
+from kaudit.broker.releases.profile import Profile
+from kaudit.model.batch_fields import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
+from kaudit.model.sequence import MAX_SEQUENCE
+
+TRANSACTION_VERSION_2 = 2
+MAX_EPOCH = 2**15 - 1
+
+# Looking a member up in its Enum costs as much as making a state does.
+_APPENDED, _NONE, _NEXT, _MARKER = Outcome.APPENDED, KafkaError.NONE, Rule.NEXT, Rule.MARKER
+_CLIENT, _REPLICATION = Origin.CLIENT, Origin.REPLICATION
+
+
+def validate_append(
+    state: ProducerStateEntry,
+    batch: DataBatch,
+    profile: Profile,
+    origin: Origin,
+    verification: VerificationStateEntry | None = None,
+) -> tuple[ProducerStateEntry, Verdict]:
+    """Check one batch against a producer's state; return the state afterwards and the verdict.
+
+    `verification` is the entry the leader keeps for this producer, if any. A rejected batch leaves the state as it is;
+    a duplicate too.
+    """
+    if origin is _CLIENT:
+        if verification is None and _simply_follows(state, batch):
+            return add_batch(state, batch, profile), Verdict(_APPENDED, _NONE, _NEXT, batch.base_offset, batch, state)
+        duplicate = find_duplicate(state, batch, profile)
+        if duplicate is not None:
+            return state, Verdict(Outcome.DUPLICATE, _NONE, Rule.DUPLICATE, duplicate.first_offset, batch, state)
+        refusal = _check_epoch(state, batch) or _check_sequence(state, batch, profile, verification)
+    elif origin is Origin.COORDINATOR:
+        refusal = _check_epoch(state, batch)
+    else:
+        refusal = None
+    if refusal is not None:
+        return state, refusal
+    if state.current_txn_first_offset != NO_OFFSET and not batch.is_transactional:
+        return state, _rejected(KafkaError.INVALID_TXN_STATE, Rule.NOT_TRANSACTIONAL, batch, state)
+    rule = _accepting_rule(state, batch, origin)
+    return add_batch(state, batch, profile), Verdict(_APPENDED, _NONE, rule, batch.base_offset, batch, state)
+
+
+def _simply_follows(state: ProducerStateEntry, batch: DataBatch) -> bool:
+    """Tell whether every check passes: the next sequence of the current epoch, no plain batch in a transaction, no wrap.
+
+    Nearly all batches of a producer are like that; a remembered sequence that is not below makes it a matter of rules.
+    """
+    batches = state.batches
+    if not batches or state.epoch != batch.producer_epoch or state.epoch < 0:
+        return False
+    base_sequence = batch.base_sequence
+    if batches[-1].last_sequence + 1 != base_sequence:
+        return False
+    if state.current_txn_first_offset != NO_OFFSET and not batch.is_transactional:
+        return False
+    for cached in batches:  # noqa: SIM110 - a generator costs more than the five steps
+        if cached.last_sequence >= base_sequence:
+            return False
+    return True
+
+
+def add_batch(state: ProducerStateEntry, batch: DataBatch, profile: Profile) -> ProducerStateEntry:
+    """Return the state after `batch` was written, whatever it holds. A different epoch, even a lower one, replaces."""
+    epoch, last_offset, timestamp = batch.producer_epoch, batch.last_offset, batch.max_timestamp
+    if profile.offset_delta_from_sequences:
+        length = batch.last_sequence - batch.base_sequence
+    else:
+        length = last_offset - batch.base_offset
+    batches = state.batches
+    cached = BatchMetadata(batch.last_sequence, last_offset, length, timestamp)
+    if state.epoch != epoch:
+        batches = (cached,)
+    elif len(batches) < profile.window:
+        batches = (*batches, cached)
+    else:
+        batches = (*batches[len(batches) - profile.window + 1 :], cached)
+    first_offset = state.current_txn_first_offset
+    if first_offset == NO_OFFSET and batch.is_transactional:
+        first_offset = last_offset - length
+    return ProducerStateEntry(epoch, state.coordinator_epoch, timestamp, batches, first_offset)
+
+
+def validate_end_txn_marker(
+    state: ProducerStateEntry, marker: MarkerBatch, profile: Profile, origin: Origin
+) -> tuple[ProducerStateEntry, Verdict, CompletedTransaction | None]:
+    """Check an end of transaction marker; return the state afterwards, the verdict and the transaction it ended."""
+    if origin is not _REPLICATION or profile.marker_checks_bind_replicas:
+        refusal = _check_marker_epoch(state, marker, profile, origin) or _check_coordinator_epoch(state, marker)
+        if refusal is not None:
+            return state, refusal, None
+    completed: CompletedTransaction | None = None
+    if state.in_transaction:
+        completed = CompletedTransaction(
+            marker.producer_id, state.current_txn_first_offset, marker.offset, not marker.commit
+        )
+    elif profile.empty_marker_completes_transaction:
+        completed = CompletedTransaction(marker.producer_id, marker.offset, marker.offset, not marker.commit)
+    verdict = Verdict(_APPENDED, _NONE, _MARKER, marker.offset, marker, state)
+    return append_end_txn_marker(state, marker, profile), verdict, completed
+
+
+def append_end_txn_marker(state: ProducerStateEntry, marker: MarkerBatch, profile: Profile) -> ProducerStateEntry:
+    """Return the state after a marker was written: its epochs, no open transaction, no batches of another epoch."""
+    batches = state.batches if marker.producer_epoch == state.epoch else ()
+    if profile.marker_replaces_last_batch:
+        last_sequence = batches[-1].last_sequence if batches else NO_SEQUENCE
+        batches = (BatchMetadata(last_sequence, marker.offset, 0, marker.timestamp),)
+    timestamp = marker.timestamp if profile.marker_sets_timestamp else state.last_timestamp
+    return ProducerStateEntry(marker.producer_epoch, marker.coordinator_epoch, timestamp, batches, NO_OFFSET)
+
+
+def find_duplicate(state: ProducerStateEntry, batch: DataBatch, profile: Profile) -> BatchMetadata | None:
+    """Return the remembered batch `batch` repeats exactly, or None."""
+    if batch.producer_epoch != state.epoch:
+        return None
+    for cached in state.batches:
+        if cached.last_sequence == batch.last_sequence and cached.first_sequence(profile) == batch.base_sequence:
+            return cached
+    return None
+
+
+def in_sequence(last: int, following: int) -> bool:
+    """Tell whether `following` comes after `last`, where -1 stands for nothing yet. Source: inSequence."""
+    return following == last + 1 or (following == 0 and last == MAX_SEQUENCE)
+
+
+def _rejected(
+    error: KafkaError, rule: Rule, batch: DataBatch | MarkerBatch, state: ProducerStateEntry, bound: int = 0
+) -> Verdict:
+    return Verdict(Outcome.REJECTED, error, rule, NO_OFFSET, batch, state, bound)
+
+
+def _check_epoch(state: ProducerStateEntry, batch: DataBatch) -> Verdict | None:
+    if batch.producer_epoch < state.epoch:
+        return _rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.STALE_EPOCH, batch, state)
+    return None
+
+
+def _check_sequence(
+    state: ProducerStateEntry, batch: DataBatch, profile: Profile, verification: VerificationStateEntry | None
+) -> Verdict | None:
+    if verification is not None:
+        refusal = _check_verification(state, batch, profile, verification)
+        if refusal is not None:
+            return refusal
+    if batch.producer_epoch != state.epoch:
+        return _check_first_of_epoch(state, batch, profile) if batch.base_sequence != 0 else None
+    last = state.last_sequence
+    if in_sequence(last, batch.base_sequence):
+        return None
+    if state.epoch == NO_PRODUCER_EPOCH and profile.accepts_unknown_nonzero:
+        return None  # an entry of epoch -1 counts as unknown
+    if last == NO_SEQUENCE:
+        return _rejected(profile.marker_only_nonzero_error, Rule.UNKNOWN_NEXT, batch, state)
+    if _ends_before_window(state, batch, profile):
+        return _rejected(profile.old_duplicate_error, Rule.OLD_DUPLICATE, batch, state)
+    return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.OUT_OF_ORDER, batch, state)
+
+
+def _check_verification(
+    state: ProducerStateEntry, batch: DataBatch, profile: Profile, verification: VerificationStateEntry
+) -> Verdict | None:
+    version2 = verification.transaction_version >= TRANSACTION_VERSION_2
+    if profile.tv2_starts_at_zero and version2 and batch.base_sequence != 0 and not state.batches:
+        return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.TV2_START, batch, state)
+    lowest = verification.lowest_sequence
+    if batch.base_sequence > lowest:
+        return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.VERIFICATION, batch, state, lowest)
+    return None
+
+
+def _check_first_of_epoch(state: ProducerStateEntry, batch: DataBatch, profile: Profile) -> Verdict | None:
+    if state.epoch != NO_PRODUCER_EPOCH:
+        return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.NEW_EPOCH_NONZERO, batch, state)
+    if profile.accepts_unknown_nonzero:
+        return None
+    return _rejected(profile.unknown_producer_error, Rule.UNKNOWN_PRODUCER, batch, state)
+
+
+def _check_marker_epoch(
+    state: ProducerStateEntry, marker: MarkerBatch, profile: Profile, origin: Origin
+) -> Verdict | None:
+    # The log does not say a marker's transaction version, so replicas use the lenient test.
+    strict = (
+        profile.tv2_marker_must_exceed_epoch
+        and marker.transaction_version >= TRANSACTION_VERSION_2
+        and origin is not _REPLICATION
+    )
+    if marker.producer_epoch < state.epoch:
+        return _rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.STALE_MARKER, marker, state)
+    last = profile.tv2_marker_may_repeat_last_epoch and marker.producer_epoch == MAX_EPOCH
+    if strict and marker.producer_epoch == state.epoch and state.in_transaction and not last:
+        return _rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.REPEATED_MARKER, marker, state)
+    return None
+
+
+def _check_coordinator_epoch(state: ProducerStateEntry, marker: MarkerBatch) -> Verdict | None:
+    if state.coordinator_epoch > marker.coordinator_epoch:
+        return _rejected(KafkaError.TRANSACTION_COORDINATOR_FENCED, Rule.STALE_COORDINATOR, marker, state)
+    return None
+
+
+def _ends_before_window(state: ProducerStateEntry, batch: DataBatch, profile: Profile) -> bool:
+    oldest = state.batches[0].first_sequence(profile)
+    return batch.last_sequence != 0 and batch.last_sequence < oldest
+
+
+def _accepting_rule(state: ProducerStateEntry, batch: DataBatch, origin: Origin) -> Rule:
+    if origin is _REPLICATION:
+        return Rule.REPLICATED
+    if origin is Origin.COORDINATOR:
+        return Rule.COORDINATOR
+    if state.epoch == NO_PRODUCER_EPOCH:
+        return Rule.FIRST if batch.base_sequence == 0 else Rule.UNKNOWN_ACCEPTED
+    return Rule.NEXT if batch.producer_epoch == state.epoch else Rule.NEW_EPOCH

@@ -1,0 +1,165 @@
+"""What a broker says to one batch, and why."""
+
+from enum import Enum
+
+from msgspec import Struct
+
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch, ProducerStateEntry
+from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_SEQUENCE
+
+
+class Origin(Enum):
+    """Who appends; decides how much is checked. Source: AppendOrigin."""
+
+    CLIENT = "client"
+    REPLICATION = "replication"
+    """A follower, or a broker reading its own log."""
+    COORDINATOR = "coordinator"
+
+
+class Outcome(Enum):
+    """What became of a batch."""
+
+    APPENDED = "appended"
+    DUPLICATE = "duplicate"
+    REJECTED = "rejected"
+
+
+class Compared(Enum):
+    """Which values of batch and state a rule looked at."""
+
+    SEQUENCES = "sequences"
+    EPOCHS = "epochs"
+    COORDINATOR_EPOCHS = "coordinator epochs"
+    TRANSACTION = "transaction"
+    WINDOW = "window"
+    LOWEST = "lowest sequence"
+
+
+class Rule(Enum):
+    """The check that spoke: its reason in one clause, and what it compared."""
+
+    DUPLICATE = (
+        "same epoch, first and last sequence as a remembered batch: answered with its offset, nothing is written",
+        Compared.WINDOW,
+    )
+    NEXT = ("the next sequence of the current epoch", Compared.SEQUENCES)
+    FIRST = ("a producer id without state starts at 0", Compared.SEQUENCES)
+    UNKNOWN_ACCEPTED = ("a producer id without state may start anywhere on this version", Compared.SEQUENCES)
+    NEW_EPOCH = ("a new epoch starts at 0", Compared.SEQUENCES)
+    REPLICATED = ("replicas and log loading accept what the leader wrote", Compared.SEQUENCES)
+    COORDINATOR = ("appends of a coordinator have no sequences to check", Compared.EPOCHS)
+    MARKER = ("the marker's epochs are current", Compared.COORDINATOR_EPOCHS)
+    STALE_EPOCH = ("its epoch is below the current one: a fenced producer", Compared.EPOCHS)
+    STALE_MARKER = ("the marker's epoch must not be below the current one", Compared.EPOCHS)
+    REPEATED_MARKER = (
+        "a marker of transaction version 2 must raise the epoch of an open transaction",
+        Compared.EPOCHS,
+    )
+    STALE_COORDINATOR = ("the marker's coordinator epoch is below the last one seen", Compared.COORDINATOR_EPOCHS)
+    UNKNOWN_PRODUCER = (
+        "no state is remembered of this producer id, so only sequence 0 could follow",
+        Compared.SEQUENCES,
+    )
+    UNKNOWN_NEXT = (
+        "the epoch is current but no batch of it is remembered, so only sequence 0 could follow",
+        Compared.SEQUENCES,
+    )
+    TV2_START = (
+        "under transaction version 2 a producer without remembered batches starts at 0",
+        Compared.SEQUENCES,
+    )
+    VERIFICATION = (
+        "while a transaction is being verified no sequence above the lowest one seen is accepted",
+        Compared.LOWEST,
+    )
+    NEW_EPOCH_NONZERO = ("a new epoch must start at 0", Compared.SEQUENCES)
+    OLD_DUPLICATE = ("it ends before the oldest remembered batch", Compared.WINDOW)
+    OUT_OF_ORDER = ("it is neither the next sequence nor a remembered batch", Compared.SEQUENCES)
+    NOT_TRANSACTIONAL = (
+        "the producer has an open transaction, a plain batch must not come between",
+        Compared.TRANSACTION,
+    )
+
+    def __init__(self, reason: str, compared: Compared) -> None:
+        self.reason = reason
+        self.compared = compared
+
+
+_NEXT = Rule.NEXT
+
+
+class Verdict(Struct, frozen=True, gc=False):
+    """A decision on `batch` against what was remembered.
+
+    `base_offset` is where the batch is (appended, duplicate), -1 when rejected; `bound` the lowest sequence under
+    verification where that decided.
+    """
+
+    outcome: Outcome
+    error: KafkaError
+    rule: Rule
+    base_offset: int
+    batch: DataBatch | MarkerBatch
+    state: ProducerStateEntry
+    bound: int = 0
+
+    def why(self, offset: int, partition: str) -> str:
+        """Return the five facts a broker logs - producer id, offset, partition, incoming, remembered - and the rule."""
+        batch, state, rule = self.batch, self.state, self.rule
+        if rule is _NEXT and batch.base_sequence == batch.last_sequence:  # type: ignore[union-attr]
+            # What incoming and remembered would say, at once: most attempts of a large file end here.
+            return (
+                f"producer {batch.producer_id} at offset {offset} in {partition}: incoming epoch {batch.producer_epoch}, "
+                f"sequence {batch.base_sequence}, remembered epoch {state.epoch}, "  # type: ignore[union-attr]
+                f"last sequence {state.batches[-1].last_sequence if state.batches else NO_SEQUENCE}; {rule.reason}"
+            )
+        return (
+            f"producer {self.batch.producer_id} at offset {offset} in {partition}: incoming {self.incoming}, "
+            f"remembered {self.remembered}; {self.rule.reason}"
+        )
+
+    @property
+    def incoming(self) -> str:
+        """What came, as far as the rule looked at it."""
+        batch = self.batch
+        if isinstance(batch, MarkerBatch):
+            return f"marker of epoch {batch.producer_epoch}, coordinator epoch {batch.coordinator_epoch}"
+        if self.rule.compared is Compared.TRANSACTION:
+            return "a plain batch"
+        if batch.base_sequence == batch.last_sequence:
+            return f"epoch {batch.producer_epoch}, sequence {batch.base_sequence}"
+        return f"epoch {batch.producer_epoch}, sequences {batch.base_sequence} to {batch.last_sequence}"
+
+    @property
+    def remembered(self) -> str:
+        """What was remembered, as far as the rule looked at it."""
+        state, compared = self.state, self.rule.compared
+        if compared is Compared.LOWEST:
+            return f"lowest sequence {self.bound} under verification"
+        if state.epoch == NO_PRODUCER_EPOCH and not state.batches:
+            return "nothing"
+        if compared is Compared.COORDINATOR_EPOCHS:
+            return f"epoch {state.epoch}, coordinator epoch {state.coordinator_epoch}"
+        if compared is Compared.TRANSACTION:
+            return f"a transaction open since offset {state.current_txn_first_offset}"
+        if compared is Compared.EPOCHS:
+            return f"epoch {state.epoch}"
+        if not state.batches:
+            return f"epoch {state.epoch} without a batch"
+        if compared is Compared.WINDOW:
+            oldest = state.batches[0]
+            return (
+                f"epoch {state.epoch}, batches from offset {oldest.first_offset} to last sequence {state.last_sequence}"
+            )
+        return f"epoch {state.epoch}, last sequence {state.last_sequence}"
+
+
+class CompletedTransaction(Struct, frozen=True, gc=False):
+    """A transaction ended by a marker at `last_offset`."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool

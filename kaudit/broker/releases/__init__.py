@@ -1,0 +1,1 @@
+"""Releases of Apache Kafka and what each does differently."""

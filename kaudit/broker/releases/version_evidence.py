@@ -1,0 +1,86 @@
+"""Which releases can have written a log: a range, with the reason for each bound (DESIGN.md section 5)."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kaudit.broker.releases.profile import VersionRange, all_releases
+from kaudit.broker.releases.version import Version
+
+
+class VersionEvidence(Struct, frozen=True):
+    """What was seen in and beside the logs. Absence proves nothing."""
+
+    has_delete_horizon: bool = False
+    has_tv2_commit: bool = False
+    has_flexible_transaction_value: bool = False
+    has_magic_2: bool = False
+    meta_properties_versions: Sequence[str] = ()
+    has_directory_id: bool = False
+    has_bootstrap_checkpoint: bool = False
+    has_topic_id: bool = False
+    metadata_version: int = 0
+    transaction_version: int = 0
+
+
+# the last level of metadata.version each release has (MetadataVersion): a higher one is of a later release
+_METADATA_VERSIONS = (
+    (7, "3.3.0"),
+    (8, "3.4.0"),
+    (11, "3.5.0"),
+    (14, "3.6.0"),
+    (19, "3.7.0"),
+    (20, "3.8.0"),
+    (21, "3.9.0"),
+    (25, "4.0.0"),
+    (27, "4.1.0"),
+    (29, "4.2.0"),
+)
+_LOWER_BOUNDS = (
+    ("has_magic_2", "0.11.0.0", "batches of magic 2"),
+    ("has_topic_id", "2.8.0", "partition.metadata with a topic id"),
+    ("has_delete_horizon", "3.1.0", "a batch with a delete horizon (KAFKA-8522)"),
+    ("has_bootstrap_checkpoint", "3.3.0", "bootstrap.checkpoint beside the logs (KRaft)"),
+    ("has_directory_id", "3.7.0", "directory.id in meta.properties (KIP-858)"),
+    ("has_flexible_transaction_value", "4.0.0", "a __transaction_state value of version 1 (transaction.version >= 1)"),
+    ("has_tv2_commit", "4.0.0", "a commit marker with the data's epoch + 1 (transaction version 2)"),
+)
+_LAST_ZOOKEEPER = "3.9"
+
+
+def infer_range(evidence: VersionEvidence) -> tuple[VersionRange, tuple[str, ...]]:
+    """Return the releases the evidence leaves, and a sentence for each bound it sets."""
+    releases = all_releases()
+    at_least, at_most = releases[0], releases[-1]
+    because: list[str] = []
+    for name, since, reason in _LOWER_BOUNDS:
+        if getattr(evidence, name):
+            at_least = max(at_least, Version.parse(since))
+            because.append(f">= {since}: {reason}")
+    for since, reason in _features(evidence):
+        at_least = max(at_least, min(Version.parse(since), releases[-1]))
+        because.append(f">= {since}: {reason}")
+    if "1" in evidence.meta_properties_versions:
+        at_least = max(at_least, Version.parse("2.8.0"))
+        because.append(">= 2.8.0: meta.properties version 1 (KRaft)")
+    elif "0" in evidence.meta_properties_versions:
+        line = Version.parse(_LAST_ZOOKEEPER).numbers
+        at_most = max(release for release in releases if release.numbers[: len(line)] <= line)
+        because.append(f"<= {at_most}: meta.properties version 0 (ZooKeeper)")
+    if at_most < at_least:
+        at_most = releases[-1]
+        because.append("the upper bound was dropped: it contradicts the lower ones (a migrated or mixed cluster)")
+    return VersionRange(at_least, at_most), tuple(because)
+
+
+def _features(evidence: VersionEvidence) -> list[tuple[str, str]]:
+    """Releases that first had the feature levels of the metadata log, with the reason."""
+    found: list[tuple[str, str]] = []
+    level = evidence.metadata_version
+    if level:
+        newest = _METADATA_VERSIONS[-1][1]
+        since = next((release for last, release in _METADATA_VERSIONS if level <= last), newest)
+        found.append((since, f"metadata.version {level} in __cluster_metadata"))
+    if evidence.transaction_version:
+        found.append(("4.0.0", f"transaction.version {evidence.transaction_version} in __cluster_metadata"))
+    return found

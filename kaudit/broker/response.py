@@ -1,0 +1,82 @@
+"""What a broker says to one attempt."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.producer_state_entry import ProducerStateEntry
+from kaudit.broker.producer_state.verdict import Outcome, Verdict
+
+TopicPartition = tuple[str, int]
+
+Spoken = tuple[int, ProducerStateEntry, ProducerStateEntry]
+"""A producer id, with what was remembered of it before and after."""
+
+
+class Response(Struct, frozen=True, gc=False):
+    """What a broker says to the attempt of index `attempt`.
+
+    `fields` are those of CONTRACT.md section 4 without `index` and `why`; `why` is one sentence with the remembered and
+    the incoming values and the rule; `producer` is who was spoken to, None where no producer is concerned.
+    """
+
+    attempt: int
+    fields: dict[str, Any]
+    why: str
+    producer: Spoken | None = None
+
+
+class Ruling(Struct, frozen=True, gc=False):
+    """The same for a batch the state machine decided about, as most are: worded only when somebody asks.
+
+    `offset` is the log's end it came to, `after` what is remembered of the producer since.
+    """
+
+    attempt: int
+    verdict: Verdict
+    offset: int
+    partition: TopicPartition
+    after: ProducerStateEntry
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The answer's fields."""
+        verdict = self.verdict
+        if verdict.outcome is Outcome.REJECTED:
+            return rejected_fields(verdict.error)
+        return {
+            "outcome": verdict.outcome.value,
+            "error": "NONE",
+            "error_code": 0,
+            "base_offset": self.offset if verdict.outcome is Outcome.APPENDED else verdict.base_offset,
+        }
+
+    @property
+    def why(self) -> str:
+        """The verdict in one sentence."""
+        topic, number = self.partition
+        return self.verdict.why(self.offset, f"{topic}-{number}")
+
+    @property
+    def producer(self) -> Spoken:
+        """Whose batch it is."""
+        return self.verdict.batch.producer_id, self.verdict.state, self.after
+
+
+Answer = Response | Ruling
+
+
+def ok_fields() -> dict[str, Any]:
+    """Return the fields of a request that was done."""
+    return {"outcome": "ok", "error": "NONE", "error_code": 0}
+
+
+def rejected_fields(error: KafkaError) -> dict[str, Any]:
+    """Return the fields of a refusal."""
+    return {"outcome": "rejected", "error": error.name, "error_code": int(error)}
+
+
+def appended_fields(base_offset: int) -> dict[str, Any]:
+    """Return the fields of a batch written at `base_offset`."""
+    return {"outcome": "appended", "error": "NONE", "error_code": 0, "base_offset": base_offset}

@@ -1,0 +1,128 @@
+"""Where answers go: all of them, or, when a line is bad, nothing at all."""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from msgspec import Struct
+
+from kaudit.broker.broker import Broker
+from kaudit.replay.session import FORMATS, Session, formatted
+from kaudit.report.replay.render import ROW_INDENT, fold
+
+STDIN = "-"
+_IN_MEMORY = 16 << 20
+"""Bytes of answers kept in memory before they wait in a temporary file."""
+_TEXT_INDENT = 2
+
+
+class OutputError(ValueError):
+    """Output options that contradict each other or name nothing we can write."""
+
+
+class Target(Struct, frozen=True):
+    """One output: a format and its file, None for stdout."""
+
+    output_format: str
+    file: Path | None
+
+
+class Targets(Struct, frozen=True):
+    """All outputs of one run."""
+
+    targets: tuple[Target, ...]
+
+    def write(self, lines: Iterable[bytes], broker: Broker, *, with_state: bool, width: int | None = None) -> None:
+        """Let `broker` answer `lines` once and write every format; `width` is the terminal's, where stdout is one.
+
+        Answers wait until the last line has been read: raises AttemptError for a bad line with nothing written.
+        """
+        session = Session(lines, broker)
+        with ExitStack() as stack:
+            spools = [stack.enter_context(_spool(target.file)) for target in self.targets]
+            names = [target.output_format for target in self.targets]
+            for pieces in formatted(session, names, with_state=with_state):
+                for spool, piece in zip(spools, pieces, strict=True):
+                    spool.write(piece.encode())
+            for target, spool in zip(self.targets, spools, strict=True):
+                if target.file is None:
+                    _show(spool, width if target.output_format == "table" else None, ROW_INDENT)
+
+
+def parse_outputs(formats: list[str], output: Path | None) -> Targets:
+    """Read `FMT[:FILE]` options; `output` is the file of the one format without a file. Raises OutputError."""
+    targets = []
+    for text in formats:
+        name, _, file = text.partition(":")
+        if name not in FORMATS:
+            raise OutputError(f"--output-format {text!r}: expected one of {', '.join(FORMATS)}")
+        targets.append(Target(name, Path(file) if file else None))
+    open_ended = [target for target in targets if target.file is None]
+    if len(open_ended) > 1:
+        raise OutputError("more than one --output-format without a file: only one can go to stdout or --output")
+    if output is not None and not open_ended:
+        raise OutputError("--output needs an --output-format without a file")
+    return Targets(tuple(Target(target.output_format, output) if target.file is None else target for target in targets))
+
+
+def deliver(lines: Iterable[str], output: Path | None, width: int | None = None) -> None:
+    """Write lines of text to `output`, None for stdout, when all of them are there; `width` is the terminal's."""
+    with _spool(output) as spool:
+        for line in lines:
+            spool.write(f"{line}\n".encode())
+        if output is None:
+            _show(spool, width, _TEXT_INDENT)
+
+
+@contextmanager
+def opened(name: str) -> Iterator[BinaryIO]:
+    """Open a file of attempts, `-` for stdin."""
+    if name == STDIN:
+        yield sys.stdin.buffer
+        return
+    with Path(name).open("rb") as lines:
+        yield lines
+
+
+def _spool(file: Path | None) -> AbstractContextManager[BinaryIO]:
+    """Open what output waits in until all of it is there; `file`, if given, gets it then."""
+    return _memory() if file is None else _beside(file)
+
+
+@contextmanager
+def _memory() -> Iterator[BinaryIO]:
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as spool:
+        yield cast("BinaryIO", spool)
+
+
+@contextmanager
+def _beside(file: Path) -> Iterator[BinaryIO]:
+    """Open a file beside `file` that takes its place: `file` is there whole or not at all. A device is written to."""
+    if file.exists() and not file.is_file():
+        with file.open("wb") as out:  # a rename would put a file in its place
+            yield out
+        return
+    partial = file.with_name(f".kaudit-{os.urandom(4).hex()}.partial")
+    try:
+        with partial.open("xb") as out:
+            yield out
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _show(spool: BinaryIO, width: int | None, hanging: int) -> None:
+    """Print what waits in `spool`; `width` is the terminal's, None where lines stay as they are."""
+    spool.seek(0)
+    text = TextIOWrapper(spool, encoding="utf-8", newline="")
+    if width is None:
+        shutil.copyfileobj(text, sys.stdout)
+    else:
+        sys.stdout.writelines(fold(line.rstrip("\n"), width, hanging) + "\n" for line in text)
+    sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""Replicas of one partition compared batch by batch."""

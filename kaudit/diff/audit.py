@@ -1,0 +1,251 @@
+"""All partitions of all replicas: who holds what, compared, and what is wrong with it."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kaudit.analysis.scan.chunk_plan import whole_segments
+from kaudit.analysis.scan.chunk_reader import OpenSource, read_serially
+from kaudit.analysis.scan.continuity import Continuity
+from kaudit.analysis.scan.options import Depth, ScanOptions
+from kaudit.analysis.scan.segment_rows import segment_rows
+from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
+from kaudit.checks.context import Context
+from kaudit.checks.coordinator import CoordinatorView
+from kaudit.checks.damage import report_damage
+from kaudit.checks.leader_epochs import LEADER_EPOCH_CHECKPOINT
+from kaudit.checks.replicas import ReplicaFacts, report_replicas
+from kaudit.diff.replica_reader import ReplicaReader
+from kaudit.diff.replica_set import compare_partition
+from kaudit.formats.sidefiles.checkpoints import (
+    LeaderEpochCheckpoint,
+    parse_leader_epoch_checkpoint,
+    parse_offset_checkpoint,
+)
+from kaudit.model.finding import Finding
+from kaudit.model.replicas import DiffResult, PartitionComparison, Replica
+from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
+from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile, Unreadable
+
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+_MAX_SIDE_FILE = 64 << 20
+
+
+class Task(Struct, frozen=True):
+    """One partition: the directory of each replica that has it, by the replica's name, and who has not."""
+
+    holders: Mapping[str, PartitionDirectory]
+    missing_on: Sequence[str]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to read."""
+        return sum(segment.size for directory in self.holders.values() for segment in directory.segments)
+
+
+class Compared(Struct, frozen=True):
+    """What came of one partition."""
+
+    comparison: PartitionComparison
+    findings: Sequence[Finding]
+    partitions: Sequence[PartitionSummary]
+    unreadable: Sequence[Unreadable]
+    segments: Sequence[SegmentSummary]
+
+
+def tasks(layouts: Mapping[str, Layout]) -> list[Task]:
+    """Bring together what the replicas (by name) hold of each partition, in (topic, partition) order."""
+    keys = sorted({(entry.topic, entry.partition) for layout in layouts.values() for entry in layout.partitions})
+    found = []
+    for key in keys:
+        holders = {
+            name: replace(entry, replica=name)
+            for name, layout in layouts.items()
+            for entry in layout.partitions
+            if (entry.topic, entry.partition) == key
+        }
+        found.append(Task(holders, [name for name in layouts if name not in holders]))
+    return found
+
+
+def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> Compared:
+    """Compare one partition's replicas; the function every engine schedules."""
+    verify = options.depth is not Depth.HEADERS
+    unreadable: list[Unreadable] = []
+    # offsets below any replica's log start are deleted there: nothing is left to compare
+    readers = {
+        name: ReplicaReader(
+            directory,
+            open_source,
+            verify=verify,
+            log_start_offset=options.log_start_offset
+            if options.log_start_offset is not None
+            else directory.log_start_offset,
+        )
+        for name, directory in task.holders.items()
+    }
+    checkpoints = _leader_epochs(task, open_source, unreadable)
+    topic = next(iter(task.holders.values())).topic
+    comparison, last = compare_partition(
+        readers, checkpoints, task.missing_on, says_compacted=options.says_compacted(topic)
+    )
+    for reader in readers.values():
+        unreadable += reader.unreadable
+    contexts = {name: _context(directory, readers[name]) for name, directory in task.holders.items()}
+    findings = [
+        *(
+            finding
+            for name, reader in readers.items()
+            if reader.damaged
+            for finding in _damage(contexts[name], reader.directory, open_source, verify=verify)
+        )
+    ]
+    if not any(reader.unreadable for reader in readers.values()):
+        facts = ReplicaFacts(
+            comparison,
+            contexts,
+            _high_watermarks(task, open_source),
+            last,
+            [name for name, reader in readers.items() if reader.ends_damaged],
+            {name: entry.topic_id for name, entry in task.holders.items() if entry.topic_id is not None},
+        )
+        findings += report_replicas(facts)
+    return Compared(
+        comparison,
+        findings,
+        [_summary(name, reader) for name, reader in readers.items()],
+        tuple(unreadable),
+        [row for directory in task.holders.values() for row in segment_rows(directory, unreadable)],
+    )
+
+
+def diff_result(replicas: Sequence[Replica], layouts: Mapping[str, Layout], compared: Sequence[Compared]) -> DiffResult:
+    """Put everything together in contract order."""
+    findings = sorted((finding for entry in compared for finding in entry.findings), key=Finding.sort_key)
+    unreadable = [entry for layout in layouts.values() for entry in layout.unreadable]
+    unreadable += [entry for one in compared for entry in one.unreadable]
+    skipped = [entry for layout in layouts.values() for entry in layout.skipped]
+    partitions = [entry for one in compared for entry in one.partitions]
+    told = [NotAudited(entry.path, entry.reason, unreadable=True) for entry in unreadable]
+    told += [NotAudited(entry.path, entry.reason) for entry in skipped]
+    alone = [
+        f"{one.comparison.topic}-{one.comparison.partition}" for one in compared if one.comparison.reference is None
+    ]
+    if alone:
+        more = f" and {len(alone) - 1} more" if len(alone) > 1 else ""
+        told.append(NotAudited(alone[0] + more, "on one of the replicas only: nothing to compare it with"))
+    counts = dict.fromkeys(("error", "warning", "note"), 0)
+    for finding in findings:
+        counts[finding.severity.value] += 1
+    scan = ScanResult(
+        inputs=[replica.path for replica in replicas],
+        broker_version=BrokerVersions("auto", None, None, None, ("replicas are alike under every version",)),
+        partitions=partitions,
+        findings=findings,
+        not_audited=told,
+        summary=Summary(
+            partitions=len(partitions),
+            segments=sum(entry.segments for entry in partitions),
+            bytes=sum(entry.bytes for entry in partitions),
+            batches=sum(entry.batches for entry in partitions),
+            records=sum(entry.records for entry in partitions),
+            findings=counts,
+        ),
+        incomplete=bool(unreadable),
+        segments=[row for one in compared for row in one.segments],
+    )
+    return DiffResult(scan, replicas, [one.comparison for one in compared])
+
+
+def _leader_epochs(
+    task: Task, open_source: OpenSource, unreadable: list[Unreadable]
+) -> dict[str, LeaderEpochCheckpoint]:
+    found = {}
+    for name, directory in task.holders.items():
+        for file in directory.side_files:
+            if file.name == LEADER_EPOCH_CHECKPOINT:
+                data = _side_file(file, open_source, unreadable)
+                if data is not None:
+                    found[name] = parse_leader_epoch_checkpoint(data)
+    return found
+
+
+def _high_watermarks(task: Task, open_source: OpenSource) -> dict[str, int]:
+    """What each replica's broker last wrote down as the partition's high watermark; it may lag behind the truth."""
+    found: dict[str, int] = {}
+    for name, directory in task.holders.items():
+        for file in directory.checkpoints:
+            data = _side_file(file, open_source, []) if file.name == HIGH_WATERMARKS else None
+            for row in parse_offset_checkpoint(data).rows if data is not None else ():
+                if (row.topic, row.partition) == (directory.topic, directory.partition):
+                    found[name] = row.offset
+    return found
+
+
+def _side_file(file: SegmentFile, open_source: OpenSource, unreadable: list[Unreadable]) -> bytes | None:
+    try:
+        source = open_source(file)
+        try:
+            buffer = bytearray(min(source.size(), _MAX_SIDE_FILE))
+            return bytes(buffer[: source.read_into(0, memoryview(buffer))])
+        finally:
+            source.close()
+    except FileNotFoundError:
+        return None  # brokers replace these files while we look
+    except OSError as error:
+        unreadable.append(Unreadable(file.path, error.strerror or type(error).__name__))
+        return None
+
+
+def _damage(context: Context, directory: PartitionDirectory, open_source: OpenSource, *, verify: bool) -> list[Finding]:
+    """Read a damaged replica again as a scan does, so that its damage is told in the same findings."""
+    plan = whole_segments(
+        directory, log_start_offset=directory.log_start_offset, verify=verify, latest_timestamp=2**63 - 1
+    )
+    continuity = Continuity(directory.segments, directory.log_start_offset)
+    try:
+        for rows in read_serially(plan, open_source):
+            continuity.feed(rows)
+    except OSError:
+        return []  # gone since the first reading, which told what there was to tell
+    continuity.finish()
+    return report_damage(context, continuity.damages, ())
+
+
+def _context(directory: PartitionDirectory, reader: ReplicaReader) -> Context:
+    versions, _ = infer_range(VersionEvidence())
+    return Context(
+        topic=directory.topic,
+        partition=directory.partition,
+        replica=directory.replica,
+        log_dir=directory.log_dir,
+        directory=directory.directory,
+        relative=directory.relative,
+        segments=[segment.name for segment in directory.segments],
+        compacted=False,
+        versions=versions,
+        coordinator=CoordinatorView(),
+        now_ms=0,
+        log_end_offset=reader.end_offset,
+    )
+
+
+def _summary(name: str, reader: ReplicaReader) -> PartitionSummary:
+    directory = reader.directory
+    start = directory.log_start_offset
+    if directory.segments and directory.whole_directory:
+        start = max(start or 0, directory.segments[0].base_offset)
+    return PartitionSummary(
+        topic=directory.topic,
+        partition=directory.partition,
+        replica=name,
+        log_start_offset=start,
+        log_end_offset=reader.end_offset,
+        last_stable_offset=None,
+        compacted=directory.first_dirty_offset is not None,
+        segments=len(directory.segments),
+        bytes=sum(segment.size for segment in directory.segments),
+        batches=reader.batches,
+        records=reader.records,
+    )

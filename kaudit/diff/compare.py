@@ -1,0 +1,117 @@
+"""Two replicas of one partition held against each other, a window of offsets at a time.
+
+The CRC of a batch covers everything from its attributes to its records; base offset and leader epoch stand beside it. So
+equal offsets, CRC and leader epoch are equal batches. What is healthy is no difference: segments rolled elsewhere, a log
+that begins later (retention), and what the log cleaner took out of a batch or with it.
+"""
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from kaudit.diff.replica_reader import Columns
+from kaudit.model.batch_fields import DELETE_HORIZON_FLAG
+
+_CURRENT_MAGIC = 2
+
+
+class Conflict(Struct, frozen=True):
+    """Rows of the two windows, or None for a batch of an earlier window, that hold the same offset differently."""
+
+    offset: int
+    left: int | None
+    right: int | None
+
+
+class PairCompare(Struct):
+    """Compares windows that cover the same offsets, in ascending order. `compacted`: for batches of magic 0 and 1."""
+
+    compacted: bool
+    _left_reached: int = -1
+    _right_reached: int = -1
+
+    def feed(self, left: Columns, right: Columns) -> Conflict | None:
+        """Compare the next window of both; return the first conflict."""
+        bases, others = left["base_offset"], right["base_offset"]
+        conflict = None
+        if not _same(left, right):
+            conflict = self._first_conflict(left, right)
+        if len(bases):
+            self._left_reached = max(self._left_reached, int(left["last_offset"][-1]))
+        if len(others):
+            self._right_reached = max(self._right_reached, int(right["last_offset"][-1]))
+        return conflict
+
+    def _first_conflict(self, left: Columns, right: Columns) -> Conflict | None:
+        found = [
+            *self._matched(left, right),
+            *_overlap(left, right, self._right_reached, swapped=False),
+            *_overlap(right, left, self._left_reached, swapped=True),
+        ]
+        return min(found, key=lambda conflict: conflict.offset, default=None)
+
+    def _matched(self, left: Columns, right: Columns) -> list[Conflict]:
+        """The first pair of batches with the same base offset that are not the same batch."""
+        if not len(left["base_offset"]) or not len(right["base_offset"]):
+            return []
+        at = np.searchsorted(right["base_offset"], left["base_offset"])
+        at = np.minimum(at, len(right["base_offset"]) - 1)
+        mine = np.flatnonzero(right["base_offset"][at] == left["base_offset"])
+        theirs = at[mine]
+        differs = self._differs(left, right, mine, theirs)
+        if not differs.any():
+            return []
+        first = int(np.argmax(differs))
+        return [Conflict(int(left["base_offset"][mine[first]]), int(mine[first]), int(theirs[first]))]
+
+    def _differs(
+        self, left: Columns, right: Columns, mine: NDArray[np.int64], theirs: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Tell of pairs with one base offset which are not the same; the cleaner rewrites a batch it takes records from."""
+        cleaned = _cleaned(left, mine) | _cleaned(right, theirs)
+        if self.compacted:
+            cleaned |= left["magic"][mine] < _CURRENT_MAGIC
+        differs = np.zeros(len(mine), dtype=bool)
+        for name in ("last_offset", "leader_epoch", "producer_id", "producer_epoch", "base_sequence", "magic"):
+            differs |= left[name][mine] != right[name][theirs]
+        differs |= (left["crc"][mine] != right["crc"][theirs]) & ~cleaned
+        return differs
+
+
+def _same(left: Columns, right: Columns) -> bool:
+    return len(left["base_offset"]) == len(right["base_offset"]) and all(
+        np.array_equal(left[name], right[name])
+        for name in ("base_offset", "last_offset", "crc", "leader_epoch", "magic")
+    )
+
+
+def _cleaned(rows: Columns, index: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the cleaner has been at these batches: records are missing, or their delete horizon is set (KIP-534)."""
+    spans = rows["last_offset"][index] - rows["base_offset"][index] + 1
+    current = rows["magic"][index] == _CURRENT_MAGIC
+    horizon = rows["attributes"][index] & DELETE_HORIZON_FLAG != 0
+    cleaned: NDArray[np.bool_] = current & ((rows["record_count"][index] != spans) | horizon)
+    return cleaned
+
+
+def _overlap(rows: Columns, others: Columns, reached: int, *, swapped: bool) -> list[Conflict]:
+    """The first of `rows` that begins inside a batch of `others`: batches are never cut differently by a replica.
+
+    `reached` is the last offset of the others' earlier windows.
+    """
+    bases = rows["base_offset"]
+    if not len(bases):
+        return []
+    before = np.searchsorted(others["base_offset"], bases, side="left") - 1
+    covered = np.full(len(bases), reached, dtype=np.int64)
+    inside = before >= 0
+    covered[inside] = np.maximum(others["last_offset"][before[inside]], reached)
+    hit = np.flatnonzero(covered >= bases)
+    if not len(hit):
+        return []
+    first = int(hit[0])
+    other = (
+        int(before[first]) if before[first] >= 0 and int(others["last_offset"][before[first]]) >= bases[first] else None
+    )
+    pair = (other, first) if swapped else (first, other)
+    return [Conflict(int(bases[first]), *pair)]

@@ -1,0 +1,255 @@
+"""One replica of a partition as columns of its sound batches, in offset order, a window at a time."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.analysis.scan.batch_order import OrderFilter
+from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.model.batch import Batches, concatenate, last_offsets
+from kaudit.model.damage import DamageKind
+from kaudit.model.replicas import EpochStart, ReplicaBatch
+from kaudit.source.layout import PartitionDirectory, Unreadable
+
+COLUMNS = (
+    "base_offset",
+    "last_offset",
+    "crc",
+    "leader_epoch",
+    "magic",
+    "attributes",
+    "record_count",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "max_timestamp",
+    "size",
+    "position",
+    "segment",
+)
+MAX_EPOCHS = 10_000
+"""Leader epochs kept of one replica: each is a change of leader."""
+_NO_BOUND = 2**63 - 1
+_SEQUENCE_MASK = 0x7FFFFFFF
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+class ReplicaReader:
+    """Reads a replica from front to back.
+
+    `pending` are the rows read and not yet taken. Batches wholly below the log start offset are left out. After the end:
+    `end_offset`, `leader_epochs`, `damaged` (some bytes were no usable batch), `ends_damaged`, and `unreadable`.
+    """
+
+    def __init__(
+        self,
+        directory: PartitionDirectory,
+        open_source: OpenSource,
+        *,
+        verify: bool,
+        log_start_offset: int | None,
+    ) -> None:
+        self.directory = directory
+        self.pending: Columns = _no_rows()
+        self.ended = False
+        self.batches = 0
+        self.records = 0
+        self.bytes_read = 0
+        self.first_offset: int | None = None
+        self.damaged = False
+        self.ends_damaged = False
+        self.unreadable: list[Unreadable] = []
+        self._open = open_source
+        self._verify = verify
+        self._start = log_start_offset or 0
+        self._epochs: list[EpochStart] = []
+        self._next_offset: int | None = None
+        self._pieces = self._read()
+
+    def fill(self) -> None:
+        """Read until there are pending rows, or the log ends."""
+        while not self.ended and not len(self.pending["base_offset"]):
+            try:
+                self._take(*next(self._pieces))
+            except StopIteration:
+                self.ended = True
+
+    def take(self, until: int) -> Columns:
+        """Return the pending rows that begin at or before offset `until`, and forget them."""
+        count = int(np.searchsorted(self.pending["base_offset"], until, side="right"))
+        taken = {name: column[:count] for name, column in self.pending.items()}
+        self.pending = {name: column[count:] for name, column in self.pending.items()}
+        return taken
+
+    @property
+    def end_offset(self) -> int:
+        """Offset after the last sound batch; for a log without one, or whose last segment is empty, where it begins."""
+        last = self.directory.segments[-1] if self.directory.segments else None
+        empty = last.base_offset if last is not None and not last.size else 0
+        if self._next_offset is not None:
+            return max(self._next_offset, empty)
+        return max(empty, self._start, self.directory.segments[0].base_offset if self.directory.segments else 0)
+
+    @property
+    def leader_epochs(self) -> list[EpochStart]:
+        """The leader epochs of the batches (>= 0), ascending: a lower one after a higher is damage, not an epoch."""
+        return self._epochs
+
+    def _take(self, segment: int, batches: Batches) -> None:
+        lasts = last_offsets(batches)
+        keep = lasts >= self._start
+        if not keep.all():
+            batches, lasts = batches[keep], lasts[keep]
+        if not len(batches):
+            return
+        rows = {name: batches[name] for name in COLUMNS if name not in ("last_offset", "segment")}
+        rows["last_offset"] = lasts
+        rows["segment"] = np.full(len(batches), segment, dtype=np.int32)
+        self.pending = rows
+        self.batches += len(batches)
+        self.records += int(np.maximum(batches["record_count"], 0).sum(dtype=np.int64))
+        if self.first_offset is None:
+            self.first_offset = int(batches["base_offset"][0])
+        self._next_offset = int(lasts[-1]) + 1
+        self._note_epochs(batches)
+
+    def _note_epochs(self, batches: Batches) -> None:
+        epochs = batches["leader_epoch"]
+        reached = self._epochs[-1].epoch if self._epochs else -1
+        if int(epochs.max()) <= reached:
+            return
+        highest = np.maximum.accumulate(np.maximum(epochs, reached))
+        before = np.concatenate(([reached], highest[:-1]))
+        for index in np.flatnonzero(highest > before)[: MAX_EPOCHS - len(self._epochs)].tolist():
+            self._epochs.append(EpochStart(int(epochs[index]), int(batches["base_offset"][index])))
+
+    def _read(self) -> Iterator[tuple[int, Batches]]:
+        segments = self.directory.segments
+        previous: Batches | None = None
+        for number, segment in enumerate(segments):
+            bounds = (
+                segment.base_offset,
+                segments[number + 1].base_offset if number + 1 < len(segments) else _NO_BOUND,
+            )
+            try:
+                source = self._open(segment)
+            except FileNotFoundError:
+                continue  # deleted by retention while we read
+            except OSError as error:
+                self.unreadable.append(Unreadable(segment.path, error.strerror or type(error).__name__))
+                continue
+            order = _Order(bounds, previous)
+            self.ends_damaged = False
+            try:
+                for piece in stream_batches(
+                    source, 0, segment.size, segment.size, expected_offset=segment.base_offset, verify=self._verify
+                ):
+                    if piece.untold:
+                        reason = "text of kafka-dump-log: replicas are compared by their bytes"
+                        self.unreadable.append(Unreadable(segment.path, reason))
+                        return
+                    if piece.damages:
+                        self.damaged = True
+                        tail = piece.damages[-1]
+                        # zeros at the end were preallocated: the log itself is whole
+                        self.ends_damaged = not tail.resynchronised and tail.kind is not DamageKind.ZEROS
+                    self.bytes_read += len(piece.batches) and int(piece.batches["size"].sum())
+                    yield number, order.feed(piece.batches)
+                yield number, order.finish()
+            except OSError as error:
+                self.unreadable.append(Unreadable(segment.path, error.strerror or type(error).__name__))
+            finally:
+                source.close()
+            self.damaged = self.damaged or order.disordered
+            previous = order.last or previous
+
+
+class _Order:
+    """Lets batches that ascend pass; where they do not, the order is settled as a scan settles it."""
+
+    def __init__(self, bounds: tuple[int, int], previous: Batches | None) -> None:
+        self.disordered = False
+        self.last = previous
+        self._bounds = bounds
+        self._held: Batches | None = None
+        self._filter: OrderFilter | None = None
+
+    def feed(self, batches: Batches) -> Batches:
+        """Take more batches in file order, return those whose place is settled."""
+        if not len(batches):
+            return batches
+        if self._filter is None:
+            held = batches if self._held is None else concatenate((self._held, batches))
+            if self._ascends(held):
+                # two stay back: what follows tells whether they belong here
+                self._held = held[-2:]
+                return self._passed(held[:-2])
+            self._settle_from_here()
+            batches = held
+        assert self._filter is not None
+        settled, _ = self._filter.feed(batches)
+        return self._passed(settled)
+
+    def finish(self) -> Batches:
+        """The segment has ended."""
+        if self._filter is None:
+            held = self._held if self._held is not None else concatenate(())
+            self._held = None
+            return self._passed(held)
+        settled, _ = self._filter.finish()
+        return self._passed(settled)
+
+    def _settle_from_here(self) -> None:
+        self.disordered = True
+        self._filter = OrderFilter()
+        if self.last is not None:
+            self._filter.enter_segment(0, _NO_BOUND)
+            self._filter.feed(self.last)
+            self._filter.finish()
+        self._filter.enter_segment(*self._bounds)
+        self._held = None
+
+    def _passed(self, batches: Batches) -> Batches:
+        if len(batches):
+            self.last = batches[-1:]
+        return batches
+
+    def _ascends(self, batches: Batches) -> bool:
+        bases, lasts = batches["base_offset"], last_offsets(batches)
+        after = -1 if self.last is None else int(last_offsets(self.last)[0])
+        return (
+            int(bases[0]) > after
+            and int(bases[0]) >= self._bounds[0]
+            and int(lasts[-1]) < self._bounds[1]
+            and bool((lasts >= bases).all())
+            and bool((bases[1:] > lasts[:-1]).all())
+        )
+
+
+def batch_at(rows: Columns, index: int) -> ReplicaBatch:
+    """Return one row as a batch."""
+    value = {name: int(rows[name][index]) for name in COLUMNS}
+    base_sequence, span = value["base_sequence"], value["last_offset"] - value["base_offset"]
+    return ReplicaBatch(
+        offset=value["base_offset"],
+        last_offset=value["last_offset"],
+        leader_epoch=value["leader_epoch"],
+        producer_id=value["producer_id"],
+        producer_epoch=value["producer_epoch"],
+        base_sequence=base_sequence,
+        last_sequence=base_sequence if base_sequence < 0 else (base_sequence + span) & _SEQUENCE_MASK,
+        record_count=value["record_count"],
+        timestamp=value["max_timestamp"],
+        crc=value["crc"],
+        size=value["size"],
+        position=value["position"],
+        segment=value["segment"],
+    )
+
+
+def _no_rows() -> Columns:
+    return {name: np.empty(0, dtype=np.int64) for name in COLUMNS}

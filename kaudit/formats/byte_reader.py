@@ -1,0 +1,171 @@
+"""A bounds-checked cursor over Kafka's primitive types, for formats where speed is not the point.
+
+Source of the encodings: Kafka's org.apache.kafka.common.protocol.types.Type and ByteUtils: big-endian integers,
+int16-length strings with -1 for null, and the flexible forms with unsigned varints of length + 1, 0 for null.
+"""
+
+import struct
+from typing import Final
+
+from kaudit.formats.errors import Reason, WireError
+
+Buffer = bytes | bytearray | memoryview
+
+NULL_LENGTH: Final = -1
+_MAX_UNSIGNED_VARINT_BYTES: Final = 5
+_UNSIGNED_32: Final = 1 << 32
+
+_INT8 = struct.Struct(">b")
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+
+
+class Reader:
+    """Reads forward through one buffer; every method raises WireError where the buffer ends too early.
+
+    `position` is the next byte to read. Nothing larger than the buffer is ever allocated.
+    """
+
+    __slots__ = ("_data", "_end", "position")
+
+    def __init__(self, data: Buffer, position: int = 0) -> None:
+        self._data = bytes(data)
+        self._end = len(self._data)
+        self.position = position
+
+    @property
+    def remaining(self) -> int:
+        """Bytes not read yet."""
+        return self._end - self.position
+
+    def _take(self, layout: struct.Struct, what: str) -> int:
+        try:
+            (value,) = layout.unpack_from(self._data, self.position)
+        except struct.error:
+            raise WireError(
+                self.position,
+                Reason.TRUNCATED,
+                f"{what} needs {layout.size} bytes, {self.remaining} are left",
+            ) from None
+        self.position += layout.size
+        return int(value)
+
+    def int8(self, what: str) -> int:
+        """-128..127."""
+        return self._take(_INT8, what)
+
+    def int16(self, what: str) -> int:
+        """-2^15..2^15-1."""
+        return self._take(_INT16, what)
+
+    def int32(self, what: str) -> int:
+        """-2^31..2^31-1."""
+        return self._take(_INT32, what)
+
+    def int64(self, what: str) -> int:
+        """-2^63..2^63-1."""
+        return self._take(_INT64, what)
+
+    def raw(self, size: int, what: str) -> bytes:
+        """Exactly `size` bytes."""
+        if not 0 <= size <= self.remaining:
+            raise WireError(
+                self.position, Reason.TRUNCATED, f"{what} of {size} bytes, {max(self.remaining, 0)} are left"
+            )
+        start = self.position
+        self.position += size
+        return self._data[start : self.position]
+
+    def rest(self) -> bytes:
+        """Everything that is left."""
+        return self.raw(self.remaining, "rest")
+
+    def unsigned_varint(self, what: str) -> int:
+        """0..2^32-1 in base 128, least significant group first, at most five bytes."""
+        start = self.position
+        value = 0
+        for index in range(_MAX_UNSIGNED_VARINT_BYTES):
+            if self.position >= self._end:
+                raise WireError(start, Reason.TRUNCATED, f"{what}: varint runs over the end")
+            byte = self._data[self.position]
+            self.position += 1
+            value |= (byte & 0x7F) << (7 * index)
+            if byte < 0x80:
+                if value >= _UNSIGNED_32:
+                    break
+                return value
+        raise WireError(start, Reason.VARINT, f"{what}: varint beyond 32 bits")
+
+    def _text(self, raw: bytes, start: int, what: str) -> str:
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError:
+            raise WireError(start, Reason.TEXT, f"{what} is not UTF-8: {raw[:40]!r}") from None
+
+    def nullable_string(self, what: str) -> str | None:
+        """int16 length, -1 for null, then UTF-8."""
+        start = self.position
+        size = self.int16(what)
+        if size == NULL_LENGTH:
+            return None
+        if size < NULL_LENGTH:
+            raise WireError(start, Reason.LENGTH, f"{what} has length {size}")
+        return self._text(self.raw(size, what), start, what)
+
+    def string(self, what: str) -> str:
+        """As nullable_string, null being an error."""
+        start = self.position
+        value = self.nullable_string(what)
+        if value is None:
+            raise WireError(start, Reason.LENGTH, f"{what} must not be null")
+        return value
+
+    def compact_nullable_string(self, what: str) -> str | None:
+        """Unsigned varint of length + 1, 0 for null, then UTF-8."""
+        start = self.position
+        size = self.unsigned_varint(what)
+        return None if size == 0 else self._text(self.raw(size - 1, what), start, what)
+
+    def compact_string(self, what: str) -> str:
+        """As compact_nullable_string, null being an error."""
+        start = self.position
+        value = self.compact_nullable_string(what)
+        if value is None:
+            raise WireError(start, Reason.LENGTH, f"{what} must not be null")
+        return value
+
+    def array_count(self, what: str, element_size: int) -> int | None:
+        """int32 element count, -1 for null; `element_size` is the least an element takes, so that counts are bounded."""
+        start = self.position
+        count = self.int32(what)
+        return None if count == NULL_LENGTH else self._bounded(count, element_size, start, what)
+
+    def compact_array_count(self, what: str, element_size: int) -> int | None:
+        """Unsigned varint of count + 1, 0 for null; bounded as array_count."""
+        start = self.position
+        count = self.unsigned_varint(what)
+        return None if count == 0 else self._bounded(count - 1, element_size, start, what)
+
+    def _bounded(self, count: int, element_size: int, start: int, what: str) -> int:
+        if count < 0 or count * element_size > self.remaining:
+            raise WireError(start, Reason.COUNT, f"{what} has {count} elements, {self.remaining} bytes are left")
+        return count
+
+    def tagged_fields(self) -> dict[int, bytes]:
+        """Read the tagged fields that end a flexible structure: tag (ascending) to its raw bytes."""
+        fields: dict[int, bytes] = {}
+        previous = -1
+        for _ in range(self._bounded(self.unsigned_varint("tagged field count"), 2, self.position, "tagged fields")):
+            start = self.position
+            tag = self.unsigned_varint("tag")
+            if tag <= previous:
+                raise WireError(start, Reason.ORDER, f"tag {tag} after tag {previous}")
+            fields[tag] = self.raw(self.unsigned_varint("tagged field size"), f"tagged field {tag}")
+            previous = tag
+        return fields
+
+    def expect_end(self) -> None:
+        """Raise WireError if bytes are left."""
+        if self.remaining:
+            raise WireError(self.position, Reason.TRAILING, f"{self.remaining} bytes left over")

@@ -1,0 +1,151 @@
+"""Text of kafka-dump-log, 0.11 to 4.2, as typed rows: shallow, deep, with or without data, of any kind of file."""
+
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+from typing import Final
+
+import numpy as np
+
+from kaudit.formats.dump_text.columns import DumpBatchColumns, Int64Column, parse_block, shapes
+from kaudit.formats.dump_text.layout import learn
+from kaudit.formats.dump_text.lines import FILE_START, MAX_LINE_BYTES, OFFSET_STARTS, ROW_STARTS, DumpLines
+from kaudit.formats.dump_text.records import take_records
+from kaudit.formats.dump_text.rows import DumpBatch, DumpRecord, DumpRow
+
+# Enough lines for numpy to pay, few enough that columns stay in cache.
+_PIECE_BYTES: Final = 1 << 18
+# Columns pay where most lines are batches; in a deep dump few follow one another.
+_BATCH_LINE: Final = b"\nbaseOffset: "
+_RECORD_LINE: Final = b"\n| offset: "
+_NEWLINE: Final = ord("\n")
+_LINE: Final = itemgetter(0)
+
+
+def read_dump(chunks: Iterable[bytes]) -> Iterator[DumpRow]:
+    """Yield the rows of a dump handed in pieces of any size (an open binary file, reads of a MiB, or one bytes in a list).
+
+    Never raises for what the text says: every line is a row, part of a record's free text, or a DumpNote.
+    """
+    for row in read_dump_columns(chunks):
+        if isinstance(row, DumpBatchColumns):
+            yield from row.rows()
+        else:
+            yield row
+
+
+def read_dump_columns(chunks: Iterable[bytes]) -> Iterator[DumpRow | DumpBatchColumns]:
+    """Yield the rows of a dump as read_dump does, but runs of batch lines of one shape as columns."""
+    lines = DumpLines()
+    for text in _whole_lines(chunks):
+        records = take_records(text, lines.number + 1)
+        if records is not None:
+            before = lines.kept()
+            rows = list(_merged(lines, *records))
+            if not lines.swallowed:
+                yield from rows
+                continue
+            lines = before
+        if 2 * text.count(_BATCH_LINE) < text.count(b"\n"):
+            yield from lines.feed(text[:-1].split(b"\n"))
+        else:
+            yield from _by_shape(lines, text, range(lines.number + 1, lines.number + 1 + text.count(b"\n")))
+    yield from lines.finish()
+
+
+def read_dump_batches(chunks: Iterable[bytes]) -> Iterator[DumpRow | DumpBatchColumns]:
+    """Yield the rows of a dump as read_dump_columns does, without most records that say nothing about their batch.
+
+    What is left out are records of data (no markers, no control records) behind a batch line.
+    """
+    lines = DumpLines()
+    told = False
+    for text in _whole_lines(chunks):
+        start = 0
+        if not told:
+            # Without a batch before them records are all there is: the first batch is looked for line by line.
+            start = text.find(b"\n", text.find(_BATCH_LINE[1:])) + 1 or len(text)
+            for row in lines.feed(text[: start - 1].split(b"\n")):
+                told = told or isinstance(row, DumpBatch)
+                yield row
+        rest = text[start:]
+        if told:
+            before = lines.kept()
+            batches = list(_by_shape(lines, *_without_data_records(rest, lines.number + 1)))
+            if lines.swallowed:
+                lines = before
+                batches = list(lines.feed(rest[:-1].split(b"\n")))
+            yield from batches
+        elif rest:
+            yield from lines.feed(rest[:-1].split(b"\n"))
+    yield from lines.finish()
+
+
+def _merged(lines: DumpLines, records: list[DumpRecord], left: bytes, numbers: Int64Column) -> Iterator[DumpRow]:
+    rows: list[DumpRow] = list(records)
+    for row in _by_shape(lines, left, numbers):
+        if isinstance(row, DumpBatchColumns):
+            rows += row.rows()
+        else:
+            rows.append(row)
+    rows.sort(key=_LINE)
+    return iter(rows)
+
+
+def _without_data_records(text: bytes, first_line: int) -> tuple[bytes, range | Int64Column]:
+    """Whole lines without records of data, and the numbers of those that are left."""
+    count = text.count(b"\n")
+    every = range(first_line, first_line + count)
+    at = text.find(_RECORD_LINE)
+    # Empty lines say where records were: a text that has some itself is read as it is.
+    if at < 0 or text.startswith(b"\n") or b"\n\n" in text:
+        return text, every
+    layout = learn(text[at + 1 : text.index(b"\n", at + 1)])
+    if layout is None or layout.data_record_lines is None:
+        return text, every
+    emptied = np.frombuffer(layout.data_record_lines.sub(b"\n", text), np.uint8)
+    is_end = emptied == _NEWLINE
+    ends = np.flatnonzero(is_end)
+    is_empty = np.concatenate(([False], is_end[1:] & is_end[:-1]))
+    return emptied[~is_empty].tobytes(), np.flatnonzero(~is_empty[ends]) + first_line
+
+
+def _by_shape(lines: DumpLines, text: bytes, numbers: range | Int64Column) -> Iterator[DumpRow | DumpBatchColumns]:
+    line = 0
+    for start, end, count, is_block in shapes(text):
+        run = numbers[line : line + count]
+        line += count
+        block = parse_block(text[start:end], run) if is_block else None
+        if block is not None:
+            yield from lines.finish()
+            lines.skip_to(int(run[-1]))
+            yield block
+        else:
+            yield from lines.feed_numbered(zip(map(int, run), text[start : end - 1].split(b"\n"), strict=True))
+
+
+def looks_like_dump(data: bytes) -> bool:
+    """Tell from its first lines whether a file is text of kafka-dump-log (a row or a `Dumping` header among 20)."""
+    lines = data[:65536].split(b"\n", 20)[:20]
+    return any(
+        line.startswith((FILE_START, *OFFSET_STARTS)) or (line.startswith(ROW_STARTS) and learn(line) is not None)
+        for line in lines
+    )
+
+
+def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Join and cut pieces to about _PIECE_BYTES of whole lines each; a line above MAX_LINE_BYTES comes cut off."""
+    carried: list[bytes] = []
+    carried_bytes = 0
+    for chunk in chunks:
+        for start in range(0, len(chunk), _PIECE_BYTES):
+            piece = chunk[start : start + _PIECE_BYTES]
+            end = piece.rfind(b"\n") + 1
+            if end and carried_bytes + end >= _PIECE_BYTES:
+                yield b"".join([*carried, piece[:end]])
+                carried, carried_bytes = [piece[end:]], len(piece) - end
+            elif end or carried_bytes <= MAX_LINE_BYTES:
+                carried.append(piece)
+                carried_bytes += len(piece)
+    if carried_bytes:
+        last = b"".join(carried)
+        yield last if last.endswith(b"\n") else last + b"\n"

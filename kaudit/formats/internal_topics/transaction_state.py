@@ -1,0 +1,184 @@
+"""Records of the __transaction_state topic: what the transaction coordinator remembers of each transactional id.
+
+Source of the format: Kafka's TransactionLog (0.11 to 2.x: TransactionLog.scala's schemas; later TransactionLogKey.json
+and TransactionLogValue.json). Value version 1 is the flexible one, written when transaction.version >= 1 (4.0+).
+"""
+
+from enum import IntEnum
+from typing import Final
+
+from msgspec import Struct
+
+from kaudit.formats.byte_reader import Buffer, Reader
+from kaudit.formats.errors import Reason, WireError
+
+DEFAULT_PARTITIONS: Final = 50
+"""transaction.state.log.num.partitions where nobody changed it."""
+
+_KEY_VERSION: Final = 0
+_VALUE_VERSION_FIXED: Final = 0
+_VALUE_VERSION_FLEXIBLE: Final = 1
+_TAG_PREVIOUS_PRODUCER_ID: Final = 0
+_TAG_NEXT_PRODUCER_ID: Final = 1
+_TAG_CLIENT_TRANSACTION_VERSION: Final = 2
+_TAG_NEXT_PRODUCER_EPOCH: Final = 3
+_MIN_TOPIC_BYTES: Final = 2  # an empty name and an empty array, flexible
+
+
+class TransactionStatus(IntEnum):
+    """The coordinator's state of a transactional id. UNKNOWN stands for ids no release has written so far."""
+
+    UNKNOWN = -1
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+
+_KNOWN_STATUS: Final = {member.value: member for member in TransactionStatus if member is not TransactionStatus.UNKNOWN}
+
+
+class TopicPartitions(Struct, frozen=True):
+    """Partitions of one topic that take part in a transaction, in the order written."""
+
+    topic: str
+    partitions: tuple[int, ...]
+
+
+class TransactionValue(Struct, frozen=True):
+    """What one record says about its transactional id; sentinels (-1) stay as written.
+
+    `status_id` is the status as stored, -128..127; times are ms since 1970. `partitions` is None when stored as null,
+    as in states without a transaction. The four optional fields are None when their tag is absent (always in version
+    0), and `unknown_tags` keeps (tag, raw bytes) of any other.
+    """
+
+    version: int
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    status: TransactionStatus
+    status_id: int
+    partitions: tuple[TopicPartitions, ...] | None
+    last_update_timestamp: int
+    start_timestamp: int
+    previous_producer_id: int | None
+    next_producer_id: int | None
+    client_transaction_version: int | None
+    next_producer_epoch: int | None
+    unknown_tags: tuple[tuple[int, bytes], ...]
+
+
+class TransactionRecord(Struct, frozen=True):
+    """One record: `value` is None for a tombstone, which says that the transactional id expired."""
+
+    transactional_id: str
+    value: TransactionValue | None
+
+
+def parse_transaction_record(key: Buffer | None, value: Buffer | None) -> TransactionRecord:
+    """Decode one record of __transaction_state; raises WireError as the parsers of key and value do."""
+    return TransactionRecord(parse_transaction_key(key), None if value is None else parse_transaction_value(value))
+
+
+def parse_transaction_key(key: Buffer | None) -> str:
+    """Decode a key to its transactional id; raises WireError for a null key, another version, or broken bytes."""
+    if key is None:
+        raise WireError(0, Reason.TRUNCATED, "a record of __transaction_state without a key")
+    reader = Reader(key)
+    version = reader.int16("key version")
+    if version != _KEY_VERSION:
+        raise WireError(0, Reason.VERSION, f"key version {version}, only {_KEY_VERSION} is known")
+    transactional_id = reader.string("transactional id")
+    reader.expect_end()
+    return transactional_id
+
+
+def parse_transaction_value(value: Buffer) -> TransactionValue:
+    """Decode a value of version 0 or 1; raises WireError for other versions and broken bytes."""
+    reader = Reader(value)
+    version = reader.int16("value version")
+    if version not in (_VALUE_VERSION_FIXED, _VALUE_VERSION_FLEXIBLE):
+        raise WireError(0, Reason.VERSION, f"value version {version}, known are 0 and 1")
+    flexible = version == _VALUE_VERSION_FLEXIBLE
+    producer_id = reader.int64("producer id")
+    producer_epoch = reader.int16("producer epoch")
+    timeout_ms = reader.int32("timeout")
+    status_id = reader.int8("status")
+    partitions = _flexible_partitions(reader) if flexible else _fixed_partitions(reader)
+    last_update_timestamp = reader.int64("last update timestamp")
+    start_timestamp = reader.int64("start timestamp")
+    tags = reader.tagged_fields() if flexible else {}
+    reader.expect_end()
+    return TransactionValue(
+        version,
+        producer_id,
+        producer_epoch,
+        timeout_ms,
+        _KNOWN_STATUS.get(status_id, TransactionStatus.UNKNOWN),
+        status_id,
+        partitions,
+        last_update_timestamp,
+        start_timestamp,
+        _tagged_integer(tags, _TAG_PREVIOUS_PRODUCER_ID, 8),
+        _tagged_integer(tags, _TAG_NEXT_PRODUCER_ID, 8),
+        _tagged_integer(tags, _TAG_CLIENT_TRANSACTION_VERSION, 2),
+        _tagged_integer(tags, _TAG_NEXT_PRODUCER_EPOCH, 2),
+        tuple(tags.items()),
+    )
+
+
+def _fixed_partitions(reader: Reader) -> tuple[TopicPartitions, ...] | None:
+    topics = reader.array_count("partitions", _MIN_TOPIC_BYTES)
+    if topics is None:
+        return None
+    found = []
+    for _ in range(topics):
+        topic = reader.string("topic")
+        count = _required(reader.array_count(f"partitions of {topic}", 4), reader, topic)
+        found.append(TopicPartitions(topic, tuple(reader.int32("partition") for _ in range(count))))
+    return tuple(found)
+
+
+def _flexible_partitions(reader: Reader) -> tuple[TopicPartitions, ...] | None:
+    topics = reader.compact_array_count("partitions", _MIN_TOPIC_BYTES)
+    if topics is None:
+        return None
+    found = []
+    for _ in range(topics):
+        topic = reader.compact_string("topic")
+        count = _required(reader.compact_array_count(f"partitions of {topic}", 4), reader, topic)
+        found.append(TopicPartitions(topic, tuple(reader.int32("partition") for _ in range(count))))
+        reader.tagged_fields()  # of the topic's own structure: none is defined
+    return tuple(found)
+
+
+def _required(count: int | None, reader: Reader, topic: str) -> int:
+    if count is None:
+        raise WireError(reader.position, Reason.COUNT, f"the partitions of {topic} must not be null")
+    return count
+
+
+def _tagged_integer(tags: dict[int, bytes], tag: int, size: int) -> int | None:
+    """Take a tag out of `tags` and decode it as a signed integer of `size` bytes."""
+    raw = tags.pop(tag, None)
+    if raw is None:
+        return None
+    if len(raw) != size:
+        raise WireError(0, Reason.LENGTH, f"tag {tag} has {len(raw)} bytes where {size} belong")
+    return int.from_bytes(raw, "big", signed=True)
+
+
+def coordinator_partition(transactional_id: str, partitions: int = DEFAULT_PARTITIONS) -> int:
+    """Partition of __transaction_state that holds this id: Java's String.hashCode, absolute, modulo `partitions` (>= 1)."""
+    units = transactional_id.encode("utf-16-be", "surrogatepass")
+    code = 0
+    for index in range(0, len(units), 2):
+        code = (31 * code + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
+    if code >= 1 << 31:
+        code = (1 << 32) - code  # |hash|; Utils.abs maps -2^31, which has none, to 0
+    return 0 if code == 1 << 31 else code % partitions

@@ -1,0 +1,1 @@
+"""Segment files: record batches of every magic, their records, codecs and CRCs."""

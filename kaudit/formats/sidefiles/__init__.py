@@ -1,0 +1,1 @@
+"""Files beside the segments: indexes, producer snapshots, transaction indexes, checkpoints."""

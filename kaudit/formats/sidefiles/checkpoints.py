@@ -1,0 +1,298 @@
+"""The text files of a log directory: offset and leader epoch checkpoints, meta.properties, partition.metadata.
+
+Source of the formats: Kafka's CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile, MetaProperties (whose
+file is a java.util.Properties), PartitionMetadataFile and CleanShutdownFileHandler.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from kaudit.formats.byte_reader import Buffer
+from kaudit.formats.errors import Damage, Reason, WireError
+
+CHECKPOINT_VERSION: Final = 0
+OFFSET_CHECKPOINT_NAMES: Final = frozenset(
+    {
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "cleaner-offset-checkpoint",
+    }
+)
+
+_INTEGER: Final = re.compile(rb"[+-]?[0-9]{1,19}")
+_INT32_BITS, _INT64_BITS = 32, 64
+_META_VERSIONS: Final = (0, 1)
+_TOPIC_ID: Final = re.compile(rb"[A-Za-z0-9_-]{22}")
+_ZERO_TOPIC_ID: Final = b"A" * 22
+_ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_UNICODE_ESCAPE: Final = re.compile(r"[0-9a-fA-F]{4}")
+
+
+class PartitionOffset(Struct, frozen=True):
+    """One line of an offset checkpoint: `partition` 0..2^31-1 and `offset` as written, -2^63..2^63-1."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class EpochStart(Struct, frozen=True):
+    """One line of a leader epoch checkpoint: the first offset written under that leader epoch."""
+
+    epoch: int
+    start_offset: int
+
+
+Row = TypeVar("Row", PartitionOffset, EpochStart)
+
+
+class OffsetCheckpoint(Struct, frozen=True):
+    """The four per-disk checkpoints. `damage` is empty for a file a broker accepts whole; no rows if it has no bytes."""
+
+    rows: tuple[PartitionOffset, ...]
+    damage: tuple[Damage, ...]
+
+
+class LeaderEpochCheckpoint(Struct, frozen=True):
+    """A partition's leader epochs in file order. With `damage`, a broker fails the whole log directory at start."""
+
+    rows: tuple[EpochStart, ...]
+    damage: tuple[Damage, ...]
+
+
+class MetaProperties(Struct, frozen=True):
+    """meta.properties of one log directory; what the file does not say is None.
+
+    `version` 0 (ZooKeeper mode: broker.id) or 1 (KRaft: node.id); `others` are its further keys, sorted.
+    """
+
+    version: int
+    node_id: int | None
+    cluster_id: str | None
+    directory_id: str | None
+    others: tuple[tuple[str, str], ...]
+
+
+class PartitionMetadata(Struct, frozen=True):
+    """partition.metadata (2.8+): `topic_id` as Kafka prints it, 22 characters of base64url."""
+
+    version: int
+    topic_id: str
+
+
+def parse_offset_checkpoint(data: Buffer) -> OffsetCheckpoint:
+    """Read a recovery point, replication offset, log start offset or cleaner checkpoint. Never raises."""
+    return OffsetCheckpoint(*_parse_rows(data, _partition_offset))
+
+
+def parse_leader_epoch_checkpoint(data: Buffer) -> LeaderEpochCheckpoint:
+    """Read a leader-epoch-checkpoint. Never raises; order of epochs and offsets is not judged here."""
+    return LeaderEpochCheckpoint(*_parse_rows(data, _epoch_start))
+
+
+def _parse_rows(data: Buffer, parse: Callable[[bytes], Row]) -> tuple[tuple[Row, ...], tuple[Damage, ...]]:
+    """Rows and damage of a version, a count and one row a line. A file of no bytes is how brokers create them: fine."""
+    raw = bytes(data)
+    lines = list(_lines(raw))
+    if not lines:
+        return (), ()
+    start, line = lines[0]
+    damage: list[Damage] = []
+    try:
+        _require_version(line, start)
+    except WireError as error:
+        # Whatever follows a version nobody knows may mean anything: no rows.
+        return (), (Damage(start, len(raw), Reason.VERSION, error.detail),)
+    count: int | None = None
+    if len(lines) == 1:
+        damage.append(Damage(len(raw), len(raw), Reason.TRUNCATED, "the count of entries is missing"))
+    else:
+        start, line = lines[1]
+        try:
+            count = _integer(line, _INT32_BITS, "count")
+        except WireError as error:
+            damage.append(Damage(start, start + len(line), error.reason, error.detail))
+    rows: list[Row] = []
+    for start, line in lines[2:]:
+        try:
+            rows.append(parse(line))
+        except WireError as error:
+            damage.append(Damage(start, start + len(line), error.reason, error.detail))
+    found = max(len(lines) - 2, 0)
+    if count is not None and count != found:
+        damage.append(Damage(lines[1][0], len(raw), Reason.COUNT, f"{count} entries announced, {found} lines follow"))
+    return tuple(rows), tuple(damage)
+
+
+def _lines(raw: bytes) -> Iterator[tuple[int, bytes]]:
+    """(start, line) as Java's BufferedReader splits them: at LF, CR LF or CR, no line after the last terminator."""
+    start = 0
+    for line in raw.splitlines(keepends=True):
+        yield start, line.rstrip(b"\r\n")
+        start += len(line)
+
+
+def _integer(text: bytes, bits: int, what: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise WireError(0, Reason.TEXT, f"{what} {text[:40]!r} is no integer")
+    value = int(text)
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise WireError(0, Reason.VALUE, f"{what} {value} is no int{bits}")
+    return value
+
+
+def _require_version(text: bytes, start: int) -> int:
+    version = _integer(text, _INT32_BITS, "version")
+    if version != CHECKPOINT_VERSION:
+        raise WireError(start, Reason.VERSION, f"version {version}, only {CHECKPOINT_VERSION} exists")
+    return version
+
+
+def _text(raw: bytes, what: str) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise WireError(0, Reason.TEXT, f"{what} {raw[:40]!r} is not UTF-8") from None
+
+
+def _partition_offset(line: bytes) -> PartitionOffset:
+    fields = line.split()
+    if len(fields) != 3:
+        raise WireError(0, Reason.TEXT, f"{line[:80]!r} is not topic, partition, offset")
+    topic, partition, offset = fields
+    return PartitionOffset(
+        _text(topic, "topic"), _integer(partition, _INT32_BITS, "partition"), _integer(offset, _INT64_BITS, "offset")
+    )
+
+
+def _epoch_start(line: bytes) -> EpochStart:
+    fields = line.split()
+    if len(fields) != 2:
+        raise WireError(0, Reason.TEXT, f"{line[:80]!r} is not epoch, start offset")
+    return EpochStart(_integer(fields[0], _INT32_BITS, "epoch"), _integer(fields[1], _INT64_BITS, "start offset"))
+
+
+def parse_meta_properties(data: Buffer) -> MetaProperties:
+    """Read meta.properties. Raises WireError without a known version, or for ids that are no integers."""
+    properties = _properties(bytes(data))
+    if "version" not in properties:
+        raise WireError(0, Reason.TEXT, "no version property")
+    version = _integer(properties.pop("version").encode(), _INT32_BITS, "version")
+    if version not in _META_VERSIONS:
+        raise WireError(0, Reason.VERSION, f"version {version}, known are {_META_VERSIONS}")
+    # Both names occur in either version while a cluster migrates to KRaft; the version's own one counts.
+    first, second = ("node.id", "broker.id") if version else ("broker.id", "node.id")
+    node_id = properties.pop(first) if first in properties else properties.pop(second, None)
+    return MetaProperties(
+        version,
+        None if node_id is None else _integer(node_id.encode(), _INT32_BITS, "node id"),
+        properties.pop("cluster.id", None),
+        properties.pop("directory.id", None),
+        tuple(sorted(properties.items())),
+    )
+
+
+def _properties(raw: bytes) -> dict[str, str]:
+    """java.util.Properties: ISO 8859-1, # and ! comments, backslash escapes and line continuations; last key wins."""
+    properties: dict[str, str] = {}
+    pending = ""
+    for _, line in _lines(raw):
+        text = line.decode("latin-1").lstrip(" \t\f")
+        if not pending and (not text or text[0] in "#!"):
+            continue
+        text = pending + text
+        backslashes = len(text) - len(text.rstrip("\\"))
+        if backslashes % 2:
+            pending = text[:-1]
+            continue
+        pending = ""
+        key, value = _split_property(text)
+        properties[_unescape(key)] = _unescape(value)
+    if pending:
+        key, value = _split_property(pending)
+        properties[_unescape(key)] = _unescape(value)
+    return properties
+
+
+def _split_property(text: str) -> tuple[str, str]:
+    """Key and value at the first unescaped =, : or blank."""
+    escaped = False
+    for index, char in enumerate(text):
+        if escaped:
+            escaped = False
+        elif char == "\\":
+            escaped = True
+        elif char in "=: \t\f":
+            rest = text[index:].lstrip(" \t\f")
+            return text[:index], rest[1:].lstrip(" \t\f") if rest[:1] in ("=", ":") else rest
+    return text, ""
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out = []
+    index = 0
+    while index < len(text):
+        char = text[index]
+        index += 1
+        if char != "\\" or index == len(text):
+            out.append(char)
+            continue
+        char = text[index]
+        index += 1
+        if char == "u":
+            digits = text[index : index + 4]
+            if not _UNICODE_ESCAPE.fullmatch(digits):
+                raise WireError(0, Reason.TEXT, f"malformed escape \\u{digits}")
+            out.append(chr(int(digits, 16)))
+            index += 4
+        else:
+            out.append(_ESCAPES.get(char, char))
+    # Escapes come in UTF-16 units: a pair of surrogates is one character, half a pair is none.
+    try:
+        return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise WireError(0, Reason.TEXT, f"{text[:40]!r} holds half a surrogate pair") from None
+
+
+def parse_partition_metadata(data: Buffer) -> PartitionMetadata:
+    """Read partition.metadata. Raises WireError unless it holds version 0 and a topic id that is not all zeros."""
+    fields: dict[bytes, tuple[int, bytes]] = {}
+    for start, line in _lines(bytes(data)):
+        key, separator, value = line.partition(b": ")
+        if not separator or key not in (b"version", b"topic_id") or key in fields:
+            raise WireError(start, Reason.TEXT, f"unexpected line {line[:80]!r}")
+        fields[key] = (start, value)
+    if len(fields) != 2:
+        raise WireError(len(data), Reason.TRUNCATED, f"version and topic_id expected, found {sorted(fields)}")
+    start, value = fields[b"version"]
+    version = _require_version(value, start)
+    start, value = fields[b"topic_id"]
+    if not _TOPIC_ID.fullmatch(value) or value == _ZERO_TOPIC_ID:
+        raise WireError(start, Reason.VALUE, f"topic id {value[:40]!r} is no id")
+    return PartitionMetadata(version, value.decode("ascii"))
+
+
+def parse_clean_shutdown(data: Buffer) -> int | None:
+    """Read .kafka_cleanshutdown: the broker epoch written into it (3.7+), None where it is empty, as before.
+
+    Raises WireError for anything else; a broker then treats the shutdown as clean all the same.
+    """
+    raw = bytes(data)
+    if not raw.strip():
+        return None
+    import json  # noqa: PLC0415 - 2 ms, and only a broker that was stopped cleanly leaves this file
+
+    try:
+        content = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise WireError(0, Reason.TEXT, f"{raw[:40]!r} is no JSON") from None
+    epoch = content.get("brokerEpoch") if isinstance(content, dict) else None
+    if type(epoch) is not int or not -(2**63) <= epoch < 2**63:
+        raise WireError(0, Reason.VALUE, f"no brokerEpoch in {raw[:40]!r}")
+    return epoch

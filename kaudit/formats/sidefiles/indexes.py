@@ -1,0 +1,75 @@
+"""Offset and time indexes of a segment, `%020d.index` and `%020d.timeindex`.
+
+Source of the formats: Kafka's AbstractIndex, OffsetIndex (8-byte rows) and TimeIndex (12-byte rows). An active index is
+preallocated: zeros behind the last row are healthy, and are cut off when it is closed.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from kaudit.formats.byte_reader import Buffer
+from kaudit.formats.errors import Damage, Reason
+
+Int64Column = NDArray[np.int64]
+
+_OFFSET_ROW: Final = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
+_TIME_ROW: Final = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
+
+
+class OffsetIndex(Struct, frozen=True, eq=False):
+    """Rows of a .index: offsets relative to the segment's base offset, and byte positions in its .log.
+
+    A row is written per append: its position is where the append starts, its offset the last one in it, which in magic
+    0, 1 and on followers may lie several batches further on.
+
+    Both columns hold what is stored (-2^31..2^31-1); order and meaning are not judged here. `padding_rows` counts the
+    all-zero rows behind the last one, `damage` tells of a row cut short (a broker then rebuilds the index).
+    """
+
+    relative_offsets: Int64Column
+    positions: Int64Column
+    padding_rows: int
+    damage: tuple[Damage, ...]
+
+
+class TimeIndex(Struct, frozen=True, eq=False):
+    """Rows of a .timeindex: the greatest timestamp (ms) so far and the offset of its record, relative to the base.
+
+    Columns hold what is stored; `padding_rows` and `damage` as in OffsetIndex.
+    """
+
+    timestamps: Int64Column
+    relative_offsets: Int64Column
+    padding_rows: int
+    damage: tuple[Damage, ...]
+
+
+def parse_offset_index(data: Buffer) -> OffsetIndex:
+    """Decode a whole .index. Never raises."""
+    rows, padding_rows, damage = _rows(data, _OFFSET_ROW)
+    return OffsetIndex(
+        rows["relative_offset"].astype(np.int64), rows["position"].astype(np.int64), padding_rows, damage
+    )
+
+
+def parse_time_index(data: Buffer) -> TimeIndex:
+    """Decode a whole .timeindex. Never raises."""
+    rows, padding_rows, damage = _rows(data, _TIME_ROW)
+    return TimeIndex(rows["timestamp"].astype(np.int64), rows["relative_offset"].astype(np.int64), padding_rows, damage)
+
+
+def _rows(data: Buffer, layout: np.dtype[Any]) -> tuple[NDArray[Any], int, tuple[Damage, ...]]:
+    """Rows up to the zero padding, the number of padding rows, and the torn row if there is one."""
+    count, left = divmod(len(data), layout.itemsize)
+    damage: tuple[Damage, ...] = ()
+    if left:
+        end = len(data)
+        damage = (Damage(end - left, end, Reason.TRUNCATED, f"{left} bytes of a row of {layout.itemsize}"),)
+    rows = np.frombuffer(data, layout, count)
+    # A row of zeros says "offset base at byte 0" or "at time 0": no broker ever writes one.
+    used = np.flatnonzero(rows.view(f"V{layout.itemsize}") != np.void(bytes(layout.itemsize)))
+    filled = int(used[-1]) + 1 if used.size else 0
+    return rows[:filled], count - filled, damage

@@ -1,0 +1,153 @@
+"""ZooKeeper's transaction log, `version-2/log.<zxid of the first transaction, hex>`.
+
+    file   magic "ZKLG" i32 · version i32 (2) · dbid i64 · entries · zeros (the file grows 64 MiB at a time)
+    entry  Adler-32 of the transaction i64 · length i32 · transaction · "B"
+    transaction  clientId i64 · cxid i32 · zxid i64 · time i64 (ms) · type i32 · record · digest (3.6+, optional)
+
+Source: FileTxnLog, Util.readTxnBytes, SerializeUtils.deserializeTxn; checked against the recorded directories.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from kaudit.formats.errors import Damage, Reason, WireError
+from kaudit.formats.zookeeper.jute import JuteReader
+from kaudit.formats.zookeeper.records import Record, decode_record
+
+MAGIC = b"ZKLG"
+FORMAT_VERSION = 2
+
+_FILE_HEADER = struct.Struct(">4siq")
+_ENTRY_HEADER = struct.Struct(">qi")
+_TXN_HEADER = struct.Struct(">qiqqi")
+_END_MARK = 0x42
+_MAX_ADLER32 = 2**32 - 1
+_ZEROS = bytes(1 << 16)
+
+
+class Transaction(Struct, frozen=True):
+    """One transaction. `position` is the byte its entry starts at, `time` the leader's clock in ms since 1970.
+
+    The record stays in `body` until `record()` is called: most transactions are of no interest.
+    """
+
+    position: int
+    client_id: int
+    cxid: int
+    zxid: int
+    time: int
+    type: int
+    body: memoryview
+
+    def record(self) -> Record:
+        """Decode the record. Raises WireError, its position counted from the start of `body`."""
+        return decode_record(self.type, JuteReader(self.body, 0, len(self.body)))
+
+
+def read_database_id(data: memoryview) -> int:
+    """Check the file header of a transaction log and return its database id. Raises WireError."""
+    if len(data) < _FILE_HEADER.size:
+        raise WireError(0, Reason.TRUNCATED, f"a transaction log of {len(data)} bytes has no file header")
+    magic, version, database_id = _FILE_HEADER.unpack_from(data)
+    if magic != MAGIC:
+        raise WireError(0, Reason.VERSION, f"magic {magic!r} instead of {MAGIC!r}: not a ZooKeeper transaction log")
+    if version != FORMAT_VERSION:
+        raise WireError(4, Reason.VERSION, f"transaction log of format version {version}, known is {FORMAT_VERSION}")
+    return int(database_id)
+
+
+def read_transactions(data: memoryview) -> Iterator[Transaction | Damage]:
+    """Read the transactions of one log in file order, and what is damaged between them.
+
+    Raises WireError when `data` is no transaction log at all; anything else comes as Damage, after which reading goes
+    on at the next transaction whose checksum holds. Nothing is copied: bodies are views of `data`.
+    """
+    read_database_id(data)
+    position = _FILE_HEADER.size
+    while position < len(data):
+        entry = _entry_at(data, position)
+        if isinstance(entry, Transaction):
+            yield entry
+            position = _entry_end(data, position)
+            continue
+        if entry is None:
+            tail = _first_nonzero(data, position)
+            if tail is None:
+                return
+            entry = Damage(tail, tail, Reason.TRAILING, "bytes follow the zeros that should end the log")
+        following = _next_entry(data, position + 1)
+        # Only the last transaction can be torn; what intact ones follow was overwritten or lost its lengths.
+        overwritten = entry.reason is Reason.TRUNCATED and following < len(data)
+        # a transaction after the zeros begins with zeros of its own
+        start = min(entry.position, following)
+        yield Damage(start, following, Reason.LENGTH if overwritten else entry.reason, entry.detail)
+        position = following
+
+
+def _entry_end(data: memoryview, position: int) -> int:
+    return position + _ENTRY_HEADER.size + int(_ENTRY_HEADER.unpack_from(data, position)[1]) + 1
+
+
+def _entry_at(data: memoryview, position: int) -> Transaction | Damage | None:
+    """Read the entry at `position`; None where the log's zeros begin."""
+    left = len(data) - position
+    if left < _ENTRY_HEADER.size:
+        if _first_nonzero(data, position) is None:
+            return None
+        return Damage(position, position, Reason.TRUNCATED, f"{left} bytes are left for the head of a transaction")
+    checksum, length = _ENTRY_HEADER.unpack_from(data, position)
+    if length == 0 and checksum == 0:
+        return None
+    if length < _TXN_HEADER.size:
+        return Damage(position, position, Reason.LENGTH, f"a transaction of {length} bytes")
+    start = position + _ENTRY_HEADER.size
+    if length >= len(data) - start:
+        detail = f"a transaction of {length} bytes where {len(data) - start} are left"
+        return Damage(position, position, Reason.TRUNCATED, detail)
+    body = data[start : start + length]
+    if data[start + length] != _END_MARK:
+        # ZooKeeper calls this a partial transaction: the file grew, the bytes did not arrive.
+        return Damage(position, position, Reason.TRUNCATED, f"a transaction of {length} bytes without its end mark")
+    actual = zlib.adler32(body)
+    if actual != checksum:
+        return Damage(position, position, Reason.CRC, f"Adler-32 {actual:#x} where the log says {checksum:#x}")
+    client_id, cxid, zxid, time, type_ = _TXN_HEADER.unpack_from(body)
+    return Transaction(position, client_id, cxid, zxid, time, type_, body[_TXN_HEADER.size :])
+
+
+def _next_entry(data: memoryview, position: int) -> int:
+    """Find where the next intact entry starts at or after `position`, else the end of `data`."""
+    last = len(data) - _ENTRY_HEADER.size - _TXN_HEADER.size - 1
+    while position <= last:
+        checksum, length = _ENTRY_HEADER.unpack_from(data, position)
+        # The upper half of the checksum is always 0: few wrong places get past this line.
+        if 0 < checksum <= _MAX_ADLER32 and isinstance(_entry_at(data, position), Transaction):
+            return position
+        if checksum == 0 and length == 0:
+            # The checksum's own leading zeros precede the first byte that is not 0.
+            position = (_first_nonzero(data, position) or len(data)) - _ENTRY_HEADER.size
+        position += 1
+    return len(data)
+
+
+def _first_nonzero(data: memoryview, position: int) -> int | None:
+    """Find the first byte at or after `position` that is not 0, looking at 64 KiB at a time."""
+    while position < len(data):
+        block = data[position : position + len(_ZEROS)]
+        if block != _ZEROS[: len(block)]:
+            return position + next(index for index, byte in enumerate(block) if byte)
+        position += len(block)
+    return None
+
+
+def decoded(transaction: Transaction) -> Record | Damage:
+    """Decode a transaction's record, or say why it cannot be although its checksum holds."""
+    try:
+        return transaction.record()
+    except WireError as error:
+        detail = f"transaction {transaction.zxid:#x} of type {transaction.type}: {error}"
+        end = transaction.position + _ENTRY_HEADER.size + _TXN_HEADER.size + len(transaction.body) + 1
+        return Damage(transaction.position, end, error.reason, detail)

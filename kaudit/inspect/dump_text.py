@@ -1,0 +1,243 @@
+"""Text of kafka-dump-log as the same rows as the files it was made from; what a text does not print is None."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from kaudit.formats.dump_text.rows import (
+    DumpAbortedTransaction,
+    DumpBatch,
+    DumpFile,
+    DumpNote,
+    DumpOffsetIndexEntry,
+    DumpRecord,
+    DumpSnapshotEntry,
+    DumpStart,
+    DumpTimeIndexEntry,
+    NoteKind,
+)
+from kaudit.formats.dump_text.text import read_dump
+from kaudit.formats.log.control import ControlType
+from kaudit.formats.log.record_batch import CURRENT_MAGIC
+from kaudit.inspect.batches import BATCH_FIELDS
+from kaudit.inspect.content import printed_content_row
+from kaudit.inspect.file_kinds import FileKind, LogFile, identify_by_name
+from kaudit.inspect.selection import Row
+from kaudit.inspect.texts import Texts
+from kaudit.source.filesystem import filesystem
+from kaudit.source.layout import TextRange
+from kaudit.source.text import SegmentText
+from kaudit.source.uri import Uri
+
+_NULL_SIZE = -1
+_CONTROL_TYPE = re.compile(r"controlType: (\w+)\((-?[0-9]{1,5})\)")
+_CONTROL_NAMES = {
+    "LeaderChange": ControlType.LEADER_CHANGE,
+    "SnapshotHeader": ControlType.SNAPSHOT_HEADER,
+    "SnapshotFooter": ControlType.SNAPSHOT_FOOTER,
+    "KRaftVersion": ControlType.KRAFT_VERSION,
+    "KRaftVoters": ControlType.KRAFT_VOTERS,
+}
+_DAMAGE = (NoteKind.INVALID_BYTES, NoteKind.NON_CONSECUTIVE, NoteKind.MISMATCH, NoteKind.TOO_LONG)
+
+
+def dump_rows(place: LogFile, texts: Texts, *, records: bool) -> Iterator[Row]:
+    """Yield the rows of a dump's text. Raises OSError if it cannot be read.
+
+    Records are shown if asked for, and where the text has no batches to show (a deep dump of 0.11 or 1.x).
+    """
+    source = filesystem(place.path).open(place.path)
+    try:
+        text = SegmentText(source, TextRange(0, source.size()))
+        yield from _Dump(place, texts, records=records).rows(text.pieces())
+    finally:
+        source.close()
+
+
+class _Dump:
+    """Follows the files a text tells of, one after the other."""
+
+    def __init__(self, place: LogFile, texts: Texts, *, records: bool) -> None:
+        self._given = place
+        self._place = replace(place, kind=FileKind.SEGMENT)
+        self._texts = texts
+        self._records = records
+        self._batch: DumpBatch | None = None
+
+    def rows(self, chunks: Iterable[bytes]) -> Iterator[Row]:
+        """Yield the rows in the order of the text."""
+        for line in read_dump(chunks):
+            match line:
+                case DumpFile():
+                    named = identify_by_name(Uri("", "", line.path))
+                    # names the user gave win over those in the text
+                    self._place = named.named(self._given.topic, self._given.partition)
+                    self._batch = None
+                case DumpStart():
+                    if self._place.base_offset is None:
+                        self._place = replace(self._place, base_offset=line.offset)
+                case DumpBatch():
+                    self._batch = line
+                    yield batch_row(line, self._place)
+                case DumpRecord():
+                    if self._records or self._batch is None:
+                        yield self._record(line)
+                case DumpNote():
+                    if line.kind in _DAMAGE:
+                        yield self._row("damage", line.line) | {"kind": line.kind.value, "detail": line.text}
+                case _:
+                    yield self._row(_KINDS[type(line)][0], line.line) | _KINDS[type(line)][1](line, self._place)
+
+    def _row(self, kind: str, line: int) -> Row:
+        place = self._place
+        return {
+            "row": kind,
+            "topic": place.topic,
+            "partition": place.partition,
+            "replica": place.replica,
+            "segment": place.segment,
+            "file": place.path.name,
+            "line": line,
+        }
+
+    def _record(self, line: DumpRecord) -> Row:
+        batch = self._batch
+        inside = batch is not None and line.offset <= batch.last_offset
+
+        def known(name: str) -> Any:  # noqa: ANN401 - whatever type the field has
+            value = getattr(line, name)
+            return getattr(batch, name) if value is None and inside else value
+
+        row = self._row("record", line.line)
+        del row["file"]
+        if line.end_marker is not None:
+            row |= {"row": "marker", "control_type": line.end_marker, "coordinator_epoch": line.coordinator_epoch}
+        elif line.control is not None:
+            row |= {"row": "control"} | _control(line.control)
+        row |= {
+            "position": known("position"),
+            "offset": line.offset,
+            "timestamp": _null(line.timestamp),
+            "timestamp_type": _time_type(line.timestamp_type),
+            "producer_id": _null(known("producer_id")),
+            "producer_epoch": _null(known("producer_epoch")),
+            "leader_epoch": _null(known("leader_epoch")),
+            "sequence": _null(line.sequence),
+            "is_transactional": known("is_transactional"),
+            "key": self._shown(line.key, line.key_size),
+            "value": self._shown(line.payload, line.value_size),
+        }
+        if line.end_marker is not None or line.control is not None:
+            return row
+        return printed_content_row(row, line.key, None if line.value_size == _NULL_SIZE else line.payload or b"")
+
+    def _shown(self, printed: bytes | None, size: int) -> dict[str, object] | None:
+        """Show what the text shows; `size` is the real one, and without --print-data-log there is no text."""
+        if size == -1:
+            return None
+        if printed is None:
+            return {"text": None, "encoding": None, "size": size, "truncated": False}
+        shown = self._texts.show(printed)
+        assert shown is not None
+        return shown | {"size": size}
+
+
+def _control(printed: str) -> Row:
+    """`controlType: NAME(id)` as 3.9 and before print it, else the record's own name and fields as JSON."""
+    if found := _CONTROL_TYPE.match(printed):
+        return {"control_type": found[1], "type_id": int(found[2]), "control": None}
+    name, _, fields = printed.partition(": ")
+    known = _CONTROL_NAMES.get(name)
+    return {
+        "control_type": name if known is None else known.name,
+        "type_id": None if known is None else known.value,
+        "control": fields,
+    }
+
+
+def batch_row(line: DumpBatch, place: LogFile) -> Row:
+    """Return the row of one batch line, with every field of the contract."""
+    row: Row = dict.fromkeys(BATCH_FIELDS)
+    legacy = line.magic < CURRENT_MAGIC
+    base: int | None = line.base_offset
+    count = line.record_count
+    if legacy:
+        plain = line.codec == "none"
+        base, count = (line.last_offset, 1) if plain else (None, None)
+    row |= {
+        "row": "batch",
+        "topic": place.topic,
+        "partition": place.partition,
+        "replica": place.replica,
+        "segment": place.segment,
+        "position": line.position,
+        "size": line.size,
+        "base_offset": base,
+        "last_offset": line.last_offset,
+        "last_offset_delta": None if base is None else line.last_offset - base,
+        "record_count": count,
+        "leader_epoch": _null(line.leader_epoch),
+        "magic": line.magic,
+        "crc": line.crc,
+        "crc_valid": line.is_valid,
+        "codec": line.codec,
+        "timestamp_type": _time_type(line.timestamp_type),
+        "max_timestamp": _null(line.max_timestamp),
+        "is_transactional": False if legacy else line.is_transactional,
+        "is_control": False if legacy else line.is_control,
+        "producer_id": _null(line.producer_id),
+        "producer_epoch": _null(line.producer_epoch),
+        "base_sequence": _null(line.base_sequence),
+        "last_sequence": _null(line.last_sequence),
+        "delete_horizon_ms": line.delete_horizon_ms,
+    }
+    return row
+
+
+def _time_type(printed: str | None) -> str | None:
+    return None if printed == "NoTimestampType" else printed
+
+
+def _null(value: int | None) -> int | None:
+    return None if value == -1 else value
+
+
+def _snapshot(line: DumpSnapshotEntry, place: LogFile) -> Row:
+    return {
+        "snapshot_offset": place.base_offset,
+        "producer_id": line.producer_id,
+        "producer_epoch": _null(line.producer_epoch),
+        "last_sequence": _null(line.last_sequence),
+        "last_offset": _null(line.last_offset),
+        "offset_delta": line.offset_delta,
+        "timestamp": _null(line.last_timestamp if line.last_timestamp is not None else line.timestamp),
+        "coordinator_epoch": _null(line.coordinator_epoch),
+        "current_txn_start_offset": _null(line.current_txn_first_offset),
+    }
+
+
+def _aborted(line: DumpAbortedTransaction, _place: LogFile) -> Row:
+    return {
+        "producer_id": line.producer_id,
+        "first_offset": line.first_offset,
+        "last_offset": line.last_offset,
+        "last_stable_offset": line.last_stable_offset,
+    }
+
+
+def _index(line: DumpOffsetIndexEntry, _place: LogFile) -> Row:
+    return {"offset": line.offset, "log_position": line.position}
+
+
+def _timeindex(line: DumpTimeIndexEntry, _place: LogFile) -> Row:
+    return {"timestamp": _null(line.timestamp), "offset": line.offset}
+
+
+_KINDS: dict[type, tuple[str, Callable[..., Row]]] = {
+    DumpSnapshotEntry: ("snapshot", _snapshot),
+    DumpAbortedTransaction: ("txnindex", _aborted),
+    DumpOffsetIndexEntry: ("index", _index),
+    DumpTimeIndexEntry: ("timeindex", _timeindex),
+}

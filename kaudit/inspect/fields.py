@@ -1,0 +1,195 @@
+"""One batch header byte by byte: each field with its bytes, its value and what the value means here."""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+
+from kaudit.formats.log.crc32c import crc32c
+from kaudit.formats.log.record_batch import (
+    ATTRIBUTES_OFFSET,
+    CURRENT_MAGIC,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    plausible_length,
+)
+from kaudit.inspect.batches import codec_name
+from kaudit.inspect.segment import SegmentReader
+from kaudit.inspect.selection import Row, RowFilter
+from kaudit.model.batch_fields import (
+    CODEC_MASK,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    LOG_APPEND_TIME_FLAG,
+    TRANSACTIONAL_FLAG,
+)
+from kaudit.model.sequence import add as add_sequence
+
+_V2 = (
+    ("base_offset", "q"),
+    ("batch_length", "i"),
+    ("leader_epoch", "i"),
+    ("magic", "b"),
+    ("crc", "I"),
+    ("attributes", "h"),
+    ("last_offset_delta", "i"),
+    ("base_timestamp", "q"),
+    ("max_timestamp", "q"),
+    ("producer_id", "q"),
+    ("producer_epoch", "h"),
+    ("base_sequence", "i"),
+    ("record_count", "i"),
+)
+_V0 = (("offset", "q"), ("message_size", "i"), ("crc", "I"), ("magic", "b"), ("attributes", "b"), ("key_length", "i"))
+_V1 = (*_V0[:5], ("timestamp", "q"), _V0[5])
+_SHOWN_PAYLOAD = 32
+_CRC_PIECE = 1 << 20
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Field(Struct, frozen=True):
+    name: str
+    position: int
+    raw: bytes
+    value: int | None
+
+
+def field_rows(segment: SegmentReader, position: int) -> Iterator[Row]:
+    """Yield the fields of the batch that holds byte `position`, in file order; `here` marks the field with that byte.
+
+    Inside damage the bytes from `position` on are shown as the header they may have been.
+    """
+    start = _start_of_batch(segment, position)
+    head = segment.read(start, HEADER_SIZE + _SHOWN_PAYLOAD)
+    fields = _fields(head, start)
+    values = {field.name: field.value for field in fields}
+    for field in fields:
+        yield _row(segment, field, position, _meaning(field, values, segment, start))
+    header_end = fields[-1].position + len(fields[-1].raw) if fields else start
+    length = values.get("batch_length", values.get("message_size"))
+    end = min(start + LOG_OVERHEAD + length, segment.size) if length is not None and length >= 0 else segment.size
+    if end > header_end:
+        payload = _Field("payload", header_end, head[header_end - start :][: end - header_end], None)
+        row = _row(segment, payload, position, f"{end - header_end} bytes to byte {end}")
+        yield row | {"length": end - header_end, "here": header_end <= position < end}
+
+
+def _start_of_batch(segment: SegmentReader, position: int) -> int:
+    for row in segment.rows(RowFilter()):
+        start, size = row["position"], row["size"]
+        assert isinstance(start, int)
+        assert isinstance(size, int)
+        if start <= position < start + size:
+            return start if row["row"] == "batch" or position < start + HEADER_SIZE else position
+    return position
+
+
+def _fields(head: bytes, start: int) -> list[_Field]:
+    magic = head[MAGIC_OFFSET] if len(head) > MAGIC_OFFSET else CURRENT_MAGIC
+    layout = _V0 if magic == 0 else _V1 if magic == 1 else _V2
+    fields: list[_Field] = []
+    at = 0
+    for name, code in layout:
+        size = struct.calcsize(f">{code}")
+        raw = head[at : at + size]
+        if not raw:
+            break
+        value = struct.unpack(f">{code}", raw)[0] if len(raw) == size else None
+        fields.append(_Field(name, start + at, raw, value))
+        at += size
+    return fields
+
+
+def _row(segment: SegmentReader, field: _Field, position: int, meaning: str) -> Row:
+    return {
+        "row": "field",
+        "topic": segment.place.topic,
+        "partition": segment.place.partition,
+        "segment": segment.place.segment,
+        "position": field.position,
+        "length": len(field.raw),
+        "field": field.name,
+        "hex": field.raw.hex(" "),
+        "value": field.value,
+        "meaning": meaning,
+        "here": field.position <= position < field.position + len(field.raw),
+    }
+
+
+def _meaning(field: _Field, values: dict[str, int | None], segment: SegmentReader, start: int) -> str:
+    value = field.value
+    if value is None:
+        return "cut off by the end of the file"
+    match field.name:
+        case "base_offset":
+            delta = values.get("last_offset_delta")
+            return "" if delta is None else f"offsets {value} to {value + delta}"
+        case "batch_length" | "message_size":
+            return _length_meaning(value, values.get("magic"), segment, start)
+        case "magic":
+            return "" if 0 <= value <= CURRENT_MAGIC else "no such format"
+        case "crc":
+            return _crc_meaning(value, values, segment, start)
+        case "attributes":
+            return _attributes_meaning(value, values.get("magic"))
+        case "base_timestamp" | "max_timestamp" | "timestamp":
+            horizon = field.name == "base_timestamp" and (values.get("attributes") or 0) & DELETE_HORIZON_FLAG
+            return _time(value) + (", the delete horizon" if horizon else "")
+        case "base_sequence":
+            delta = values.get("last_offset_delta")
+            if value < 0 or delta is None or delta < 0:
+                return "no sequence" if value == -1 else ""
+            return f"sequences {value} to {add_sequence(value, delta)}"
+        case "record_count":
+            delta = values.get("last_offset_delta")
+            return "" if delta is None or value == delta + 1 else f"the deltas make {delta + 1}"
+        case "producer_id" | "producer_epoch" | "leader_epoch" | "key_length" if value == -1:
+            return "none"
+    return ""
+
+
+def _length_meaning(value: int, magic: int | None, segment: SegmentReader, start: int) -> str:
+    end = start + LOG_OVERHEAD + value
+    if magic is not None and not plausible_length(magic, value):
+        return "too short for a batch"
+    if end > segment.size:
+        return f"ends at byte {end}, beyond the file's {segment.size}"
+    return f"ends at byte {end}" + (", the end of the file" if end == segment.size else "")
+
+
+def _crc_meaning(stored: int, values: dict[str, int | None], segment: SegmentReader, start: int) -> str:
+    magic, length = values.get("magic"), values.get("batch_length", values.get("message_size"))
+    text = f"{stored:#010x}"
+    if magic is None or length is None or length < 0 or start + LOG_OVERHEAD + length > segment.size:
+        return f"{text}, not checkable"
+    current = magic >= CURRENT_MAGIC
+    at, stop = start + (ATTRIBUTES_OFFSET if current else MAGIC_OFFSET), start + LOG_OVERHEAD + length
+    computed = 0
+    while at < stop:
+        piece = segment.read(at, min(_CRC_PIECE, stop - at))
+        computed = crc32c(piece, computed) if current else zlib.crc32(piece, computed)
+        at += max(len(piece), 1)
+    return f"{text}, matches" if computed == stored else f"{text}, the bytes give {computed:#010x}"
+
+
+def _attributes_meaning(value: int, magic: int | None) -> str:
+    parts = [codec_name(value & CODEC_MASK)]
+    if magic:
+        parts.append("LogAppendTime" if value & LOG_APPEND_TIME_FLAG else "CreateTime")
+    if magic == CURRENT_MAGIC:
+        flags = ((TRANSACTIONAL_FLAG, "transactional"), (CONTROL_FLAG, "control"), (DELETE_HORIZON_FLAG, "horizon"))
+        parts += [name for flag, name in flags if value & flag]
+    return ", ".join(parts)
+
+
+def _time(value: int) -> str:
+    if value == -1:
+        return "none"
+    try:
+        moment = _EPOCH + timedelta(milliseconds=value)
+    except OverflowError:
+        return "no calendar reaches it"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,109 @@
+"""Records of one batch as rows, of any magic; those of internal topics by what they mean."""
+
+from collections.abc import Iterator
+
+from kaudit.formats.errors import LimitExceededError, WireError
+from kaudit.formats.log.control import parse_control
+from kaudit.formats.log.legacy import parse_message, read_legacy_records
+from kaudit.formats.log.record_batch import CURRENT_MAGIC, MAGIC_OFFSET
+from kaudit.formats.log.records import Record, read_records
+from kaudit.inspect.content import content_row
+from kaudit.inspect.file_kinds import LogFile
+from kaudit.inspect.selection import Row
+from kaudit.inspect.texts import Texts
+
+MAX_BATCH_BYTES = 256 << 20
+"""Largest batch read whole to decode its records: more than any broker accepts."""
+
+
+def record_rows(raw: bytes, batch: Row, place: LogFile, texts: Texts, limit: int) -> Iterator[Row]:
+    """Yield a row for each record of one whole batch; what contradicts itself ends them with a damage row.
+
+    `batch` is the batch's own row, `limit` bounds the decompressed bytes.
+    """
+    try:
+        if len(raw) > MAGIC_OFFSET and raw[MAGIC_OFFSET] < CURRENT_MAGIC:
+            yield from _legacy_rows(raw, batch, place, texts, limit)
+        elif batch["is_control"]:
+            yield from _control_rows(raw, batch, place, texts, limit)
+        else:
+            for record in read_records(raw, limit):
+                yield content_row(_record_row(record, batch, place, texts), record.key, record.value)
+    except WireError as error:
+        kind = "limit-exceeded" if isinstance(error, LimitExceededError) else "malformed-batch"
+        yield _common("damage", batch, place) | {
+            "file": place.path.name,
+            "kind": kind,
+            "detail": str(error),
+            "base_offset": batch["base_offset"],
+        }
+
+
+def _common(kind: str, batch: Row, place: LogFile) -> Row:
+    return {
+        "row": kind,
+        "topic": place.topic,
+        "partition": place.partition,
+        "replica": place.replica,
+        "segment": place.segment,
+        "position": batch["position"],
+    }
+
+
+def _record_row(record: Record, batch: Row, place: LogFile, texts: Texts) -> Row:
+    return _common("record", batch, place) | {
+        "offset": record.offset,
+        "timestamp": None if record.timestamp == -1 else record.timestamp,
+        "timestamp_type": batch["timestamp_type"],
+        "producer_id": batch["producer_id"],
+        "producer_epoch": batch["producer_epoch"],
+        "leader_epoch": batch["leader_epoch"],
+        "sequence": record.sequence,
+        "is_transactional": batch["is_transactional"],
+        "key": texts.show(record.key),
+        "value": texts.show(record.value),
+        "headers": [
+            {"key": record_header.key.decode("utf-8", "backslashreplace"), "value": texts.show(record_header.value)}
+            for record_header in record.headers
+        ],
+        "size": record.size,
+    }
+
+
+def _control_rows(raw: bytes, batch: Row, place: LogFile, texts: Texts, limit: int) -> Iterator[Row]:
+    for record in read_records(raw, limit):
+        control = parse_control(record.key, record.value)
+        if not control.type.ends_transaction:
+            row = _record_row(record, batch, place, texts)
+            yield row | {"row": "control", "control_type": control.type.name, "type_id": control.type_id}
+            continue
+        yield _common("marker", batch, place) | {
+            "offset": record.offset,
+            "timestamp": None if record.timestamp == -1 else record.timestamp,
+            "producer_id": batch["producer_id"],
+            "producer_epoch": batch["producer_epoch"],
+            "leader_epoch": batch["leader_epoch"],
+            "control_type": control.type.name,
+            "coordinator_epoch": None if control.coordinator_epoch == -1 else control.coordinator_epoch,
+            "version": control.version,
+            "value_version": control.value_version,
+        }
+
+
+def _legacy_rows(raw: bytes, batch: Row, place: LogFile, texts: Texts, limit: int) -> Iterator[Row]:
+    for record in read_legacy_records(parse_message(raw), limit):
+        yield _common("record", batch, place) | {
+            "offset": record.offset,
+            "timestamp": None if record.timestamp == -1 else record.timestamp,
+            "timestamp_type": batch["timestamp_type"],
+            "producer_id": None,
+            "producer_epoch": None,
+            "leader_epoch": None,
+            "sequence": None,
+            "is_transactional": False,
+            "key": texts.show(record.key),
+            "value": texts.show(record.value),
+            "headers": [],
+            "size": record.size,
+            "crc_valid": record.crc_valid,
+        }

@@ -1,0 +1,128 @@
+"""One file of record batches, from front to back: batch rows and damage, and the bytes of a batch on demand."""
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from kaudit.analysis.scan.batch_stream import Piece, stream_batches
+from kaudit.broker.releases.version import Version
+from kaudit.checks.loading import loading_verdict
+from kaudit.formats.log.record_batch import HEADER_SIZE, decode_headers
+from kaudit.inspect.batches import batch_rows, damage_row, is_batch
+from kaudit.inspect.file_kinds import LogFile
+from kaudit.inspect.selection import Row, RowFilter
+from kaudit.model.batch import Batches, last_offsets
+from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.source.filesystem import filesystem
+from kaudit.source.names import segment_base_offset
+
+
+class SegmentReader:
+    """Reads one file; memory is one window and what the caller asks for. `version` is of the broker that loads it."""
+
+    def __init__(self, place: LogFile, version: Version | None = None) -> None:
+        self.place = place
+        self._version = version
+        self._source = filesystem(place.path).open(place.path)
+        self.size = self._source.size()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._source.close()
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield sound batches and damage in file order."""
+        return stream_batches(self._source, 0, self.size, self.size, expected_offset=self.place.base_offset)
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes of the file, fewer at its end."""
+        buffer = bytearray(size)
+        return bytes(buffer[: self._source.read_into(position, memoryview(buffer))])
+
+    def rows(self, wanted: RowFilter) -> Iterator[Row]:
+        """Yield the rows asked for: batches (also those whose CRC fails) and damage, in file order."""
+        following = _Following(self.place.base_offset)
+        for piece in self.pieces():
+            broken = sorted(piece.damages, key=lambda damage: damage.position)
+            rows = batch_rows(piece.batches[wanted.mask(piece.batches)], self.place)
+            if not broken:
+                following.take(piece.batches)
+                yield from rows
+                continue
+            waiting = iter(broken)
+            damage = next(waiting, None)
+            for row in rows:
+                while damage is not None and damage.position < _position(row):
+                    yield from self._broken(damage, wanted, following.expected(piece.batches, damage.position))
+                    damage = next(waiting, None)
+                yield row
+            while damage is not None:
+                yield from self._broken(damage, wanted, following.expected(piece.batches, damage.position))
+                damage = next(waiting, None)
+            following.take(piece.batches)
+
+    def _broken(self, damage: LogDamage, wanted: RowFilter, expected: int | None) -> Iterator[Row]:
+        if not is_batch(damage):
+            missing = self._missing(damage, expected)
+            lost = damage.resynchronised and missing[0] is not None
+            verdict = loading_verdict(damage, self._later_segments(), was_batch=lost, version=self._version)
+            yield damage_row(damage, self.place, verdict, missing)
+            return
+        raw = self.read(damage.position, min(damage.end - damage.position, _MARKER_BYTES))
+        batches = decode_headers(memoryview(raw), np.zeros(1, dtype=np.int64), damage.position)
+        if wanted.mask(batches)[0]:
+            yield from batch_rows(batches, self.place, crc_valid=False)
+
+    def _missing(self, damage: LogDamage, expected: int | None) -> tuple[int | None, int | None]:
+        """First and last offset that should be where the damage is; what garbage at the end replaced nobody knows."""
+        if not damage.resynchronised:
+            return (expected if damage.kind is DamageKind.TORN else None), None
+        following = self._base_offset_at(damage.end)
+        return (expected, following - 1) if expected is not None and following > expected else (None, None)
+
+    def _base_offset_at(self, position: int) -> int:
+        return int.from_bytes(self.read(position, 8), "big", signed=True)
+
+    def _later_segments(self) -> int:
+        """How many segments beside this one hold later offsets; 0 where the directory cannot be listed."""
+        own = self.place.base_offset
+        if own is None:
+            return 0
+        try:
+            names = [entry.name for entry in filesystem(self.place.path).entries(self.place.path.absolute().parent)]
+        except OSError:
+            return 0
+        bases = [segment_base_offset(name) for name in names]
+        return sum(1 for base in bases if base is not None and base > own)
+
+
+class _Following:
+    """The offset that should come next, of the sound batches so far."""
+
+    def __init__(self, base_offset: int | None) -> None:
+        self._next = base_offset
+
+    def take(self, batches: Batches) -> None:
+        if len(batches):
+            self._next = int(last_offsets(batches)[-1]) + 1
+
+    def expected(self, batches: Batches, position: int) -> int | None:
+        """Of a piece being shown: what should have stood at `position`."""
+        before = int(np.searchsorted(batches["position"], position))
+        return int(last_offsets(batches)[before - 1]) + 1 if before else self._next
+
+
+_MARKER_BYTES = HEADER_SIZE + 4096
+"""Enough to decode the header and any control record."""
+
+
+def _position(row: Row) -> int:
+    position = row["position"]
+    assert isinstance(position, int)
+    return position

@@ -1,0 +1,243 @@
+"""What `kaudit inspect` shows of a path: rows of a file, one row a file of a directory, or all batches under it."""
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import groupby
+
+from msgspec import Struct, field
+
+from kaudit.analysis.scan.options import NothingToAuditError, UsageError
+from kaudit.broker.releases.version import Version
+from kaudit.formats.log.records import DEFAULT_LIMIT
+from kaudit.inspect.content import CONTENT_TOPICS
+from kaudit.inspect.dump_text import dump_rows
+from kaudit.inspect.fields import field_rows
+from kaudit.inspect.file_kinds import FileKind, LogFile, identify, identify_by_name
+from kaudit.inspect.files import file_row
+from kaudit.inspect.records import MAX_BATCH_BYTES, record_rows
+from kaudit.inspect.segment import SegmentReader
+from kaudit.inspect.selection import Row, RowFilter, around
+from kaudit.inspect.side_files import side_rows
+from kaudit.inspect.texts import Texts
+from kaudit.source.discover import MAX_DEPTH, PathNotFoundError, discover
+from kaudit.source.filesystem import Entry, filesystem
+from kaudit.source.layout import Unreadable
+from kaudit.source.uri import Uri, UrlError
+
+UNREADABLE = "unreadable"
+"""Kind of the damage row of a file, and status of a file row, that the operating system refused to read."""
+
+
+class InspectOptions(Struct, frozen=True):
+    """What to show. `topic` and `partition` name batches whose directory does not; offsets and positions in bytes.
+
+    `version`: of the broker whose loading of damage is told, any if None.
+    """
+
+    paths: Sequence[str]
+    records: bool = False
+    texts: Texts = field(default_factory=Texts)
+    wanted: RowFilter = field(default_factory=RowFilter)
+    around: int | None = None
+    at: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+    limit: int = DEFAULT_LIMIT
+    version: Version | None = None
+
+    @property
+    def selective(self) -> bool:
+        """Tell whether batches were asked for, and not what files there are."""
+        return self.records or self.around is not None or self.wanted.active
+
+
+def inspect_rows(options: InspectOptions, *, batches: bool) -> Iterator[Row]:
+    """Yield the rows of all paths; `batches` shows a directory's batches instead of its files.
+
+    Raises:
+        UsageError: a path does not exist, or --at does not fit it.
+        NothingToAuditError: a directory holds no file of Kafka's.
+        OSError: a file named on the command line cannot be read.
+
+    """
+    found = [(place, _status(place)) for place in map(_location, options.paths)]
+    for place, entry in found:
+        if options.at is not None and entry.is_directory:
+            raise UsageError(f"--at needs one file, {place} is a directory")
+    for place, entry in found:
+        if entry.is_directory:
+            yield from _batches_under(place, options) if batches or options.selective else _files_under(place)
+        else:
+            yield from _file(identify(place).named(options.topic, options.partition), options)
+
+
+def _location(text: str) -> Uri:
+    try:
+        return Uri.parse(text)
+    except UrlError as error:
+        raise UsageError(str(error)) from error
+
+
+def _status(place: Uri) -> Entry:
+    try:
+        return filesystem(place).status(place)
+    except FileNotFoundError as error:
+        raise UsageError(f"no such file or directory: {place}") from error
+    except UrlError as error:
+        raise UsageError(str(error)) from error
+
+
+def _files_under(root: Uri) -> Iterator[Row]:
+    replicas = {entry.directory: entry.replica for entry in discover([str(root)]).partitions}
+    found = False
+    for place in _tree(root, set()):
+        found = True
+        if isinstance(place, Unreadable):
+            yield {"row": "damage", "file": place.path, "kind": UNREADABLE, "detail": place.reason}
+        else:
+            yield _file_row(place, replicas.get(str(place.parent)), place.relative_to(root))
+    if not found:
+        raise NothingToAuditError(f"nothing to inspect under {root}: it holds no files")
+
+
+def _file_row(path: Uri, replica: str | None, name: str) -> Row:
+    try:
+        return file_row(identify(path, replica), name)
+    except OSError as error:
+        return file_row(identify_by_name(path, replica), name) | {
+            "status": UNREADABLE,
+            "detail": error.strerror or type(error).__name__,
+        }
+
+
+def _tree(directory: Uri, seen: set[Hashable], depth: int = 0) -> Iterator[Uri | Unreadable]:
+    """Every file under a directory by name, its own before those of directories in it; each directory once."""
+    if depth > MAX_DEPTH:
+        yield Unreadable(str(directory), f"deeper than {MAX_DEPTH} directories")
+        return
+    try:
+        identity = filesystem(directory).identity(directory)
+        entries = [] if identity in seen else filesystem(directory).entries(directory)
+    except FileNotFoundError:
+        return  # a broker may delete a partition while we look
+    except OSError as error:
+        yield Unreadable(str(directory), error.strerror or type(error).__name__)
+        return
+    seen.add(identity)
+    for entry in entries:
+        if not entry.is_directory:
+            yield directory / entry.name
+    for entry in entries:
+        if entry.is_directory:
+            yield from _tree(directory / entry.name, seen, depth + 1)
+
+
+def _batches_under(root: Uri, options: InspectOptions) -> Iterator[Row]:
+    try:
+        layout = discover([str(root)])
+    except PathNotFoundError as error:
+        raise UsageError(f"no such file or directory: {error}") from error
+    chosen = [
+        entry
+        for entry in layout.partitions
+        if (options.topic is None or entry.topic == options.topic)
+        and (options.partition is None or entry.partition == options.partition)
+    ]
+    if not chosen:
+        raise NothingToAuditError(f"nothing to inspect under {root}: no partition with segments was found")
+    for entry in chosen:
+        places = [identify(Uri.parse(segment.path), entry.replica) for segment in entry.segments]
+        if options.around is not None:
+            places = _near(places, options.around)
+        yield from _batches(places, options)
+
+
+def _near(places: Sequence[LogFile], offset: int) -> list[LogFile]:
+    """The segment that holds `offset`, and one on each side for its neighbours."""
+    holding = sum(1 for place in places if place.base_offset is not None and place.base_offset <= offset) - 1
+    return list(places[max(holding - 1, 0) : max(holding, 0) + 2])
+
+
+def _file(place: LogFile, options: InspectOptions) -> Iterator[Row]:
+    if options.at is not None:
+        if not place.kind.holds_batches:
+            raise UsageError(f"--at shows batch headers, {place.path} is no segment ({place.kind.value})")
+        with SegmentReader(place, options.version) as segment:
+            if not 0 <= options.at < segment.size:
+                raise UsageError(f"--at {options.at}: {place.path} has {segment.size} bytes")
+            yield from field_rows(segment, options.at)
+        return
+    if place.kind.holds_batches:
+        yield from _batches([place], options)
+        return
+    if place.kind is FileKind.UNKNOWN:
+        raise NothingToAuditError(f"{place.path}: no file of Kafka's, by name or content")
+    if place.kind is FileKind.DUMP:
+        rows = dump_rows(place, options.texts, records=options.records)
+        chosen = _around_each(rows, options.around) if options.around is not None else rows
+        yield from (row for row in chosen if options.wanted.accepts(row))
+        return
+    yield from (row for row in side_rows(place, options.version) if options.wanted.accepts(row))
+
+
+def _around_each(rows: Iterable[Row], offset: int) -> Iterator[Row]:
+    for _, group in groupby(rows, key=lambda row: (row["topic"], row["partition"], row["segment"])):
+        yield from around(group, offset)
+
+
+def _batches(places: Sequence[LogFile], options: InspectOptions) -> Iterator[Row]:
+    """Rows of segments that follow one another, as one stream."""
+    if options.around is None:
+        for place in places:
+            try:
+                with SegmentReader(place, options.version) as segment:
+                    for row in segment.rows(_batch_filter(place, options)):
+                        yield from _expanded(row, segment, options)
+            except OSError as error:
+                if len(places) == 1:
+                    raise
+                yield _unreadable(place, error)
+        return
+    by_name = {place.segment: place for place in places}
+    for row in around(_rows_of(places, options), options.around):
+        with SegmentReader(by_name[str(row["segment"])], options.version) as segment:
+            yield from _expanded(row, segment, options)
+
+
+def _batch_filter(place: LogFile, options: InspectOptions) -> RowFilter:
+    records_tell = options.records and place.topic in CONTENT_TOPICS
+    return options.wanted.of_batches_only() if records_tell else options.wanted
+
+
+def _rows_of(places: Sequence[LogFile], options: InspectOptions) -> Iterator[Row]:
+    for place in places:
+        with SegmentReader(place, options.version) as segment:
+            yield from segment.rows(options.wanted)
+
+
+def _unreadable(place: LogFile, error: OSError) -> Row:
+    return {
+        "row": "damage",
+        "topic": place.topic,
+        "partition": place.partition,
+        "replica": place.replica,
+        "segment": place.segment,
+        "file": place.path.name,
+        "kind": UNREADABLE,
+        "detail": error.strerror or type(error).__name__,
+    }
+
+
+def _expanded(row: Row, segment: SegmentReader, options: InspectOptions) -> Iterator[Row]:
+    """The batch itself, and its records if those are asked for."""
+    told_by_records = options.records and segment.place.topic in CONTENT_TOPICS
+    if row["row"] != "batch" or not told_by_records or options.wanted.accepts(row):
+        yield row
+    if not options.records or row["row"] != "batch":
+        return
+    position, size = row["position"], row["size"]
+    assert isinstance(position, int)
+    assert isinstance(size, int)
+    raw = segment.read(position, min(size, MAX_BATCH_BYTES))
+    for record in record_rows(raw, row, segment.place, options.texts, options.limit):
+        if record["row"] == "damage" or options.around is not None or options.wanted.accepts(record):
+            yield record

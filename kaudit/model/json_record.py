@@ -1,0 +1,32 @@
+"""The JSON form of records that reports and programs are shown (CONTRACT.md section 2)."""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from msgspec import Struct
+
+_LEAVES = frozenset({int, str, bool, float, type(None)})
+
+
+class JsonRecord(Struct, frozen=True):
+    """A record whose JSON form has its fields in their order, under their names or what `rename` calls them."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        names = zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
+        return {told: json_value(getattr(self, name)) for told, name in names}
+
+
+def json_value(value: object) -> object:
+    """Return what JSON has for a field's value: enums by their values, sequences as lists, records as they tell it."""
+    if type(value) in _LEAVES:
+        return value
+    if isinstance(value, JsonRecord):
+        return value.to_dict()
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {key: json_value(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [json_value(item) for item in value]
+    return value

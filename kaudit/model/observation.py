@@ -1,0 +1,120 @@
+"""What auditing a producer's batches and markers yields: observations, and the memory each was made against."""
+
+from typing import NamedTuple
+
+EXPLAINED = "explained"
+"""Code of a fact that is no finding: missing offsets explain the missing sequences of this joint."""
+
+
+class BoundaryBatch(NamedTuple):
+    """One data batch, fields as in pipeline.rows.EDGE."""
+
+    base_offset: int
+    last_offset: int
+    first_sequence: int
+    last_sequence: int
+    record_count: int
+    crc: int
+    max_timestamp: int
+    present_before: int
+    position: int
+    size: int
+    leader_epoch: int
+    segment: int
+
+
+class Remembered(NamedTuple):
+    """One batch of the duplicate window."""
+
+    base_offset: int
+    first_sequence: int
+    last_sequence: int
+    crc: int
+
+
+class EndTxnMarker(NamedTuple):
+    """One transaction end marker, fields as in pipeline.rows.MARKER."""
+
+    offset: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    type: int
+    timestamp: int
+    leader_epoch: int
+    present_before: int
+    position: int
+    size: int
+    record_count: int
+    segment: int
+
+
+class State(NamedTuple):
+    """What is remembered of one producer id in one partition.
+
+    `last_sequence` is -1 while no batch of `epoch` is remembered; `window` holds up to five adopted batches of it,
+    newest last; `last` is the newest adopted batch of any epoch.
+    """
+
+    epoch: int
+    last_sequence: int
+    window: tuple[Remembered, ...]
+    last: BoundaryBatch | None
+    start_crc: int
+    """CRC of the batch that opened this epoch at sequence 0, -1 if not seen."""
+    coordinator_epoch: int
+    last_timestamp: int
+    txn_first_offset: int
+    txn_first_timestamp: int
+    txn_position: int
+    txn_segment: int
+    txn_records: int
+    marker_offset: int
+    marker_timestamp: int
+    flags: int
+
+
+class Observation(NamedTuple):
+    """Something a check may report: which rule, about what, against which memory.
+
+    `batch` or `marker` is what spoke; `previous` the newest adopted batch before it; `following` the producer's next
+    batch and `following_epoch` its epoch, filled in when it comes.
+    """
+
+    code: str
+    kind: str
+    producer_id: int
+    producer_epoch: int
+    batch: BoundaryBatch | None
+    marker: EndTxnMarker | None
+    is_transactional: bool
+    remembered: State | None
+    twin: Remembered | None = None
+    missing_sequences: int = 0
+    missing_offsets: int = 0
+    following: BoundaryBatch | None = None
+    following_epoch: int = -1
+
+    @property
+    def offset(self) -> int:
+        """Offset of the batch or marker."""
+        return self.batch.base_offset if self.batch is not None else self._marker().offset
+
+    @property
+    def last_offset(self) -> int:
+        """Last offset of the batch or marker."""
+        return self.batch.last_offset if self.batch is not None else self._marker().offset
+
+    @property
+    def position(self) -> int:
+        """Byte in the segment."""
+        return self.batch.position if self.batch is not None else self._marker().position
+
+    @property
+    def segment(self) -> int:
+        """Index of the segment."""
+        return self.batch.segment if self.batch is not None else self._marker().segment
+
+    def _marker(self) -> EndTxnMarker:
+        assert self.marker is not None
+        return self.marker

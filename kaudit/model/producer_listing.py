@@ -1,0 +1,119 @@
+"""What `producers` returns: producer ids, where each was active, the state a broker would rebuild, and their blocks."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from kaudit.model.json_record import JsonRecord
+from kaudit.model.result import ScanResult
+
+
+class GrantedBlock(Struct, frozen=True):
+    """Ids `start`..`end` (inclusive) granted to `broker` at `at_ms`; `version` is the znode's, `source` the file."""
+
+    start: int
+    end: int
+    broker: int | None
+    version: int | None
+    at_ms: int | None
+    source: str
+
+
+class ProducerState(JsonRecord, frozen=True):
+    """What a broker that loads this log holds of the producer, -1 where it holds nothing (DescribeProducers)."""
+
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    last_timestamp: int
+    coordinator_epoch: int
+    current_txn_start_offset: int
+
+
+class ProducerPartition(Struct, frozen=True):
+    """One producer id in one partition replica. Offsets and timestamps cover batches and markers.
+
+    `epochs` is how many the log shows, from `first_epoch` to `last_epoch`, the highest.
+    """
+
+    topic: str
+    partition: int
+    replica: str
+    first_offset: int
+    last_offset: int
+    first_timestamp: int
+    last_timestamp: int
+    first_epoch: int
+    last_epoch: int
+    epochs: int
+    batches: int
+    records: int
+    state: ProducerState
+    findings: Sequence[str] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "replica": self.replica,
+            "first_offset": self.first_offset,
+            "last_offset": self.last_offset,
+            "first_timestamp": self.first_timestamp,
+            "last_timestamp": self.last_timestamp,
+            "epochs": {"first": self.first_epoch, "last": self.last_epoch, "count": self.epochs},
+            "batches": self.batches,
+            "records": self.records,
+            "state": self.state.to_dict(),
+            "findings": list(self.findings),
+        }
+
+
+class Producer(Struct, frozen=True):
+    """One producer id. `grants` are the blocks that hold it, oldest first: one, unless its id was granted twice.
+
+    `pattern` says what kind of client it looks like. The totals count each partition once, whatever its replicas;
+    `findings` are the codes of the findings about it.
+    """
+
+    producer_id: int
+    transactional_id: str | None
+    pattern: str
+    grants: Sequence[GrantedBlock]
+    partitions: Sequence[ProducerPartition]
+    first_timestamp: int
+    last_timestamp: int
+    batches: int
+    records: int
+    epochs: int
+    findings: Sequence[str] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        block: Mapping[str, object] | None = None
+        if self.grants:
+            newest = self.grants[-1]
+            block = {"start": newest.start, "end": newest.end, "broker": newest.broker, "grants": len(self.grants)}
+        return {
+            "producer_id": self.producer_id,
+            "transactional_id": self.transactional_id,
+            "pattern": self.pattern,
+            "block": block,
+            "partitions": [partition.to_dict() for partition in self.partitions],
+        }
+
+
+class ProducersResult(Struct, frozen=True):
+    """The producer ids chosen, in the order asked for. `producers` are made while iterating: there may be a million.
+
+    `found` counts the ids in the logs, `listed` those in `producers`. `summary` is JSON-ready. `detailed`: ids were asked
+    for by number, so people want to see all of them.
+    """
+
+    scan: ScanResult
+    producers: Iterable[Producer]
+    found: int
+    listed: int
+    blocks: Sequence[GrantedBlock] = ()
+    summary: Mapping[str, object] = field(default_factory=dict)
+    detailed: bool = False

@@ -1,1 +1,0 @@
-"""Engine-neutral way from chunks to findings: columns, runs, joints, audit."""

@@ -1,1 +1,0 @@
-"""Replicas of one partition held against one another, batch by batch."""

@@ -1,0 +1,1 @@
+"""Answers to attempts as text for people and programs."""

@@ -1,0 +1,147 @@
+"""Answers as text: JSON lines, one JSON document, a table. Values from a log are data: control characters are dropped."""
+
+import json
+import textwrap
+import unicodedata
+from json.encoder import encode_basestring
+from typing import Any
+
+from kaudit.broker.attempts.attempt import Attempt
+from kaudit.broker.producer_state.producer_state_entry import ProducerStateEntry
+from kaudit.broker.producer_state.verdict import Outcome
+from kaudit.broker.releases.profile import Profile
+from kaudit.broker.response import Answer, Ruling
+
+SCHEMA = "kaudit.replay/1"
+_dumps = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(", ", ": ")).encode
+
+
+def plain(text: str) -> str:
+    """Drop what could move the cursor or colour the rest: control, format and unassigned characters."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(character for character in text if not unicodedata.category(character).startswith("C"))
+
+
+def fold(line: str, width: int | None, hanging: int) -> str:
+    """Break a line of text that is longer than `width`; what follows is indented by `hanging` or as the line was."""
+    if width is None or len(line) <= width:
+        return line
+    indent = " " * max(hanging, len(line) - len(line.lstrip()))
+    return "\n".join(
+        textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    )
+
+
+def state_fields(state: ProducerStateEntry, profile: Profile) -> dict[str, Any]:
+    """Return a producer's state as JSON; -1 stays -1."""
+    return {
+        "producer_epoch": state.epoch,
+        "coordinator_epoch": state.coordinator_epoch,
+        "last_timestamp": state.last_timestamp,
+        "current_txn_start_offset": state.current_txn_first_offset,
+        "batches": [
+            {
+                "first_sequence": batch.first_sequence(profile),
+                "last_sequence": batch.last_sequence,
+                "first_offset": batch.first_offset,
+                "last_offset": batch.last_offset,
+                "timestamp": batch.timestamp,
+            }
+            for batch in state.batches
+        ],
+    }
+
+
+def as_json(answer: Answer) -> str:
+    """Return an answer as one line of JSON, keys sorted."""
+    if type(answer) is Ruling and answer.verdict.outcome is _APPENDED:
+        # The answer there is most of, written out for speed.
+        return (
+            f'{{"base_offset": {answer.offset}, "error": "NONE", "error_code": 0, "index": {answer.attempt}, '
+            f'"outcome": "appended", "why": {encode_basestring(answer.why)}}}'
+        )
+    fields = answer.fields
+    told = {**fields, "index": answer.attempt, "why": answer.why}
+    if fields.keys() <= _FLAT:
+        return "{" + ", ".join([f'"{name}": {_value(told[name])}' for name in sorted(told)]) + "}"
+    return _dumps(told)
+
+
+_APPENDED = Outcome.APPENDED
+_FLAT = {"base_offset", "error", "error_code", "outcome", "producer_epoch", "producer_id"}
+"""Fields that are numbers or strings: a JSONEncoder needs longer to get ready than to write them."""
+
+
+def _value(value: int | str) -> str:
+    return encode_basestring(value) if type(value) is str else str(value)
+
+
+def as_json_with_state(answer: Answer, profile: Profile) -> str:
+    """Return an answer as one line of JSON with the producer's state before and after, null where none is concerned."""
+    state = None
+    if answer.producer is not None:
+        _, before, after = answer.producer
+        state = {"before": state_fields(before, profile), "after": state_fields(after, profile)}
+    return _dumps({**answer.fields, "index": answer.attempt, "why": answer.why, "state": state})
+
+
+DOCUMENT_BEGIN = '{"answers": ['
+DOCUMENT_END = f'\n], "schema": "{SCHEMA}"}}\n'
+"""What stands around the answers, separated by commas, to make one JSON document of them."""
+
+ROW_INDENT = 9
+"""Columns in front of what explains a row."""
+TABLE_HEADER = f"{'INDEX':>7}  {'PARTITION':<22}  {'ATTEMPT':<32}  ANSWER"
+
+
+_BATCH_FIELDS = ("producer_id", "producer_epoch", "base_sequence", "record_count")
+
+
+def as_row(attempt: Attempt, answer: Answer) -> str:
+    """Return one line of the table; a refusal gets its reason below."""
+    partition = f"{attempt['topic']}-{attempt['partition']}" if "topic" in attempt else ""
+    row = f"{answer.attempt:>7}  {plain(partition):<22}  {_asked(attempt):<32}  {_said(answer)}".rstrip()
+    if answer.fields.get("outcome") in ("rejected", "connection-closed"):
+        row += f"\n{'':{ROW_INDENT}}{plain(answer.why)}"
+    return row
+
+
+def _asked(attempt: Attempt) -> str:
+    op = attempt["op"]
+    if op == "broker":
+        return f"broker {plain(attempt['broker_version'])}"
+    if op == "produce":
+        if any(attempt.get(name) is None for name in _BATCH_FIELDS):
+            return "produce"
+        kind = " txn" if attempt.get("is_transactional") else ""
+        return (
+            f"id {attempt['producer_id']} epoch {attempt['producer_epoch']} seq {attempt['base_sequence']}"
+            f" x{attempt['record_count']}{kind}"
+        )
+    if op in ("end_txn", "write_marker"):
+        end = "commit" if attempt["commit"] else "abort"
+        return f"{op} id {attempt['producer_id']} epoch {attempt['producer_epoch']} {end}"
+    for name in ("transactional_id", "before_offset", "how", "ms", "clean"):
+        if attempt.get(name) is not None:
+            return f"{op} {plain(str(attempt[name]))}"
+    return str(op)
+
+
+def _said(answer: Answer) -> str:
+    fields = answer.fields
+    said = [str(fields.get("outcome", ""))]
+    if fields.get("error", "NONE") != "NONE":
+        said.append(f"{fields['error_code']} {fields['error']}")
+    if "base_offset" in fields:
+        said[-1] += f" at {fields['base_offset']}"
+    if fields.get("producer_epoch", -1) >= 0:
+        said.append(f"id {fields['producer_id']} epoch {fields['producer_epoch']}")
+    if "high_watermark" in fields:
+        said.append(
+            f"high watermark {fields['high_watermark']}, log start {fields['log_start_offset']}, "
+            f"stable to {fields['last_stable_offset']}, {len(fields['aborted'])} aborted"
+        )
+    if "producers" in fields:
+        said.append(f"{len(fields['producers'])} producers")
+    return ", ".join(part for part in said if part)

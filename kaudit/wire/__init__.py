@@ -1,1 +1,0 @@
-"""Bytes to model: one module per on-disk format. No I/O beyond the buffers handed in."""

@@ -1,0 +1,293 @@
+"""Copies without producer ids, and sessions that begin with another's records: recorded ones, and ones made by hand."""
+
+import json
+import re
+from collections import defaultdict
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kaudit.analysis.repeats.non_idempotent_repeats import RepeatWatch
+from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.chunk_rows import compress
+from kaudit.analysis.scan.non_idempotent_rows import DISTANCE
+from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
+from kaudit.engines.local import scan
+from kaudit.model.finding import Confidence, Severity
+from kaudit.source.bytes import LocalFile
+from tests.logs import Batch, Log, data
+
+ONCE = {"idem-drop", "idem-dup", "idem-mix", "idem-reord", "rdk-idem-mix", "franz-idem-mix", "kjs-idem-mix"}
+REORDERED = {"nonidem-dup", "nonidem1-dup", "nonidem-mix", "nonidem-drop", "nonidem-reord"}
+
+
+def run(path: Path, depth: Depth = Depth.CRC, **options: object):
+    return scan(ScanOptions([str(path)], jobs=1, depth=depth, **options), SilentProgress()).findings  # type: ignore[arg-type]
+
+
+def seventh(path: Path, depth: Depth = Depth.CRC):
+    return [found for found in run(path, depth) if found.code.startswith("KA7")]
+
+
+def covered(findings) -> set[int]:
+    return {offset for found in findings for offset in range(found.offset, found.last_offset + 1)}
+
+
+def test_every_copy_of_a_client_that_sends_the_same_batch_again_is_found_and_nothing_else(evidence):
+    capture = evidence.capture("retry-dup")
+    truth = json.loads((capture / "truth.json").read_text())
+    found = defaultdict(list)
+    for finding in seventh(capture / "logdirs" / "b1"):
+        found[finding.code, finding.topic].append(finding)
+    topics = {topic for topic in truth if not topic.startswith("_")}
+    for topic in topics:
+        again = {offset for offsets in truth[topic]["duplicated_running_numbers"].values() for offset in offsets[1:]}
+        # kafkajs makes a new batch of what it sends again, with new times: no copy of bytes
+        expected = set() if topic.startswith("kjs") else again
+        assert covered(found["KA702", topic]) == expected, topic
+        assert not (topic in ONCE and expected)
+    assert {topic for code, topic in found if code == "KA703"} == REORDERED
+    assert {finding.severity for every in found.values() for finding in every} == {Severity.WARNING}
+    assert {finding.confidence for finding in found["KA702", "nonidem-dup"]} == {Confidence.LIKELY}
+
+
+def test_what_is_said_to_be_out_of_order_is(evidence):
+    capture = evidence.capture("retry-dup")
+    for topic in sorted(REORDERED):
+        numbers = {}
+        for dump in (capture / "dumps").glob(f"logdirs__b1__{topic}-0__*.deep.txt"):
+            for match in re.finditer(r"\| offset: (\d+) .*payload: v\|[^|]*\|(\d+)\|", dump.read_text()):
+                numbers[int(match[1])] = int(match[2])
+        for finding in seventh(capture / "logdirs" / "b1" / f"{topic}-0"):
+            if finding.code == "KA703":
+                before = max(number for offset, number in numbers.items() if offset < finding.offset)
+                assert min(numbers[offset] for offset in covered([finding])) < before
+
+
+@pytest.mark.parametrize("logs", ["logdirs", "logdirs-live"])
+def test_a_restarted_application_that_sends_again_is_found_when_records_are_looked_at(evidence, logs):
+    capture = evidence.capture("cross-session")
+    truth = json.loads((capture / "truth.json").read_text())
+    found = defaultdict(list)
+    for finding in seventh(capture / logs / "b1", Depth.RECORDS):
+        assert finding.code == "KA701"
+        found[f"{finding.topic}-{finding.partition}"].append(finding)
+    for name in ("resend-0", "resend-1", "resend-samets-0"):
+        copies = {}
+        for places in truth[name]["duplicated"].values():
+            (first, *_), (second, producer_id, sequence) = places
+            copies[second] = (first, producer_id, sequence)
+        assert covered(found[name]) == set(copies)
+        for finding in found[name]:
+            first, producer_id, sequence = copies[finding.offset]
+            assert (finding.evidence["copied_first_offset"], finding.producer_id, sequence) == (first, producer_id, 0)
+            assert finding.confidence is (Confidence.LIKELY if "samets" in name else Confidence.POSSIBLE)
+        assert len(found[name]) == 6
+    assert set(found) == {"resend-0", "resend-1", "resend-samets-0"}
+
+
+def test_without_records_sessions_are_not_compared(evidence):
+    assert seventh(evidence.capture("cross-session") / "logdirs" / "b1") == []
+
+
+HEALTHY = (
+    ("clients-mix", "logdirs"),
+    ("legacy-formats", "logdirs"),
+    ("txn-mix-2.8.2", "logdirs"),
+    ("retention-compaction-2.8.2", "logdirs"),
+    ("unknown-pid-2.0.1", "logdirs"),
+    ("zk-pid-blocks", "logdirs"),
+    ("failover-acks1", "B2-unclean-leader-old-one-down/b2"),
+    ("failover-acks1", "B3-recovered/b1"),
+    ("torn-writes", "kill9-before-restart"),
+)
+
+
+@pytest.mark.parametrize(("capture", "directory"), HEALTHY)
+def test_healthy_captures_are_silent(evidence, capture, directory):
+    assert seventh(evidence.capture(capture) / directory, Depth.RECORDS) == []
+
+
+@pytest.mark.parametrize("version", ["1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0"])
+def test_oracle_logs_are_silent(evidence, version):
+    assert seventh(evidence.oracle(version, "logdir"), Depth.RECORDS) == []
+
+
+def write(root: Path, log: Log, name: str = "orders-0") -> Path:
+    return log.write(root / name)
+
+
+def plain(log: Log, number: int, count: int = 2, **more: object) -> Batch:
+    return log.append(Batch(count=count, payload=b"order %d" % number, **more))  # type: ignore[arg-type]
+
+
+def varied(log: Log, *numbers: int) -> list[Batch]:
+    return [plain(log, number, 1) for number in numbers]
+
+
+def test_a_copy_with_others_between_is_found(tmp_path):
+    log = Log()
+    first, *_ = varied(log, 0, 1, 2)
+    log.append(first, keep_time=True)
+    plain(log, 4, 1)
+    (found,) = seventh(write(tmp_path, log))
+    assert (found.code, found.offset, found.last_offset) == ("KA702", 3, 3)
+    assert found.evidence["copies"] == [[0, 3]]
+    assert found.producer_id is None
+
+
+def test_copies_in_the_opposite_order_are_a_reordered_retry(tmp_path):
+    log = Log()
+    one, two, _ = varied(log, 0, 1, 2)
+    log.append(two, keep_time=True)
+    log.append(one, keep_time=True)
+    plain(log, 3, 1)
+    found = seventh(write(tmp_path, log))
+    assert [(finding.code, finding.offset, finding.last_offset) for finding in found] == [
+        ("KA702", 3, 4),
+        ("KA703", 4, 4),
+    ]
+
+
+def test_where_times_go_back_and_forth_anyway_no_order_is_claimed(tmp_path):
+    log = Log()
+    for number in range(4):
+        plain(log, number, 1)
+        log.clock -= 3 if number == 1 else 0
+    one, two = varied(log, 10, 11)
+    log.append(two, keep_time=True)
+    log.append(one, keep_time=True)
+    assert {finding.code for finding in seventh(write(tmp_path, log))} == {"KA702"}
+
+
+def test_a_load_generator_that_sends_one_record_over_and_over_is_silent(tmp_path):
+    several, single = Log(), Log()
+    for number in range(40):
+        for log, count in ((several, 5), (single, 1)):
+            batch = Batch(count=count, payload=b"ping", timestamp=1_700_000_000_000 + number // 4)
+            log.append(batch, keep_time=True)
+    assert seventh(write(tmp_path, several, "several-0")) == []
+    assert seventh(write(tmp_path, single, "single-0")) == []
+
+
+@pytest.mark.parametrize("attributes", [0x08])
+def test_batches_stamped_by_the_broker_are_not_compared(tmp_path, attributes):
+    log = Log()
+    first = plain(log, 0, attributes=attributes)
+    log.append(first, keep_time=True)
+    assert seventh(write(tmp_path, log)) == []
+
+
+def test_what_brokers_write_themselves_is_not_compared(tmp_path):
+    log = Log()
+    first = plain(log, 0)
+    log.append(first, keep_time=True)
+    assert seventh(write(tmp_path, log, "__consumer_offsets-0")) == []
+
+
+@pytest.mark.parametrize(("between", "found"), [(DISTANCE - 1, 1), (DISTANCE, 0)])
+def test_copies_are_looked_for_within_a_bound(tmp_path, between, found):
+    log = Log()
+    first = plain(log, 0, 1)
+    for number in range(between):
+        plain(log, 1 + number, 1)
+    log.append(first, keep_time=True)
+    assert len(seventh(write(tmp_path, log))) == found
+
+
+def session(
+    log: Log, producer_id: int, messages: list[bytes], epoch: int = 0, *, times: list[int] | None = None
+) -> None:
+    for sequence, message in enumerate(messages):
+        batch = data(producer_id, epoch, sequence, payload=message)
+        if times is None:
+            log.append(batch)
+        else:
+            log.append(replace(batch, timestamp=times[sequence]), keep_time=True)
+
+
+ORDERS = [b"a", b"b", b"c", b"d", b"e"]
+
+
+@pytest.mark.parametrize(
+    ("again", "expected"),
+    [
+        ([*ORDERS[2:], b"f"], [(5, 7)]),
+        ([*ORDERS[3:], b"f"], []),  # two may be chance
+        ([b"f", *ORDERS], []),  # not at its beginning
+        ([b"e", b"d", b"c"], []),  # not in that order
+        ([b"c", b"c", b"c"], []),
+    ],
+)
+def test_a_session_that_begins_with_three_records_of_the_last(tmp_path, again, expected):
+    log = Log()
+    session(log, 1, ORDERS)
+    session(log, 2, again)
+    found = seventh(write(tmp_path, log), Depth.RECORDS)
+    assert [(finding.offset, finding.last_offset) for finding in found] == expected
+
+
+def test_one_record_with_its_time_tells_after_an_epoch_bump(tmp_path):
+    # librdkafka#4953: one record written under both epochs
+    log = Log()
+    times = [1_700_000_000_000 + 10 * number for number in range(5)]
+    session(log, 7, ORDERS, times=times)
+    session(log, 7, [b"e", b"f"], epoch=1, times=[times[-1], times[-1] + 10])
+    (found,) = seventh(write(tmp_path, log), Depth.RECORDS)
+    assert (found.offset, found.last_offset, found.producer_epoch) == (5, 5, 1)
+    assert "epoch 1 begins with 1 record" in found.message
+
+
+def test_equal_records_all_the_time_tell_nothing(tmp_path):
+    log = Log()
+    session(log, 1, [b"tick"] * 6)
+    session(log, 2, [b"tick"] * 6)
+    assert seventh(write(tmp_path, log), Depth.RECORDS) == []
+
+
+def test_a_transaction_written_again_is_no_repetition(tmp_path):
+    log = Log()
+    for producer_id in (1, 2):
+        for sequence, message in enumerate(ORDERS):
+            log.append(data(producer_id, 0, sequence, payload=message, transactional=True))
+    assert seventh(write(tmp_path, log), Depth.RECORDS) == []
+
+
+def test_a_session_that_still_writes_is_no_predecessor(tmp_path):
+    log = Log()
+    session(log, 1, ORDERS)
+    session(log, 2, ORDERS)
+    log.append(data(1, 0, 5, payload=b"later"))
+    assert seventh(write(tmp_path, log), Depth.RECORDS) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 5), min_size=2, max_size=40), st.sets(st.integers(1, 39)))
+def test_cutting_the_log_into_chunks_changes_nothing(tmp_path_factory, messages, cuts):
+    log = Log()
+    for message in messages:
+        moment = 1_700_000_000_000 + message // 2
+        log.append(Batch(count=1, payload=b"m%d" % message, timestamp=moment), keep_time=True)
+    directory = log.write(tmp_path_factory.mktemp("cut") / "orders-0")
+    segment = directory / f"{0:020d}.log"
+    with LocalFile(segment) as source:
+        size = source.size()
+        (piece,) = stream_batches(source, 0, size, size, expected_offset=0)
+    whole, pieces = RepeatWatch(), RepeatWatch()
+    whole.feed(_rows(piece.batches))
+    bounds = [0, *sorted(cut for cut in cuts if cut < len(messages)), len(messages)]
+    for start, stop in pairwise(bounds):
+        pieces.feed(_rows(piece.batches[start:stop]))
+    assert pieces.result() == whole.result()
+    expected = [number for number, message in enumerate(messages) if message in messages[:number]]
+    assert [repeat.again.base_offset for repeat in whole.result().repeats] == expected
+
+
+def _rows(batches):
+    return compress(
+        batches, segment=0, start=0, read_to=0, stop=0, log_start_offset=None, latest_timestamp=2_000_000_000_000
+    )

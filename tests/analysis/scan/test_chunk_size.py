@@ -1,0 +1,95 @@
+"""How much is read at a time: what makes ranges longer, and what must not."""
+
+import numpy as np
+import pytest
+
+from kaudit.analysis.scan.chunk_size import LEAST_BYTES, MOST_BYTES, Neighbours, Pace, steady
+from kaudit.analysis.scan.columns import Columns, no_rows
+from kaudit.analysis.scan.rows import EDGE, EPOCH_STEP, GAP, MARKER, RUN, ChunkRows, Counts
+
+MIB = 1 << 20
+
+
+def rows(producers, runs_each, batches, read):
+    columns = dict.fromkeys(RUN.names, 0) | {"producer_id": np.repeat(np.arange(producers), runs_each)}
+    runs = Columns(RUN, producers * runs_each, columns)
+    nothing = [no_rows(EDGE), no_rows(MARKER), np.empty(0, dtype=GAP), np.empty(0, dtype=EPOCH_STEP)]
+    return ChunkRows(0, 0, read, read, runs, *nothing, counts=Counts(batches=batches))
+
+
+def settled(producers, runs_each, batch_bytes, *, fresh=False):
+    pace, known = Pace(), 0
+    for _ in range(8):
+        batches = pace.bytes // batch_bytes
+        known = known + producers if fresh else producers
+        pace.note(rows(min(producers, batches), runs_each, batches, pace.bytes), known)
+    return pace.bytes
+
+
+def test_a_few_ids_with_long_runs_are_read_in_long_ranges():
+    assert 24 * MIB <= settled(2000, 1, 123) <= 40 * MIB
+    assert settled(2000, 1, 16_000) == MOST_BYTES
+
+
+def test_many_ids_that_come_again_are_joined():
+    assert settled(20_000, 1, 123) > 16 * MIB
+
+
+def test_ids_that_never_come_again_are_not():
+    assert settled(30_000, 1, 123, fresh=True) == LEAST_BYTES
+
+
+def test_a_marker_behind_every_batch_keeps_ranges_short():
+    assert settled(500, 30, 123) == LEAST_BYTES
+
+
+def test_small_batches_behind_large_ones_shorten_ranges_at_once():
+    pace = Pace()
+    for _ in range(3):
+        pace.note(rows(4, 1, pace.bytes // MIB, pace.bytes), 4)
+    assert pace.bytes == MOST_BYTES
+    pace.note(rows(4, 1, 1 << 19, 50 * MIB), 4)  # not half of the range: it had more batches than are held
+    assert pace.bytes < 32 * MIB
+
+
+def test_many_runs_are_never_held_at_once():
+    assert settled(150_000, 1, 70) < 8 * MIB
+
+
+@pytest.mark.parametrize("left", [0, 1 * MIB, 100 * MIB, 1 << 40])
+def test_towards_the_end_ranges_become_short_for_those_who_share_the_rest(left):
+    assert Pace(32 * MIB).next_bytes(left) == 32 * MIB
+    shared = Pace(32 * MIB, sharers=2).next_bytes(left)
+    assert LEAST_BYTES <= 32 * MIB // 3 <= shared <= max(left // 4, 32 * MIB // 3)
+    assert shared <= 32 * MIB
+
+
+def test_short_ranges_do_not_become_shorter():
+    assert Pace(sharers=2).next_bytes(0) == LEAST_BYTES
+
+
+def test_a_size_that_was_asked_for_stays():
+    pace = steady(500)
+    pace.note(rows(1, 1, 100, 500), 1)
+    assert pace.next_bytes(1 << 40) == 500
+
+
+def test_ranges_without_batches_tell_nothing():
+    pace = Pace()
+    pace.note(rows(0, 1, 0, pace.bytes), 0)
+    assert pace.bytes == LEAST_BYTES
+
+
+def test_a_partition_begins_with_what_its_neighbours_are_like():
+    neighbours = Neighbours()
+    first, second, third = (Pace(neighbours=neighbours) for _ in range(3))
+    assert first.next_bytes(1 << 40) == LEAST_BYTES
+    first.note(rows(500, 1, 30_000, LEAST_BYTES), 500)
+    assert first.bytes > 16 * MIB
+    assert second.next_bytes(1 << 40) == 16 * MIB  # not all of it: its batches may be smaller
+    second.note(rows(400_000, 1, 400_000, 16 * MIB), 400_000)
+    assert third.next_bytes(1 << 40) == second.bytes == LEAST_BYTES
+
+
+def test_a_size_that_was_asked_for_is_no_neighbour_s():
+    assert steady(500).next_bytes(1 << 40) == 500

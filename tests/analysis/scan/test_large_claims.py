@@ -1,0 +1,74 @@
+"""Payloads that claim to be large batches: they are not what the file is read for."""
+
+import struct
+
+import pytest
+
+from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.chunk_plan import settle
+from kaudit.analysis.scan.chunk_reader import ChunkSpec
+from kaudit.source.layout import SegmentFile
+from tests.formats.encoders import batch, record
+from tests.memory import Memory
+
+MIB = 1 << 20
+CLAIMS = 100
+SOUND = 64
+
+
+class Counted(Memory):
+    """Counts the bytes that are read."""
+
+    bytes_read = 0
+
+    def read_into(self, position, buffer):
+        count = super().read_into(position, buffer)
+        self.bytes_read += count
+        return count
+
+
+def claim(length):
+    """The header of a batch of that length, which a payload holds by chance."""
+    body = struct.pack(">hiqqqhii", 0, 0, 0, 0, -1, -1, -1, 1)
+    return struct.pack(">qiibI", 7, length, 0, 2, 0x12345678) + body
+
+
+@pytest.fixture
+def log():
+    """A batch whose CRC fails and whose payload claims a hundred times the next 8 MiB; 16 MiB of sound batches follow."""
+    deceiving = bytearray(batch([record(0, value=b"".join(claim(8 * MIB + number) for number in range(CLAIMS)))]))
+    deceiving[-1] ^= 1
+    sound = batch([record(0, value=bytes(range(256)) * 1024)])
+    return bytes(deceiving), sound * SOUND
+
+
+def read(source):
+    size = source.size()
+    pieces = list(stream_batches(source, 0, size, size, expected_offset=0))
+    return sum(len(piece.batches) for piece in pieces), [damage for piece in pieces for damage in piece.damages]
+
+
+def test_claims_that_lead_nowhere_are_not_read(log):
+    deceiving, sound = log
+    source = Counted(deceiving + sound)
+    count, damages = read(source)
+    assert count == SOUND
+    assert [(damage.position, damage.end) for damage in damages] == [(0, len(deceiving))]
+    assert source.bytes_read < 2 * source.size()
+
+
+def test_a_cut_inside_such_a_payload_does_not_read_them_either(log):
+    deceiving, sound = log
+    source = Counted(deceiving + sound)
+    spec = ChunkSpec(0, SegmentFile("a", "a", 0, source.size(), 0), 1000, source.size(), source.size(), None, True, 0)
+    assert settle(spec, source).start == len(deceiving)
+    assert source.bytes_read < MIB
+
+
+@pytest.mark.parametrize("behind", [b"", bytes(4096), batch([record(0)])])
+def test_a_large_batch_behind_damage_is_found(behind):
+    large = batch([record(0, value=bytes(range(256)) * (5 * MIB // 256))])
+    garbage = b"\xee" * 1000
+    count, damages = read(Memory(garbage + large + behind))
+    assert count == 1 + behind.startswith(batch([record(0)]))
+    assert (damages[0].position, damages[0].end) == (0, len(garbage))

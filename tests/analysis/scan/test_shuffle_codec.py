@@ -1,0 +1,74 @@
+"""What is sent from task to task: it arrives as it was, and takes little room."""
+
+import random
+
+import numpy as np
+import pytest
+
+from kaudit.analysis.scan.columns import Columns
+from kaudit.analysis.scan.options import ScanOptions
+from kaudit.analysis.scan.rows import EDGE, MARKER, RUN
+from kaudit.analysis.scan.schedule import all_needs, find_input, plan_jobs, read_range
+from kaudit.analysis.scan.shuffle_codec import pack, unpack
+from tests.engines.faulty_logs import FAULTS
+from tests.logs import Log, data
+
+HEADER = 61
+
+
+def ranges(path, chunk_bytes=None):
+    options = ScanOptions([str(path)], chunk_bytes=chunk_bytes)
+    return [spec for job in plan_jobs(options, find_input(options), all_needs) for spec in job.ranges()]
+
+
+@pytest.mark.parametrize("make", FAULTS, ids=lambda make: make.__name__)
+def test_rows_arrive_as_they_were(tmp_path, make):
+    for spec in ranges(make(tmp_path / "orders-0"), 1000):
+        sent = read_range(spec)
+        received = unpack(pack(sent))
+        for name in ("runs", "edges", "markers", "gaps", "leader_epochs"):
+            before, after = getattr(sent, name), getattr(received, name)
+            assert before.dtype == after.dtype
+            assert before.tolist() == after.tolist()
+        assert (received.counts, received.damages, received.ordered) == (sent.counts, sent.damages, sent.ordered)
+
+
+@pytest.mark.parametrize("dtype", [RUN, EDGE, MARKER])
+@pytest.mark.parametrize("count", [0, 1, 2, 500])
+def test_any_values_survive(dtype, count):
+    rows = np.frombuffer(random.Random(count).randbytes(dtype.itemsize * count), dtype=dtype).copy()
+    for name in dtype.names:
+        if dtype[name].kind == "b":
+            rows[name] = rows["producer_id"] % 2
+    assert unpack(pack(rows)).tolist() == rows.tolist()
+    columns = unpack(pack(Columns(dtype, count, {name: rows[name] for name in dtype.names})))
+    assert columns.dtype == dtype
+    assert columns.tolist() == rows.tolist()
+
+
+def sent_bytes(path):
+    return sum(len(pack(read_range(spec))) for spec in ranges(path))
+
+
+def test_healthy_logs_send_little(tmp_path):
+    log = Log()
+    for number in range(4000):
+        log.append(data(100 + number % 20, 0, number // 20, payload=b"x" * 60))
+    small = log.write(tmp_path / "small-0")
+    assert sent_bytes(small) < 0.1 * len(log.encode())
+    log = Log()
+    for number in range(1000):
+        log.append(data(100 + number % 50, 0, number // 50 * 16, 16, payload=b"x" * 1024))
+    large = log.write(tmp_path / "large-0")
+    assert sent_bytes(large) < 0.01 * len(log.encode())
+
+
+def test_the_worst_log_sends_less_than_its_headers_and_a_half(tmp_path):
+    # every batch a run of its own, no two alike: no batch follows the one before it of its producer
+    rng = random.Random(7)
+    log = Log()
+    for _ in range(20_000):
+        log.clock += rng.randrange(5000)
+        log.append(data(rng.randrange(2**40), rng.randrange(9), rng.randrange(2**31), rng.randint(1, 3), payload=b""))
+    log.write(tmp_path / "orders-0")
+    assert sent_bytes(tmp_path) < 1.5 * HEADER * len(log.batches)

@@ -1,0 +1,176 @@
+"""The allocator models give the ids that real brokers gave, event by event."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kaudit.broker.producer_ids.block_history import ProducerIdsRecord
+from kaudit.broker.producer_ids.controller_allocator import Controller, ControllerBroker
+from kaudit.broker.producer_ids.exhaustion import exhaustion_of
+from kaudit.broker.producer_ids.zookeeper_allocator import AllocationError, Grant, Znode, ZooKeeperBroker
+
+DATA = Path(__file__).parents[2] / "data" / "oracle"
+MAX = 2**63 - 1
+
+
+def timeline(version: str, name: str) -> list[dict]:
+    return json.loads((DATA / version / name).read_text())["timeline"]
+
+
+class Cluster:
+    """The brokers 35 and 36 of the recording; by hand is what the recording's script did to the znode."""
+
+    def __init__(self) -> None:
+        self.znode = Znode()
+        self.brokers: dict[int, ZooKeeperBroker] = {}
+
+    def answers(self, broker: int, count: int) -> list[tuple[int | str, int | str, int]]:
+        """The first and last id and the number of each run of answers, as the recording tells them."""
+        runs: list[tuple[int | str, int | str, int]] = []
+        for _ in range(count):
+            try:
+                answer: int | str = self.brokers[broker].generate()
+            except AllocationError:
+                answer = "UNKNOWN_SERVER_ERROR"
+            except TimeoutError:
+                answer = "CLIENT_TIMEOUT_15s"
+            first, last, length = runs[-1] if runs else ("", "", 0)
+            following = answer == last if isinstance(answer, str) else isinstance(last, int) and answer == last + 1
+            if following:
+                runs[-1] = (first, answer, length + 1)
+            else:
+                runs.append((answer, answer, 1))
+            if answer == "CLIENT_TIMEOUT_15s":
+                break
+        return runs
+
+
+def told(event: dict) -> list[tuple[int | str, int | str, int]]:
+    runs = event.get("runs") or [{**event["response"], "count": 1}]
+    return [
+        (run["error"], run["error"], run["count"])
+        if run["error"] != "NONE"
+        else (run.get("first", run.get("producer_id")), run.get("last", run.get("producer_id")), run["count"])
+        for run in runs
+    ]
+
+
+@pytest.mark.parametrize("version", ["1.1.1", "2.0.1", "2.8.2"])
+def test_the_zookeeper_form_gives_every_recorded_answer(version: str):
+    cluster = Cluster()
+    compared = 0
+    for event in timeline(version, "pid_blocks.json"):
+        name = event["event"]
+        if name.startswith("broker ") and "start" in name:
+            broker = int(name.split()[1])
+            cluster.brokers[broker] = ZooKeeperBroker(broker, cluster.znode)
+        elif name.startswith("znode deleted"):
+            cluster.znode.delete_by_hand()
+        elif name.startswith("znode"):
+            cluster.znode.set_by_hand(event["znode"]["data"].encode())
+        elif "runs" in event or "response" in event:
+            expected = told(event)
+            assert cluster.answers(event["broker"], sum(count for _, _, count in expected)) == expected, name
+            compared += sum(count for _, _, count in expected)
+        znode = event["znode"]
+        if "data" in znode:
+            assert (cluster.znode.data or b"").decode() == znode["data"], name
+            assert cluster.znode.version == znode["version"], name
+        elif compared:
+            assert cluster.znode.version is None, name
+    # 20 single answers; the runs of the other events add up to 17,503 (summed apart from this test).
+    assert compared == 17_523
+
+
+@pytest.mark.parametrize("version", ["3.9.1", "4.2.0"])
+def test_the_controller_form_gives_every_recorded_id(version: str):
+    controller = Controller()
+    broker = ControllerBroker(1, 0, controller)
+    compared = refusals = 0
+    for event in timeline(version, "pid_alloc.json"):
+        if "restart" in event["event"]:
+            broker = ControllerBroker(1, 0, controller)
+            continue
+        if event["event"] == "started":
+            continue
+        for _ in range(event.get("refused_with_COORDINATOR_LOAD_IN_PROGRESS", 0)):
+            assert broker.generate() is None
+        for first, last, count in told(event):
+            if first == "COORDINATOR_LOAD_IN_PROGRESS":
+                assert [broker.generate() for _ in range(count)] == [None] * count
+                refusals += count
+                continue
+            # The answer takes the controller as long as the recorded refusals say: it is there when ids go on.
+            controller.commit()
+            broker.receive()
+            assert [broker.generate() for _ in range(count)] == list(range(int(first), int(last) + 1))
+            compared += count
+        controller.commit()
+        broker.receive()
+    assert compared > 3000
+    assert refusals > 150
+    # cluster-metadata-pid1.txt has six PRODUCER_IDS_RECORDs, up to 6000, on both versions.
+    assert [record.next_producer_id for record in controller.committed] == [1000, 2000, 3000, 4000, 5000, 6000]
+
+
+@pytest.mark.parametrize("version", ["1.1.1", "2.0.1", "2.8.2"])
+def test_the_rule_of_exhaustion_is_the_recorded_one(version: str):
+    major, minor, _ = map(int, version.split("."))
+    rule = exhaustion_of((major, minor))
+    events = timeline(version, "pid_blocks.json")
+    starts = [
+        int(json.loads(e["znode"]["data"])["block_start"]) for e in events if e["znode"].get("data", "g")[0] == "{"
+    ]
+    after = [event for event in events if event["event"] == "init_pid after exhaustion"]
+    assert rule.last_start == max(starts)
+    assert rule.overflows == any(event["response"]["producer_id"] < -1 for event in after)
+    assert rule.answer in {event["response"]["error"] for event in after}
+    assert rule.recorded
+
+
+def test_releases_with_a_controller_have_its_rule():
+    assert [exhaustion_of(release).allocator for release in ((2, 8), (3, 0), (4, 2))] == [
+        "zookeeper",
+        "controller",
+        "controller",
+    ]
+
+
+def test_the_controller_refuses_the_last_block():
+    controller = Controller()
+    last_start = exhaustion_of((3, 9)).last_start
+    for last_next, refused in ((last_start, False), (last_start + 1, True)):
+        controller.committed = [ProducerIdsRecord(0, None, 1, 0, last_next)]
+        if refused:
+            with pytest.raises(AllocationError):
+                controller.request(1, 0)
+        else:
+            assert controller.request(1, 0).grant == Grant(1, MAX - 1000, MAX - 1)
+
+
+def test_a_fail_over_takes_the_uncommitted_block_back():
+    controller = Controller()
+    one, two = (ControllerBroker(number, 0, controller) for number in (1, 2))
+    assert one.generate() is None
+    controller.fail_over()
+    assert two.generate() is None
+    controller.commit()
+    assert one.receive() is None
+    assert two.receive() == Grant(2, 0, 999)
+    one.lose_answer()
+    assert one.generate() is None
+    controller.commit()
+    assert one.receive() == Grant(1, 1000, 1999)
+
+
+def test_a_lost_answer_costs_a_block():
+    controller = Controller()
+    broker = ControllerBroker(1, 0, controller)
+    assert broker.generate() is None
+    controller.commit()
+    broker.lose_answer()
+    assert broker.generate() is None
+    controller.commit()
+    assert broker.receive() == Grant(1, 1000, 1999)
+    assert broker.generate() == 1000

@@ -1,0 +1,124 @@
+"""Releases and their switches (RULES.md section 9)."""
+
+import pytest
+
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.releases.changes import CHANGES
+from kaudit.broker.releases.profile import (
+    Profile,
+    UnknownVersionError,
+    VersionRange,
+    all_releases,
+    profile_for,
+    profile_groups,
+)
+from kaudit.broker.releases.version import Version
+
+
+def v(text: str) -> Version:
+    return Version.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("2.0.1", (2, 0, 1)),
+        ("0.11.0.3", (0, 11, 0, 3)),
+        ("4.2", (4, 2)),
+        ("3.9.1-SNAPSHOT", (3, 9, 1)),
+        ("2.8.2.1", (2, 8, 2)),
+        ("v3.6.0 ", (3, 6, 0)),
+    ],
+)
+def test_versions_are_read_with_whatever_follows(text, numbers):
+    assert v(text).numbers == numbers
+
+
+@pytest.mark.parametrize("text", ["", "four", "4", "-2.0", "2..1"])
+def test_what_is_not_a_version_is_refused(text):
+    with pytest.raises(ValueError, match="not a Kafka version"):
+        v(text)
+
+
+def test_versions_are_ordered_by_number():
+    assert v("0.11.0.3") < v("1.0.0") < v("2.0.1") < v("2.10.0") < v("4.0.0")
+
+
+def test_a_fix_on_an_older_line_does_not_reach_the_first_release_of_a_newer_one():
+    fixed_in = (v("4.0.1"), v("4.1.1"), v("4.2.0"))
+    assert [v(text).includes_fix(*fixed_in) for text in ("4.0.0", "4.0.1", "4.1.0", "4.1.1", "4.2.0", "4.3.0")] == [
+        False, True, False, True, True, True,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("switch", "expected"),
+    [
+        ("window", {"0.11.0.3": 1, "1.0.0": 5, "4.3.1": 5}),
+        ("accepts_unknown_nonzero", {"2.4.1": False, "2.5.0": True}),
+        ("forgets_on_log_start_advance", {"2.3.1": True, "2.4.0": False}),
+        ("marker_only_nonzero_error", {"2.0.0": 45, "2.0.1": 59, "2.4.1": 59, "2.5.0": 45}),
+        ("unknown_producer_error", {"0.11.0.3": 45, "1.0.2": 59}),
+        ("old_duplicate_error", {"0.11.0.3": 45, "1.0.1": 46, "1.0.2": 45, "1.1.0": 45}),
+        ("offset_delta_from_sequences", {"2.1.0": True, "2.1.1": False, "2.0.1": True, "2.2.0": False}),
+        ("marker_checks_bind_replicas", {"2.3.1": True, "2.4.0": True, "2.4.1": False}),
+        ("expiration_config", {"3.3.2": "transactional.id.expiration.ms", "3.4.0": "producer.id.expiration.ms"}),
+        ("transaction_version2", {"3.9.1": False, "4.0.0": True}),
+        ("tv2_starts_at_zero", {"4.0.1": False, "4.1.0": True}),
+        ("migration_repeats_a_block", {"3.5.1": True, "3.5.2": False, "3.6.0": True, "3.6.1": False}),
+    ],
+)
+def test_each_switch_turns_where_its_ticket_shipped(switch, expected):
+    assert {version: getattr(profile_for(version), switch) for version in expected} == expected
+
+
+def test_every_change_names_a_switch_a_known_release_and_a_source():
+    names = {name for name in Profile.__struct_fields__ if name != "version"}
+    for change in CHANGES:
+        assert change.switch in names
+        assert change.source
+        assert set(change.since) <= set(all_releases())
+
+
+def test_every_switch_has_a_change():
+    assert {change.switch for change in CHANGES} == {name for name in Profile.__struct_fields__ if name != "version"}
+
+
+def test_a_line_means_its_newest_release():
+    assert profile_for("2.0").marker_only_nonzero_error is KafkaError.UNKNOWN_PRODUCER_ID
+    assert profile_for("0.11").timeout_bumps_epoch
+
+
+def test_releases_newer_than_the_newest_have_its_rules():
+    assert not profile_for("4.9.1").differences(profile_for("4.3.1"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "nearest"),
+    [
+        ("0.10.2.1", ["0.11.0.0", "0.11.0.1", "0.11.0.2"]),
+        ("2.0.7", ["2.0.0", "2.0.1", "2.1.0"]),
+        ("7.6.0", ["4.3.0", "4.3.1"]),
+    ],
+)
+def test_an_unknown_version_names_the_nearest(asked, nearest):
+    with pytest.raises(UnknownVersionError) as caught:
+        profile_for(asked)
+    assert [str(version) for version in caught.value.nearest] == nearest
+
+
+def test_nonsense_still_gets_suggestions():
+    with pytest.raises(UnknownVersionError, match="nearest known"):
+        profile_for("latest")
+
+
+def test_a_range_holds_each_set_of_rules_once():
+    profiles = VersionRange(v("2.4.0"), v("2.5.1")).profiles()
+    assert [str(profile.version) for profile in profiles] == ["2.4.0", "2.4.1", "2.5.0", "2.5.1"]
+    assert VersionRange(v("2.0.0"), v("2.8.2")).any(lambda profile: profile.forgets_on_log_start_advance)
+    assert not VersionRange(v("2.4.0"), v("2.8.2")).any(lambda profile: profile.forgets_on_log_start_advance)
+    assert VersionRange(v("2.8.0"), v("2.8.2")).is_exact
+
+
+def test_groups_cover_all_releases_once():
+    assert [version for _, versions in profile_groups() for version in versions] == list(all_releases())

@@ -1,0 +1,330 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kaudit.formats.dump_text import lines as dump_lines
+from kaudit.formats.dump_text import text as dump_text
+from kaudit.formats.dump_text.rows import (
+    DumpAbortedTransaction,
+    DumpBatch,
+    DumpFile,
+    DumpNote,
+    DumpOffsetIndexEntry,
+    DumpRecord,
+    DumpSnapshotEntry,
+    DumpStart,
+    DumpTimeIndexEntry,
+    NoteKind,
+)
+from kaudit.formats.dump_text.text import looks_like_dump, read_dump
+from kaudit.formats.log.control import read_control_records
+from kaudit.formats.log.legacy import parse_message, read_legacy_records
+from kaudit.formats.log.records import read_records
+from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_index
+from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
+from kaudit.formats.sidefiles.transaction_index import parse_transaction_index
+from tests.formats.archives import CAPTURES, ORACLES
+from tests.formats.fuzz import damaged, quick
+from tests.formats.segment_rows import batch_rows
+
+
+def by_file(path):
+    """The rows of a dump under the path each `Dumping` line names."""
+    files, rows = {}, []
+    with path.open("rb") as dump:
+        for row in read_dump(dump):
+            if isinstance(row, DumpFile):
+                rows = files.setdefault(row.path, [])
+            else:
+                rows.append(row)
+    return files
+
+
+def records_of(raw):
+    if raw[16] < 2:
+        for r in read_legacy_records(parse_message(raw)):
+            yield r.offset, r.timestamp, None, r.key, r.value, ()
+        return
+    for r in read_records(raw):
+        yield r.offset, r.timestamp, r.sequence, r.key, r.value, r.headers
+
+
+def same_batch(row, expected):
+    printed = {name: getattr(row, name) for name in row.fields if name in expected}
+    assert printed == {name: expected[name] for name in printed}
+    assert {"last_offset", "position", "timestamp_type", "max_timestamp", "magic", "codec", "crc"} <= row.fields
+    if expected["magic"] == 2:
+        assert {"base_sequence", "last_sequence", "producer_id", "producer_epoch", "leader_epoch"} <= row.fields
+
+
+def same_record(row, expected, internal):
+    offset, timestamp, sequence, key, value, headers = expected
+    assert row.offset == offset
+    assert row.timestamp == (-1 if timestamp is None else timestamp)
+    assert row.key_size == (-1 if key is None else len(key))
+    assert row.value_size == (-1 if value is None else len(value))
+    if "sequence" in row.fields:
+        assert row.sequence == (-1 if sequence is None else sequence)
+        assert row.header_keys == b",".join(header.key for header in headers)
+    for printed, real in ((row.key, key), (row.payload, value)):
+        if printed is not None and not internal and row.end_marker is None:
+            assert printed == real or b"\xef\xbf\xbd" in printed
+
+
+def compare_segment(rows, data, internal=False):
+    """Every batch and record row against the bytes; returns how many of each were compared."""
+    batches = [row for row in rows if isinstance(row, DumpBatch)]
+    records = [row for row in rows if isinstance(row, DumpRecord)]
+    real = list(batch_rows(data))
+    if not records:  # a tool that died early printed fewer: what it printed must be the beginning
+        assert len(batches) <= len(real)
+    for row, (expected, _) in zip(batches, real, strict=False):
+        same_batch(row, expected)
+    if records:
+        expected = (record for _, raw in real for record in records_of(raw))
+        for row in records:
+            same_record(row, next(expected), internal)
+    return len(batches), len(records), len(real)
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_text_and_binary_of_every_segment_agree(evidence, capture):
+    root = evidence.capture(capture)
+    dumps = batches = records = 0
+    for path in sorted((root / "dumps").glob("*.txt")):
+        for name, rows in by_file(path).items():
+            segment = root / name
+            if not segment.exists():
+                continue
+            shown_batches, shown_records, real = compare_segment(rows, segment.read_bytes(), "/__" in name)
+            if capture != "torn-writes" and path.name.endswith(".batches.txt"):
+                assert shown_batches == real
+            assert not [row for row in rows if isinstance(row, DumpNote) and row.kind is NoteKind.TOO_LONG]
+            dumps, batches, records = dumps + 1, batches + shown_batches, records + shown_records
+    assert dumps > 5
+    assert batches > 30
+    assert records > 100
+
+
+@pytest.mark.parametrize("version", ORACLES)
+@pytest.mark.parametrize(
+    "kind", ["segments-plain", "segments-deep", "segments-print", "segments-print-deep", "txnstate"]
+)
+def test_dumps_of_five_versions_agree_with_their_logs(evidence, version, kind):
+    root = evidence.oracle(version, "logdir") / "main"
+    compared = 0
+    for name, rows in by_file(evidence.oracle(version, "dumps") / f"{kind}.txt").items():
+        data = (root / name).read_bytes()
+        batches, records, real = compare_segment(rows, data, internal=kind == "txnstate")
+        assert max(batches, records) >= real or not real
+        markers = [(r.end_marker, r.coordinator_epoch) for r in rows if isinstance(r, DumpRecord) and r.end_marker]
+        controls = [
+            (control.type.name, control.coordinator_epoch)
+            for expected, raw in batch_rows(data)
+            if expected.get("is_control")
+            for _, control in read_control_records(raw)
+        ]
+        # Without --print-data-log, versions before 2.3 print no markers.
+        assert markers == (controls if markers else markers)
+        compared += batches + records
+    assert compared > 80
+
+
+@pytest.mark.parametrize("version", ORACLES)
+def test_dumps_of_side_files_agree_with_them(evidence, version):
+    root, dumps = evidence.oracle(version, "logdir") / "main", evidence.oracle(version, "dumps")
+    compared = 0
+    for name, rows in by_file(dumps / "snapshots.txt").items():
+        if (root / name).exists():
+            entries = list(parse_producer_snapshot((root / name).read_bytes()).entries())
+            assert len(rows) == len(entries)
+            for row, entry in zip(rows, entries, strict=True):
+                assert isinstance(row, DumpSnapshotEntry)
+                assert (row.producer_id, row.producer_epoch) == (entry.producer_id, entry.producer_epoch)
+                assert row.coordinator_epoch == entry.coordinator_epoch
+                assert row.current_txn_first_offset in (entry.current_txn_first_offset, None)
+                assert (row.current_txn_first_offset is None) == (entry.current_txn_first_offset == -1)
+                assert row.last_offset in (entry.last_offset, None)
+                assert row.last_sequence in (entry.last_sequence, None)
+                compared += 1
+    for name, rows in by_file(dumps / "txnindex.txt").items():
+        if (root / name).exists():
+            entries = parse_transaction_index((root / name).read_bytes()).rows
+            assert [tuple(row)[2:6] for row in rows] == [
+                tuple(getattr(entry, f) for f in entry.__struct_fields__)[:4] for entry in entries
+            ]
+            assert all(isinstance(row, DumpAbortedTransaction) and row.version == 0 for row in rows)
+            compared += len(entries)
+    assert compared > 20
+    index = [row for rows in by_file(dumps / "index-plain.txt").values() for row in rows]
+    assert {type(row) for row in index} == {DumpOffsetIndexEntry, DumpTimeIndexEntry}
+    passed = [row for rows in by_file(dumps / "index.txt").values() for row in rows]
+    assert {row.kind for row in passed} == {NoteKind.SANITY_PASSED}
+
+
+def test_what_an_index_dump_would_say_of_our_index_rows():
+    data = (5).to_bytes(4, "big") + (400).to_bytes(4, "big")
+    (row,) = read_dump([b"offset: 105 position: 400\n"])
+    index = parse_offset_index(data)
+    assert (row.offset, row.position) == (100 + index.relative_offsets[0], index.positions[0])
+    (row,) = read_dump([b"timestamp: 7 offset: 105"])
+    times = parse_time_index((7).to_bytes(8, "big") + (5).to_bytes(4, "big"))
+    assert (row.timestamp, row.offset) == (times.timestamps[0], 100 + times.relative_offsets[0])
+
+
+RECORD = b"| offset: 0 CreateTime: 5 keySize: %d valueSize: %d sequence: 0 headerKeys: [%s]"
+
+
+def _record(key, value, header_keys=b""):
+    text = RECORD % (-1 if key is None else len(key), -1 if value is None else len(value), header_keys)
+    text += b"" if key is None else b" key: " + key
+    return text + (b"" if value is None else b" payload: " + value)
+
+
+printable = st.binary(max_size=30).filter(
+    lambda raw: b"\r" not in raw and not any(map(raw.__contains__, (b"offset", b"Dump")))
+)
+
+
+@given(st.none() | printable, st.none() | printable)
+@quick
+def test_keys_and_payloads_keep_their_bytes(key, value):
+    rows = list(read_dump([_record(key, value), b"\nLog starting offset: 9\n"]))
+    assert [(row.key, row.payload) for row in rows[:1]] == [(key, value)]
+    assert rows[-1][1:] == (9,)
+
+
+def test_a_key_may_look_like_a_payload():
+    (row,) = read_dump([_record(b"a payload: b", b"c key: d", b"h1,],h2")])
+    assert (row.key, row.payload, row.header_keys) == (b"a payload: b", b"c key: d", b"h1,],h2")
+    (row,) = read_dump([_record(b" payload: ", None)])
+    assert (row.key, row.payload) == (b" payload: ", None)
+
+
+def test_line_breaks_inside_a_payload():
+    text = (
+        b"Dumping x.log\n"
+        + _record(b"k", b"one\n\ntwo\n")
+        + b"\n"
+        + _record(None, b"z")
+        + b"\nFound 7 invalid bytes at the end of x.log\n"
+    )
+    file, first, second, note = read_dump([text])
+    assert (first.payload, second.payload) == (b"one\n\ntwo\n", b"z")
+    assert (file.line, first.line, second.line, note.line) == (1, 2, 6, 7)
+    assert (note.kind, note.byte_count) == (NoteKind.INVALID_BYTES, 7)
+
+
+BATCH = (
+    b"baseOffset: %d lastOffset: 7 count: 8 baseSequence: 0 lastSequence: 7 producerId: %d producerEpoch: 0 "
+    b"partitionLeaderEpoch: 0 isTransactional: false isControl: false deleteHorizonMs: %b position: 0 "
+    b"CreateTime: 1795240108273 size: 694 magic: 2 compresscodec: lz4 crc: 2611787814 isvalid: true"
+)
+
+
+def test_a_batch_line_field_by_field():
+    (row,) = read_dump([BATCH % (0, 2**63 - 1, b"OptionalLong[55]")])
+    assert row == DumpBatch(
+        1,
+        0,
+        7,
+        8,
+        0,
+        7,
+        2**63 - 1,
+        0,
+        0,
+        False,
+        False,
+        55,
+        0,
+        "CreateTime",
+        1795240108273,
+        694,
+        2,
+        "lz4",
+        2611787814,
+        True,
+        row.fields,
+    )
+    assert row.fields == set(DumpBatch._fields) - {"line", "fields"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        BATCH % (2**63, 1, b"OptionalLong.empty"),
+        (BATCH % (1, 1, b"OptionalLong.empty")).replace(b"isControl: false", b"isControl: maybe"),
+        (BATCH % (1, 1, b"OptionalLong.empty"))[:200],
+        BATCH % (1, 1, b"soon"),
+        b"offset: one position: 2",
+        b"Starting offset: 9223372036854775808",
+        b"Starting offset: soon",
+    ],
+)
+def test_lines_that_only_look_like_rows_are_notes(line):
+    (note,) = read_dump([line + b"\n"])
+    assert (note.kind, note.text) == (NoteKind.OTHER, line.decode())
+
+
+def test_fields_of_future_releases_are_skipped():
+    line = (BATCH % (4, 1, b"OptionalLong.empty")).replace(b"count: 8", b"count: 8 novelty: x9")
+    (row,) = read_dump([line])
+    assert (row.base_offset, row.record_count, row.crc) == (4, 8, 2611787814)
+
+
+def test_carriage_returns_of_copied_dumps():
+    text = b"Dumping a.log\r\nLog starting offset: 3\r\n" + BATCH % (1, 1, b"OptionalLong.empty") + b"\r\n"
+    assert [type(row) for row in read_dump([text])] == [DumpFile, DumpStart, DumpBatch]
+
+
+@given(st.data())
+@quick
+def test_pieces_of_any_size_give_the_same_rows(data):
+    text = b"Dumping a\nStarting offset: 0\n" + (BATCH % (0, 5, b"None") + b"\n") * 3 + _record(b"k", b"a\nb") + b"\n"
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=9)))
+    pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    assert list(read_dump(pieces)) == list(read_dump([text]))
+
+
+def test_lines_longer_than_we_hold_are_told_and_passed_over(monkeypatch):
+    for module in (dump_lines, dump_text):
+        monkeypatch.setattr(module, "MAX_LINE_BYTES", 1000)
+    pieces = [_record(b"k", b"v") + b"\n", *[b"x" * 300] * 50, b"\n", _record(None, b"z") + b"\n"]
+    first, note, second = read_dump(pieces)
+    assert (first.payload, second.payload) == (b"v", b"z")
+    assert (note.kind, note.line, len(note.text)) == (NoteKind.TOO_LONG, 2, 200)
+    # A record that goes on for ever is closed at the limit, and what follows are notes.
+    record, *rest = read_dump([_record(b"k", b"v") + b"\n" + (b"y" * 99 + b"\n") * 20])
+    assert len(record.payload) < 1000
+    assert {(row.kind, row.text) for row in rest} == {(NoteKind.OTHER, "y" * 99)}
+    assert len(record.payload.split(b"\n")) + len(rest) == 21
+
+
+def test_what_looks_like_a_dump(evidence):
+    assert looks_like_dump(b"Dumping x\n")
+    assert looks_like_dump(b"[INFO] log4j\n" + BATCH % (1, 1, b"None"))
+    assert not looks_like_dump(b"offset: none of this\n")
+    for path in evidence.oracle("2.0.1", "dumps").glob("*.txt"):
+        assert looks_like_dump(path.read_bytes())
+    for path in evidence.capture("txn-mix-2.8.2").rglob("*.log"):
+        assert not looks_like_dump(path.read_bytes())
+
+
+SNAPSHOT = (
+    b"producerId: 1 producerEpoch: 0 coordinatorEpoch: -1 currentTxnFirstOffset: None firstSequence: 7 lastSequence: 7 "
+    b"lastOffset: 7 offsetDelta: 0 timestamp: 9\n"
+)
+ABORTED = b"version: 0 producerId: 1 firstOffset: 4 lastOffset: 6 lastStableOffset: 7\n"
+SAMPLES = [
+    (BATCH % (0, 5, b"OptionalLong.empty") + b"\n") * 2 + _record(b"key", b"value", b"h") + b"\n",
+    SNAPSHOT + ABORTED,
+]
+
+
+@given(damaged(SAMPLES))
+@quick
+def test_fuzz(data):
+    rows = list(read_dump([data]))
+    assert [row.line for row in rows] == sorted(row.line for row in rows)
+    assert all(row.line <= data.count(b"\n") + 1 for row in rows)

@@ -1,0 +1,183 @@
+import io
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.internal_topics.consumer_offsets import (
+    GroupMember,
+    GroupMetadata,
+    GroupMetadataValue,
+    OffsetCommit,
+    OffsetCommitValue,
+    UnknownGroupRecord,
+    parse_group_record,
+)
+from kaudit.formats.log.records import read_records
+from tests.formats import encoders
+from tests.formats.fuzz import damaged, outcome, quick
+from tests.formats.log.raw_batches import batches, segments
+
+int64 = st.integers(-(2**63), 2**63 - 1)
+int32 = st.integers(-(2**31), 2**31 - 1)
+text = st.text(max_size=9)
+
+
+def commit_key(group, topic, partition, version=1):
+    return struct.pack(">h", version) + encoders.string(group) + encoders.string(topic) + struct.pack(">i", partition)
+
+
+def encode_commit(v):
+    out = struct.pack(">hq", v.version, v.offset)
+    out += struct.pack(">i", v.leader_epoch) if v.version >= 3 else b""
+    out += encoders.compact_string(v.metadata) if v.version == 4 else encoders.string(v.metadata)
+    out += struct.pack(">q", v.commit_timestamp)
+    out += struct.pack(">q", v.expire_timestamp) if v.version == 1 else b""
+    return out + (encoders.tagged(dict(v.tags)) if v.version == 4 else b"")
+
+
+def encode_group(v, subscription=b"sub", assignment=b"", tags=None):
+    flexible = v.version == 4
+    string = encoders.compact_string if flexible else encoders.string
+    out = struct.pack(">h", v.version) + string(v.protocol_type) + struct.pack(">i", v.generation)
+    out += string(v.protocol) + string(v.leader)
+    out += struct.pack(">q", v.state_timestamp) if v.version >= 2 else b""
+    out += encoders.unsigned_varint(len(v.members) + 1) if flexible else struct.pack(">i", len(v.members))
+    for m in v.members:
+        out += string(m.member_id) + (string(m.group_instance_id) if v.version >= 3 else b"")
+        out += string(m.client_id) + string(m.client_host)
+        out += struct.pack(">i", 300) if v.version >= 1 else b""
+        out += struct.pack(">i", 10)
+        for raw in (subscription, assignment):
+            out += (encoders.unsigned_varint(len(raw) + 1) if flexible else struct.pack(">i", len(raw))) + raw
+        out += encoders.tagged({}) if flexible else b""
+    return out + (encoders.tagged(tags or {}) if flexible else b"")
+
+
+@st.composite
+def commits(draw):
+    version = draw(st.integers(0, 4))
+    return OffsetCommitValue(
+        version,
+        draw(int64),
+        draw(int32) if version >= 3 else None,
+        draw(text),
+        draw(int64),
+        draw(int64) if version == 1 else None,
+        tuple(sorted(draw(st.dictionaries(st.integers(0, 9), st.binary(max_size=4), max_size=2)).items()))
+        if version == 4
+        else (),
+    )
+
+
+@st.composite
+def groups(draw):
+    version = draw(st.integers(0, 4))
+    instance = st.none() | text if version >= 3 else st.none()
+    return GroupMetadataValue(
+        version,
+        draw(text),
+        draw(int32),
+        draw(st.none() | text),
+        draw(st.none() | text),
+        draw(int64) if version >= 2 else None,
+        draw(st.lists(st.builds(GroupMember, text, instance, text, text), max_size=3).map(tuple)),
+    )
+
+
+@given(text, text, int32, st.none() | commits(), st.integers(0, 1))
+@quick
+def test_offset_commits_round_trip(group, topic, partition, value, key_version):
+    raw = None if value is None else encode_commit(value)
+    expected = OffsetCommit(key_version, group, topic, partition, value)
+    assert parse_group_record(commit_key(group, topic, partition, key_version), raw) == expected
+
+
+@given(text, st.none() | groups(), st.binary(max_size=20))
+@quick
+def test_groups_round_trip(group, value, blob):
+    raw = None if value is None else encode_group(value, blob, blob)
+    assert parse_group_record(b"\x00\x02" + encoders.string(group), raw) == GroupMetadata(2, group, value)
+
+
+COMMIT = OffsetCommitValue(3, 7, 1, "m", 99, None, ())
+
+
+def test_newer_protocols_and_versions_stay_raw():
+    assert parse_group_record(b"\x00\x03abc", b"\x00\x00x") == UnknownGroupRecord(3, b"\x00\x03abc", b"\x00\x00x")
+    assert parse_group_record(b"\x00\x10", None) == UnknownGroupRecord(16, b"\x00\x10", None)
+    key, value = commit_key("g", "t", 0), b"\x00\x05" + encode_commit(COMMIT)[2:]
+    assert parse_group_record(key, value) == UnknownGroupRecord(1, key, value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        (None, None, Reason.TRUNCATED),
+        (b"\x00", None, Reason.TRUNCATED),
+        (commit_key("g", "t", 0)[:-1], None, Reason.TRUNCATED),
+        (commit_key("g", "t", 0) + b"x", None, Reason.TRAILING),
+        (commit_key(None, "t", 0), None, Reason.LENGTH),
+        (commit_key("g", "t", 0), b"", Reason.TRUNCATED),
+        (commit_key("g", "t", 0), encode_commit(COMMIT)[:-1], Reason.TRUNCATED),
+        (commit_key("g", "t", 0), encode_commit(COMMIT) + b"x", Reason.TRAILING),
+        (b"\x00\x02\x00\x01g", b"\x00\x00\x00\x01c" + bytes(4) + b"\xff\xff\xff\xff\xff\xff\xff\xff", Reason.COUNT),
+        (b"\x00\x02\x00\x01g", b"\x00\x00\x00\x01c" + bytes(4) + b"\xff\xff\xff\xff\x7f\xff\xff\xff", Reason.COUNT),
+    ],
+)
+def test_broken_records(key, value, reason):
+    with pytest.raises(WireError) as caught:
+        parse_group_record(key, value)
+    assert caught.value.reason is reason
+
+
+def _text(stream):
+    (size,) = struct.unpack(">h", stream.read(2))
+    return stream.read(size).decode()
+
+
+def test_commits_of_transactions_in_a_real_log(evidence):
+    """Read again by hand: keys of version 1 and values of version 3, as 2.8.2 writes them."""
+    commits = transactional = groups = 0
+    for segment in segments(evidence.capture("txn-mix-2.8.2")):
+        if segment.parent.name != "__consumer_offsets-0":
+            continue
+        for _, raw in batches(segment.read_bytes()):
+            if raw[22] & 0x20:
+                continue
+            for record in read_records(raw):
+                parsed = parse_group_record(record.key, record.value)
+                if isinstance(parsed, GroupMetadata):
+                    assert parsed.group == record.key[4:].decode()
+                    assert parsed.value is None or all(m.client_id in m.member_id for m in parsed.value.members)
+                    groups += 1
+                    continue
+                key = io.BytesIO(record.key[2:])
+                assert (parsed.group, parsed.topic) == (_text(key), _text(key))
+                assert struct.pack(">i", parsed.partition) == key.read()
+                version, offset, epoch = struct.unpack_from(">hqi", record.value)
+                assert (parsed.value.version, parsed.value.offset, parsed.value.leader_epoch) == (
+                    version,
+                    offset,
+                    epoch,
+                )
+                assert parsed.value.commit_timestamp == struct.unpack(">q", record.value[-8:])[0]
+                assert abs(parsed.value.commit_timestamp - record.timestamp) < 60_000
+                commits += 1
+                transactional += bool(raw[22] & 0x10)
+    assert commits >= 12
+    assert transactional >= 12
+    assert groups >= 3
+
+
+GROUP = GroupMetadataValue(3, "consumer", 1, "range", "m-1", 5, (GroupMember("m-1", None, "m", "/127.0.0.1"),))
+SAMPLES = [encode_commit(COMMIT), encode_group(GROUP), b"\x00\x04" + encode_group(GROUP)[2:]]
+
+
+@given(damaged([commit_key("g", "topic", 3), b"\x00\x02\x00\x01g"]), st.none() | damaged(SAMPLES))
+@quick
+def test_fuzz(key, value):
+    _, error = outcome(parse_group_record, key, value)
+    assert error is None or 0 <= error.position <= max(len(key), len(value or b""))

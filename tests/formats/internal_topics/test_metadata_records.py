@@ -1,0 +1,110 @@
+import json
+import re
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.internal_topics.metadata_records import (
+    UNKNOWN_NAME,
+    FeatureLevel,
+    MetadataRecord,
+    ProducerIds,
+    parse_metadata_record,
+)
+from kaudit.formats.log.records import read_records
+from tests.formats import encoders
+from tests.formats.fuzz import damaged, outcome, quick
+from tests.formats.log.raw_batches import batches
+
+
+def frame(api_key, body, frame_version=1, version=0):
+    return b"".join(map(encoders.unsigned_varint, (frame_version, api_key, version))) + body
+
+
+@given(st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
+@quick
+def test_producer_ids_round_trip(broker_id, broker_epoch, next_producer_id):
+    body = struct.pack(">iqq", broker_id, broker_epoch, next_producer_id) + encoders.tagged({})
+    content = ProducerIds(broker_id, broker_epoch, next_producer_id)
+    assert parse_metadata_record(frame(15, body)) == MetadataRecord(1, 15, 0, "ProducerIdsRecord", content, 21)
+
+
+@given(
+    st.text(max_size=30), st.integers(-(2**15), 2**15 - 1), st.dictionaries(st.integers(0, 3), st.binary(max_size=3))
+)
+@quick
+def test_feature_levels_round_trip(name, level, tags):
+    body = encoders.compact_string(name) + struct.pack(">h", level) + encoders.tagged(tags)
+    assert parse_metadata_record(frame(12, body)).content == FeatureLevel(name, level)
+
+
+def test_what_we_do_not_decode_is_named_or_unknown():
+    assert parse_metadata_record(frame(3, b"anything", version=2)) == MetadataRecord(
+        1, 3, 2, "PartitionRecord", None, 8
+    )
+    assert parse_metadata_record(frame(999, b"")).name == UNKNOWN_NAME
+    assert parse_metadata_record(frame(15, b"of the future", version=1)).content is None
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, Reason.TRUNCATED),
+        (b"", Reason.TRUNCATED),
+        (b"\x02\x0f\x00", Reason.VERSION),
+        (b"\x01\xff\xff\xff\xff\x7f", Reason.VARINT),
+        (frame(15, bytes(19)), Reason.TRUNCATED),
+        (frame(15, bytes(22)), Reason.TRAILING),
+        (frame(12, b"\x00" + bytes(3)), Reason.LENGTH),
+    ],
+)
+def test_broken_records(value, reason):
+    with pytest.raises(WireError) as caught:
+        parse_metadata_record(value)
+    assert caught.value.reason is reason
+
+
+@pytest.mark.parametrize("version", ["3.9.1", "4.2.0"])
+def test_every_record_equals_that_versions_own_dump(evidence, version):
+    root, dumped = evidence.oracle(version, "logdir"), {}
+    text = (evidence.oracle(version, "dumps") / "cluster-metadata-pid1.txt").read_text()
+    for line in text.splitlines():
+        if found := re.match(r"\| offset: (\d+) .*? payload: (\{.*\})$", line):
+            dumped[int(found[1])] = json.loads(found[2])
+    compared, content = 0, 0
+    (log,) = (root / "pid1" / "__cluster_metadata-0").glob("*.log")
+    for _, raw in batches(log.read_bytes()):
+        if raw[22] & 0x20:
+            continue
+        for record in read_records(raw):
+            parsed, expected = parse_metadata_record(record.value), dumped[record.offset]
+            assert re.sub(r"(?<!^)([A-Z])", r"_\1", parsed.name).upper() == expected["type"]
+            assert parsed.version == expected["version"]
+            data = expected["data"]
+            if isinstance(parsed.content, ProducerIds):
+                assert (parsed.content.broker_id, parsed.content.next_producer_id) == (
+                    data["brokerId"],
+                    data["nextProducerId"],
+                )
+                assert parsed.content.broker_epoch == data["brokerEpoch"]
+                content += 1
+            elif isinstance(parsed.content, FeatureLevel):
+                assert (parsed.content.name, parsed.content.level) == (data["name"], data["featureLevel"])
+                content += 1
+            compared += 1
+    assert compared == len(dumped)
+    assert compared > 30
+    assert content > 3
+
+
+SAMPLES = [frame(15, bytes(21)), frame(12, encoders.compact_string("metadata.version") + b"\x00\x1d\x00")]
+
+
+@given(damaged(SAMPLES))
+@quick
+def test_fuzz(data):
+    _, error = outcome(parse_metadata_record, data)
+    assert error is None or 0 <= error.position <= len(data)

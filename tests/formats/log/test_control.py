@@ -1,0 +1,117 @@
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.log.control import ControlRecord, ControlType, parse_control, parse_marker, read_control_records
+from tests.formats import encoders
+from tests.formats.fuzz import damaged, outcome, quick
+from tests.formats.log.raw_batches import batches, segments
+
+
+@given(
+    st.sampled_from([0, 1]), st.integers(-(2**31), 2**31 - 1), st.integers(0, 9), st.integers(0, 9), st.integers(0, 4)
+)
+@quick
+def test_markers_round_trip(control_type, coordinator_epoch, version, value_version, codec):
+    raw = encoders.marker(control_type, coordinator_epoch, version, value_version, codec=codec)
+    expected = ControlRecord(ControlType(control_type), coordinator_epoch, version, control_type, value_version)
+    assert parse_marker(memoryview(raw)) == expected
+
+
+def test_a_marker_that_was_cleaned_away():
+    assert parse_marker(encoders.batch([], flags=encoders.CONTROL)) is None
+
+
+def test_markers_of_unusual_shape_take_the_long_way():
+    key, value = struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 7)
+    with_header = encoders.batch([encoders.record(0, 0, key, value, [(b"h", b"")])], flags=encoders.CONTROL)
+    longer_value = encoders.batch([encoders.record(0, 0, key, value + b"more")], flags=encoders.CONTROL)
+    expected = ControlRecord(ControlType.COMMIT, 7, 0, 1, 0)
+    assert parse_marker(with_header) == parse_marker(longer_value) == expected
+
+
+@pytest.mark.parametrize("type_id", [7, 99, -1, -5])
+def test_types_of_the_future_stay_unknown(type_id):
+    expected = ControlRecord(ControlType.UNKNOWN, None, 0, type_id, None)
+    assert parse_marker(encoders.marker(type_id, 3)) == expected
+    assert not expected.type.ends_transaction
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        (None, b"", Reason.TRUNCATED),
+        (b"\x00\x00\x00", b"", Reason.TRUNCATED),
+        (b"\xff\xff\x00\x01", bytes(6), Reason.VERSION),
+        (b"\x00\x00\x00\x01", bytes(5), Reason.TRUNCATED),
+        (b"\x00\x00\x00\x01", None, Reason.TRUNCATED),
+        (b"\x00\x00\x00\x00", b"\xff\xff" + bytes(4), Reason.VERSION),
+    ],
+)
+def test_control_records_a_broker_refuses(key, value, reason):
+    with pytest.raises(WireError) as caught:
+        parse_control(key, value)
+    assert caught.value.reason is reason
+    with pytest.raises(WireError):
+        parse_marker(encoders.batch([encoders.record(0, 0, key, value)], flags=encoders.CONTROL))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        encoders.batch([encoders.record(0, 0, bytes(4), bytes(6))]),
+        encoders.marker(1, 1)[:-1],
+        encoders.marker(1, 1, magic=1),
+        encoders.marker(1, 1, length=70),
+        b"",
+    ],
+)
+def test_what_is_no_control_batch(raw):
+    with pytest.raises(WireError):
+        parse_marker(raw)
+
+
+def test_every_control_batch_of_real_brokers(evidence):
+    """The quick way and the long way agree, and the totals are what kafka-dump-log counted (endTxnMarker lines)."""
+    root = evidence.capture("txn-mix-2.8.2")
+    dumped = {"COMMIT": 0, "ABORT": 0}
+    seen = {"COMMIT": 0, "ABORT": 0}
+    for dump in sorted((root / "dumps").glob("*.deep.txt")):
+        relative = dump.name.removesuffix(".deep.txt").replace("__", "/")
+        if "///" in relative or "//" in relative:
+            continue  # internal topics: their own underscores make the name ambiguous
+        for line in dump.read_text(errors="replace").splitlines():
+            for name in dumped:
+                dumped[name] += f"endTxnMarker: {name}" in line
+        for _, raw in batches((root / relative).read_bytes()):
+            if raw[22] & 0x20:
+                marker = parse_marker(raw)
+                assert [marker] == [control for _, control in read_control_records(raw)]
+                seen[marker.type.name] += 1
+    assert seen == dumped
+    assert min(seen.values()) > 20
+
+
+def test_kraft_control_records(evidence):
+    kinds = set()
+    for segment in segments(evidence.oracle("4.2.0", "logdir")):
+        if segment.parent.name == "__cluster_metadata-0":
+            for _, raw in batches(segment.read_bytes()):
+                if raw[22] & 0x20:
+                    kinds |= {control.type for _, control in read_control_records(raw)}
+    assert ControlType.LEADER_CHANGE in kinds
+    assert ControlType.UNKNOWN not in kinds
+
+
+SAMPLES = [encoders.marker(kind, 3, codec=codec) for kind in (0, 1, 2, 9) for codec in (0, 1, 4)]
+
+
+@given(damaged(SAMPLES))
+@quick
+def test_fuzz(data):
+    marker, error = outcome(parse_marker, data)
+    assert marker is None or marker.version >= 0
+    assert error is None or error.position >= 0

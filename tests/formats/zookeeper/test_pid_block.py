@@ -1,0 +1,110 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kaudit.formats.errors import WireError
+from kaudit.formats.zookeeper.pid_block import PidBlockValue, parse_pid_block
+from kaudit.formats.zookeeper.pid_block_lines import AnswerLine, BadLine, ZnodeLine, parse_pid_block_lines
+
+
+def test_a_value_as_brokers_write_it():
+    raw = b'{"version":1,"broker":35,"block_start":"0","block_end":"999"}'
+    assert parse_pid_block(raw) == PidBlockValue(35, 0, 999, 1)
+
+
+@pytest.mark.parametrize(
+    ("raw", "oddities"),
+    [
+        ('{"version":2,"broker":99,"block_start":"777000","block_end":"777999"}', 1),
+        ('{"broker":99,"block_start":"777000","block_end":"777999"}', 1),
+        ('{"version":1,"broker":99,"block_start":777000,"block_end":777999}', 2),
+    ],
+)
+def test_what_no_broker_writes_is_read_and_named(raw: str, oddities: int):
+    value = parse_pid_block(raw.encode())
+    assert (value.broker, value.start, value.end, len(value.oddities)) == (99, 777000, 777999, oddities)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"garbage",
+        b"",
+        b"\xff\xfe",
+        b"[1]",
+        b"1",
+        b'{"version":1}',
+        b'{"version":1,"broker":"1","block_start":"0","block_end":"999"}',
+        b'{"version":1,"broker":true,"block_start":"0","block_end":"999"}',
+        b'{"version":1,"broker":1,"block_start":"0"}',
+        b'{"version":1,"broker":1,"block_start":"x","block_end":"999"}',
+        b'{"version":1,"broker":1,"block_start":"0","block_end":"9223372036854775808"}',
+        b'{"version":1,"broker":4294967296,"block_start":"0","block_end":"999"}',
+        b"[" * 4000,
+        b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}' + b" " * 4096,
+    ],
+)
+def test_what_no_broker_could_continue_from_is_refused(raw: bytes):
+    with pytest.raises(WireError):
+        parse_pid_block(raw)
+
+
+@given(
+    st.binary(max_size=200)
+    | st.from_regex(r'\{"broker":-?\d{1,12},"block_start":"[-+]?\d{1,70}","block_end":"\d{0,30}"\}').map(str.encode)
+)
+def test_any_value_parses_within_its_types_or_is_refused(raw: bytes):
+    try:
+        value = parse_pid_block(raw)
+    except WireError:
+        return
+    assert -(2**63) <= value.start < 2**63
+    assert -(2**63) <= value.end < 2**63
+    assert -(2**31) <= value.broker < 2**31
+
+
+def test_saved_lines_of_every_form():
+    value = '{"version":1,"broker":1,"block_start":"1000","block_end":"1999"}'
+    lines = [
+        value,
+        json.dumps({"t": 1795241298.25, "data": value, "version": 2, "mzxid": 46, "mtime": 1795241297869}),
+        json.dumps({"event": "x", "at_ms": 5, "znode": {"data": value, "version": 3, "mzxid": 50}}),
+        json.dumps({"event": "x", "at_ms": 5, "znode": {"missing": "NoNodeError"}}),
+        json.dumps({"producerIdStart": 5000, "producerIdLen": 1000, "broker": 1, "at_ms": 9}),
+        "",
+        value,
+        "cZxid = 0x10",
+        "mZxid = 0x2e",
+        "dataVersion = 7",
+        "hello",
+        '{"other": 1}',
+        '{"data": 5}',
+        "[1]",
+        json.dumps({"data": None, "version": 0}),
+    ]
+    raw = value.encode()
+    assert list(parse_pid_block_lines(lines)) == [
+        ZnodeLine(1, raw),
+        ZnodeLine(2, raw, 2, 46, 1795241297869),
+        ZnodeLine(3, raw, 3, 50, 5),
+        AnswerLine(5, 5000, 1000, 1, 9),
+        ZnodeLine(7, raw, 7, 46),
+        BadLine(11, "neither JSON nor a line of zkCli's stat"),
+        BadLine(12, "neither a znode's value nor an answer to AllocateProducerIds"),
+        BadLine(13, "data is neither a string nor null"),
+        BadLine(14, "not a JSON object"),
+        ZnodeLine(15, None, 0),
+    ]
+
+
+@given(
+    st.lists(
+        st.text(max_size=40) | st.sampled_from(['{"data":"x"}', "mZxid = 0xfffffffffffffffff", '{"t":1e400,"data":""}'])
+    )
+)
+def test_any_lines_are_parsed_or_named(lines: list[str]):
+    numbers = [line.number for line in parse_pid_block_lines(lines)]
+    assert numbers == sorted(set(numbers))
+    assert all(1 <= number <= len(lines) for number in numbers)
