@@ -1,7 +1,10 @@
-"""Codes, names and severities of CONTRACT.md section 5, for the checks this version has."""
+"""Checks that have not moved into a module of their own yet."""
+
+from kaudit.checks.check import Check
+from kaudit.model.finding import Confidence, Severity
 
 # code, name, gravest severity, when it is less, one line, since
-CATALOGUE: tuple[tuple[str, str, str, str, str, str], ...] = (
+_ROWS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("KA001", "crc-mismatch", "error", "", "a batch's CRC does not match its bytes", "0.1.0"),
     ("KA002", "truncated-tail", "error", "warning in the last segment", "a segment ends inside a batch", "0.1.0"),
     (
@@ -41,7 +44,6 @@ CATALOGUE: tuple[tuple[str, str, str, str, str, str], ...] = (
     ),
     ("KA010", "limit-exceeded", "error", "", "a batch unpacks to more than kaudit is willing to hold", "0.1.0"),
     ("KA011", "stray-file", "note", "", "a file or directory a broker leaves behind, not audited", "0.1.0"),
-    ("KA012", "unreadable-segment", "warning", "", "a segment that could not be read: nothing is known of it", "0.1.0"),
     (
         "KA101",
         "duplicate-batch",
@@ -259,3 +261,21 @@ CATALOGUE: tuple[tuple[str, str, str, str, str, str], ...] = (
         "0.1.0",
     ),
 )
+
+
+CATALOGUE = [
+    Check(
+        code=code,
+        name=name,
+        severity=Severity(severity),
+        confidence=Confidence.CERTAIN,
+        severity_note=severity_note,
+        summary=summary,
+        since=since,
+        needs=(),
+        observes=(),
+        run=lambda _context, _evidence: (),
+        package="kaudit.checks",
+    )
+    for code, name, severity, severity_note, summary, since in _ROWS
+]

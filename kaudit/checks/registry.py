@@ -1,25 +1,17 @@
-"""The registry of checks: one record a code, its documentation in `docs/<CODE>.md` beside it.
+"""The registry of checks: every module of a room of this package that defines a check, found by looking.
 
-`kaudit explain`, `kaudit checks`, docs/checks and the help of every output format come from these records.
+`kaudit explain`, `kaudit checks`, docs/checks, SARIF's rules and --select come from it.
 """
 
-from collections.abc import Mapping
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
 
-from msgspec import Struct
-
+import kaudit.checks
 from kaudit.checks.catalogue import CATALOGUE
-from kaudit.model.finding import Severity
-
-HEADINGS = (
-    "What it checks",
-    "Why it matters",
-    "What the broker does",
-    "Evidence shown",
-    "Example",
-    "Innocent explanations",
-    "What to do",
-    "References",
-)
+from kaudit.checks.check import Check, Evidence
+from kaudit.checks.context import Context
+from kaudit.model.finding import Finding
 
 
 class UnknownCheckError(LookupError):
@@ -32,45 +24,19 @@ class UnknownCheckError(LookupError):
         super().__init__(f"there is no check {code}{hint}")
 
 
-class Check(Struct, frozen=True):
-    """One check: `severity` is the gravest it reports, `severity_note` says when it is less."""
-
-    code: str
-    name: str
-    severity: Severity
-    severity_note: str
-    summary: str
-    since: str
-
-    @property
-    def family(self) -> str:
-        """Return the family prefix, e.g. `KA1`."""
-        return self.code[:3]
-
-    def documentation(self) -> Mapping[str, str]:
-        """Return the Markdown body under each of HEADINGS."""
-        import importlib.resources  # noqa: PLC0415 - 2 ms, and only `explain` reads pages
-
-        return parse_documentation(
-            importlib.resources.files(__package__).joinpath("docs", f"{self.code}.md").read_text(encoding="utf-8")
-        )
-
-
-def parse_documentation(text: str) -> dict[str, str]:
-    """Split a check's Markdown page into its `## ` sections."""
-    sections: dict[str, list[str]] = {}
-    current: list[str] | None = None
-    for line in text.splitlines():
-        if line.startswith("## "):
-            current = sections.setdefault(line[3:].strip(), [])
-        elif current is not None:
-            current.append(line)
-    return {heading: "\n".join(lines).strip() for heading, lines in sections.items()}
+def _discover() -> Iterator[Check]:
+    """Import the modules of every room; yield the checks that are named as their modules."""
+    for room in pkgutil.iter_modules(kaudit.checks.__path__, f"{kaudit.checks.__name__}."):
+        if not room.ispkg:
+            continue
+        for found in pkgutil.iter_modules(importlib.import_module(room.name).__path__, f"{room.name}."):
+            check = getattr(importlib.import_module(found.name), found.name.rpartition(".")[2], None)
+            if isinstance(check, Check):
+                yield check
 
 
 CHECKS: Mapping[str, Check] = {
-    code: Check(code, name, Severity(severity), severity_note, summary, since)
-    for code, name, severity, severity_note, summary, since in CATALOGUE
+    found.code: found for found in sorted([*CATALOGUE, *_discover()], key=lambda check: check.code)
 }
 
 
@@ -87,3 +53,10 @@ def check(code: str) -> Check:
 
         raise UnknownCheckError(code, tuple(difflib.get_close_matches(code.upper(), CHECKS, n=3)))
     return found
+
+
+def run_checks(context: Context, evidence: Evidence) -> list[Finding]:
+    """Run every check that there is evidence for, in order of their codes."""
+    return [
+        finding for check in CHECKS.values() if evidence.has(check.needs) for finding in check.run(context, evidence)
+    ]

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from kaudit.analysis.scan.options import UsageError
-from kaudit.checks.registry import CHECKS, Check
+from kaudit.checks.check import Check
+from kaudit.checks.registry import CHECKS
 from kaudit.report.selection import Selection
 
 _INT64_MAX, _INT64_DIGITS = 2**63 - 1, 19

@@ -1,9 +1,39 @@
 """What auditing a producer's batches and markers yields: observations, and the memory each was made against."""
 
+from enum import Enum
 from typing import NamedTuple
 
 EXPLAINED = "explained"
 """Code of a fact that is no finding: missing offsets explain the missing sequences of this joint."""
+
+
+class ObservationKind(Enum):
+    """What was observed; `label` is the `class` findings have in their evidence."""
+
+    EXACT_DUPLICATE = "sequence/exact"
+    SAME_SEQUENCES = "sequence/same-sequences"
+    BEHIND_WINDOW = "sequence/behind-window"
+    OVERLAP = "sequence/overlap"
+    INSIDE = "sequence/inside"
+    GAP = "sequence/gap"
+    SEQUENCE_RESTART = "sequence/restart"
+    UNKNOWN_START = "sequence/unknown-start"
+    AFTER_MARKER = "sequence/after-marker"
+    STALE_BATCH = "epoch/stale-batch"
+    STALE_MARKER = "epoch/stale-marker"
+    BUMP_NONZERO = "epoch/bump-nonzero"
+    CLIENT_BUMP = "epoch/client-bump"
+    RESTART_BUMP = "epoch/restart"
+    TIMEOUT_ABORT = "epoch/timeout-abort"
+    NEARLY_EXHAUSTED = "epoch/nearly-exhausted"
+    COORDINATOR_EPOCH_REGRESSION = "epoch/coordinator-epoch-regression"
+    OUTSIDE_TRANSACTION = "transaction/outside-transaction"
+    CONTINUED_AFTER_SILENCE = "state/went-on"
+
+    @property
+    def label(self) -> str:
+        """The part after the slash."""
+        return self.value.partition("/")[2]
 
 
 class BoundaryBatch(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from kaudit.checks.registry import HEADINGS, Check
+from kaudit.checks.check import HEADINGS, Check
 from kaudit.report.console import Console, Style
 from kaudit.report.document import pretty
 from kaudit.report.markdown import markdown_lines

@@ -7,7 +7,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from kaudit.checks.registry import CHECKS, Check
+from kaudit.checks.check import Check
+from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import Console, visible

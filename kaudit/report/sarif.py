@@ -5,7 +5,8 @@ from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from kaudit import __version__
-from kaudit.checks.registry import CHECKS, HEADINGS, Check
+from kaudit.checks.check import HEADINGS, Check
+from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from kaudit import __version__
-from kaudit.checks.registry import CHECKS, HEADINGS
+from kaudit.checks.check import HEADINGS
+from kaudit.checks.registry import CHECKS
 
 
 @pytest.mark.parametrize("code", CHECKS)

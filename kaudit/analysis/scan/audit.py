@@ -20,6 +20,7 @@ from kaudit.analysis.sidefiles.snapshot_states import Suspects
 from kaudit.analysis.transactions.marker_outcomes import compare_outcomes
 from kaudit.broker.releases.profile import UnknownVersionError, VersionRange, profile_for
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
+from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.coordinator import CoordinatorView
 from kaudit.checks.damage import report_damage
@@ -28,6 +29,7 @@ from kaudit.checks.malformed import report_malformed
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.offsets import report_leader_epochs, report_missing
 from kaudit.checks.outcome import report_outcomes, report_transitions
+from kaudit.checks.registry import run_checks
 from kaudit.checks.repeats import report_repeats, report_resent
 from kaudit.checks.sequence import report_sequences
 from kaudit.checks.sidefiles import report_side_files
@@ -35,7 +37,6 @@ from kaudit.checks.snapshot_state import Comparison, report_snapshots
 from kaudit.checks.state import EvictedProducer, report_state
 from kaudit.checks.strays import report_strays
 from kaudit.checks.transaction import report_transactions
-from kaudit.checks.unreadable import report_unreadable
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity
@@ -151,6 +152,7 @@ class Audit:
         suspects = () if partition.damages else partition.suspects
         snapshots = self._compared(directory, context, suspects, holes=holes)
         evicted = self._evicted(directory, context.versions)
+        evidence = Evidence(partition.unreadable)
         leftovers = [stray.relative.rsplit("/", 1)[-1] for stray in directory.strays]
         return fold_notes(
             [
@@ -164,10 +166,10 @@ class Audit:
                 *report_repeats(context, partition.repeats),
                 *report_resent(context, partition.resent),
                 *report_malformed(context, partition.malformed),
-                *report_unreadable(context, partition.unreadable),
                 *allocation,
                 *report_side_files(context, partition.side_facts),
                 *report_snapshots(context, snapshots),
+                *run_checks(context, evidence),
                 *report_state(context, partition.facts, partition.idle, evicted, partition.empty_marker),
             ]
         )

@@ -1,0 +1,193 @@
+"""A check: its code, its name, how severe it is, what evidence it needs, and the function that turns that into findings.
+
+A check is one module with a function of the module's name, decorated with `check`, and a page of the same name beside it.
+Findings are made by `Check.finding` only, so that no code is ever typed where a finding is made.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+
+from kaudit.checks.context import Context
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.observation import Observation, ObservationKind
+
+HEADINGS = (
+    "What it checks",
+    "Why it matters",
+    "What the broker does",
+    "Evidence shown",
+    "Example",
+    "Innocent explanations",
+    "What to do",
+    "References",
+)
+
+_T = TypeVar("_T")
+
+
+class Evidence:
+    """What was observed in one scope - a partition replica, a log directory, a cluster, a set of replicas - by type."""
+
+    def __init__(self, *items: Iterable[object]) -> None:
+        self._items: dict[type, list[object]] = {}
+        for some in items:
+            self.add(some)
+
+    def add(self, items: Iterable[object]) -> None:
+        """Add items, each under its own type."""
+        for item in items:
+            self._items.setdefault(type(item), []).append(item)
+
+    def of(self, kind: type[_T]) -> Sequence[_T]:
+        """All items of exactly this type, in the order they were added."""
+        return self._items.get(kind, ())  # type: ignore[return-value]  # by the way they were added
+
+    @functools.cached_property
+    def _observations(self) -> Mapping[ObservationKind, Sequence[Observation]]:
+        by_kind: dict[ObservationKind, list[Observation]] = {}
+        for observation in self.of(Observation):
+            by_kind.setdefault(observation.kind, []).append(observation)
+        return by_kind
+
+    def observed(self, *kinds: ObservationKind) -> Sequence[Observation]:
+        """All observations of these kinds that missing offsets do not explain, those of each kind in offset order."""
+        return [found for kind in kinds for found in self._observations.get(kind, ()) if not found.explained]
+
+    def has(self, kinds: Iterable[type]) -> bool:
+        """Whether there is anything of one of these types."""
+        return any(kind in self._items for kind in kinds)
+
+
+Run = Callable[[Context, Evidence], Iterable[Finding]]
+
+
+class Check(Struct, frozen=True, eq=False):
+    """One check. `severity` is the highest it reports, `severity_note` says when it is lower.
+
+    `needs`: it is run where there is evidence of one of these types. `observes`: the kinds of observation it reports.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    confidence: Confidence
+    severity_note: str
+    summary: str
+    since: str
+    needs: tuple[type, ...]
+    observes: tuple[ObservationKind, ...]
+    run: Run
+    package: str
+
+    @property
+    def family(self) -> str:
+        """The family's prefix, e.g. `KA1`."""
+        return self.code[:3]
+
+    def page(self) -> str:
+        """Return the Markdown page beside the check's module."""
+        import importlib.resources  # noqa: PLC0415 - 2 ms, and only `explain` reads pages
+
+        page = f"{self.name.replace('-', '_')}.md"
+        if self.package == "kaudit.checks":
+            page = f"docs/{self.code}.md"  # of the catalogue: not moved yet
+        return importlib.resources.files(self.package).joinpath(page).read_text(encoding="utf-8")
+
+    def documentation(self) -> Mapping[str, str]:
+        """Return the body under each of HEADINGS."""
+        return parse_documentation(self.page())
+
+    def finding(
+        self,
+        context: Context,
+        message: str,
+        *,
+        severity: Severity | None = None,
+        confidence: Confidence | None = None,
+        segment: int | None = None,
+        position: int | None = None,
+        offset: int | None = None,
+        last_offset: int | None = None,
+        producer_id: int | None = None,
+        producer_epoch: int | None = None,
+        anchor: str | None = None,
+        evidence: Mapping[str, object] | None = None,
+        explanations: Sequence[Explanation] = (),
+        following: Sequence[str] = (),
+        absent: Mapping[str, str] | None = None,
+    ) -> Finding:
+        """Build a finding about the context's partition; severity and confidence are the check's unless given.
+
+        `segment` is an index into the context's segments, `position` a byte in it; `following`: commands to run next.
+        """
+        return Finding(
+            code=self.code,
+            name=self.name,
+            severity=severity or self.severity,
+            confidence=confidence or self.confidence,
+            message=message,
+            topic=context.topic,
+            partition=context.partition,
+            replica=context.replica,
+            log_dir=context.log_dir,
+            file=None if segment is None else context.file(segment),
+            segment=None if segment is None else context.segments[segment],
+            position=position,
+            offset=offset,
+            last_offset=last_offset,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            anchor=anchor,
+            evidence=evidence or {},
+            explanations=explanations,
+            next=following,
+            absent=absent or {},
+        )
+
+
+def check(
+    code: str,
+    *,
+    severity: Severity,
+    summary: str,
+    since: str,
+    needs: tuple[type, ...] = (Observation,),
+    observes: tuple[ObservationKind, ...] = (),
+    confidence: Confidence = Confidence.CERTAIN,
+    severity_note: str = "",
+) -> Callable[[Run], Check]:
+    """Make a check of a function; its name is the function's, with hyphens."""
+
+    def register(run: Run) -> Check:
+        name = run.__name__
+        assert run.__module__.endswith(f".{name}"), f"{run.__module__}: a check's module has its name"
+        return Check(
+            code=code,
+            name=name.replace("_", "-"),
+            severity=severity,
+            confidence=confidence,
+            severity_note=severity_note,
+            summary=summary,
+            since=since,
+            needs=needs,
+            observes=observes,
+            run=run,
+            package=run.__module__.rsplit(".", 1)[0],
+        )
+
+    return register
+
+
+def parse_documentation(text: str) -> dict[str, str]:
+    """Split a check's Markdown page into its `## ` sections."""
+    sections: dict[str, list[str]] = {}
+    current: list[str] | None = None
+    for line in text.splitlines():
+        if line.startswith("## "):
+            current = sections.setdefault(line[3:].strip(), [])
+        elif current is not None:
+            current.append(line)
+    return {heading: "\n".join(lines).strip() for heading, lines in sections.items()}

@@ -1,0 +1,1 @@
+"""Checks of the log itself: framing, CRCs, offsets, leader epochs, leftover files."""

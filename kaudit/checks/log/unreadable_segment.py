@@ -1,0 +1,46 @@
+"""A segment that could not be opened or read, so that nothing is known of what it holds."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.source.layout import Unreadable
+
+_CAUSES = (
+    Explanation("whoever runs kaudit may not read the file", innocent=True),
+    Explanation("the disk or the store that holds it fails"),
+)
+
+
+@check(
+    "KA012",
+    severity=Severity.WARNING,
+    summary="a segment that could not be read: nothing is known of it",
+    since="0.1.0",
+    needs=(Unreadable,),
+)
+def unreadable_segment(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each segment once; an unreadable file that is not a segment of this partition is listed as not audited."""
+    numbers = {name: number for number, name in enumerate(context.segments)}
+    for entry in evidence.of(Unreadable):
+        number = numbers.get(entry.path.rsplit("/", 1)[-1])
+        if number is None:
+            continue
+        name = context.segments[number]
+        yield unreadable_segment.finding(
+            context,
+            f"{name} cannot be read: {entry.reason}",
+            segment=number,
+            anchor=name,
+            evidence={
+                "rule": "an audit reads every segment it was given",
+                "broker": "takes a log directory offline when one of its files cannot be read",
+                "reason": entry.reason,
+            },
+            explanations=_CAUSES,
+            absent={
+                "offset": "nothing of the segment was read",
+                "producer_id": "nothing of the segment was read",
+            },
+        )
