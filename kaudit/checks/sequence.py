@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kaudit.checks.context import Context
 from kaudit.checks.judged import judged_finding
 from kaudit.model import sequence
-from kaudit.model.continuity import Missing, MissingCause
+from kaudit.model.continuity import MissingOffsets, MissingCause
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import BoundaryBatch, Observation
 
@@ -14,7 +14,7 @@ _STEP_JOINTS = 3
 _DAY_MS = 86_400_000
 
 
-def report_sequences(context: Context, facts: Sequence[Observation], missing: Sequence[Missing]) -> list[Finding]:
+def report_sequences(context: Context, facts: Sequence[Observation], missing: Sequence[MissingOffsets]) -> list[Finding]:
     """Report the sequence facts of one partition."""
     by_code = [fact for fact in facts if fact.code == "KA104" or fact.code in _REPORTS]
     patterns, folded = _step_patterns(by_code)
@@ -92,7 +92,7 @@ def _overlap(context: Context, fact: Observation) -> Finding:
     )
 
 
-def _gap(context: Context, fact: Observation, missing: Sequence[Missing]) -> Finding:
+def _gap(context: Context, fact: Observation, missing: Sequence[MissingOffsets]) -> Finding:
     state, batch = fact.remembered, _batch(fact)
     assert state is not None
     assert state.last is not None
