@@ -152,7 +152,19 @@ class Audit:
         suspects = () if partition.damages else partition.suspects
         snapshots = self._compared(directory, context, suspects, holes=holes)
         evicted = self._evicted(directory, context.versions)
-        evidence = Evidence(partition.unreadable)
+        evidence = Evidence(
+            partition.unreadable,
+            partition.facts,
+            partition.missing,
+            partition.damages,
+            partition.regressions,
+            directory.strays,
+            partition.malformed,
+            partition.opened,
+            partition.idle,
+            evicted,
+            [] if partition.empty_marker is None else [partition.empty_marker],
+        )
         leftovers = [stray.relative.rsplit("/", 1)[-1] for stray in directory.strays]
         return fold_notes(
             [
