@@ -49,12 +49,12 @@ class Evidence:
     def _observations(self) -> Mapping[ObservationKind, Sequence[Observation]]:
         by_kind: dict[ObservationKind, list[Observation]] = {}
         for observation in self.of(Observation):
-            by_kind.setdefault(observation.kind, []).append(observation)  # type: ignore[arg-type]  # until Observation.kind is one
+            by_kind.setdefault(observation.kind, []).append(observation)
         return by_kind
 
     def observed(self, *kinds: ObservationKind) -> Sequence[Observation]:
         """All observations of these kinds that missing offsets do not explain, those of each kind in offset order."""
-        return [found for kind in kinds for found in self._observations.get(kind, ()) if not found.explained]  # type: ignore[attr-defined]
+        return [found for kind in kinds for found in self._observations.get(kind, ()) if not found.explained]
 
     def has(self, kinds: Iterable[type]) -> bool:
         """Whether there is anything of one of these types."""

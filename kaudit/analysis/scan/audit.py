@@ -40,7 +40,7 @@ from kaudit.checks.transaction import report_transactions
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity
-from kaudit.model.observation import EXPLAINED, Observation
+from kaudit.model.observation import Observation
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory, Unreadable
 
@@ -146,7 +146,7 @@ class Audit:
         self, partition: PartitionAudit, context: Context, allocation: Sequence[Finding], facts: Sequence[Observation]
     ) -> list[Finding]:
         directory = partition.directory
-        explained = [fact for fact in partition.facts if fact.code == EXPLAINED]
+        explained = [fact for fact in partition.facts if fact.explained]
         holes = partition.compacted or bool(partition.missing or partition.damages)
         # what damage did to the log it also did to this comparison: one damage, one finding
         suspects = () if partition.damages else partition.suspects
