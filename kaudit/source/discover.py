@@ -17,9 +17,9 @@ from kaudit.source.filesystem import Entry, filesystem
 from kaudit.source.layout import (
     Evidence,
     Layout,
+    LeftoverFile,
     PartitionDirectory,
     SegmentFile,
-    LeftoverFile,
     Unreadable,
 )
 from kaudit.source.names import (

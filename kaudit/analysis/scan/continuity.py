@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from kaudit.analysis.scan.rows import EPOCH_STEP, ChunkRows, Rows
-from kaudit.model.continuity import LeaderEpochRegression, MissingOffsets, MissingCause, PlacedDamage
+from kaudit.model.continuity import LeaderEpochRegression, MissingCause, MissingOffsets, PlacedDamage
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.source.layout import SegmentFile
 

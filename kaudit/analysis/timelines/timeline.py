@@ -9,7 +9,7 @@ from kaudit.analysis.scan.partition_assembler import KeptRows
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.rows import SILENCE_MS
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNTOLD_CONTROL
-from kaudit.model.continuity import MissingOffsets, MissingCause
+from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from kaudit.checks.check import Evidence
-from kaudit.model.observation import EXPLAINED, Observation
 
 _MAX_LISTED = 20
 
@@ -13,9 +12,7 @@ def consequences(evidence: Evidence, first: int | None, last: int | None) -> Map
     if first is None or last is None:
         return {}
     found: list[dict[str, int]] = []
-    for observation in evidence.of(Observation):
-        if observation.code != EXPLAINED:
-            continue
+    for observation in evidence.explained:
         remembered = observation.remembered
         before = remembered.last.last_offset if remembered and remembered.last else -1
         if before < first and observation.offset > last:

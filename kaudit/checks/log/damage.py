@@ -91,7 +91,9 @@ def _continues(before: PlacedDamage, placed: PlacedDamage) -> bool:
     )
 
 
-def damage_finding(check: Check, context: Context, evidence: Evidence, found: DamagedRange, wording: Wording) -> Finding:
+def damage_finding(
+    check: Check, context: Context, evidence: Evidence, found: DamagedRange, wording: Wording
+) -> Finding:
     """Build the finding of one range; producers whose missing sequences it explains are listed with it."""
     placed, last = found.first, found.parts[-1].damage
     damage = placed.damage

@@ -7,9 +7,7 @@ from kaudit.checks.check import Evidence
 from kaudit.checks.log.consequences import consequences
 from kaudit.model.continuity import MissingOffsets
 
-NO_PRODUCER = dict.fromkeys(
-    ("producer_id", "producer_epoch"), "offsets belong to the partition, not to a producer"
-)
+NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch"), "offsets belong to the partition, not to a producer")
 
 
 def offsets_text(gap: MissingOffsets) -> str:
