@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.checks.sequence import step_mismatches
-from kaudit.model.observation import BoundaryBatch, Observation
+from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.observation import Observation
 
 
 def edge(offset, first, records):
