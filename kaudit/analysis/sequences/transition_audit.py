@@ -16,7 +16,7 @@ from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.sequences.sequence_audit import Producer, audit_batch, audit_end, audit_marker
 from kaudit.analysis.sequences.vectorised_transitions import VectorisedTransitions
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
-from kaudit.model.observation import EXPLAINED, Observation
+from kaudit.model.observation import Observation
 from kaudit.model.producer_state import ABORT_BUMPED, NUM_BATCHES_TO_RETAIN, ProducerAuditState, RetainedBatch
 
 MAX_FACTS = 100_000
@@ -122,7 +122,7 @@ class TransitionAudit(Struct):
 
     def _keep(self, facts: Sequence[Observation]) -> None:
         for fact in facts:
-            if fact.code == EXPLAINED and self.holes_are_normal:
+            if fact.explained and self.holes_are_normal:
                 continue
             if len(self.facts) >= MAX_FACTS:
                 self.dropped_facts += 1
