@@ -3,9 +3,6 @@
 from enum import Enum
 from typing import NamedTuple
 
-EXPLAINED = "explained"
-"""Code of a fact that is no finding: missing offsets explain the missing sequences of this joint."""
-
 
 class ObservationKind(Enum):
     """What was observed; `label` is the `class` findings have in their evidence."""
@@ -105,14 +102,13 @@ class State(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """Something a check may report: which rule, about what, against which memory.
+    """What a batch or an end marker shows, held against the producer's state before it.
 
-    `batch` or `marker` is what spoke; `previous` the newest adopted batch before it; `following` the producer's next
-    batch and `following_epoch` its epoch, filled in when it comes.
+    Either `batch` or `marker` is set. `following` is the producer's next batch and `following_epoch` its epoch, filled in
+    when it comes. `explained`: missing offsets explain the missing sequences, so that there is nothing to report.
     """
 
-    code: str
-    kind: str
+    kind: ObservationKind
     producer_id: int
     producer_epoch: int
     batch: BoundaryBatch | None
@@ -124,6 +120,7 @@ class Observation(NamedTuple):
     missing_offsets: int = 0
     following: BoundaryBatch | None = None
     following_epoch: int = -1
+    explained: bool = False
 
     @property
     def offset(self) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from kaudit.model import sequence
 from kaudit.model.batch_fields import MAYBE_COMMITS, NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, UNTOLD_CONTROL
-from kaudit.model.observation import EXPLAINED, BoundaryBatch, EndTxnMarker, Observation, Remembered, State
+from kaudit.model.observation import BoundaryBatch, EndTxnMarker, Observation, ObservationKind, Remembered, State
 
 WINDOW = 5
 """Batches a broker remembers (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
@@ -34,18 +34,17 @@ SHORTEST_EXPIRY_MS = 24 * 3600 * 1000
 
 
 class Reporter(Protocol):
-    """Takes down one fact about the batch being judged."""
+    """Takes down one observation about the current batch."""
 
     def __call__(
         self,
-        code: str,
-        kind: str,
+        kind: ObservationKind,
         *,
         twin: Remembered | None = None,
         missing_sequences: int = 0,
         missing_offsets: int = 0,
     ) -> None:
-        """Report `code`."""
+        """Report `kind`, explained if as many offsets are missing as sequences."""
 
 
 class Producer(NamedTuple):
@@ -73,8 +72,7 @@ def audit_batch(
     facts: list[Observation] = []
 
     def report(
-        code: str,
-        kind: str,
+        kind: ObservationKind,
         *,
         twin: Remembered | None = None,
         missing_sequences: int = 0,
@@ -82,7 +80,6 @@ def audit_batch(
     ) -> None:
         facts.append(
             Observation(
-                code,
                 kind,
                 producer.producer_id,
                 epoch,
@@ -93,6 +90,7 @@ def audit_batch(
                 twin,
                 missing_sequences,
                 missing_offsets,
+                explained=0 < missing_sequences <= missing_offsets,
             )
         )
 
@@ -100,20 +98,19 @@ def audit_batch(
     flags = state.flags if state is not None else 0
     if epoch >= NEARLY_EXHAUSTED_EPOCH and not flags & EXHAUSTION_TOLD:
         told |= EXHAUSTION_TOLD
-        report("KA204", "nearly-exhausted")
+        report(ObservationKind.NEARLY_EXHAUSTED)
     if state is None:
         if producer.sequences_count and batch.first_sequence > 0:
             missing = offsets_missing(batch, None)
-            code = "KA106" if missing < batch.first_sequence else EXPLAINED
-            report(code, "unknown-start", missing_sequences=batch.first_sequence, missing_offsets=missing)
+            report(ObservationKind.UNKNOWN_START, missing_sequences=batch.first_sequence, missing_offsets=missing)
         after = _adopt(_fresh(epoch), batch)
     else:
         if state.txn_first_offset != NO_OFFSET and not is_transactional and not flags & OUTSIDE_TOLD:
             told |= OUTSIDE_TOLD
-            report("KA303", "outside-transaction")
+            report(ObservationKind.OUTSIDE_TRANSACTION)
         if producer.sequences_count and not flags & SILENCE_TOLD and _goes_on_after_silence(state, batch, epoch):
             told |= SILENCE_TOLD
-            report("KA801", "went-on")
+            report(ObservationKind.CONTINUED_AFTER_SILENCE)
         after = _judge_known(state, batch, epoch, is_transactional, producer, report)
         if epoch >= state.epoch:
             after = after._replace(flags=after.flags & ~ABORT_BUMPED)
@@ -129,13 +126,13 @@ def audit_marker(state: State | None, marker: EndTxnMarker) -> tuple[State | Non
         return _close(_fresh(marker.producer_epoch), marker), ()
     facts: list[Observation] = []
 
-    def report(code: str, kind: str) -> None:
-        facts.append(Observation(code, kind, marker.producer_id, marker.producer_epoch, None, marker, True, state))
+    def report(kind: ObservationKind) -> None:
+        facts.append(Observation(kind, marker.producer_id, marker.producer_epoch, None, marker, True, state))
 
     if marker.coordinator_epoch < state.coordinator_epoch and marker.type != UNTOLD_CONTROL:
-        report("KA205", "coordinator-epoch-regression")
+        report(ObservationKind.COORDINATOR_EPOCH_REGRESSION)
     if marker.producer_epoch < state.epoch:
-        report("KA201", "stale-marker")
+        report(ObservationKind.STALE_MARKER)
         return _close(state, marker), facts
     if marker.producer_epoch == state.epoch:
         return _close(state, marker), facts
@@ -165,7 +162,7 @@ def audit_end(state: State, producer_id: int) -> Sequence[Observation]:
         1,
         0,
     )
-    return (Observation("KA203", "timeout-abort", producer_id, state.epoch, None, marker, True, state),)
+    return (Observation(ObservationKind.TIMEOUT_ABORT, producer_id, state.epoch, None, marker, True, state),)
 
 
 def _goes_on_after_silence(state: State, batch: BoundaryBatch, epoch: int) -> bool:
@@ -189,7 +186,7 @@ def _judge_known(
     report: Reporter,
 ) -> State:
     if epoch < state.epoch:
-        report("KA201", "stale-batch")
+        report(ObservationKind.STALE_BATCH)
         return state
     if epoch > state.epoch:
         return _judge_bump(state, batch, epoch, is_transactional, producer, report)
@@ -199,8 +196,7 @@ def _judge_known(
         if batch.first_sequence > 0:
             # the data of this epoch may have been removed together with any data before it
             missing = offsets_missing(batch, state.last)
-            code = "KA106" if missing < batch.first_sequence else EXPLAINED
-            report(code, "after-marker", missing_sequences=batch.first_sequence, missing_offsets=missing)
+            report(ObservationKind.AFTER_MARKER, missing_sequences=batch.first_sequence, missing_offsets=missing)
         return _adopt(state, batch)
     if sequence.follows(state.last_sequence, batch.first_sequence):
         return _adopt(state, batch)
@@ -217,11 +213,9 @@ def _judge_bump(
 ) -> State:
     if producer.sequences_count and batch.first_sequence > 0:
         missing = offsets_missing(batch, state.last)
-        code = "KA202" if missing < batch.first_sequence else EXPLAINED
-        report(code, "bump-nonzero", missing_sequences=batch.first_sequence, missing_offsets=missing)
+        report(ObservationKind.BUMP_NONZERO, missing_sequences=batch.first_sequence, missing_offsets=missing)
     elif not state.flags & TV2:
-        kind = "client-bump" if not is_transactional else "restart"
-        report("KA203", kind)
+        report(ObservationKind.RESTART_BUMP if is_transactional else ObservationKind.CLIENT_BUMP)
     flags = state.flags & ~MARKED_EPOCH
     return _adopt(state._replace(epoch=epoch, last_sequence=NO_SEQUENCE, window=(), start_crc=-1, flags=flags), batch)
 
@@ -237,31 +231,30 @@ def _judge_joint(state: State, batch: BoundaryBatch, report: Reporter) -> State:
         None,
     )
     if twin is not None and twin.crc == batch.crc:
-        report("KA101", "exact", twin=twin)
+        report(ObservationKind.EXACT_DUPLICATE, twin=twin)
         return state
     if batch.first_sequence == 0 and batch.crc != state.start_crc:
         missing = offsets_missing(batch, state.last)
         gap = (0 - state.last_sequence - 1) % (sequence.MAX_SEQUENCE + 1)
         if missing >= gap:  # the sequences up to the wrap lie in the missing offsets
-            report(EXPLAINED, "gap", missing_sequences=gap, missing_offsets=missing)
+            report(ObservationKind.GAP, missing_sequences=gap, missing_offsets=missing)
             return _adopt(state, batch)
-        report("KA105", "restart", twin=twin)
+        report(ObservationKind.SEQUENCE_RESTART, twin=twin)
         return _adopt(state._replace(last_sequence=NO_SEQUENCE, window=(), start_crc=-1), batch)
     if twin is not None:
-        report("KA101", "same-sequences", twin=twin)
+        report(ObservationKind.SAME_SEQUENCES, twin=twin)
         return state
     ahead = sequence.distance(sequence.add(state.last_sequence, 1), batch.first_sequence)
     if ahead > 0:
         missing = offsets_missing(batch, state.last)
-        code = "KA104" if missing < ahead else EXPLAINED
-        report(code, "gap", missing_sequences=ahead, missing_offsets=missing)
+        report(ObservationKind.GAP, missing_sequences=ahead, missing_offsets=missing)
         return _adopt(state, batch)
     beyond = sequence.distance(state.last_sequence, batch.last_sequence)
     oldest = state.window[0].first_sequence if state.window else state.last_sequence
     if beyond <= 0 and sequence.distance(oldest, batch.last_sequence) < 0:
-        report("KA102", "behind-window")
+        report(ObservationKind.BEHIND_WINDOW)
         return state
-    report("KA103", "overlap" if beyond > 0 else "inside")
+    report(ObservationKind.OVERLAP if beyond > 0 else ObservationKind.INSIDE)
     return _adopt(state, batch) if beyond > 0 else state
 
 

@@ -15,7 +15,7 @@ from kaudit.analysis.scan.rows import WINDOW, pick, put
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.sequences.sequence_audit import ABORT_BUMPED, Producer, audit_batch, audit_end, audit_marker
 from kaudit.analysis.sequences.vectorised_transitions import VectorisedTransitions
-from kaudit.model.observation import EXPLAINED, BoundaryBatch, EndTxnMarker, Observation, Remembered, State
+from kaudit.model.observation import BoundaryBatch, EndTxnMarker, Observation, Remembered, State
 
 MAX_FACTS = 100_000
 """Facts kept of one partition; more are counted, not listed, so that a ruined log cannot exhaust memory."""
@@ -115,7 +115,7 @@ class TransitionAudit(Struct):
 
     def _keep(self, facts: Sequence[Observation]) -> None:
         for fact in facts:
-            if fact.code == EXPLAINED and self.holes_are_normal:
+            if fact.explained and self.holes_are_normal:
                 continue
             if len(self.facts) >= MAX_FACTS:
                 self.dropped_facts += 1

@@ -15,6 +15,7 @@ from kaudit.analysis.sequences.transition_audit import TransitionAudit
 from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
 from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
+from kaudit.model.observation import ObservationKind
 from kaudit.source.filesystem import read_side_file
 from kaudit.source.snapshots import SnapshotFile
 
@@ -24,8 +25,19 @@ _MAX_SNAPSHOT = 256 << 20
 """Bytes: five million producers. A longer one is cut, and then corrupt."""
 SHORTEST_EXPIRATION_MS = 5000
 """Nobody lets producers expire faster than this."""
-_NOT_ADOPTED = frozenset({"KA101", "KA102", "KA103", "KA201", "KA205"})
-"""Where the audit's state goes another way than a broker's, which adopts everything (DESIGN.md section 2)."""
+_NOT_ADOPTED = frozenset(
+    {
+        ObservationKind.EXACT_DUPLICATE,
+        ObservationKind.SAME_SEQUENCES,
+        ObservationKind.BEHIND_WINDOW,
+        ObservationKind.OVERLAP,
+        ObservationKind.INSIDE,
+        ObservationKind.STALE_BATCH,
+        ObservationKind.STALE_MARKER,
+        ObservationKind.COORDINATOR_EPOCH_REGRESSION,
+    }
+)
+"""Where the audit's state and a broker's part: the broker adds invalid batches to its state too."""
 
 
 class Suspects(Struct, frozen=True):
@@ -84,7 +96,7 @@ class SnapshotWatch(Struct):
         lost = unexplained(stored, gone["last"]["last_offset"], gone["last_timestamp"], file.modified_ms)
         lost |= gone["txn_first_offset"] != NO_OFFSET
         lost &= gone["last_sequence"] != NO_SEQUENCE
-        apart = dict.fromkeys(fact.producer_id for fact in joints.facts if fact.code in _NOT_ADOPTED)
+        apart = dict.fromkeys(fact.producer_id for fact in joints.facts if fact.kind in _NOT_ADOPTED)
         chosen = dict.fromkeys([*stored["producer_id"][differs].tolist(), *gone["producer_id"][lost].tolist(), *apart])
         if chosen:
             self.suspects.append(Suspects(file, tuple(chosen)[:MAX_SUSPECTS]))
