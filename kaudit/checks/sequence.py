@@ -7,7 +7,8 @@ from kaudit.checks.judged import judged_finding
 from kaudit.model import sequence
 from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.observation import BoundaryBatch, Observation, ObservationKind
+from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.observation import Observation, ObservationKind
 
 _STEP_JOINTS = 3
 """Joints of one pattern that make a client's bug of it."""
