@@ -16,7 +16,7 @@ _VERSION: Final = 0
 _ROW: Final = struct.Struct(">hqqqq")
 
 
-class AbortedTransaction(Struct, frozen=True):
+class AbortedTxn(Struct, frozen=True):
     """One row, as written. `last_offset` is the abort marker's; `position` the row's byte in the file.
 
     `last_stable_offset` is the first offset of the oldest other open transaction, else the marker's plus one
@@ -33,19 +33,19 @@ class AbortedTransaction(Struct, frozen=True):
 class TransactionIndex(Struct, frozen=True):
     """Rows in file order, and what gave none: a torn last row (readers ignore it) or rows of an unknown version."""
 
-    rows: tuple[AbortedTransaction, ...]
+    rows: tuple[AbortedTxn, ...]
     damage: tuple[Damage, ...]
 
 
 def parse_transaction_index(data: Buffer) -> TransactionIndex:
     """Decode a whole .txnindex. Never raises; order of the rows is not judged here."""
     whole = len(data) // ROW_BYTES * ROW_BYTES
-    rows: list[AbortedTransaction] = []
+    rows: list[AbortedTxn] = []
     damage: list[Damage] = []
     for index, (version, *fields) in enumerate(_ROW.iter_unpack(memoryview(data)[:whole])):
         position = index * ROW_BYTES
         if version == _VERSION:
-            rows.append(AbortedTransaction(fields[0], fields[1], fields[2], fields[3], position))
+            rows.append(AbortedTxn(fields[0], fields[1], fields[2], fields[3], position))
         else:
             damage.append(
                 Damage(position, position + ROW_BYTES, Reason.VERSION, f"row version {version}, only 0 exists")

@@ -4,7 +4,8 @@ import struct
 from collections.abc import Iterable
 
 from kaudit.formats.log.crc32c import crc32c
-from kaudit.formats.sidefiles.producer_snapshot import VERSION, SnapshotEntry
+from kaudit.formats.sidefiles.producer_snapshot import VERSION
+from kaudit.model.producer_snapshot import SnapshotEntry
 
 _ENTRY = struct.Struct(">qhiqiqiq")
 _HEAD = struct.Struct(">hI")
