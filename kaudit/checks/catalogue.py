@@ -12,7 +12,7 @@ _ROWS: tuple[tuple[str, str, str, str, str, str], ...] = (
         "unparsable-bytes",
         "error",
         "",
-        "bytes that are no batch: garbage, an unknown magic, or a length that lost the framing",
+        "bytes that are not a valid batch: garbage, an unknown magic, or a length that lost the framing",
         "0.1.0",
     ),
     (
@@ -58,7 +58,7 @@ _ROWS: tuple[tuple[str, str, str, str, str, str], ...] = (
         "KA104",
         "sequence-gap",
         "error",
-        "warning when the leader epoch changes at the joint",
+        "warning when the leader epoch changes between the two batches",
         "sequences are missing between two batches of a producer",
         "0.1.0",
     ),

@@ -134,7 +134,7 @@ def _message(
     if damage.kind is DamageKind.ZEROS:
         return f"zeros from byte {damage.position} on: {damage.detail}{lost}"
     if damage.kind is DamageKind.UNPARSABLE:
-        return f"{size} bytes at {damage.position} are no batch ({damage.detail}){lost}"
+        return f"{size} bytes at {damage.position} are not a valid batch ({damage.detail}){lost}"
     if len(group) > 1:
         return f"{len(group)} batches from offset {damage.base_offset} on are out of order: {damage.detail}"
     return f"the batch of offsets {damage.base_offset}..{damage.last_offset} is out of order: {damage.detail}"

@@ -51,5 +51,7 @@ _CAUSES = (
 )
 _LIMIT_CAUSES = (
     Explanation("a decompression bomb: a few bytes that unpack to more than a consumer can hold"),
-    Explanation("the topic allows batches this large (say a larger limit to `kaudit inspect`)", innocent=True),
+    Explanation(
+        "the topic allows batches this large (pass a larger --max-decompressed to `kaudit inspect`)", innocent=True
+    ),
 )

@@ -66,7 +66,7 @@ def _offset_gap(context: Context, gap: Missing, explained: Sequence[Observation]
     count = gap.last_offset - gap.first_offset + 1
     return context.finding(
         "KA007",
-        f"{_offsets(gap)} missing: the batch at byte {gap.position} goes on {count} further",
+        f"{_offsets(gap)} missing: the next batch, at byte {gap.position}, starts {count:,} {'offset' if count == 1 else 'offsets'} too high",
         segment=gap.segment,
         position=gap.position,
         offset=gap.first_offset,
@@ -79,7 +79,8 @@ def _offset_gap(context: Context, gap: Missing, explained: Sequence[Observation]
         explanations=(
             Explanation("records were cut out of the segment"),
             Explanation(
-                "the topic was compacted in the past and no checkpoint tells (then say --compacted)", innocent=True
+                "the topic was compacted in the past and there is no checkpoint to show it (then pass --compacted)",
+                innocent=True,
             ),
         ),
         following=("look for these offsets on the partition's other replicas",),
