@@ -1,7 +1,10 @@
 """Checks that have not moved into a module of their own yet."""
 
+from collections.abc import Mapping
+
 from kaudit.checks.check import Check
 from kaudit.model.finding import Confidence, Severity
+from kaudit.model.observation import ObservationKind
 
 # code, name, gravest severity, when it is less, one line, since
 _ROWS: tuple[tuple[str, str, str, str, str, str], ...] = (
@@ -262,6 +265,22 @@ _ROWS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ),
 )
 
+_OBSERVES: Mapping[str, tuple[ObservationKind, ...]] = {
+    "KA101": (ObservationKind.EXACT_DUPLICATE, ObservationKind.SAME_SEQUENCES),
+    "KA102": (ObservationKind.BEHIND_WINDOW,),
+    "KA103": (ObservationKind.OVERLAP, ObservationKind.INSIDE),
+    "KA104": (ObservationKind.GAP,),
+    "KA105": (ObservationKind.SEQUENCE_RESTART,),
+    "KA106": (ObservationKind.UNKNOWN_START, ObservationKind.AFTER_MARKER),
+    "KA201": (ObservationKind.STALE_BATCH, ObservationKind.STALE_MARKER),
+    "KA202": (ObservationKind.BUMP_NONZERO,),
+    "KA203": (ObservationKind.CLIENT_BUMP, ObservationKind.RESTART_BUMP, ObservationKind.TIMEOUT_ABORT),
+    "KA204": (ObservationKind.NEARLY_EXHAUSTED,),
+    "KA205": (ObservationKind.COORDINATOR_EPOCH_REGRESSION,),
+    "KA303": (ObservationKind.OUTSIDE_TRANSACTION,),
+    "KA801": (ObservationKind.CONTINUED_AFTER_SILENCE,),
+}
+OBSERVERS = {kind: code for code, kinds in _OBSERVES.items() for kind in kinds}
 
 CATALOGUE = [
     Check(
@@ -273,7 +292,7 @@ CATALOGUE = [
         summary=summary,
         since=since,
         needs=(),
-        observes=(),
+        observes=_OBSERVES.get(code, ()),
         run=lambda _context, _evidence: (),
         package="kaudit.checks",
     )

@@ -49,12 +49,12 @@ class Evidence:
     def _observations(self) -> Mapping[ObservationKind, Sequence[Observation]]:
         by_kind: dict[ObservationKind, list[Observation]] = {}
         for observation in self.of(Observation):
-            by_kind.setdefault(observation.kind, []).append(observation)  # type: ignore[arg-type]  # until Observation.kind is one
+            by_kind.setdefault(observation.kind, []).append(observation)
         return by_kind
 
     def observed(self, *kinds: ObservationKind) -> Sequence[Observation]:
         """All observations of these kinds that missing offsets do not explain, those of each kind in offset order."""
-        return [found for kind in kinds for found in self._observations.get(kind, ()) if not found.explained]  # type: ignore[attr-defined]
+        return [found for kind in kinds for found in self._observations.get(kind, ()) if not found.explained]
 
     def has(self, kinds: Iterable[type]) -> bool:
         """Whether there is anything of one of these types."""
@@ -108,6 +108,7 @@ class Check(Struct, frozen=True, eq=False):
         severity: Severity | None = None,
         confidence: Confidence | None = None,
         segment: int | None = None,
+        file: str | None = None,
         position: int | None = None,
         offset: int | None = None,
         last_offset: int | None = None,
@@ -121,7 +122,8 @@ class Check(Struct, frozen=True, eq=False):
     ) -> Finding:
         """Build a finding about the context's partition; severity and confidence are the check's unless given.
 
-        `segment` is an index into the context's segments, `position` a byte in it; `following`: commands to run next.
+        `segment` is an index into the context's segments; `file` the path, relative to its input, of a file that is not
+        that segment; `position` a byte in the file; `following`: commands to run next.
         """
         return Finding(
             code=self.code,
@@ -133,7 +135,7 @@ class Check(Struct, frozen=True, eq=False):
             partition=context.partition,
             replica=context.replica,
             log_dir=context.log_dir,
-            file=None if segment is None else context.file(segment),
+            file=context.file(segment) if file is None and segment is not None else file,
             segment=None if segment is None else context.segments[segment],
             position=position,
             offset=offset,

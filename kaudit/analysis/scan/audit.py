@@ -40,7 +40,7 @@ from kaudit.checks.transaction import report_transactions
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity
-from kaudit.model.observation import EXPLAINED, Observation
+from kaudit.model.observation import Observation
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory, Unreadable
 
@@ -146,13 +146,25 @@ class Audit:
         self, partition: PartitionAudit, context: Context, allocation: Sequence[Finding], facts: Sequence[Observation]
     ) -> list[Finding]:
         directory = partition.directory
-        explained = [fact for fact in partition.facts if fact.code == EXPLAINED]
+        explained = [fact for fact in partition.facts if fact.explained]
         holes = partition.compacted or bool(partition.missing or partition.damages)
         # what damage did to the log it also did to this comparison: one damage, one finding
         suspects = () if partition.damages else partition.suspects
         snapshots = self._compared(directory, context, suspects, holes=holes)
         evicted = self._evicted(directory, context.versions)
-        evidence = Evidence(partition.unreadable)
+        evidence = Evidence(
+            partition.unreadable,
+            partition.facts,
+            partition.missing,
+            partition.damages,
+            partition.regressions,
+            directory.strays,
+            partition.malformed,
+            partition.opened,
+            partition.idle,
+            evicted,
+            [] if partition.empty_marker is None else [partition.empty_marker],
+        )
         leftovers = [stray.relative.rsplit("/", 1)[-1] for stray in directory.strays]
         return fold_notes(
             [

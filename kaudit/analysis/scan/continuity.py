@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct, field
 
-from kaudit.analysis.scan.rows import EPOCH_STEP, ChunkRows, Rows
+from kaudit.analysis.scan.rows import LEADER_EPOCH_START, ChunkRows, Rows
 from kaudit.model.continuity import EpochRegression, Missing, MissingCause, PlacedDamage
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.source.layout import SegmentFile
@@ -171,7 +171,7 @@ class Continuity(Struct):
     def epoch_steps(self) -> Rows:
         """The first batch of every stretch of one leader epoch, in offset order."""
         if not self._steps:
-            return np.empty(0, dtype=EPOCH_STEP)
+            return np.empty(0, dtype=LEADER_EPOCH_START)
         steps = np.concatenate(self._steps)
         changed = np.ones(len(steps), dtype=bool)
         changed[1:] = steps["leader_epoch"][1:] != steps["leader_epoch"][:-1]

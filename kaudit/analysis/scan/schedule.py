@@ -188,7 +188,7 @@ class PartitionAssembler:
     @property
     def producer_ids(self) -> int:
         """How many producer ids of the partition are known so far."""
-        return len(self._replay.joints.table)
+        return len(self._replay.transitions.table)
 
     def take(self, outcome: Outcome) -> None:
         """Take the next range's rows, or why there are none."""

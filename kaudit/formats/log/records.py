@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.codecs import MAGIC_V2, Codec, decompress
-from kaudit.model.sequence import NO_SEQUENCE
+from kaudit.model.batch_fields import NO_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
 
 HEADER_BYTES: Final = 61
