@@ -284,7 +284,9 @@ def _only_copies(facts: ReplicaFacts) -> list[Finding]:
                 evidence={
                     "rule": "records survive the loss of a broker only once another replica has them; below the high "
                     "watermark every in-sync replica has them",
-                    "broker": f"they are lost if {_alternatives(others)} is elected without {name}",
+                    "broker": f"loses them if {_listed(others)} is elected without {name}"
+                    if len(others) == 1
+                    else f"loses them if one of {_listed(others)} is elected without {name}",
                     "only_on": name,
                     "end_offsets": dict(comparison.end_offsets),
                     "high_watermark": None if mark is None else mark[1],
@@ -336,10 +338,6 @@ def _span(first: int, last: int) -> str:
 
 def _offsets(number: int) -> str:
     return f"{number:,} offset" + ("" if number == 1 else "s")
-
-
-def _alternatives(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _listed(names: Sequence[str]) -> str:

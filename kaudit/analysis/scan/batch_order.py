@@ -83,7 +83,7 @@ class OrderFilter:
             self._set_aside(index, "its segment cannot hold these offsets", damages)
             return index + 1
         if base <= self._last:
-            self._set_aside(index, f"offset {self._last} had already been written", damages)
+            self._set_aside(index, f"it repeats or precedes offset {self._last}, which came before it", damages)
             return index + 1
         if index + 1 >= len(bases):
             keep.append(index)
