@@ -63,7 +63,7 @@ def test_a_scan_of_a_log_imports_only_what_it_needs():
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=unconfigured)
     loaded = set(json.loads(done.stderr[done.stderr.index('["') :]))
     assert "kaudit.report.concise" in loaded
-    parsers = {"typer", "kaudit.cli.tree", "kaudit.cli.settings.coercion", "tomllib"}
+    parsers = {"typer", "kaudit.cli.command_tree", "kaudit.cli.settings.coercion", "tomllib"}
     standard = {"difflib", "gettext", "json", "pathlib", "shutil", "subprocess", "tempfile", "urllib.parse", "_hashlib"}
     texts = {
         "kaudit.analysis.scan.dump_text_batches",
