@@ -13,7 +13,7 @@ from kaudit.cli.settings.values import key_of
 
 def configure(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:  # noqa: ANN401 - text or flag
     """Read the configuration as soon as both options are known; flags win over it, everything else is as if typed."""
-    given = {**context.params, parameter.name: value}
+    given = {**context.params, str(parameter.name): value}
     if {"config", "isolated"} <= given.keys() and not context.resilient_parsing:
         settings = load(
             context,
@@ -22,7 +22,7 @@ def configure(context: typer.Context, parameter: typer.CallbackParam, value: Any
             config=given["config"],
             isolated=given["isolated"] or os.environ.get("KAUDIT_ISOLATED") == "1",
         )
-        own = {key: option.name for key, option in options_of(context.command).items()}
+        own = {key: str(option.name) for key, option in options_of(context.command).items()}
         context.default_map = {own[key]: setting.value for key, setting in settings.values.items() if key in own}
         context.obj = settings
     return value
