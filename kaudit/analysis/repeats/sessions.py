@@ -10,11 +10,11 @@ from msgspec import Struct, field
 
 from kaudit.analysis.repeats.record_content import content_of
 from kaudit.analysis.scan.chunk_reader import OpenSource
-from kaudit.analysis.scan.columns import Columns, Row
 from kaudit.analysis.scan.rows import WINDOW
 from kaudit.checks.repeats import Resent
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.records import read_records
+from kaudit.model.columns import Columns, Row
 from kaudit.source.layout import PartitionDirectory
 
 MAX_SESSIONS = 20_000

@@ -9,12 +9,12 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.columns import Columns, Row
 from kaudit.analysis.scan.merging import Merged
 from kaudit.analysis.scan.rows import WINDOW, pick, put
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.sequences.sequence_audit import ABORT_BUMPED, Producer, audit_batch, audit_end, audit_marker
 from kaudit.analysis.sequences.vectorised_transitions import VectorisedTransitions
+from kaudit.model.columns import Columns, Row
 from kaudit.model.observation import EXPLAINED, BoundaryBatch, EndTxnMarker, Observation, Remembered, State
 
 MAX_FACTS = 100_000

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.columns import Columns
 from kaudit.analysis.scan.merging import Merged
 from kaudit.analysis.scan.rows import SILENCE_MS, WINDOW, Rows, pick, put, whole
 from kaudit.analysis.sequences.producer_table import REMEMBERED
@@ -26,6 +25,7 @@ from kaudit.analysis.sequences.sequence_audit import (
     TV2,
 )
 from kaudit.model.batch_fields import MAYBE_COMMITS, NO_OFFSET, NO_SEQUENCE
+from kaudit.model.columns import Columns
 
 _SEQUENCES = 0x7FFFFFFF
 _HALF_OF_SEQUENCES = 1 << 30
