@@ -1,49 +1,13 @@
 """Checks that have not moved into a module of their own yet."""
 
+from collections.abc import Mapping
+
 from kaudit.checks.check import Check
 from kaudit.model.finding import Confidence, Severity
+from kaudit.model.observation import ObservationKind
 
 # code, name, gravest severity, when it is less, one line, since
 _ROWS: tuple[tuple[str, str, str, str, str, str], ...] = (
-    ("KA001", "crc-mismatch", "error", "", "a batch's CRC does not match its bytes", "0.1.0"),
-    ("KA002", "truncated-tail", "error", "warning in the last segment", "a segment ends inside a batch", "0.1.0"),
-    (
-        "KA003",
-        "unparsable-bytes",
-        "error",
-        "",
-        "bytes that are no batch: garbage, an unknown magic, or a length that lost the framing",
-        "0.1.0",
-    ),
-    (
-        "KA004",
-        "zero-filled",
-        "error",
-        "note for zeros to the end of the last segment (preallocated)",
-        "zeros where batches should be",
-        "0.1.0",
-    ),
-    (
-        "KA005",
-        "malformed-batch",
-        "error",
-        "",
-        "a batch's CRC holds, but its counts, deltas, codec or records contradict each other",
-        "0.1.0",
-    ),
-    ("KA006", "offset-regression", "error", "", "a batch's offsets do not follow its neighbours'", "0.1.0"),
-    ("KA007", "offset-gap", "error", "", "offsets are missing inside a segment", "0.1.0"),
-    ("KA008", "missing-segment", "error", "", "offsets are missing exactly between two segments", "0.1.0"),
-    (
-        "KA009",
-        "leader-epoch-regression",
-        "error",
-        "",
-        "a batch carries a lower leader epoch than one before it",
-        "0.1.0",
-    ),
-    ("KA010", "limit-exceeded", "error", "", "a batch unpacks to more than kaudit is willing to hold", "0.1.0"),
-    ("KA011", "stray-file", "note", "", "a file or directory a broker leaves behind, not audited", "0.1.0"),
     (
         "KA101",
         "duplicate-batch",
@@ -262,6 +226,22 @@ _ROWS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ),
 )
 
+_OBSERVES: Mapping[str, tuple[ObservationKind, ...]] = {
+    "KA101": (ObservationKind.EXACT_DUPLICATE, ObservationKind.SAME_SEQUENCES),
+    "KA102": (ObservationKind.BEHIND_WINDOW,),
+    "KA103": (ObservationKind.OVERLAP, ObservationKind.INSIDE),
+    "KA104": (ObservationKind.GAP,),
+    "KA105": (ObservationKind.SEQUENCE_RESTART,),
+    "KA106": (ObservationKind.UNKNOWN_START, ObservationKind.AFTER_MARKER),
+    "KA201": (ObservationKind.STALE_BATCH, ObservationKind.STALE_MARKER),
+    "KA202": (ObservationKind.BUMP_NONZERO,),
+    "KA203": (ObservationKind.CLIENT_BUMP, ObservationKind.RESTART_BUMP, ObservationKind.TIMEOUT_ABORT),
+    "KA204": (ObservationKind.NEARLY_EXHAUSTED,),
+    "KA205": (ObservationKind.COORDINATOR_EPOCH_REGRESSION,),
+    "KA303": (ObservationKind.OUTSIDE_TRANSACTION,),
+    "KA801": (ObservationKind.CONTINUED_AFTER_SILENCE,),
+}
+OBSERVERS = {kind: code for code, kinds in _OBSERVES.items() for kind in kinds}
 
 CATALOGUE = [
     Check(
@@ -273,7 +253,7 @@ CATALOGUE = [
         summary=summary,
         since=since,
         needs=(),
-        observes=(),
+        observes=_OBSERVES.get(code, ()),
         run=lambda _context, _evidence: (),
         package="kaudit.checks",
     )

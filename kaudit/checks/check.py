@@ -6,13 +6,16 @@ Findings are made by `Check.finding` only, so that no code is ever typed where a
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
 from kaudit.checks.context import Context
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import Observation, ObservationKind
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 HEADINGS = (
     "What it checks",
@@ -49,12 +52,17 @@ class Evidence:
     def _observations(self) -> Mapping[ObservationKind, Sequence[Observation]]:
         by_kind: dict[ObservationKind, list[Observation]] = {}
         for observation in self.of(Observation):
-            by_kind.setdefault(observation.kind, []).append(observation)  # type: ignore[arg-type]  # until Observation.kind is one
+            by_kind.setdefault(observation.kind, []).append(observation)
         return by_kind
 
     def observed(self, *kinds: ObservationKind) -> Sequence[Observation]:
         """All observations of these kinds that missing offsets do not explain, those of each kind in offset order."""
-        return [found for kind in kinds for found in self._observations.get(kind, ()) if not found.explained]  # type: ignore[attr-defined]
+        return [found for kind in kinds for found in self._observations.get(kind, ()) if not found.explained]
+
+    @functools.cached_property
+    def explained(self) -> Sequence[Observation]:
+        """The observations that missing offsets explain, in offset order."""
+        return [found for found in self.of(Observation) if found.explained]
 
     def has(self, kinds: Iterable[type]) -> bool:
         """Whether there is anything of one of these types."""
@@ -87,14 +95,19 @@ class Check(Struct, frozen=True, eq=False):
         """The family's prefix, e.g. `KA1`."""
         return self.code[:3]
 
-    def page(self) -> str:
-        """Return the Markdown page beside the check's module."""
+    @property
+    def page_file(self) -> "Traversable":
+        """The Markdown page beside the check's module."""
         import importlib.resources  # noqa: PLC0415 - 2 ms, and only `explain` reads pages
 
         page = f"{self.name.replace('-', '_')}.md"
         if self.package == "kaudit.checks":
             page = f"docs/{self.code}.md"  # of the catalogue: not moved yet
-        return importlib.resources.files(self.package).joinpath(page).read_text(encoding="utf-8")
+        return importlib.resources.files(self.package).joinpath(page)
+
+    def page(self) -> str:
+        """Return the text of the page."""
+        return self.page_file.read_text(encoding="utf-8")
 
     def documentation(self) -> Mapping[str, str]:
         """Return the body under each of HEADINGS."""
@@ -108,6 +121,7 @@ class Check(Struct, frozen=True, eq=False):
         severity: Severity | None = None,
         confidence: Confidence | None = None,
         segment: int | None = None,
+        file: str | None = None,
         position: int | None = None,
         offset: int | None = None,
         last_offset: int | None = None,
@@ -121,7 +135,8 @@ class Check(Struct, frozen=True, eq=False):
     ) -> Finding:
         """Build a finding about the context's partition; severity and confidence are the check's unless given.
 
-        `segment` is an index into the context's segments, `position` a byte in it; `following`: commands to run next.
+        `segment` is an index into the context's segments; `file` the path, relative to its input, of a file that is not
+        that segment; `position` a byte in the file; `following`: commands to run next.
         """
         return Finding(
             code=self.code,
@@ -133,7 +148,7 @@ class Check(Struct, frozen=True, eq=False):
             partition=context.partition,
             replica=context.replica,
             log_dir=context.log_dir,
-            file=None if segment is None else context.file(segment),
+            file=context.file(segment) if file is None and segment is not None else file,
             segment=None if segment is None else context.segments[segment],
             position=position,
             offset=offset,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import VersionRange
@@ -10,26 +10,28 @@ from kaudit.checks.coordinator import CoordinatorView
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 
 
-class Context(Struct, frozen=True):
-    """One partition replica and what is known of its surroundings.
+class Context(Struct, frozen=True, kw_only=True):
+    """One partition replica and what is known of its surroundings; what is about no partition has no topic.
 
     `segments` are segment file names by index, `relative` their directory relative to its input (empty for lone files).
     """
 
-    topic: str
-    partition: int
-    replica: str
-    log_dir: str
-    directory: str
-    relative: str
-    segments: Sequence[str]
-    compacted: bool
     versions: VersionRange
     coordinator: CoordinatorView
     now_ms: int
-    log_end_offset: int | None
+    topic: str | None = None
+    partition: int | None = None
+    replica: str | None = None
+    log_dir: str | None = None
+    directory: str = ""
+    relative: str = ""
+    segments: Sequence[str] = ()
+    compacted: bool = False
+    log_end_offset: int | None = None
     texts: Sequence[str] = ()
     """Texts that stand in place of the segments, if any do."""
+    replicas: Mapping[str, "Context"] = field(default_factory=dict)
+    """Where replicas of the partition are compared: the context of each by its name."""
 
     @property
     def name(self) -> str:
@@ -38,8 +40,16 @@ class Context(Struct, frozen=True):
 
     def file(self, segment: int) -> str:
         """The segment's path relative to its input."""
-        name = self.segments[segment]
+        return self.side_file(self.segments[segment])
+
+    def side_file(self, name: str) -> str:
+        """The path, relative to its input, of a file in the partition's directory."""
         return f"{self.relative}/{name}" if self.relative else name
+
+    def log_dir_file(self, name: str) -> str:
+        """The path, relative to its input, of a file in the log directory, beside the partition's own."""
+        directory = self.relative.rpartition("/")[0]
+        return f"{directory}/{name}" if directory else name
 
     def finding(
         self,
@@ -123,7 +133,7 @@ class Context(Struct, frozen=True):
     def timeline_command(self, producer_id: int) -> str:
         """The command that shows this producer's history."""
         if self.texts:
-            chosen = f"--topic {quote(self.topic)} --partition {self.partition}"
+            chosen = f"--topic {quote(self.topic or '')} --partition {self.partition}"
             return f"kaudit timeline {' '.join(map(quote, self.texts))} {chosen} --producer-id {producer_id}"
         return f"kaudit timeline {quote(self.directory)} --producer-id {producer_id}"
 

@@ -47,7 +47,7 @@ class CoordinatorView(Struct, frozen=True):
         entry = self.entries.get(producer_id)
         return entry.transactional_id if entry is not None else None
 
-    def standing(self, producer_id: int, epoch: int, topic: str, partition: int) -> Verdict:
+    def standing(self, producer_id: int, epoch: int, topic: str | None, partition: int | None) -> Verdict:
         """Say where the coordinator stands to a transaction of this producer that is open in this partition.
 
         The definition of a hanging transaction is that of TransactionsCommand (KIP-664): no transactional id for the

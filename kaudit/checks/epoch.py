@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from kaudit.checks.catalogue import OBSERVERS
 from kaudit.checks.context import Context
 from kaudit.checks.judged import judged_finding
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.observation import Observation
+from kaudit.model.observation import Observation, ObservationKind
 
 _MAX_EPOCH = 32767
 
@@ -17,15 +18,16 @@ def report_epochs(context: Context, facts: Sequence[Observation]) -> list[Findin
     tv2 = context.versions.all(lambda profile: profile.transaction_version2)
     found: list[Finding] = []
     for fact in facts:
-        if fact.code == "KA201":
+        code = None if fact.explained else OBSERVERS[fact.kind]
+        if code == "KA201":
             found.append(_stale(context, fact))
-        elif fact.code == "KA202":
+        elif code == "KA202":
             found.append(_bump_nonzero(context, fact))
-        elif fact.code == "KA203" and not (tv2 and fact.is_transactional):
+        elif code == "KA203" and not (tv2 and fact.is_transactional):
             found.append(_fencing(context, fact))
-        elif fact.code == "KA204":
+        elif code == "KA204":
             found.append(_nearly_exhausted(context, fact))
-        elif fact.code == "KA205":
+        elif code == "KA205":
             found.append(_coordinator_regression(context, fact))
     return found
 
@@ -67,9 +69,9 @@ def _bump_nonzero(context: Context, fact: Observation) -> Finding:
 
 
 _CLASSES = {
-    "restart": "a new instance of the transactional producer was initialised",
-    "timeout-abort": "the coordinator aborted its transaction and fenced it (timeout, or a new instance)",
-    "client-bump": "the client raised its own epoch after an error it could not resolve (2.5 and later)",
+    ObservationKind.RESTART_BUMP: "a new instance of the transactional producer was initialised",
+    ObservationKind.TIMEOUT_ABORT: "the coordinator aborted its transaction and fenced it (timeout, or a new instance)",
+    ObservationKind.CLIENT_BUMP: "the client raised its own epoch after an error it could not resolve (2.5 and later)",
 }
 
 
@@ -77,7 +79,7 @@ def _fencing(context: Context, fact: Observation) -> Finding:
     state = fact.remembered
     assert state is not None
     where = f"at offset {fact.offset}" if fact.offset >= 0 else "at the end of the log"
-    before = "" if fact.kind == "timeout-abort" else f" from {state.epoch}"
+    before = "" if fact.kind is ObservationKind.TIMEOUT_ABORT else f" from {state.epoch}"
     found = judged_finding(
         context,
         fact,
@@ -86,7 +88,7 @@ def _fencing(context: Context, fact: Observation) -> Finding:
         confidence=Confidence.LIKELY,
         explanations=(Explanation(_CLASSES[fact.kind], innocent=True),),
     )
-    if fact.kind != "timeout-abort" or fact.position > 0 or fact.batch is not None:
+    if fact.kind is not ObservationKind.TIMEOUT_ABORT or fact.position > 0 or fact.batch is not None:
         return found
     gone = dict.fromkeys(("file", "segment", "position"), "only the marker's offset is kept to the end")
     return replace(found, file=None, segment=None, position=None, absent=gone)

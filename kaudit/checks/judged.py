@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from kaudit.checks.catalogue import OBSERVERS
 from kaudit.checks.context import Context
 from kaudit.checks.evidence import fact_evidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -28,9 +29,9 @@ def judged_finding(
     others than the fact's. `extra` evidence, and commands to run before the producer's timeline (`following`).
     """
     first, last = offsets or (fact.offset, fact.last_offset)
-    kind = {"class": fact.kind} if code is None else {}
+    kind = {"class": fact.kind.label} if code is None else {}
     return context.finding(
-        code or fact.code,
+        code or OBSERVERS[fact.kind],
         message,
         severity=severity,
         confidence=confidence,

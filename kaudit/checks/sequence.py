@@ -5,27 +5,32 @@ from collections.abc import Sequence
 from kaudit.checks.context import Context
 from kaudit.checks.judged import judged_finding
 from kaudit.model import sequence
-from kaudit.model.continuity import Missing, MissingCause
+from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.observation import BoundaryBatch, Observation
+from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.observation import Observation, ObservationKind
 
 _STEP_JOINTS = 3
 """Joints of one pattern that make a client's bug of it."""
 _DAY_MS = 86_400_000
+_K = ObservationKind
+_STEPPED = frozenset({_K.OVERLAP, _K.INSIDE, _K.GAP})
 
 
-def report_sequences(context: Context, facts: Sequence[Observation], missing: Sequence[Missing]) -> list[Finding]:
+def report_sequences(
+    context: Context, facts: Sequence[Observation], missing: Sequence[MissingOffsets]
+) -> list[Finding]:
     """Report the sequence facts of one partition."""
-    by_code = [fact for fact in facts if fact.code == "KA104" or fact.code in _REPORTS]
-    patterns, folded = _step_patterns(by_code)
+    reported = [fact for fact in facts if not fact.explained and (fact.kind is _K.GAP or fact.kind in _REPORTS)]
+    patterns, folded = _step_patterns(reported)
     found = [_step_mismatch(context, chain) for chain in patterns]
-    for fact in by_code:
+    for fact in reported:
         if id(fact) in folded:
             continue
-        if fact.code == "KA104":
+        if fact.kind is _K.GAP:
             found.append(_gap(context, fact, missing))
         else:
-            found.append(_REPORTS[fact.code](context, fact))
+            found.append(_REPORTS[fact.kind](context, fact))
     return found
 
 
@@ -38,7 +43,7 @@ def step_mismatches(facts: Sequence[Observation]) -> list[list[Observation]]:
 def _duplicate(context: Context, fact: Observation) -> Finding:
     batch, twin = _batch(fact), fact.twin
     assert twin is not None
-    exact = fact.kind == "exact"
+    exact = fact.kind is _K.EXACT_DUPLICATE
     same = "the same bytes" if exact else "the same sequences but other bytes"
     return judged_finding(
         context,
@@ -92,7 +97,7 @@ def _overlap(context: Context, fact: Observation) -> Finding:
     )
 
 
-def _gap(context: Context, fact: Observation, missing: Sequence[Missing]) -> Finding:
+def _gap(context: Context, fact: Observation, missing: Sequence[MissingOffsets]) -> Finding:
     state, batch = fact.remembered, _batch(fact)
     assert state is not None
     assert state.last is not None
@@ -208,15 +213,17 @@ def _step_mismatch(context: Context, chain: Sequence[Observation]) -> Finding:
     )
     return judged_finding(
         context,
-        first._replace(code="KA107"),
+        first,
         f"producer {first.producer_id} raises its sequence {pattern}, {len(chain)} times in a row",
         "the next base sequence is the last one plus the number of records (DefaultRecordBatch.incrementSequence)",
+        code="KA107",
         explanations=(
             Explanation(
                 "the client counts requests, or starts from a wrong last sequence: a bug of the client library"
             ),
         ),
         extra={
+            "class": first.kind.label,
             "count": len(chain),
             "joints": [
                 {"offset": fact.offset, "step": step, "records": records}
@@ -232,7 +239,7 @@ def _step_patterns(facts: Sequence[Observation]) -> tuple[list[list[Observation]
     """Find chains of three or more neighbouring bad joints of a producer that follow one pattern."""
     chains: dict[tuple[int, int], list[_Chain]] = {}
     for fact in facts:
-        if fact.code not in ("KA103", "KA104") or fact.remembered is None or fact.remembered.last is None:
+        if fact.explained or fact.kind not in _STEPPED or fact.remembered is None or fact.remembered.last is None:
             continue
         known = chains.setdefault((fact.producer_id, fact.producer_epoch), [])
         if not known or not known[-1].takes(fact):
@@ -325,9 +332,12 @@ def _window_start(fact: Observation) -> int | None:
 
 
 _REPORTS = {
-    "KA101": _duplicate,
-    "KA102": _old_duplicate,
-    "KA103": _overlap,
-    "KA105": _restart,
-    "KA106": _unknown_start,
+    _K.EXACT_DUPLICATE: _duplicate,
+    _K.SAME_SEQUENCES: _duplicate,
+    _K.BEHIND_WINDOW: _old_duplicate,
+    _K.OVERLAP: _overlap,
+    _K.INSIDE: _overlap,
+    _K.SEQUENCE_RESTART: _restart,
+    _K.UNKNOWN_START: _unknown_start,
+    _K.AFTER_MARKER: _unknown_start,
 }

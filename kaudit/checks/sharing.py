@@ -6,16 +6,26 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kaudit.broker.producer_ids.interleaved_writers import MIN_CHANGES, Chain, InterleavedWriters
+from kaudit.checks.catalogue import OBSERVERS
 from kaudit.checks.context import Context
 from kaudit.checks.sequence import step_mismatches
 from kaudit.model.finding import Confidence, Explanation, Finding
-from kaudit.model.observation import Observation
+from kaudit.model.observation import Observation, ObservationKind
 
 if TYPE_CHECKING:  # few logs come with a history of blocks
     from kaudit.broker.producer_ids.block_history import BlockEntry
 
-_REPLACED = ("KA101", "KA102", "KA103", "KA104")
-_ANOMALIES = (*_REPLACED, "KA105")
+_ANOMALIES = frozenset(
+    {
+        ObservationKind.EXACT_DUPLICATE,
+        ObservationKind.SAME_SEQUENCES,
+        ObservationKind.BEHIND_WINDOW,
+        ObservationKind.OVERLAP,
+        ObservationKind.INSIDE,
+        ObservationKind.GAP,
+        ObservationKind.SEQUENCE_RESTART,
+    }
+)
 MAX_SUSPECTS = 200
 """Producer ids of one partition looked at again."""
 
@@ -38,7 +48,12 @@ def suspects(facts: Sequence[Observation]) -> Mapping[tuple[int, int], int]:
     miscounted = {fact.producer_id for chain in step_mismatches(facts) for fact in chain}
     counted: dict[tuple[int, int], list[Observation]] = {}
     for fact in facts:
-        if fact.code in _ANOMALIES and fact.batch is not None and fact.producer_id not in miscounted:
+        if (
+            not fact.explained
+            and fact.kind in _ANOMALIES
+            and fact.batch is not None
+            and fact.producer_id not in miscounted
+        ):
             counted.setdefault((fact.producer_id, fact.producer_epoch), []).append(fact)
     chosen = {key: _start(own[0]) for key, own in counted.items() if len(own) >= MIN_CHANGES}
     return dict(list(chosen.items())[:MAX_SUSPECTS])
@@ -75,7 +90,8 @@ def facts_of_weave(
         fact
         for fact in facts
         if (fact.producer_id, fact.producer_epoch) == (producer_id, epoch)
-        and (fact.code in _REPLACED or fact.code == "KA105")
+        and not fact.explained
+        and fact.kind in _ANOMALIES
         and first <= fact.offset <= last
     ]
 
@@ -140,4 +156,5 @@ def _chain_evidence(chain: Chain) -> dict[str, object]:
 
 
 def _counts(facts: Sequence[Observation]) -> dict[str, int]:
-    return {code: sum(fact.code == code for fact in facts) for code in sorted({fact.code for fact in facts})}
+    codes = [OBSERVERS[fact.kind] for fact in facts]
+    return {code: codes.count(code) for code in sorted(set(codes))}

@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from kaudit.broker.releases.profile import Profile
+from kaudit.checks.catalogue import OBSERVERS
 from kaudit.checks.context import Context
 from kaudit.checks.judged import judged_finding
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.observation import Observation
+from kaudit.model.observation import Observation, ObservationKind
 
 _FORGETFUL = frozenset({"KA101", "KA102", "KA103", "KA105", "KA106", "KA201", "KA202"})
 """What only a broker without the producer's state lets happen."""
@@ -66,7 +67,11 @@ def report_state(
     found = [_expired_joint(context, fact, limit) for fact in facts if _silence(fact) >= limit]
     if context.versions.any(lambda profile: profile.accepts_unknown_nonzero):
         # Before 2.5 a batch that goes on shows that its producer was still remembered.
-        found += [_went_on(context, fact, limit) for fact in facts if fact.code == "KA801" and _gap_ms(fact) >= limit]
+        found += [
+            _went_on(context, fact, limit)
+            for fact in facts
+            if fact.kind is ObservationKind.CONTINUED_AFTER_SILENCE and _gap_ms(fact) >= limit
+        ]
     told = {finding.producer_id for finding in found}
     found += [
         _expired(context, producer, limit)
@@ -75,7 +80,7 @@ def report_state(
     ]
     if context.versions.all(lambda profile: profile.forgets_on_log_start_advance):
         found += [_evicted(context, producer) for producer in evicted]
-    found += [_fatal_fact(context, fact) for fact in facts if fact.code == "KA303"]
+    found += [_fatal_fact(context, fact) for fact in facts if fact.kind is ObservationKind.OUTSIDE_TRANSACTION]
     found += _bound_markers(context, facts)
     if empty_marker is not None:
         found += _empty_marker(context, empty_marker)
@@ -84,7 +89,7 @@ def report_state(
 
 def _silence(fact: Observation) -> int:
     """Ms between a producer's newest batch or marker and the one that shows it was forgotten; -1 where neither is known."""
-    return _gap_ms(fact) if fact.code in _FORGETFUL else -1
+    return _gap_ms(fact) if not fact.explained and OBSERVERS[fact.kind] in _FORGETFUL else -1
 
 
 def _gap_ms(fact: Observation) -> int:
@@ -100,7 +105,7 @@ def _expired_joint(context: Context, fact: Observation, limit: int) -> Finding:
         context,
         fact,
         f"the broker had forgotten producer {fact.producer_id} when the batch at offset {fact.offset} came, {_days(silence)} "
-        f"after the one before: {fact.code} there shows it",
+        f"after the one before: {OBSERVERS[fact.kind]} there shows it",
         _rule(limit),
         code="KA801",
         severity=Severity.WARNING,
@@ -219,7 +224,7 @@ def _bound_markers(context: Context, facts: Sequence[Observation]) -> list[Findi
             severity,
         )
         for fact in facts
-        if fact.marker is not None and fact.code in ("KA201", "KA205")
+        if fact.kind in (ObservationKind.STALE_MARKER, ObservationKind.COORDINATOR_EPOCH_REGRESSION)
     ]
 
 
@@ -228,15 +233,15 @@ def _fatal(context: Context, fact: Observation, who: str, rule: str, severity: S
     return judged_finding(
         context,
         fact,
-        f"{who}: the {what} of producer {fact.producer_id} at offset {fact.offset} stops them ({fact.code})",
+        f"{who}: the {what} of producer {fact.producer_id} at offset {fact.offset} stops them ({OBSERVERS[fact.kind]})",
         rule,
         code="KA803",
         severity=severity,
-        extra={"class": fact.code},
+        extra={"class": OBSERVERS[fact.kind]},
         explanations=(
             Explanation("a snapshot from behind this offset spares a broker reading it, until that snapshot is lost"),
         ),
-        following=(f"kaudit explain {fact.code}",),
+        following=(f"kaudit explain {OBSERVERS[fact.kind]}",),
     )
 
 

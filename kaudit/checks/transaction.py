@@ -8,7 +8,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.coordinator import Standing, Verdict
 from kaudit.checks.judged import judged_finding
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.observation import Observation
+from kaudit.model.observation import Observation, ObservationKind
 
 MAX_TRANSACTION_TIMEOUT_MS = 15 * 60_000
 """transaction.max.timeout.ms: no transaction may stay open longer."""
@@ -40,7 +40,7 @@ def report_transactions(
     context: Context, opened: Sequence[OpenTransaction], facts: Sequence[Observation]
 ) -> list[Finding]:
     """Report open and hanging transactions, late writes, and writes outside an open transaction."""
-    found = [_outside(context, fact) for fact in facts if fact.code == "KA303"]
+    found = [_outside(context, fact) for fact in facts if fact.kind is ObservationKind.OUTSIDE_TRANSACTION]
     for transaction in opened:
         verdict = context.coordinator.standing(
             transaction.producer_id, transaction.producer_epoch, context.topic, context.partition

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Callable, Iterator
 
+from kaudit.broker.partition.log_loading import file_verdict
 from kaudit.broker.releases.version import Version
-from kaudit.checks.loading import file_verdict
 from kaudit.formats.errors import Damage, Reason, WireError
 from kaudit.formats.sidefiles.checkpoints import (
     parse_clean_shutdown,

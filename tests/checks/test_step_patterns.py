@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.checks.sequence import step_mismatches
-from kaudit.model.observation import BoundaryBatch, Observation
+from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.observation import Observation, ObservationKind
 
 
 def edge(offset, first, records):
@@ -20,7 +21,7 @@ def joints(moves):
         before = before._replace(last_sequence=before.first_sequence + records - 1)
         batch = edge(before.base_offset + 10, before.first_sequence + moved, 1)
         remembered = SimpleNamespace(last=before if neighbour else before._replace(base_offset=before.base_offset - 1))
-        facts.append(Observation("KA104", "gap", 7, 0, batch, None, False, remembered))
+        facts.append(Observation(ObservationKind.GAP, 7, 0, batch, None, False, remembered))
         before = batch
     return facts
 

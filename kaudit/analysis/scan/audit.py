@@ -23,11 +23,8 @@ from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.coordinator import CoordinatorView
-from kaudit.checks.damage import report_damage
 from kaudit.checks.epoch import report_epochs
-from kaudit.checks.malformed import report_malformed
 from kaudit.checks.notes import fold_notes
-from kaudit.checks.offsets import report_leader_epochs, report_missing
 from kaudit.checks.outcome import report_outcomes, report_transitions
 from kaudit.checks.registry import run_checks
 from kaudit.checks.repeats import report_repeats, report_resent
@@ -35,12 +32,11 @@ from kaudit.checks.sequence import report_sequences
 from kaudit.checks.sidefiles import report_side_files
 from kaudit.checks.snapshot_state import Comparison, report_snapshots
 from kaudit.checks.state import EvictedProducer, report_state
-from kaudit.checks.strays import report_strays
 from kaudit.checks.transaction import report_transactions
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity
-from kaudit.model.observation import EXPLAINED, Observation
+from kaudit.model.observation import Observation
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory, Unreadable
 
@@ -81,7 +77,8 @@ class Audit:
         for partition, context, own in zip(self.partitions, contexts, inhabitants, strict=True):
             findings += self._partition_findings(partition, context, *allocation.partition_findings(own, context))
         findings += allocation.cluster_findings(inhabitants, contexts.__getitem__)
-        findings += report_strays(self.layout.strays)
+        outside = Context(versions=versions, coordinator=coordinator, now_ms=now)
+        findings += run_checks(outside, Evidence(self.layout.leftover_files))
         findings += self.checkpoints.directory_findings()
         findings = sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key)
         unreadable = [
@@ -146,26 +143,31 @@ class Audit:
         self, partition: PartitionAudit, context: Context, allocation: Sequence[Finding], facts: Sequence[Observation]
     ) -> list[Finding]:
         directory = partition.directory
-        explained = [fact for fact in partition.facts if fact.code == EXPLAINED]
         holes = partition.compacted or bool(partition.missing or partition.damages)
         # what damage did to the log it also did to this comparison: one damage, one finding
         suspects = () if partition.damages else partition.suspects
         snapshots = self._compared(directory, context, suspects, holes=holes)
         evicted = self._evicted(directory, context.versions)
-        evidence = Evidence(partition.unreadable)
-        leftovers = [stray.relative.rsplit("/", 1)[-1] for stray in directory.strays]
+        evidence = Evidence(
+            partition.unreadable,
+            partition.facts,
+            partition.missing,
+            partition.damages,
+            partition.regressions,
+            directory.leftover_files,
+            partition.malformed,
+            partition.opened,
+            partition.idle,
+            evicted,
+            [] if partition.empty_marker is None else [partition.empty_marker],
+        )
         return fold_notes(
             [
-                *report_damage(context, partition.damages, explained),
-                *report_missing(context, partition.missing, leftovers, explained),
-                *report_leader_epochs(context, partition.regressions),
-                *report_strays(directory.strays, directory.replica),
                 *report_sequences(context, facts, partition.missing),
                 *report_epochs(context, partition.facts),
                 *report_transactions(context, partition.opened, partition.facts),
                 *report_repeats(context, partition.repeats),
                 *report_resent(context, partition.resent),
-                *report_malformed(context, partition.malformed),
                 *allocation,
                 *report_side_files(context, partition.side_facts),
                 *report_snapshots(context, snapshots),

@@ -11,41 +11,38 @@ from typing import NamedTuple, Protocol
 
 from kaudit.model import sequence
 from kaudit.model.batch_fields import MAYBE_COMMITS, NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, UNTOLD_CONTROL
-from kaudit.model.observation import EXPLAINED, BoundaryBatch, EndTxnMarker, Observation, Remembered, State
+from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
+from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.producer_state import (
+    ABORT_BUMPED,
+    AFTER_MARKER,
+    EXHAUSTION_REPORTED,
+    MARKED_EPOCH,
+    NUM_BATCHES_TO_RETAIN,
+    OUTSIDE_REPORTED,
+    SILENCE_REPORTED,
+    TV2,
+    ProducerAuditState,
+    RetainedBatch,
+)
 
-WINDOW = 5
-"""Batches a broker remembers (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
 NEARLY_EXHAUSTED_EPOCH = 32000
-# Facts about a producer id that stay once seen.
-TV2 = 1
-"""A commit marker carried the data's epoch + 1: transaction version 2 (KIP-890)."""
-EXHAUSTION_TOLD = 2
-OUTSIDE_TOLD = 4
-"""The open transaction's non-transactional write was reported."""
-ABORT_BUMPED = 8
-"""The last marker was an abort that raised the epoch and no data of that epoch came yet."""
-AFTER_MARKER = 16
-"""The open transaction began after a marker of its own epoch."""
-MARKED_EPOCH = 32
-"""The last marker ended data of its own epoch, and that is still the epoch."""
-SILENCE_TOLD = 64
 SHORTEST_EXPIRY_MS = 24 * 3600 * 1000
 """Least silence after which any release forgets a producer by default (KIP-854)."""
 
 
 class Reporter(Protocol):
-    """Takes down one fact about the batch being judged."""
+    """Takes down one observation about the current batch."""
 
     def __call__(
         self,
-        code: str,
-        kind: str,
+        kind: ObservationKind,
         *,
-        twin: Remembered | None = None,
+        twin: RetainedBatch | None = None,
         missing_sequences: int = 0,
         missing_offsets: int = 0,
     ) -> None:
-        """Report `code`."""
+        """Report `kind`, explained if as many offsets are missing as sequences."""
 
 
 class Producer(NamedTuple):
@@ -63,26 +60,24 @@ def offsets_missing(batch: BoundaryBatch, last: BoundaryBatch | None) -> int:
 
 
 def audit_batch(
-    state: State | None,
+    state: ProducerAuditState | None,
     batch: BoundaryBatch,
     epoch: int,
     is_transactional: bool,  # noqa: FBT001 - a column of the run
     producer: Producer,
-) -> tuple[State, Sequence[Observation]]:
+) -> tuple[ProducerAuditState, Sequence[Observation]]:
     """Judge one data batch; return the state after it and what there is to report."""
     facts: list[Observation] = []
 
     def report(
-        code: str,
-        kind: str,
+        kind: ObservationKind,
         *,
-        twin: Remembered | None = None,
+        twin: RetainedBatch | None = None,
         missing_sequences: int = 0,
         missing_offsets: int = 0,
     ) -> None:
         facts.append(
             Observation(
-                code,
                 kind,
                 producer.producer_id,
                 epoch,
@@ -93,35 +88,37 @@ def audit_batch(
                 twin,
                 missing_sequences,
                 missing_offsets,
+                explained=0 < missing_sequences <= missing_offsets,
             )
         )
 
     told = 0
     flags = state.flags if state is not None else 0
-    if epoch >= NEARLY_EXHAUSTED_EPOCH and not flags & EXHAUSTION_TOLD:
-        told |= EXHAUSTION_TOLD
-        report("KA204", "nearly-exhausted")
+    if epoch >= NEARLY_EXHAUSTED_EPOCH and not flags & EXHAUSTION_REPORTED:
+        told |= EXHAUSTION_REPORTED
+        report(ObservationKind.NEARLY_EXHAUSTED)
     if state is None:
         if producer.sequences_count and batch.first_sequence > 0:
             missing = offsets_missing(batch, None)
-            code = "KA106" if missing < batch.first_sequence else EXPLAINED
-            report(code, "unknown-start", missing_sequences=batch.first_sequence, missing_offsets=missing)
+            report(ObservationKind.UNKNOWN_START, missing_sequences=batch.first_sequence, missing_offsets=missing)
         after = _adopt(_fresh(epoch), batch)
     else:
-        if state.txn_first_offset != NO_OFFSET and not is_transactional and not flags & OUTSIDE_TOLD:
-            told |= OUTSIDE_TOLD
-            report("KA303", "outside-transaction")
-        if producer.sequences_count and not flags & SILENCE_TOLD and _goes_on_after_silence(state, batch, epoch):
-            told |= SILENCE_TOLD
-            report("KA801", "went-on")
+        if state.txn_first_offset != NO_OFFSET and not is_transactional and not flags & OUTSIDE_REPORTED:
+            told |= OUTSIDE_REPORTED
+            report(ObservationKind.OUTSIDE_TRANSACTION)
+        if producer.sequences_count and not flags & SILENCE_REPORTED and _goes_on_after_silence(state, batch, epoch):
+            told |= SILENCE_REPORTED
+            report(ObservationKind.CONTINUED_AFTER_SILENCE)
         after = _judge_known(state, batch, epoch, is_transactional, producer, report)
         if epoch >= state.epoch:
             after = after._replace(flags=after.flags & ~ABORT_BUMPED)
     after = after._replace(flags=after.flags | told)
-    return _track_transaction(after, batch, epoch, is_transactional), facts
+    return _track_transaction(after, batch, epoch, is_transactional=is_transactional), facts
 
 
-def audit_marker(state: State | None, marker: EndTxnMarker) -> tuple[State | None, Sequence[Observation]]:
+def audit_marker(
+    state: ProducerAuditState | None, marker: EndTxnMarker
+) -> tuple[ProducerAuditState | None, Sequence[Observation]]:
     """Judge one end marker; one whose record compaction removed has no effect (KAFKA-7467)."""
     if marker.record_count == 0:
         return state, ()
@@ -129,13 +126,13 @@ def audit_marker(state: State | None, marker: EndTxnMarker) -> tuple[State | Non
         return _close(_fresh(marker.producer_epoch), marker), ()
     facts: list[Observation] = []
 
-    def report(code: str, kind: str) -> None:
-        facts.append(Observation(code, kind, marker.producer_id, marker.producer_epoch, None, marker, True, state))
+    def report(kind: ObservationKind) -> None:
+        facts.append(Observation(kind, marker.producer_id, marker.producer_epoch, None, marker, True, state))
 
     if marker.coordinator_epoch < state.coordinator_epoch and marker.type != UNTOLD_CONTROL:
-        report("KA205", "coordinator-epoch-regression")
+        report(ObservationKind.COORDINATOR_EPOCH_REGRESSION)
     if marker.producer_epoch < state.epoch:
-        report("KA201", "stale-marker")
+        report(ObservationKind.STALE_MARKER)
         return _close(state, marker), facts
     if marker.producer_epoch == state.epoch:
         return _close(state, marker), facts
@@ -147,7 +144,7 @@ def audit_marker(state: State | None, marker: EndTxnMarker) -> tuple[State | Non
     return after._replace(flags=after.flags | (0 if committed else ABORT_BUMPED)), facts
 
 
-def audit_end(state: State, producer_id: int) -> Sequence[Observation]:
+def audit_end(state: ProducerAuditState, producer_id: int) -> Sequence[Observation]:
     """Report what only the end of the log decides: an abort that raised the epoch and was followed by nothing."""
     if not state.flags & ABORT_BUMPED or state.flags & TV2:
         return ()
@@ -165,10 +162,10 @@ def audit_end(state: State, producer_id: int) -> Sequence[Observation]:
         1,
         0,
     )
-    return (Observation("KA203", "timeout-abort", producer_id, state.epoch, None, marker, True, state),)
+    return (Observation(ObservationKind.TIMEOUT_ABORT, producer_id, state.epoch, None, marker, True, state),)
 
 
-def _goes_on_after_silence(state: State, batch: BoundaryBatch, epoch: int) -> bool:
+def _goes_on_after_silence(state: ProducerAuditState, batch: BoundaryBatch, epoch: int) -> bool:
     """Tell whether a batch is the next one, but comes so late that a broker had forgotten the one before."""
     return (
         epoch == state.epoch
@@ -181,15 +178,15 @@ def _goes_on_after_silence(state: State, batch: BoundaryBatch, epoch: int) -> bo
 
 
 def _judge_known(
-    state: State,
+    state: ProducerAuditState,
     batch: BoundaryBatch,
     epoch: int,
     is_transactional: bool,  # noqa: FBT001
     producer: Producer,
     report: Reporter,
-) -> State:
+) -> ProducerAuditState:
     if epoch < state.epoch:
-        report("KA201", "stale-batch")
+        report(ObservationKind.STALE_BATCH)
         return state
     if epoch > state.epoch:
         return _judge_bump(state, batch, epoch, is_transactional, producer, report)
@@ -199,8 +196,7 @@ def _judge_known(
         if batch.first_sequence > 0:
             # the data of this epoch may have been removed together with any data before it
             missing = offsets_missing(batch, state.last)
-            code = "KA106" if missing < batch.first_sequence else EXPLAINED
-            report(code, "after-marker", missing_sequences=batch.first_sequence, missing_offsets=missing)
+            report(ObservationKind.AFTER_MARKER, missing_sequences=batch.first_sequence, missing_offsets=missing)
         return _adopt(state, batch)
     if sequence.follows(state.last_sequence, batch.first_sequence):
         return _adopt(state, batch)
@@ -208,25 +204,23 @@ def _judge_known(
 
 
 def _judge_bump(
-    state: State,
+    state: ProducerAuditState,
     batch: BoundaryBatch,
     epoch: int,
     is_transactional: bool,  # noqa: FBT001
     producer: Producer,
     report: Reporter,
-) -> State:
+) -> ProducerAuditState:
     if producer.sequences_count and batch.first_sequence > 0:
         missing = offsets_missing(batch, state.last)
-        code = "KA202" if missing < batch.first_sequence else EXPLAINED
-        report(code, "bump-nonzero", missing_sequences=batch.first_sequence, missing_offsets=missing)
+        report(ObservationKind.BUMP_NONZERO, missing_sequences=batch.first_sequence, missing_offsets=missing)
     elif not state.flags & TV2:
-        kind = "client-bump" if not is_transactional else "restart"
-        report("KA203", kind)
+        report(ObservationKind.RESTART_BUMP if is_transactional else ObservationKind.CLIENT_BUMP)
     flags = state.flags & ~MARKED_EPOCH
     return _adopt(state._replace(epoch=epoch, last_sequence=NO_SEQUENCE, window=(), start_crc=-1, flags=flags), batch)
 
 
-def _judge_joint(state: State, batch: BoundaryBatch, report: Reporter) -> State:
+def _judge_joint(state: ProducerAuditState, batch: BoundaryBatch, report: Reporter) -> ProducerAuditState:
     """Same epoch, not the next sequence: a repeat, a restart, a gap, or an overlap."""
     twin = next(
         (
@@ -237,36 +231,35 @@ def _judge_joint(state: State, batch: BoundaryBatch, report: Reporter) -> State:
         None,
     )
     if twin is not None and twin.crc == batch.crc:
-        report("KA101", "exact", twin=twin)
+        report(ObservationKind.EXACT_DUPLICATE, twin=twin)
         return state
     if batch.first_sequence == 0 and batch.crc != state.start_crc:
         missing = offsets_missing(batch, state.last)
         gap = (0 - state.last_sequence - 1) % (sequence.MAX_SEQUENCE + 1)
         if missing >= gap:  # the sequences up to the wrap lie in the missing offsets
-            report(EXPLAINED, "gap", missing_sequences=gap, missing_offsets=missing)
+            report(ObservationKind.GAP, missing_sequences=gap, missing_offsets=missing)
             return _adopt(state, batch)
-        report("KA105", "restart", twin=twin)
+        report(ObservationKind.SEQUENCE_RESTART, twin=twin)
         return _adopt(state._replace(last_sequence=NO_SEQUENCE, window=(), start_crc=-1), batch)
     if twin is not None:
-        report("KA101", "same-sequences", twin=twin)
+        report(ObservationKind.SAME_SEQUENCES, twin=twin)
         return state
     ahead = sequence.distance(sequence.add(state.last_sequence, 1), batch.first_sequence)
     if ahead > 0:
         missing = offsets_missing(batch, state.last)
-        code = "KA104" if missing < ahead else EXPLAINED
-        report(code, "gap", missing_sequences=ahead, missing_offsets=missing)
+        report(ObservationKind.GAP, missing_sequences=ahead, missing_offsets=missing)
         return _adopt(state, batch)
     beyond = sequence.distance(state.last_sequence, batch.last_sequence)
     oldest = state.window[0].first_sequence if state.window else state.last_sequence
     if beyond <= 0 and sequence.distance(oldest, batch.last_sequence) < 0:
-        report("KA102", "behind-window")
+        report(ObservationKind.BEHIND_WINDOW)
         return state
-    report("KA103", "overlap" if beyond > 0 else "inside")
+    report(ObservationKind.OVERLAP if beyond > 0 else ObservationKind.INSIDE)
     return _adopt(state, batch) if beyond > 0 else state
 
 
-def _fresh(epoch: int) -> State:
-    return State(
+def _fresh(epoch: int) -> ProducerAuditState:
+    return ProducerAuditState(
         epoch=epoch,
         last_sequence=NO_SEQUENCE,
         window=(),
@@ -285,18 +278,20 @@ def _fresh(epoch: int) -> State:
     )
 
 
-def _adopt(state: State, batch: BoundaryBatch) -> State:
-    remembered = Remembered(batch.base_offset, batch.first_sequence, batch.last_sequence, batch.crc)
+def _adopt(state: ProducerAuditState, batch: BoundaryBatch) -> ProducerAuditState:
+    remembered = RetainedBatch(batch.base_offset, batch.first_sequence, batch.last_sequence, batch.crc)
     starts_epoch = batch.first_sequence == 0 and state.last_sequence == NO_SEQUENCE
     return state._replace(
         last_sequence=batch.last_sequence,
-        window=(*state.window[1 - WINDOW :], remembered),
+        window=(*state.window[1 - NUM_BATCHES_TO_RETAIN :], remembered),
         last=batch,
         start_crc=batch.crc if starts_epoch else state.start_crc,
     )
 
 
-def _track_transaction(state: State, batch: BoundaryBatch, epoch: int, is_transactional: bool) -> State:  # noqa: FBT001
+def _track_transaction(
+    state: ProducerAuditState, batch: BoundaryBatch, epoch: int, *, is_transactional: bool
+) -> ProducerAuditState:
     state = state._replace(last_timestamp=batch.max_timestamp)
     if not is_transactional:
         return state
@@ -314,9 +309,9 @@ def _track_transaction(state: State, batch: BoundaryBatch, epoch: int, is_transa
     )
 
 
-def _close(state: State, marker: EndTxnMarker) -> State:
+def _close(state: ProducerAuditState, marker: EndTxnMarker) -> ProducerAuditState:
     same_epoch = state.last is not None and state.last_sequence != NO_SEQUENCE and marker.producer_epoch == state.epoch
-    flags = state.flags & ~(OUTSIDE_TOLD | ABORT_BUMPED | AFTER_MARKER | MARKED_EPOCH)
+    flags = state.flags & ~(OUTSIDE_REPORTED | ABORT_BUMPED | AFTER_MARKER | MARKED_EPOCH)
     return state._replace(
         coordinator_epoch=max(marker.coordinator_epoch, state.coordinator_epoch),
         last_timestamp=marker.timestamp,

@@ -37,7 +37,7 @@ from kaudit.formats.sidefiles.indexes import OffsetIndex, parse_offset_index, pa
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
 from kaudit.formats.sidefiles.transaction_index import TransactionIndex, parse_transaction_index
 from kaudit.model.batch_fields import ABORT_MARKER, NO_OFFSET
-from kaudit.model.continuity import Missing, MissingCause, PlacedDamage
+from kaudit.model.continuity import MissingCause, MissingOffsets, PlacedDamage
 from kaudit.model.finding import Finding
 from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
 
@@ -59,7 +59,7 @@ class LogFacts(Struct, frozen=True):
 
     directory: PartitionDirectory
     damages: Sequence[PlacedDamage]
-    missing: Sequence[Missing]
+    missing: Sequence[MissingOffsets]
     compacted: bool
     first_offset: int | None
     log_end_offset: int | None

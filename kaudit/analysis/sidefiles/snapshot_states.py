@@ -1,6 +1,6 @@
 """Producer snapshots held against the state of the log at their offset, while the log goes by.
 
-At a chunk's joint the producers' rows are that state, so that only producers that do not fit are looked at again
+Between two chunks the producers' rows are that state, so that only producers that do not fit are looked at again
 (pipeline/replica.py). What the rows cannot tell from the broker's own state is let pass here.
 """
 
@@ -15,6 +15,7 @@ from kaudit.analysis.sequences.transition_audit import TransitionAudit
 from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
 from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
+from kaudit.model.observation import ObservationKind
 from kaudit.source.filesystem import read_side_file
 from kaudit.source.snapshots import SnapshotFile
 
@@ -24,8 +25,19 @@ _MAX_SNAPSHOT = 256 << 20
 """Bytes: five million producers. A longer one is cut, and then corrupt."""
 SHORTEST_EXPIRATION_MS = 5000
 """Nobody lets producers expire faster than this."""
-_NOT_ADOPTED = frozenset({"KA101", "KA102", "KA103", "KA201", "KA205"})
-"""Where the audit's state goes another way than a broker's, which adopts everything (DESIGN.md section 2)."""
+_NOT_ADOPTED = frozenset(
+    {
+        ObservationKind.EXACT_DUPLICATE,
+        ObservationKind.SAME_SEQUENCES,
+        ObservationKind.BEHIND_WINDOW,
+        ObservationKind.OVERLAP,
+        ObservationKind.INSIDE,
+        ObservationKind.STALE_BATCH,
+        ObservationKind.STALE_MARKER,
+        ObservationKind.COORDINATOR_EPOCH_REGRESSION,
+    }
+)
+"""Where the audit's state and a broker's part: the broker adds invalid batches to its state too."""
 
 
 class Suspects(Struct, frozen=True):
@@ -36,7 +48,7 @@ class Suspects(Struct, frozen=True):
 
 
 class SnapshotWatch(Struct):
-    """Takes a partition's joints in offset order."""
+    """Takes a partition's chunks in offset order."""
 
     files: tuple[SnapshotFile, ...]
     suspects: list[Suspects] = field(default_factory=list)
@@ -52,8 +64,8 @@ class SnapshotWatch(Struct):
             return []
         return sorted({file.offset for file in self.files if chunk.first_offset < file.offset <= chunk.last_offset})
 
-    def before(self, chunk: ChunkRows, joints: TransitionAudit) -> None:
-        """Compare the snapshots that end where `chunk` begins; `joints` has the producers until there.
+    def before(self, chunk: ChunkRows, transitions: TransitionAudit) -> None:
+        """Compare the snapshots that end where `chunk` begins; `transitions` has the producers until there.
 
         One that ends inside of a batch ends behind it.
         """
@@ -61,17 +73,17 @@ class SnapshotWatch(Struct):
             return
         while self.files and self.files[0].offset <= chunk.first_offset:
             file, self.files = self.files[0], self.files[1:]
-            self._compare(file, joints)
+            self._compare(file, transitions)
 
-    def finish(self, log_end: int | None, joints: TransitionAudit) -> None:
+    def finish(self, log_end: int | None, transitions: TransitionAudit) -> None:
         """Compare the snapshot at the log's end. One beyond it was written before the log was cut back."""
         for file in self.files:
             if log_end is not None and file.offset <= log_end:
-                self._compare(file, joints)
+                self._compare(file, transitions)
         self.files = ()
 
-    def _compare(self, file: SnapshotFile, joints: TransitionAudit) -> None:
-        stored, rows = read_snapshot(file), joints.table.rows
+    def _compare(self, file: SnapshotFile, transitions: TransitionAudit) -> None:
+        stored, rows = read_snapshot(file), transitions.table.rows
         if stored is None or not len(rows):
             return
         order = np.argsort(rows["producer_id"], kind="stable")
@@ -84,7 +96,7 @@ class SnapshotWatch(Struct):
         lost = unexplained(stored, gone["last"]["last_offset"], gone["last_timestamp"], file.modified_ms)
         lost |= gone["txn_first_offset"] != NO_OFFSET
         lost &= gone["last_sequence"] != NO_SEQUENCE
-        apart = dict.fromkeys(fact.producer_id for fact in joints.facts if fact.code in _NOT_ADOPTED)
+        apart = dict.fromkeys(fact.producer_id for fact in transitions.facts if fact.kind in _NOT_ADOPTED)
         chosen = dict.fromkeys([*stored["producer_id"][differs].tolist(), *gone["producer_id"][lost].tolist(), *apart])
         if chosen:
             self.suspects.append(Suspects(file, tuple(chosen)[:MAX_SUSPECTS]))

@@ -205,7 +205,7 @@ def _check_shape(records: RecordSet, profile: Profile, api_version: int) -> Refu
     first = batches[0]
     if first.magic != CURRENT_MAGIC:
         return Refusal(profile.invalid_record_error, f"magic {first.magic}, from Produce version 3 on it must be 2")
-    if profile.knows_zstd and api_version < _FIRST_WITH_ZSTD and first.attributes & CODEC_MASK == Codec.ZSTD:
+    if profile.supports_zstd and api_version < _FIRST_WITH_ZSTD and first.attributes & CODEC_MASK == Codec.ZSTD:
         return Refusal(KafkaError.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
     if len(batches) > 1:
         return Refusal(profile.invalid_record_error, f"{len(batches)} batches, it must be exactly one")
@@ -260,7 +260,7 @@ def _check_records(batch: WireBatch, profile: Profile, limits: TopicLimits) -> R
         if holds(batch.data, batch.record_count):
             return None
         return Refusal(profile.invalid_record_error, f"the bytes do not hold {batch.record_count} records")
-    if batch.attributes & CODEC_MASK == Codec.ZSTD and not profile.knows_zstd:
+    if batch.attributes & CODEC_MASK == Codec.ZSTD and not profile.supports_zstd:
         return Refusal(KafkaError.UNKNOWN_SERVER_ERROR, f"unknown compression codec {Codec.ZSTD}")
     try:
         for record in read_records(batch.data):

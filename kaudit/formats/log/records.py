@@ -17,8 +17,7 @@ from kaudit.formats.log.batch_header import (
     MAGIC_OFFSET,
 )
 from kaudit.formats.log.codecs import Codec, decompress
-from kaudit.model.batch_fields import CODEC_MASK, LOG_APPEND_TIME_FLAG
-from kaudit.model.sequence import NO_SEQUENCE
+from kaudit.model.batch_fields import CODEC_MASK, LOG_APPEND_TIME_FLAG, NO_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
 
 DEFAULT_LIMIT: Final = 128 << 20
