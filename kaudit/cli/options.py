@@ -74,7 +74,7 @@ BaselineOption = Annotated[
 ]
 MaxFindings = Annotated[
     int | None,
-    Option("--max-findings", metavar="N", min=0, help="List only so many, the gravest; all are counted."),
+    Option("--max-findings", metavar="N", min=0, help="Show at most N, most severe first; all are counted."),
 ]
 Config = Annotated[
     str | None,
@@ -103,7 +103,7 @@ Compacted = Annotated[
 ]
 ZooKeeper = Annotated[
     str | None,
-    Option(metavar="DIR", help="ZooKeeper's data directory: tells the blocks of producer ids, up to 2.8."),
+    Option(metavar="DIR", help="ZooKeeper's data directory: source of producer id blocks, up to 2.8."),
 ]
 Blocks = Annotated[
     str | None,
@@ -111,7 +111,7 @@ Blocks = Annotated[
 ]
 Metadata = Annotated[
     str | None,
-    Option(metavar="DIR", help="A log directory with __cluster_metadata-0: tells the blocks under KRaft."),
+    Option(metavar="DIR", help="A log directory with __cluster_metadata-0: source of producer id blocks under KRaft."),
 ]
 Jobs = Annotated[int | None, Option(metavar="N", min=1, help="Processes to read with; default: one per core.")]
 DepthOption = Annotated[

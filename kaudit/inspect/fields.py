@@ -113,7 +113,7 @@ def _meaning(field: _Field, values: dict[str, int | None], segment: SegmentReade
         case "batch_length" | "message_size":
             return _length_meaning(value, values.get("magic"), segment, start)
         case "magic":
-            return "" if 0 <= value <= CURRENT_MAGIC else "no such format"
+            return "" if 0 <= value <= CURRENT_MAGIC else "unknown message format"
         case "crc":
             return _crc_meaning(value, values, segment, start)
         case "attributes":
@@ -128,7 +128,7 @@ def _meaning(field: _Field, values: dict[str, int | None], segment: SegmentReade
             return f"sequences {value} to {add_sequence(value, delta)}"
         case "record_count":
             delta = values.get("last_offset_delta")
-            return "" if delta is None or value == delta + 1 else f"the deltas make {delta + 1}"
+            return "" if delta is None or value == delta + 1 else f"the last offset delta implies {delta + 1}"
         case "producer_id" | "producer_epoch" | "leader_epoch" | "key_length" if value == -1:
             return "none"
     return ""
@@ -147,7 +147,7 @@ def _crc_meaning(stored: int, values: dict[str, int | None], segment: SegmentRea
     magic, length = values.get("magic"), values.get("batch_length", values.get("message_size"))
     text = f"{stored:#010x}"
     if magic is None or length is None or length < 0 or start + LOG_OVERHEAD + length > segment.size:
-        return f"{text}, not checkable"
+        return f"{text}, cannot be checked"
     current = magic >= CURRENT_MAGIC
     at, stop = start + (ATTRIBUTES_OFFSET if current else MAGIC_OFFSET), start + LOG_OVERHEAD + length
     computed = 0
@@ -155,7 +155,7 @@ def _crc_meaning(stored: int, values: dict[str, int | None], segment: SegmentRea
         piece = segment.read(at, min(_CRC_PIECE, stop - at))
         computed = crc32c(piece, computed) if current else zlib.crc32(piece, computed)
         at += max(len(piece), 1)
-    return f"{text}, matches" if computed == stored else f"{text}, the bytes give {computed:#010x}"
+    return f"{text}, matches" if computed == stored else f"{text}, computed {computed:#010x}"
 
 
 def _attributes_meaning(value: int, magic: int | None) -> str:
@@ -172,7 +172,7 @@ def _time(value: int) -> str:
     if value == -1:
         return "none"
     try:
-        moment = _EPOCH + timedelta(milliseconds=value)
+        time = _EPOCH + timedelta(milliseconds=value)
     except OverflowError:
-        return "no calendar reaches it"
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return "outside the calendar"
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

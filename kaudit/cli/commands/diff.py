@@ -32,7 +32,7 @@ _Names = Annotated[
 def diff(settings: Settings, paths: _Replicas, *, name: _Names = None, asked: Comparison, manner: Manner) -> int:
     """Compare replicas of the same partitions batch by batch: which agree, which are behind, where they part.
 
-    Healthy differences are none: other segment boundaries, an older log start, compaction. Nothing is ever written
+    Normal differences are ignored: other segment boundaries, an older log start, compaction. Nothing is ever written
     into DIR.
     """
     from kaudit.cli.audit import run_diff
