@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
-from kaudit.model.observation import BoundaryBatch, EndTxnMarker, Observation, State
+from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
+from kaudit.model.observation import Observation
+from kaudit.model.producer_state import ProducerAuditState
 
 
 def batch_evidence(batch: BoundaryBatch, producer_id: int, epoch: int, *, is_transactional: bool) -> dict[str, object]:
@@ -35,7 +37,7 @@ def marker_evidence(marker: EndTxnMarker) -> dict[str, object]:
     }
 
 
-def remembered_evidence(state: State) -> dict[str, object]:
+def remembered_evidence(state: ProducerAuditState) -> dict[str, object]:
     """What was remembered of the producer when the batch came."""
     return {
         "producer_epoch": state.epoch,

@@ -77,7 +77,7 @@ BaselineOption = Annotated[
 ]
 MaxFindings = Annotated[
     int | None,
-    typer.Option("--max-findings", metavar="N", min=0, help="List only so many, the gravest; all are counted."),
+    typer.Option("--max-findings", metavar="N", min=0, help="Show at most N, most severe first; all are counted."),
 ]
 Config = Annotated[
     str | None,
@@ -114,7 +114,7 @@ Compacted = Annotated[
 ]
 ZooKeeper = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="ZooKeeper's data directory: tells the blocks of producer ids, up to 2.8."),
+    typer.Option(metavar="DIR", help="ZooKeeper's data directory: source of producer id blocks, up to 2.8."),
 ]
 Blocks = Annotated[
     str | None,
@@ -122,7 +122,9 @@ Blocks = Annotated[
 ]
 Metadata = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="A log directory with __cluster_metadata-0: tells the blocks under KRaft."),
+    typer.Option(
+        metavar="DIR", help="A log directory with __cluster_metadata-0: source of producer id blocks under KRaft."
+    ),
 ]
 Jobs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Processes to read with; default: one per core.")]
 DepthOption = Annotated[

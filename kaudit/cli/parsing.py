@@ -42,7 +42,7 @@ def _code(typed: str, option: str) -> str:
 def parse_names(values: Sequence[str], paths: Sequence[str]) -> Mapping[str, str]:
     """Parse --name NAME=DIR of `diff`: names by path; each DIR is one of the paths as it was typed."""
     if len(paths) < 2:
-        raise UsageError(f"only {paths[0]} to compare: give two directories or more, one a replica")
+        raise UsageError(f"diff needs two or more directories, one per replica; {paths[0]} is the only one given")
     named: dict[str, str] = {}
     for value in values:
         name, equals, path = value.partition("=")

@@ -5,7 +5,6 @@ Source: DefaultRecordBatch.incrementSequence / decrementSequence and ProducerApp
 
 MAX_SEQUENCE = 2**31 - 1
 _MODULUS = 2**31
-NO_SEQUENCE = -1
 
 
 def add(sequence: int, delta: int) -> int:

@@ -11,24 +11,22 @@ from typing import NamedTuple, Protocol
 
 from kaudit.model import sequence
 from kaudit.model.batch_fields import MAYBE_COMMITS, NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, UNTOLD_CONTROL
-from kaudit.model.observation import BoundaryBatch, EndTxnMarker, Observation, ObservationKind, Remembered, State
+from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
+from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.producer_state import (
+    ABORT_BUMPED,
+    AFTER_MARKER,
+    EXHAUSTION_REPORTED,
+    MARKED_EPOCH,
+    NUM_BATCHES_TO_RETAIN,
+    OUTSIDE_REPORTED,
+    SILENCE_REPORTED,
+    TV2,
+    ProducerAuditState,
+    RetainedBatch,
+)
 
-WINDOW = 5
-"""Batches a broker remembers (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
 NEARLY_EXHAUSTED_EPOCH = 32000
-# Facts about a producer id that stay once seen.
-TV2 = 1
-"""A commit marker carried the data's epoch + 1: transaction version 2 (KIP-890)."""
-EXHAUSTION_TOLD = 2
-OUTSIDE_TOLD = 4
-"""The open transaction's non-transactional write was reported."""
-ABORT_BUMPED = 8
-"""The last marker was an abort that raised the epoch and no data of that epoch came yet."""
-AFTER_MARKER = 16
-"""The open transaction began after a marker of its own epoch."""
-MARKED_EPOCH = 32
-"""The last marker ended data of its own epoch, and that is still the epoch."""
-SILENCE_TOLD = 64
 SHORTEST_EXPIRY_MS = 24 * 3600 * 1000
 """Least silence after which any release forgets a producer by default (KIP-854)."""
 
@@ -40,7 +38,7 @@ class Reporter(Protocol):
         self,
         kind: ObservationKind,
         *,
-        twin: Remembered | None = None,
+        twin: RetainedBatch | None = None,
         missing_sequences: int = 0,
         missing_offsets: int = 0,
     ) -> None:
@@ -62,19 +60,19 @@ def offsets_missing(batch: BoundaryBatch, last: BoundaryBatch | None) -> int:
 
 
 def audit_batch(
-    state: State | None,
+    state: ProducerAuditState | None,
     batch: BoundaryBatch,
     epoch: int,
     is_transactional: bool,  # noqa: FBT001 - a column of the run
     producer: Producer,
-) -> tuple[State, Sequence[Observation]]:
+) -> tuple[ProducerAuditState, Sequence[Observation]]:
     """Judge one data batch; return the state after it and what there is to report."""
     facts: list[Observation] = []
 
     def report(
         kind: ObservationKind,
         *,
-        twin: Remembered | None = None,
+        twin: RetainedBatch | None = None,
         missing_sequences: int = 0,
         missing_offsets: int = 0,
     ) -> None:
@@ -96,8 +94,8 @@ def audit_batch(
 
     told = 0
     flags = state.flags if state is not None else 0
-    if epoch >= NEARLY_EXHAUSTED_EPOCH and not flags & EXHAUSTION_TOLD:
-        told |= EXHAUSTION_TOLD
+    if epoch >= NEARLY_EXHAUSTED_EPOCH and not flags & EXHAUSTION_REPORTED:
+        told |= EXHAUSTION_REPORTED
         report(ObservationKind.NEARLY_EXHAUSTED)
     if state is None:
         if producer.sequences_count and batch.first_sequence > 0:
@@ -105,20 +103,22 @@ def audit_batch(
             report(ObservationKind.UNKNOWN_START, missing_sequences=batch.first_sequence, missing_offsets=missing)
         after = _adopt(_fresh(epoch), batch)
     else:
-        if state.txn_first_offset != NO_OFFSET and not is_transactional and not flags & OUTSIDE_TOLD:
-            told |= OUTSIDE_TOLD
+        if state.txn_first_offset != NO_OFFSET and not is_transactional and not flags & OUTSIDE_REPORTED:
+            told |= OUTSIDE_REPORTED
             report(ObservationKind.OUTSIDE_TRANSACTION)
-        if producer.sequences_count and not flags & SILENCE_TOLD and _goes_on_after_silence(state, batch, epoch):
-            told |= SILENCE_TOLD
+        if producer.sequences_count and not flags & SILENCE_REPORTED and _goes_on_after_silence(state, batch, epoch):
+            told |= SILENCE_REPORTED
             report(ObservationKind.CONTINUED_AFTER_SILENCE)
         after = _judge_known(state, batch, epoch, is_transactional, producer, report)
         if epoch >= state.epoch:
             after = after._replace(flags=after.flags & ~ABORT_BUMPED)
     after = after._replace(flags=after.flags | told)
-    return _track_transaction(after, batch, epoch, is_transactional), facts
+    return _track_transaction(after, batch, epoch, is_transactional=is_transactional), facts
 
 
-def audit_marker(state: State | None, marker: EndTxnMarker) -> tuple[State | None, Sequence[Observation]]:
+def audit_marker(
+    state: ProducerAuditState | None, marker: EndTxnMarker
+) -> tuple[ProducerAuditState | None, Sequence[Observation]]:
     """Judge one end marker; one whose record compaction removed has no effect (KAFKA-7467)."""
     if marker.record_count == 0:
         return state, ()
@@ -144,7 +144,7 @@ def audit_marker(state: State | None, marker: EndTxnMarker) -> tuple[State | Non
     return after._replace(flags=after.flags | (0 if committed else ABORT_BUMPED)), facts
 
 
-def audit_end(state: State, producer_id: int) -> Sequence[Observation]:
+def audit_end(state: ProducerAuditState, producer_id: int) -> Sequence[Observation]:
     """Report what only the end of the log decides: an abort that raised the epoch and was followed by nothing."""
     if not state.flags & ABORT_BUMPED or state.flags & TV2:
         return ()
@@ -165,7 +165,7 @@ def audit_end(state: State, producer_id: int) -> Sequence[Observation]:
     return (Observation(ObservationKind.TIMEOUT_ABORT, producer_id, state.epoch, None, marker, True, state),)
 
 
-def _goes_on_after_silence(state: State, batch: BoundaryBatch, epoch: int) -> bool:
+def _goes_on_after_silence(state: ProducerAuditState, batch: BoundaryBatch, epoch: int) -> bool:
     """Tell whether a batch is the next one, but comes so late that a broker had forgotten the one before."""
     return (
         epoch == state.epoch
@@ -178,13 +178,13 @@ def _goes_on_after_silence(state: State, batch: BoundaryBatch, epoch: int) -> bo
 
 
 def _judge_known(
-    state: State,
+    state: ProducerAuditState,
     batch: BoundaryBatch,
     epoch: int,
     is_transactional: bool,  # noqa: FBT001
     producer: Producer,
     report: Reporter,
-) -> State:
+) -> ProducerAuditState:
     if epoch < state.epoch:
         report(ObservationKind.STALE_BATCH)
         return state
@@ -204,13 +204,13 @@ def _judge_known(
 
 
 def _judge_bump(
-    state: State,
+    state: ProducerAuditState,
     batch: BoundaryBatch,
     epoch: int,
     is_transactional: bool,  # noqa: FBT001
     producer: Producer,
     report: Reporter,
-) -> State:
+) -> ProducerAuditState:
     if producer.sequences_count and batch.first_sequence > 0:
         missing = offsets_missing(batch, state.last)
         report(ObservationKind.BUMP_NONZERO, missing_sequences=batch.first_sequence, missing_offsets=missing)
@@ -220,7 +220,7 @@ def _judge_bump(
     return _adopt(state._replace(epoch=epoch, last_sequence=NO_SEQUENCE, window=(), start_crc=-1, flags=flags), batch)
 
 
-def _judge_joint(state: State, batch: BoundaryBatch, report: Reporter) -> State:
+def _judge_joint(state: ProducerAuditState, batch: BoundaryBatch, report: Reporter) -> ProducerAuditState:
     """Same epoch, not the next sequence: a repeat, a restart, a gap, or an overlap."""
     twin = next(
         (
@@ -258,8 +258,8 @@ def _judge_joint(state: State, batch: BoundaryBatch, report: Reporter) -> State:
     return _adopt(state, batch) if beyond > 0 else state
 
 
-def _fresh(epoch: int) -> State:
-    return State(
+def _fresh(epoch: int) -> ProducerAuditState:
+    return ProducerAuditState(
         epoch=epoch,
         last_sequence=NO_SEQUENCE,
         window=(),
@@ -278,18 +278,20 @@ def _fresh(epoch: int) -> State:
     )
 
 
-def _adopt(state: State, batch: BoundaryBatch) -> State:
-    remembered = Remembered(batch.base_offset, batch.first_sequence, batch.last_sequence, batch.crc)
+def _adopt(state: ProducerAuditState, batch: BoundaryBatch) -> ProducerAuditState:
+    remembered = RetainedBatch(batch.base_offset, batch.first_sequence, batch.last_sequence, batch.crc)
     starts_epoch = batch.first_sequence == 0 and state.last_sequence == NO_SEQUENCE
     return state._replace(
         last_sequence=batch.last_sequence,
-        window=(*state.window[1 - WINDOW :], remembered),
+        window=(*state.window[1 - NUM_BATCHES_TO_RETAIN :], remembered),
         last=batch,
         start_crc=batch.crc if starts_epoch else state.start_crc,
     )
 
 
-def _track_transaction(state: State, batch: BoundaryBatch, epoch: int, is_transactional: bool) -> State:  # noqa: FBT001
+def _track_transaction(
+    state: ProducerAuditState, batch: BoundaryBatch, epoch: int, *, is_transactional: bool
+) -> ProducerAuditState:
     state = state._replace(last_timestamp=batch.max_timestamp)
     if not is_transactional:
         return state
@@ -307,9 +309,9 @@ def _track_transaction(state: State, batch: BoundaryBatch, epoch: int, is_transa
     )
 
 
-def _close(state: State, marker: EndTxnMarker) -> State:
+def _close(state: ProducerAuditState, marker: EndTxnMarker) -> ProducerAuditState:
     same_epoch = state.last is not None and state.last_sequence != NO_SEQUENCE and marker.producer_epoch == state.epoch
-    flags = state.flags & ~(OUTSIDE_TOLD | ABORT_BUMPED | AFTER_MARKER | MARKED_EPOCH)
+    flags = state.flags & ~(OUTSIDE_REPORTED | ABORT_BUMPED | AFTER_MARKER | MARKED_EPOCH)
     return state._replace(
         coordinator_epoch=max(marker.coordinator_epoch, state.coordinator_epoch),
         last_timestamp=marker.timestamp,

@@ -40,7 +40,7 @@ def diff(
 ) -> int:
     """Compare replicas of the same partitions batch by batch: which agree, which are behind, where they part.
 
-    Healthy differences are none: other segment boundaries, an older log start, compaction. Nothing is ever written
+    Normal differences are ignored: other segment boundaries, an older log start, compaction. Nothing is ever written
     into DIR.
     """
     from kaudit.cli.audit import run_diff

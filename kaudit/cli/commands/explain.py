@@ -47,7 +47,7 @@ def explain(
 def _explain_version(text: str) -> None:
     from kaudit.broker.releases.profile import UnknownVersionError
     from kaudit.cli.stdout import stdout_console, write_stdout
-    from kaudit.report.replay.explain import what_changed
+    from kaudit.report.replay.broker_rules import what_changed
     from kaudit.report.replay.render import fold
 
     width = stdout_console(ColorChoice.NEVER).width

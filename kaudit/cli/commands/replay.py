@@ -70,9 +70,9 @@ def replay(
     from kaudit.cli.replay_output import STDIN, OutputError, deliver, opened, parse_outputs
     from kaudit.cli.stdout import stdout_console
     from kaudit.cli.targets import output_file
+    from kaudit.report.replay.broker_rules import list_profiles as profiles
     from kaudit.report.replay.explain import NoSuchAttemptError
     from kaudit.report.replay.explain import explain as explain_attempt
-    from kaudit.report.replay.explain import list_profiles as profiles
 
     width = stdout_console(ColorChoice.NEVER).width
     read = [str(path) for path in (on, attempts) if path not in (None, STDIN)]

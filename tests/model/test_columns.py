@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaudit.analysis.scan.columns import Columns, joined, no_rows
-from kaudit.analysis.scan.rows import EDGE
+from kaudit.analysis.scan.rows import BOUNDARY_BATCH
+from kaudit.model.columns import Columns, joined, no_rows
 
 COUNT = 40
 INDEXES = st.lists(st.integers(-COUNT, COUNT - 1), max_size=60)
@@ -16,11 +16,15 @@ CUTS = st.integers(-COUNT - 2, COUNT + 2) | st.none()
 
 
 def random_rows(seed=0, count=COUNT):
-    return np.random.default_rng(seed).integers(0, 256, (count, EDGE.itemsize), dtype=np.uint8).view(EDGE)[:, 0]
+    return (
+        np.random.default_rng(seed)
+        .integers(0, 256, (count, BOUNDARY_BATCH.itemsize), dtype=np.uint8)
+        .view(BOUNDARY_BATCH)[:, 0]
+    )
 
 
 def columns_of(rows):
-    return Columns(EDGE, len(rows), {name: rows[name] for name in EDGE.names})
+    return Columns(BOUNDARY_BATCH, len(rows), {name: rows[name] for name in BOUNDARY_BATCH.names})
 
 
 @given(INDEXES)
@@ -55,7 +59,9 @@ def test_parts_are_joined(counts):
 
 def test_adding_to_a_column_leaves_those_that_share_it_alone():
     shared = np.arange(3)
-    rows = Columns(EDGE, 3, dict.fromkeys(EDGE.names, 7) | {"base_offset": shared, "present_before": shared})
+    rows = Columns(
+        BOUNDARY_BATCH, 3, dict.fromkeys(BOUNDARY_BATCH.names, 7) | {"base_offset": shared, "present_before": shared}
+    )
     moved = rows.plus(10, "present_before")
     assert moved["present_before"].tolist() == [10, 11, 12]
     assert moved["base_offset"].tolist() == rows["present_before"].tolist() == shared.tolist() == [0, 1, 2]
@@ -64,22 +70,28 @@ def test_adding_to_a_column_leaves_those_that_share_it_alone():
 
 def test_columns_have_the_types_of_their_fields_and_survive_pickling():
     columns = columns_of(random_rows())
-    assert all(columns[name].dtype == EDGE[name] for name in EDGE.names)
+    assert all(columns[name].dtype == BOUNDARY_BATCH[name] for name in BOUNDARY_BATCH.names)
     again = pickle.loads(pickle.dumps(columns, pickle.HIGHEST_PROTOCOL))
-    assert again.dtype == EDGE
+    assert again.dtype == BOUNDARY_BATCH
     assert again.tolist() == columns.tolist()
 
 
 def test_a_shared_column_is_pickled_once():
     column = np.arange(1000, dtype=np.int64)
-    shared = Columns(EDGE, 1000, dict.fromkeys(EDGE.names, 0) | {"base_offset": column, "last_offset": column})
-    apart = Columns(EDGE, 1000, dict.fromkeys(EDGE.names, 0) | {"base_offset": column, "last_offset": column.copy()})
+    shared = Columns(
+        BOUNDARY_BATCH, 1000, dict.fromkeys(BOUNDARY_BATCH.names, 0) | {"base_offset": column, "last_offset": column}
+    )
+    apart = Columns(
+        BOUNDARY_BATCH,
+        1000,
+        dict.fromkeys(BOUNDARY_BATCH.names, 0) | {"base_offset": column, "last_offset": column.copy()},
+    )
     assert len(pickle.dumps(shared)) < len(pickle.dumps(apart)) - 8 * 900
 
 
 def test_no_rows():
-    assert no_rows(EDGE).tolist() == list(no_rows(EDGE)) == []
-    assert no_rows(EDGE)[:5].tolist() == no_rows(EDGE)[[]].tolist() == []
+    assert no_rows(BOUNDARY_BATCH).tolist() == list(no_rows(BOUNDARY_BATCH)) == []
+    assert no_rows(BOUNDARY_BATCH)[:5].tolist() == no_rows(BOUNDARY_BATCH)[[]].tolist() == []
 
 
 def test_a_column_is_made_once_when_it_is_asked_for():
@@ -89,7 +101,7 @@ def test_a_column_is_made_once_when_it_is_asked_for():
         made.append(True)
         return np.arange(4)
 
-    rows = Columns(EDGE, 4, dict.fromkeys(EDGE.names, 1) | {"size": make})
+    rows = Columns(BOUNDARY_BATCH, 4, dict.fromkeys(BOUNDARY_BATCH.names, 1) | {"size": make})
     assert rows["crc"].tolist() == [1, 1, 1, 1]
     assert rows.plus(1, "crc")[1:]["crc"].tolist() == [2, 2, 2]
     assert rows[1:][2]["crc"] == rows[3]["crc"] == 1
@@ -97,7 +109,7 @@ def test_a_column_is_made_once_when_it_is_asked_for():
     assert rows[2:]["size"].tolist() == [2, 3]
     assert rows["size"].tolist() == rows.settled()["size"].tolist() == [0, 1, 2, 3]
     assert made == [True]
-    assert rows["size"].dtype == EDGE["size"]
+    assert rows["size"].dtype == BOUNDARY_BATCH["size"]
 
 
 @pytest.mark.parametrize(
@@ -106,6 +118,6 @@ def test_a_column_is_made_once_when_it_is_asked_for():
 )
 def test_columns_yet_to_be_made_are_made_by_who_takes_all(take):
     rows = random_rows()
-    columns = Columns(EDGE, COUNT, {name: lambda name=name: rows[name] for name in EDGE.names})
+    columns = Columns(BOUNDARY_BATCH, COUNT, {name: lambda name=name: rows[name] for name in BOUNDARY_BATCH.names})
     assert take(columns) == rows.tolist()
     assert columns[5:9].settled().tolist() == rows[5:9].tolist()
