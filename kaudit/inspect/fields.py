@@ -1,21 +1,23 @@
 """One batch header byte by byte: each field with its bytes, its value and what the value means here."""
 
-import struct
 import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
-from kaudit.formats.log.crc32c import crc32c
-from kaudit.formats.log.record_batch import (
+from kaudit.formats.log.batch_header import (
     ATTRIBUTES_OFFSET,
     CURRENT_MAGIC,
+    HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
+    MESSAGE_V0,
+    MESSAGE_V1,
     plausible_length,
 )
+from kaudit.formats.log.crc32c import crc32c
 from kaudit.inspect.batch_rows import codec_name
 from kaudit.inspect.row_filter import Row, RowFilter
 from kaudit.inspect.segment import SegmentReader
@@ -28,23 +30,7 @@ from kaudit.model.batch_fields import (
 )
 from kaudit.model.sequence import add as add_sequence
 
-_V2 = (
-    ("base_offset", "q"),
-    ("batch_length", "i"),
-    ("leader_epoch", "i"),
-    ("magic", "b"),
-    ("crc", "I"),
-    ("attributes", "h"),
-    ("last_offset_delta", "i"),
-    ("base_timestamp", "q"),
-    ("max_timestamp", "q"),
-    ("producer_id", "q"),
-    ("producer_epoch", "h"),
-    ("base_sequence", "i"),
-    ("record_count", "i"),
-)
-_V0 = (("offset", "q"), ("message_size", "i"), ("crc", "I"), ("magic", "b"), ("attributes", "b"), ("key_length", "i"))
-_V1 = (*_V0[:5], ("timestamp", "q"), _V0[5])
+_SCHEMAS = {0: MESSAGE_V0, 1: MESSAGE_V1}
 _SHOWN_PAYLOAD = 32
 _CRC_PIECE = 1 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -89,17 +75,14 @@ def _start_of_batch(segment: SegmentReader, position: int) -> int:
 
 def _fields(head: bytes, start: int) -> list[_Field]:
     magic = head[MAGIC_OFFSET] if len(head) > MAGIC_OFFSET else CURRENT_MAGIC
-    layout = _V0 if magic == 0 else _V1 if magic == 1 else _V2
+    schema = _SCHEMAS.get(magic, HEADER)
     fields: list[_Field] = []
-    at = 0
-    for name, code in layout:
-        size = struct.calcsize(f">{code}")
-        raw = head[at : at + size]
+    for field in schema.fields:
+        raw = head[field.offset : field.offset + field.size]
         if not raw:
             break
-        value = struct.unpack(f">{code}", raw)[0] if len(raw) == size else None
-        fields.append(_Field(name, start + at, raw, value))
-        at += size
+        value = schema.struct(field.name).unpack(raw)[0] if len(raw) == field.size else None
+        fields.append(_Field(field.name, start + field.offset, raw, value))
     return fields
 
 
