@@ -127,7 +127,10 @@ def _gap(context: Context, fact: Observation, missing: Sequence[MissingOffsets])
         )
     if not context.compacted:
         explanations.append(
-            Explanation("the topic was once compacted and no checkpoint tells (then say --compacted)", innocent=True)
+            Explanation(
+                "the topic was once compacted and there is no checkpoint to show it (then pass --compacted)",
+                innocent=True,
+            )
         )
     return judged_finding(
         context,

@@ -293,7 +293,7 @@ class Audit:
         users = [part for part in parts if part.directory.topic not in INTERNAL_TOPICS]
         told += _aspect(
             (part for part in users if not part.directory.has_checkpoints and self.options.log_start_offset is None),
-            "the log start offset is not known: no checkpoint beside the partition (say --log-start-offset)",
+            "the log start offset is not known: no checkpoint beside the partition (pass --log-start-offset)",
         )
         told += _aspect(
             (part for part in parts if part.counts.legacy_batches),

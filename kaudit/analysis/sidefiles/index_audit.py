@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from kaudit.analysis.sidefiles.log_facts import LogFacts
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
-from kaudit.formats.log.record_batch import CURRENT_MAGIC, MAGIC_OFFSET, PREFIX_SIZE, plausible_length
+from kaudit.formats.log.batch_header import (
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    PREFIX_SIZE,
+    base_offset_of,
+    batch_size,
+    plausible_length,
+)
 from kaudit.formats.sidefiles.indexes import OffsetIndex, TimeIndex, parse_offset_index, parse_time_index
 from kaudit.model.continuity import MissingCause
 from kaudit.model.side_files import IndexFault, IndexKind, MissingIndexes
@@ -183,8 +190,7 @@ def _probed(
 
 def _batch_offset(head: bytearray, segment: IndexedSegment) -> int | None:
     """The base offset of the batch whose first bytes these may be, None if they cannot."""
-    length = int.from_bytes(head[8:12], "big", signed=True)
-    starts = head[MAGIC_OFFSET] <= CURRENT_MAGIC and plausible_length(head[MAGIC_OFFSET], length)
-    base = int.from_bytes(head[:8], "big", signed=True)
+    starts = plausible_length(head[MAGIC_OFFSET], batch_size(head) - LOG_OVERHEAD)
+    base = base_offset_of(head)
     stop = segment.base_offset + MAX_SEGMENT_OFFSETS if segment.end_offset is None else segment.end_offset
     return base if starts and segment.base_offset <= base < stop else None

@@ -11,12 +11,12 @@ from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.source.layout import LeftoverFile
 
 _MEANING = {
-    "deleted": "renamed by retention or compaction, to be removed after file.delete.delay.ms",
-    "cleaned": "half-written by the log cleaner; a broker removes it at start",
+    "deleted": "retention or compaction renamed it; the broker removes it after file.delete.delay.ms",
+    "cleaned": "the log cleaner was writing it; a broker removes it at start",
     "swap": "the log cleaner was swapping files; a broker finishes that at start",
-    "future": "a replica being moved between log directories (JBOD), not yet in use",
-    "delete": "a deleted or moved partition, to be removed after file.delete.delay.ms",
-    "stray": "a partition this broker no longer owns by the metadata",
+    "future": "a replica is being moved between log directories (JBOD); it is not yet in use",
+    "delete": "the partition was deleted or moved; the broker removes it after file.delete.delay.ms",
+    "stray": "according to the metadata this broker no longer owns the partition",
     "odd-name": "not a name a broker gives",
 }
 _DIRECTORY_KINDS = ("future", "delete", "stray")

@@ -3,7 +3,7 @@
 A partition's lines are in the order its leaders handled them. What a leader refuses before it looks at the batch - it
 is not the leader, too few replicas are in sync - is no question of the log's rules and not among them. The lines end
 where an unclean election brings records back that an earlier leader lacked, or one of several replicas loses its
-snapshots or starts with nothing left of its log: attempts have no words for that.
+snapshots or starts with nothing left of its log: the attempts format cannot express that.
 """
 
 import json
