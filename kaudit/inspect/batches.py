@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
+from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.control import ControlType
-from kaudit.formats.log.record_batch import CURRENT_MAGIC
 from kaudit.inspect.file_kinds import LogFile
 from kaudit.inspect.selection import Row
 from kaudit.model.batch import Batches, last_offsets, last_sequences

@@ -19,8 +19,8 @@ from kaudit.formats.dump_text.rows import (
     NoteKind,
 )
 from kaudit.formats.dump_text.text import read_dump
+from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.control import ControlType
-from kaudit.formats.log.record_batch import CURRENT_MAGIC
 from kaudit.inspect.batches import BATCH_FIELDS
 from kaudit.inspect.content import printed_content_row
 from kaudit.inspect.file_kinds import FileKind, LogFile, identify_by_name

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from kaudit.formats.errors import LimitExceededError, WireError
+from kaudit.formats.log.batch_header import CURRENT_MAGIC, MAGIC_OFFSET
 from kaudit.formats.log.control import parse_control
 from kaudit.formats.log.legacy import parse_message, read_legacy_records
-from kaudit.formats.log.record_batch import CURRENT_MAGIC, MAGIC_OFFSET
 from kaudit.formats.log.records import Record, read_records
 from kaudit.inspect.content import content_row
 from kaudit.inspect.file_kinds import LogFile

@@ -160,7 +160,7 @@ def _near(places: Sequence[LogFile], offset: int) -> list[LogFile]:
 def _file(place: LogFile, options: InspectOptions) -> Iterator[Row]:
     if options.at is not None:
         if not place.kind.holds_batches:
-            raise UsageError(f"--at shows batch headers, {place.path} is no segment ({place.kind.value})")
+            raise UsageError(f"--at shows batch headers, {place.path} is not a segment ({place.kind.value})")
         with SegmentReader(place, options.version) as segment:
             if not 0 <= options.at < segment.size:
                 raise UsageError(f"--at {options.at}: {place.path} has {segment.size} bytes")
@@ -170,7 +170,7 @@ def _file(place: LogFile, options: InspectOptions) -> Iterator[Row]:
         yield from _batches([place], options)
         return
     if place.kind is FileKind.UNKNOWN:
-        raise NothingToAuditError(f"{place.path}: no file of Kafka's, by name or content")
+        raise NothingToAuditError(f"{place.path}: not a recognised Kafka file, by name or content")
     if place.kind is FileKind.DUMP:
         rows = dump_rows(place, options.texts, records=options.records)
         chosen = _around_each(rows, options.around) if options.around is not None else rows

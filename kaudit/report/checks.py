@@ -42,7 +42,7 @@ def list_text(checks: Iterable[Check], console: Console) -> str:
         rows = console.wrap(check.summary, lead=f"{check.code}  {check.name:<{width}}  {severity:<7}  ")
         rows[0] = rows[0].replace(f"  {severity}", f"  {console.paint(severity, SEVERITY_STYLE[check.severity])}", 1)
         lines += rows
-    more = "kaudit explain CODE tells what each means, what explains it innocently and what to do."
+    more = "kaudit explain CODE describes a check: what it means, its harmless causes and what to do."
     lines += ["", *console.wrap(more)]
     return "".join(f"{line}\n" for line in lines)
 

@@ -51,7 +51,7 @@ def render_diff(result: DiffResult, view: View) -> str:
     for entry in result.partitions:
         if entry.relation is not Relation.IDENTICAL:
             ends = ", ".join(f"{name} ends at {end}" for name, end in entry.end_offsets.items())
-            agree = "" if entry.common_end_offset is None else f"alike below {entry.common_end_offset}, "
+            agree = "" if entry.common_end_offset is None else f"identical up to {entry.common_end_offset}, "
             lines.append(visible(f"{entry.topic}-{entry.partition}: {entry.relation.value}: {agree}{ends}") + "\n")
     return "".join(lines) + render_scan(result.scan, view)
 

@@ -1,4 +1,4 @@
-"""`kaudit diff --output-format table`: a line per partition, then the findings as a scan tells them."""
+"""`kaudit diff --output-format table`: a line per partition, then the findings as in a scan."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -40,13 +40,19 @@ def _replicas(result: DiffResult, console: Console) -> list[str]:
 
 
 def _partitions(result: DiffResult, console: Console) -> list[str]:
-    """Return a table of the partitions that differ; those that are alike are counted below it."""
+    """Return a table of the partitions that differ; identical ones are counted below it."""
     listed = [entry for entry in result.partitions if entry.relation in (Relation.BEHIND, Relation.DIVERGED)]
     if not listed:
         return []
     shown = listed[:_PARTITIONS_SHOWN]
     names = [replica.name for replica in result.replicas]
-    headings = ["partition", "relation", "alike below", *(f"{visible(name)} ends" for name in names), "truncated to"]
+    headings = [
+        "partition",
+        "relation",
+        "identical up to",
+        *(f"{visible(name)} ends" for name in names),
+        "broker would truncate",
+    ]
     rows = [_cells(entry, names) for entry in shown]
     widths = [max(len(heading), *(len(row[at]) for row in rows)) for at, heading in enumerate(headings)]
     if not console.fits(sum(widths) + len(_GAP) * (len(widths) - 1)):

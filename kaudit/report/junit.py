@@ -1,6 +1,6 @@
 """`--output-format junit`: a suite per partition, a case per check, so that passes are visible and counts mean something.
 
-A case fails when its findings make the exit code 1; other findings are told in its output.
+A case fails when its findings make the exit code 1; other findings go into its output.
 """
 
 import xml.etree.ElementTree as ET
@@ -75,7 +75,7 @@ def _case(suite: ET.Element, place: str, check: Check, findings: Sequence[Findin
         failure = ET.SubElement(case, "failure", type=failing[0].severity.value, message=message)
         failure.text = _body(failing)
     elif not view.asked_for(check.code):
-        ET.SubElement(case, "skipped", message="not among the checks asked for")
+        ET.SubElement(case, "skipped", message="check not selected")
     if others:
         ET.SubElement(case, "system-out").text = _body(others)
 
@@ -95,7 +95,7 @@ def _evidence(root: ET.Element, result: ScanResult) -> None:
     suite = ET.SubElement(root, "testsuite", name="evidence")
     whole = ET.SubElement(suite, "testcase", classname="kaudit.evidence", name="the audit is complete")
     if result.incomplete:
-        message = "the audit is incomplete: where it found nothing, nothing is proven"
+        message = "the audit is incomplete: the absence of findings proves nothing"
         ET.SubElement(whole, "error", type="incomplete", message=message)
     if result.summary.omitted:
         ET.SubElement(whole, "system-out").text = more(result.summary.omitted)

@@ -1,4 +1,4 @@
-"""`--output-format markdown`: a digest for merge requests and for the step summary of GitHub Actions."""
+"""`--output-format markdown`: a report for merge requests and for the step summary of GitHub Actions."""
 
 from collections.abc import Sequence
 
@@ -16,14 +16,14 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
 
 
 def render_scan(result: ScanResult, view: View) -> str:
-    """Return the digest: verdict, a table of findings, what the baseline says, what was not audited."""
+    """Return the report: counts, a table of findings, the baseline's state, what was not audited."""
     shown = view.for_people(result.findings)
     listed = gravest(shown, FINDINGS_SHOWN)
     left_out = result.summary.omitted + len(shown) - len(listed)
     paragraphs = [
         "## kaudit",
         f"**{verdict(result, notes_hidden=not view.show_notes)}** {extent(result)}",
-        "> **This audit is incomplete**: where it found nothing, nothing is proven." if result.incomplete else "",
+        "> **This audit is incomplete**: the absence of findings proves nothing." if result.incomplete else "",
         _table(listed),
         f"… and {more(left_out)}." if left_out else "",
         _baseline(result),
@@ -67,7 +67,7 @@ def _baseline(result: ScanResult) -> str:
     if compared.out_of_scope:
         parts.append(f"{len(compared.out_of_scope)} not seen because out of scope")
     lines = [f"{', '.join(parts)}."]
-    for title, entries in (("Stale, seen no more", compared.stale), ("Expired", compared.expired)):
+    for title, entries in (("Stale, no longer found", compared.stale), ("Expired", compared.expired)):
         if entries:
             lines += ["", f"{title}:", "", *_entries(entries)]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The figures of all producer ids in words: how many, how fast, how long the blocks last, who opens them."""
+"""Statistics of all producer ids as text: how many, how fast, how long the blocks last, which clients open them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -66,13 +66,13 @@ def _alive(ids: _Figures) -> str:
     if not isinstance(alive, Mapping):
         return ""
     return (
-        f"in a broker's memory: {_number(alive, '1d'):,} with an expiry of 1 day, {_number(alive, '7d'):,} with 7 days"
+        f"still remembered by brokers: {_number(alive, '1d'):,} (1-day expiry), {_number(alive, '7d'):,} (7-day expiry)"
     )
 
 
 def _blocks(figures: _Figures) -> str:
-    complete = "from the first on" if figures.get("complete") else "with a beginning or parts missing"
-    text = f"blocks: {plural(_number(figures, 'granted'), 'grant')} {complete}"
+    history = "complete" if figures.get("complete") else "incomplete"
+    text = f"{history} allocation history: {plural(_number(figures, 'granted'), 'block')}"
     per_day, days_left = figures.get("per_day"), figures.get("days_left")
     if isinstance(per_day, int | float) and isinstance(days_left, int | float):
         text += f", {per_day:,.1f} a day, {_span(days_left)} left at that rate"
@@ -93,7 +93,7 @@ def _creators(result: ProducersResult, console: Console) -> list[str]:
     creators = result.summary.get("creators")
     if not isinstance(creators, Sequence) or not creators:
         return []
-    lines = ["  most ids by kind of client:"]
+    lines = ["  client patterns, most ids first:"]
     width = max(len(f"{_number(creator, 'producers'):,}") for creator in creators)
     for creator in creators:
         topics, count = creator["topics"], _number(creator, "topic_count")

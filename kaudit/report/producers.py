@@ -23,7 +23,7 @@ def render_producers(result: ProducersResult, view: View) -> Iterator[str]:
     console = view.console
     yield from _list(result, console, detailed=result.detailed or view.show_notes)
     shown = view.for_people(result.scan.findings)
-    findings = [console.paint("Findings (kaudit scan tells more):", Style.STRONG)] if shown else []
+    findings = [console.paint("Findings (details: kaudit scan):", Style.STRONG)] if shown else []
     for finding in shown:
         label, rest = headline(finding)
         where = partition_of(finding)
@@ -74,7 +74,7 @@ def _cells(producer: Producer) -> Mapping[str, str]:
 
 
 def _fitting(rows: Sequence[Mapping[str, str]], console: Console) -> list[str]:
-    """Choose the columns: those that say something, as many of them as the terminal has room for."""
+    """Choose the columns: those with any content, as many of them as fit the terminal."""
     optional = ("transactional id", "block", "findings")
     columns = [name for name in rows[0] if name not in optional or any(row[name] != "-" for row in rows)]
     for name in _DISPENSABLE:

@@ -34,7 +34,7 @@ def table(rows: Iterable[Row], console: Console) -> Iterator[str]:
 
 
 def _group(row: Row) -> tuple[object, ...]:
-    """What is told under one heading: the rows of one segment or side file, of all kinds; or of files."""
+    """Key of the rows that share one heading: those of one segment or side file, whatever their kind; or of files."""
     if row["row"] == "file":
         return ("file",)
     if row["row"] == "checkpoint":
@@ -144,7 +144,7 @@ def _kind(row: Row) -> str:
     if row.get("is_control"):
         if control in ("COMMIT", "ABORT"):
             return f"{control} marker"
-        # a text that shows no records does not tell which
+        # a text without records does not show which
         return str(control or ("emptied marker" if row.get("record_count") == 0 else "control"))
     return "txn" if row.get("is_transactional") else "-"
 
@@ -251,8 +251,8 @@ _COLUMNS: Mapping[str, Sequence[_Column]] = {
         ("size", _text("size")),
         ("damage", _text("kind")),
         ("offsets lost", _lost),
-        ("what it is", _text("detail")),
-        ("a broker", _text("broker")),
+        ("detail", _text("detail")),
+        ("broker's reaction", _text("broker")),
     ],
     "marker": [
         ("offset", _text("offset")),

@@ -181,7 +181,7 @@ def _notifications(result: ScanResult, left_out: int) -> list[_Object]:
     """Return what the results do not cover: unread files, unchecked aspects, findings beyond the limit."""
     notices = [_notice(Severity.WARNING, more(left_out))] if left_out else []
     if result.incomplete:
-        notices.append(_notice(Severity.ERROR, "The audit is incomplete: where it found nothing, nothing is proven."))
+        notices.append(_notice(Severity.ERROR, "The audit is incomplete: the absence of findings proves nothing."))
     told = sorted(result.not_audited, key=lambda item: not item.unreadable)
     notices += [_not_audited(item) for item in told[:_NOTIFICATIONS_SHOWN]]
     if len(told) > _NOTIFICATIONS_SHOWN:

@@ -35,11 +35,18 @@ def finding_lines(finding: Finding, console: Console, *, many_inputs: bool) -> l
     if isinstance(broker, str):
         lines += _remark("broker", visible(broker), console)
     lines += _causes([cause for cause in finding.explanations if not cause.innocent], console)
-    if finding.confidence is not Confidence.CERTAIN:
+    certain = finding.confidence is Confidence.CERTAIN
+    if not certain:
         lines += _remark("note", f"{finding.confidence.value}, not certain", console)
+    # the one explanation of a certain note is no condition
+    harmless = (
+        "harmless:"
+        if finding.severity is Severity.NOTE and len(finding.explanations) == 1 and certain
+        else "harmless if"
+    )
     for cause in finding.explanations:
         if cause.innocent:
-            lines += _remark("note", f"harmless if {visible(cause.cause)}", console) + _reasons(cause, console)
+            lines += _remark("note", f"{harmless} {visible(cause.cause)}", console) + _reasons(cause, console)
     for command in finding.next:
         # Never wrapped: it is there to be copied.
         lines.append(f"  {console.paint('= help:', Style.STRONG)} {visible(command)}")
@@ -60,7 +67,7 @@ def _place(finding: Finding, *, many_inputs: bool) -> str:
         parts.append(byte + visible(finding.file))
     if finding.log_dir is not None and (many_inputs or not parts):
         parts.append(f"in {visible(finding.log_dir)}")
-    return ", ".join(parts) or "no place recorded"
+    return ", ".join(parts) or "location unknown"
 
 
 def _causes(causes: Sequence[Explanation], console: Console) -> list[str]:
@@ -84,7 +91,7 @@ def _remark(name: str, text: str, console: Console) -> list[str]:
 
 
 def _overview(result: ScanResult, shown: Sequence[Finding], console: Console) -> list[str]:
-    """Return the findings by code with the command that explains each, what is hidden, or that all is well."""
+    """Return the findings by code with the command that explains each, what is hidden, or that there is nothing to report."""
     lines = explain_lines(shown, console)
     if not shown:
         new = any(finding.status is Status.NEW for finding in result.findings)
@@ -111,8 +118,7 @@ def hidden_lines(result: ScanResult, shown: Sequence[Finding]) -> list[str]:
     notes = sum(finding.severity is Severity.NOTE and finding.status is Status.NEW for finding in result.findings)
     notes -= sum(finding.severity is Severity.NOTE for finding in shown)
     if notes:
-        what, them = ("a fact", "it") if notes == 1 else ("facts", "them")
-        lines.append(f"{plural(notes, 'note')} hidden: {what} worth knowing, healthy (-v shows {them})")
+        lines.append(f"{plural(notes, 'informational note')} hidden (-v shows {'it' if notes == 1 else 'them'})")
     lines += [f"{plural(number, 'finding')} hidden: {why}" for number, why in _accepted(result)]
     if result.summary.omitted:
         lines.append(f"{more(result.summary.omitted)} (--max-findings)")

@@ -197,7 +197,7 @@ def _framing(data: bytes) -> None:
     for _ in range(2):
         followed, walked = framing.follow(buffer, 0, end, end), walk(buffer, 0, end, end)
         assert followed.positions.tolist() == walked.positions.tolist()
-        assert (followed.stop, followed.sound) == (walked.stop, walked.sound)
+        assert (followed.stop, followed.valid) == (walked.stop, walked.valid)
         framing.mean_size = 100.0
     assert all(0 <= at < end for at in candidates(buffer, 0, 0).tolist())
     looks_torn(buffer[:61], end, 0)

@@ -236,7 +236,7 @@ def test_github_annotates_ten_a_level_and_says_how_many_more():
     lines = FORMATS["github"].scan(results.scan_result(*many), View()).splitlines()
     assert sum(line.startswith("::error") for line in lines) == 10
     assert sum(line.startswith("::warning") for line in lines) == 1
-    assert "kaudit: 2 more findings, not listed here; the step summary and --output-format json tell more" in lines
+    assert "kaudit: 2 more findings, not listed here; see the step summary or --output-format json" in lines
     assert (
         sum(
             line.startswith("::warning")

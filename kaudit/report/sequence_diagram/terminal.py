@@ -29,10 +29,17 @@ class _Strokes(NamedTuple):
 _DRAWN = _Strokes("│", "─", "╌", "►", "◄", "✗", "●")
 _PLAIN = _Strokes("|", "-", ".", ">", "<", "x", "*")
 
-_STYLES = {EventKind.LOST: Style.ERROR, EventKind.FAULT: Style.WARNING, EventKind.NOTE: Style.NOTE, EventKind.REPLICATION: Style.FAINT}
+_STYLES = {
+    EventKind.LOST: Style.ERROR,
+    EventKind.FAULT: Style.WARNING,
+    EventKind.NOTE: Style.NOTE,
+    EventKind.REPLICATION: Style.FAINT,
+}
 
 
-def ladder(rows: Sequence[TraceEvent], lanes: Sequence[str], omitted: int, console: Console, *, plain: bool) -> Iterator[str]:
+def ladder(
+    rows: Sequence[TraceEvent], lanes: Sequence[str], omitted: int, console: Console, *, plain: bool
+) -> Iterator[str]:
     """Yield the lines of the ladder; `plain`: with ASCII alone."""
     strokes = _PLAIN if plain else _DRAWN
     width = console.width or _DEFAULT_WIDTH

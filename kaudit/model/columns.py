@@ -12,32 +12,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 Row = Mapping[str, Any]
-"""One row: its fields by name."""
-Column = NDArray[Any] | Callable[[], NDArray[Any]]
-"""A column, or what makes it: until then that holds what it is made of."""
+"""One row: its fields by name, as Python numbers."""
+Column = NDArray[Any] | Callable[[], NDArray[Any]] | int
+"""A column of shape (n,); or what makes it, which until then holds what it is made of; or the number all rows have."""
 Indexes = slice | NDArray[Any] | Sequence[int]
 
 
 class Columns:
     """Rows of a structured dtype, column by column.
 
-    Indexed like a structured array: by name for a column (shared, not copied), by position for one row, by slice (views),
-    mask or index array for some rows.
+    Indexed like a structured array: by name for a column (shape (n,), the field's dtype; shared, not copied), by position
+    for one row, by slice (views), mask or index array for some rows.
     """
 
     __slots__ = ("_columns", "_length", "_part", "dtype")
 
-    def __init__(self, dtype: np.dtype[Any], length: int, columns: Mapping[str, Column | int]) -> None:
-        """Take a column for each field, or a function that makes it when it is asked for; an int fills one."""
+    def __init__(self, dtype: np.dtype[Any], length: int, columns: Mapping[str, Column]) -> None:
+        """Take a column for each field of `dtype`."""
         self.dtype = dtype
         self._length = length
         self._part: slice | None = None
-        self._columns: dict[str, Column] = {
-            name: _typed(columns[name], dtype[name], length) for name in dtype.names or ()
-        }
+        self._columns: dict[str, Column] = {name: _typed(columns[name], dtype[name]) for name in dtype.names or ()}
 
     def __reduce__(self) -> tuple[type["Columns"], tuple[Any, ...]]:
-        return Columns, (self.dtype, self._length, dict(self._all()))
+        return Columns, (self.dtype, self._length, self._held())
 
     def __len__(self) -> int:
         return self._length
@@ -53,8 +51,7 @@ class Columns:
     def __getitem__(self, key: Indexes) -> "Columns": ...
     def __getitem__(self, key: str | int | Indexes) -> "NDArray[Any] | Row | Columns":
         if isinstance(key, str):
-            column = self._made(key)
-            return column if self._part is None else column[self._part]
+            return self._column(key)
         if isinstance(key, int):
             return _Row(self, key)
         if isinstance(key, slice):
@@ -62,20 +59,30 @@ class Columns:
         chosen = np.asarray(key, dtype=None if len(key) else np.intp)
         if chosen.dtype == np.bool_:
             chosen = np.flatnonzero(chosen)  # once, not once a column
-        return Columns(self.dtype, len(chosen), {name: column.take(chosen) for name, column in self._all()})
+        held = self._held()
+        taken = {name: column if isinstance(column, int) else column.take(chosen) for name, column in held.items()}
+        return Columns(self.dtype, len(chosen), taken)
 
-    def _made(self, name: str) -> NDArray[Any]:
+    def _column(self, name: str) -> NDArray[Any]:
         column = self._columns[name]
+        if isinstance(column, int):
+            return np.full(self._length, column, dtype=self.dtype[name])
         if not isinstance(column, np.ndarray):
             column = self._columns[name] = column().astype(self.dtype[name], copy=False)
-        return column
+        return column if self._part is None else column[self._part]
 
     def settled(self) -> "Columns":
         """Return these rows with every column made and no more in memory than they need: for who keeps them."""
-        return Columns(self.dtype, self._length, dict(self._all()))
+        return Columns(self.dtype, self._length, self._held())
+
+    def _held(self) -> dict[str, NDArray[Any] | int]:
+        """Every column, made, cut to these rows; numbers that all rows have stay numbers."""
+        return {
+            name: column if isinstance(column, int) else self._column(name) for name, column in self._columns.items()
+        }
 
     def _all(self) -> Iterator[tuple[str, NDArray[Any]]]:
-        return ((name, self[name]) for name in self._columns)
+        return ((name, self._column(name)) for name in self._columns)
 
     def _slice(self, first: int, stop: int, step: int) -> "Columns":
         if step != 1:
@@ -85,11 +92,11 @@ class Columns:
 
     def plus(self, amount: int, *names: str) -> "Columns":
         """Return the same rows with so much added to these columns."""
-        columns = self._columns if self._part is None else dict(self._all())
+        columns: Mapping[str, Column] = self._columns if self._part is None else self._held()
         return Columns(self.dtype, self._length, {**columns, **{name: self[name] + amount for name in names}})
 
     def rows(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the rows at these indexes as a structured array."""
+        """Return the rows at these indexes as a structured array, shape of `chosen`."""
         rows = np.empty(len(chosen), dtype=self.dtype)
         for name, column in self._all():
             rows[name] = column.take(chosen)
@@ -97,11 +104,16 @@ class Columns:
 
     def item(self, index: int) -> tuple[Any, ...]:
         """Return a row as Python numbers, fields in the dtype's order."""
-        return tuple(column[index].item() for _, column in self._all())
+        return tuple(column.item(index) for _, column in self._all())
 
     def tolist(self) -> list[tuple[Any, ...]]:
         """All rows as Python numbers, fields in the dtype's order."""
         return list(zip(*(column.tolist() for _, column in self._all()), strict=True))
+
+    def constant(self, name: str) -> int | None:
+        """Return the number that all rows are known to have in this column without looking at them."""
+        column = self._columns[name]
+        return column if isinstance(column, int) else None
 
 
 class _Part(Columns):
@@ -125,8 +137,9 @@ class _Row(Mapping[str, Any]):
         self._rows = rows
         self._index = index
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a scalar of the field's type
-        return self._rows[name][self._index]
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a number of the field's type
+        constant = self._rows.constant(name)
+        return self._rows[name].item(self._index) if constant is None else constant
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows.dtype.names or ())
@@ -141,13 +154,20 @@ def no_rows(dtype: np.dtype[Any]) -> Columns:
 
 
 def joined(parts: Sequence[Columns]) -> Columns:
-    """All rows of `parts`, one after the other; there must be at least one part."""
+    """All rows of `parts`, which have one dtype, one after the other; there must be at least one part."""
+    if len(parts) == 1:
+        return parts[0]
     dtype = parts[0].dtype
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in dtype.names or ()}
-    return Columns(dtype, sum(map(len, parts)), columns)
+    return Columns(dtype, sum(map(len, parts)), {name: _joined(parts, name) for name in dtype.names or ()})
 
 
-def _typed(column: Column | int, dtype: np.dtype[Any], length: int) -> Column:
-    if isinstance(column, int):
-        return np.full(length, column, dtype=dtype)
+def _joined(parts: Sequence[Columns], name: str) -> Column:
+    constants = {part.constant(name) for part in parts}
+    constant = constants.pop()
+    if constant is not None and not constants:
+        return constant
+    return np.concatenate([part[name] for part in parts])
+
+
+def _typed(column: Column, dtype: np.dtype[Any]) -> Column:
     return column.astype(dtype, copy=False) if isinstance(column, np.ndarray) else column

@@ -39,6 +39,7 @@ def test_the_broker_did_what_is_said(evidence, label):
     result = scan(ScanOptions([str(root / "artificial" / label)]), SilentProgress())
     (found,) = [entry for entry in result.findings if entry.code.startswith("KA0") and entry.code != "KA011"]
     said = found.evidence["broker"]
+    assert isinstance(said, str)
     segment = root / "artificial" / label / "explosion-0" / found.segment
     if "not notice" in said:
         assert sizes[found.segment] == segment.stat().st_size
