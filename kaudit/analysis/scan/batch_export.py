@@ -1,4 +1,4 @@
-"""All sound batches of a segment, for whoever asks for a row of each."""
+"""Valid batches of a segment in pieces, for a table with one row per batch."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -13,7 +13,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 class SegmentTask(Struct, frozen=True):
-    """A segment to be read: whose it is, and its place in the order of all."""
+    """A segment to be read: the partition it belongs to, and its rank `number` among all segments."""
 
     topic: str
     partition: int
@@ -22,8 +22,8 @@ class SegmentTask(Struct, frozen=True):
     spec: ChunkSpec
 
 
-BatchTeller = Callable[[SegmentTask, Batches], tuple[str, bytes]]
-"""Makes a piece of a table of some of a segment's batches."""
+BatchWriter = Callable[[SegmentTask, Batches], tuple[str, bytes]]
+"""Returns (table name, rows as an Arrow IPC stream) for some of a segment's batches."""
 
 
 def segment_tasks(jobs: Sequence[Job]) -> list[SegmentTask]:
@@ -35,8 +35,8 @@ def segment_tasks(jobs: Sequence[Job]) -> list[SegmentTask]:
     ]
 
 
-def tell_segment(task: SegmentTask, open_source: OpenSource, teller: BatchTeller) -> Iterator[tuple[str, bytes]]:
-    """Read a segment once more and tell its batches; one that cannot be read any more has been told of."""
+def write_segment(task: SegmentTask, open_source: OpenSource, writer: BatchWriter) -> Iterator[tuple[str, bytes]]:
+    """Read a segment once more and yield its batches as table pieces; a segment that cannot be read yields none (the scan reported it)."""
     spec = task.spec
     try:
         source = open_source(spec.file)
@@ -51,10 +51,10 @@ def tell_segment(task: SegmentTask, open_source: OpenSource, teller: BatchTeller
             held.append(piece.batches)
             count += len(piece.batches)
             if count >= _ROWS_AT_ONCE:
-                yield teller(task, concatenate(held))
+                yield writer(task, concatenate(held))
                 held, count = [], 0
         if count:
-            yield teller(task, concatenate(held))
+            yield writer(task, concatenate(held))
     except OSError:
         return
     finally:

@@ -16,7 +16,7 @@ from kaudit.formats.internal_topics.transaction_state import (
     TransactionStatus,
     parse_transaction_record,
 )
-from kaudit.inspect.selection import Row
+from kaudit.inspect.row_filter import Row
 
 _Meaning = tuple[str, dict[str, object]]
 _RECORD_ONLY = ("key", "value", "headers", "sequence", "is_transactional")
@@ -36,7 +36,7 @@ def content_row(row: Row, key: bytes | None, value: bytes | None) -> Row:
         return row | {"error": str(error)}
 
 
-def printed_content_row(row: Row, key: bytes | None, payload: bytes | None) -> Row:
+def dump_content_row(row: Row, key: bytes | None, payload: bytes | None) -> Row:
     """Return as `content_row` does the row of a record whose key and value kafka-dump-log printed.
 
     `payload` is None for a null value. A record the tool printed without its decoder keeps its row.

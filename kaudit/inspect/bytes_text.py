@@ -13,7 +13,7 @@ class BytesForm(enum.Enum):
     UTF8 = "utf8"
 
 
-class Texts(Struct, frozen=True):
+class BytesFormatter(Struct, frozen=True):
     """Shows bytes. `limit`: bytes shown of each key, value and header, None for all of them."""
 
     form: BytesForm = BytesForm.AUTO

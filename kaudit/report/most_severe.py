@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from kaudit.model.finding import Finding, Status
-from kaudit.report.phrases import plural
+from kaudit.report.formatting import plural
 
 
-def gravest(findings: Sequence[Finding], limit: int) -> list[Finding]:
+def most_severe(findings: Sequence[Finding], limit: int) -> list[Finding]:
     """Return at most `limit` findings, new and grave ones before others, in their old order."""
     if len(findings) <= limit:
         return list(findings)
@@ -19,6 +19,6 @@ def gravest(findings: Sequence[Finding], limit: int) -> list[Finding]:
     return [findings[index] for index in kept]
 
 
-def more(number: int) -> str:
+def omitted_text(number: int) -> str:
     """Return `3 more findings, not listed here`, or nothing where nothing is left out."""
     return f"{plural(number, 'more finding', 'more findings')}, not listed here" if number else ""

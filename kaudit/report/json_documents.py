@@ -8,11 +8,11 @@ from kaudit import __version__
 from kaudit.model.producer_listing import GrantedBlock, ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.report.render_options import RenderOptions
 from kaudit.report.timestamps import NO_TIMESTAMP, rfc3339
-from kaudit.report.view import View
 
 
-def header(result: ScanResult, schema: str, view: View) -> dict[str, object]:
+def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str, object]:
     """Return what every document begins with: who made it, from what, and what it leaves out."""
     document: dict[str, object] = {
         "schema": schema,
@@ -26,30 +26,30 @@ def header(result: ScanResult, schema: str, view: View) -> dict[str, object]:
     }
     if result.baseline is not None:
         document["baseline"] = result.baseline.to_dict()
-    if view.run is not None:
-        document["run"] = dict(view.run)
+    if options.run is not None:
+        document["run"] = dict(options.run)
     return document
 
 
-def scan_document(result: ScanResult, view: View) -> dict[str, object]:
+def scan_document(result: ScanResult, options: RenderOptions) -> dict[str, object]:
     """Return the kaudit.scan/1 document."""
     findings = [finding.to_dict() for finding in result.findings]
-    return {**header(result, "kaudit.scan/1", view), "findings": findings}
+    return {**header(result, "kaudit.scan/1", options), "findings": findings}
 
 
-def timeline_document(result: TimelineResult, view: View) -> dict[str, object]:
+def timeline_document(result: TimelineResult, options: RenderOptions) -> dict[str, object]:
     """Return the kaudit.timeline/1 document."""
     return {
-        **header(result.scan, "kaudit.timeline/1", view),
+        **header(result.scan, "kaudit.timeline/1", options),
         "timelines": [timeline.to_dict() for timeline in result.timelines],
         "findings": [finding.to_dict() for finding in result.scan.findings],
     }
 
 
-def producers_document(result: ProducersResult, view: View) -> dict[str, object]:
+def producers_document(result: ProducersResult, options: RenderOptions) -> dict[str, object]:
     """Return the kaudit.producers/1 document with an empty list of producers: they come one at a time."""
     return {
-        **header(result.scan, "kaudit.producers/1", view),
+        **header(result.scan, "kaudit.producers/1", options),
         "producers": [],
         "blocks": [_block(block) for block in result.blocks],
         "summary": dict(result.summary),
@@ -57,10 +57,10 @@ def producers_document(result: ProducersResult, view: View) -> dict[str, object]
     }
 
 
-def diff_document(result: DiffResult, view: View) -> dict[str, object]:
+def diff_document(result: DiffResult, options: RenderOptions) -> dict[str, object]:
     """Return the kaudit.diff/1 document."""
     return {
-        **header(result.scan, "kaudit.diff/1", view),
+        **header(result.scan, "kaudit.diff/1", options),
         "replicas": [replica.to_dict() for replica in result.replicas],
         "partitions": [partition.to_dict() for partition in result.partitions],
         "findings": [finding.to_dict() for finding in result.scan.findings],

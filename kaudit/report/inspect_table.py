@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from kaudit.report.console import Console, Style, visible
-from kaudit.report.phrases import span
+from kaudit.report.formatting import span
 from kaudit.report.timestamps import date_and_clock
 
 Row = Mapping[str, object]

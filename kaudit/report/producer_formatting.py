@@ -2,11 +2,11 @@
 
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition
 from kaudit.report.console import visible
-from kaudit.report.phrases import plural, span
+from kaudit.report.formatting import plural, span
 from kaudit.report.timestamps import date_and_clock
 
 
-def one_moment(milliseconds: int) -> str:
+def timestamp_text(milliseconds: int) -> str:
     """Return `2026-11-21 06:02:49`, or `-`: to the second, as a list needs no more."""
     date, clock = date_and_clock(milliseconds)
     return f"{date} {clock.partition('.')[0]}" if date else clock
@@ -31,7 +31,7 @@ def partition_text(place: ProducerPartition) -> str:
     epochs = span(place.first_epoch, place.last_epoch)
     did = (
         f"{plural(place.batches, 'batch', 'batches')}, {plural(place.records, 'record')}, epoch {epochs}, "
-        f"{one_moment(place.first_timestamp)} to {one_moment(place.last_timestamp)}"
+        f"{timestamp_text(place.first_timestamp)} to {timestamp_text(place.last_timestamp)}"
     )
     state = place.state
     parts = [f"epoch {state.producer_epoch}"]

@@ -20,7 +20,7 @@ def base_directory(finding: Finding) -> str | None:
     return log_dir.removesuffix(above) or "/"
 
 
-def place_in_words(finding: Finding) -> str:
+def location_text(finding: Finding) -> str:
     """Return `orders-3 @ offset 7, producer 42 epoch 0`, as much of it as there is; not yet safe to show."""
     parts = []
     if finding.topic is not None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.control import ControlType
 from kaudit.inspect.file_kinds import LogFile
-from kaudit.inspect.selection import Row
+from kaudit.inspect.row_filter import Row
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import (
     CODEC_MASK,

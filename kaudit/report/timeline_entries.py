@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from kaudit.model.sequence import distance
 from kaudit.report.console import visible
-from kaudit.report.phrases import duration, plural, span
+from kaudit.report.formatting import duration, plural, span
 from kaudit.report.timestamps import NO_TIMESTAMP, rfc3339
 
 Entry = Mapping[str, object]

@@ -16,4 +16,4 @@ class Tables(Struct, frozen=True):
     pieces: Iterable[tuple[str, bytes]] = ()
 
 
-Content = Iterable[str] | Tables
+Output = Iterable[str] | Tables

@@ -8,7 +8,7 @@ from kaudit.model.finding import Finding, Severity, Status
 from kaudit.report.console import Console
 
 
-class View(Struct, frozen=True):
+class RenderOptions(Struct, frozen=True):
     """What the reader wants to see, and facts of this run that are no part of the result.
 
     `run` is host and time, None with --reproducible; `codes` the checks that were asked for, None for all;

@@ -99,7 +99,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 """Tables and their columns; every table ends with `more`."""
 
 
-def write_row_tables(rows: Iterable[Row], directory: Path, inputs: Iterable[str]) -> None:
+def write_inspect_tables(rows: Iterable[Row], directory: Path, inputs: Iterable[str]) -> None:
     """Write all rows; an earlier result of kaudit in `directory` is replaced once all of them are there.
 
     Raises:
