@@ -7,7 +7,7 @@ from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STA
 from kaudit.analysis.producer_ids.allocation_audit import AllocationAudit
 from kaudit.analysis.producer_ids.block_book import BlockBook
 from kaudit.analysis.producer_ids.partition_producer_ids import PartitionProducerIds
-from kaudit.analysis.repeats.non_idempotent_repeats import settle_repeats
+from kaudit.analysis.repeats.non_idempotent_repeats import without_equal_records
 from kaudit.analysis.repeats.sessions import compare_sessions
 from kaudit.analysis.scan.chunk_reader import OpenSource
 from kaudit.analysis.scan.feature_levels import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
@@ -28,7 +28,6 @@ from kaudit.checks.epoch import report_epochs
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.outcome import report_outcomes, report_transitions
 from kaudit.checks.registry import run_checks
-from kaudit.checks.repeats import report_repeats, report_resent
 from kaudit.checks.sequence import report_sequences
 from kaudit.checks.state import EvictedProducer, report_state
 from kaudit.checks.transaction import report_transactions
@@ -59,8 +58,8 @@ class Audit:
         if partition.log is not None:
             partition.side_facts = [*partition.side_facts, *self.checkpoints.compare(partition.log)]
             partition.log = None
-        partition.repeats = settle_repeats(partition.repeats, partition.directory, self.open_source)
-        partition.resent = compare_sessions(partition.sessions, partition.directory, self.open_source)
+        partition.repeats = without_equal_records(partition.repeats, partition.directory, self.open_source)
+        partition.repeated_sessions = compare_sessions(partition.sessions, partition.directory, self.open_source)
         partition.sessions = ()
         self.partitions.append(partition)
 
@@ -156,6 +155,9 @@ class Audit:
             directory.leftover_files,
             partition.malformed,
             partition.side_facts,
+            partition.repeats.repeated,
+            partition.repeats.reordered,
+            partition.repeated_sessions,
             snapshots,
             partition.opened,
             partition.idle,
@@ -167,8 +169,6 @@ class Audit:
                 *report_sequences(context, facts, partition.missing),
                 *report_epochs(context, partition.facts),
                 *report_transactions(context, partition.opened, partition.facts),
-                *report_repeats(context, partition.repeats),
-                *report_resent(context, partition.resent),
                 *allocation,
                 *run_checks(context, evidence),
                 *report_state(context, partition.facts, partition.idle, evicted, partition.empty_marker),
