@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
-from typing import Any
 
+from kaudit.broker.attempts import Produce
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.partition.produce import ProducePath
+from kaudit.broker.partition.produce import ProduceHandler
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch
 from kaudit.broker.response import Answer, TopicPartition
 from kaudit.model.sequence import MAX_SEQUENCE
@@ -53,7 +53,7 @@ class Broker:
         number: int,
         clock: Clock,
         partitions: dict[TopicPartition, ReplicatedPartition],
-        produce_path: ProducePath,
+        produce_handler: ProduceHandler,
         coordination: Coordination,
         allocator: Allocator,
         recorder: Recorder,
@@ -66,7 +66,7 @@ class Broker:
         self.allocator = allocator
         self._clock = clock
         self._partitions = partitions
-        self._produce_path = produce_path
+        self._produce_handler = produce_handler
         self._coordination = coordination
         self._recorder = recorder
 
@@ -137,7 +137,7 @@ class Broker:
         end = memory.log_end
         before = UNKNOWN if part.producer_id < 0 else memory.state_of(part.producer_id)
         attempt = self._attempt(request, part)
-        answer = self._produce_path.produce(attempt, part.partition, memory, partition.config.limits, now)
+        answer = self._produce_handler.produce(attempt, part.partition, memory, partition.config.limits, now)
         self._recorder.record(attempt, answer)
         if part.transactional and request.transactional_id is not None:
             self._coordination.began(request.transactional_id)
@@ -171,9 +171,9 @@ class Broker:
         else:
             complete(PartResult(part, KafkaError.NONE, answer.fields["base_offset"], start))
 
-    def _attempt(self, request: ProduceRequest, part: ProducedPart) -> dict[str, Any]:
+    def _attempt(self, request: ProduceRequest, part: ProducedPart) -> Produce:
         return self._recorder.attempt(
-            "produce",
+            Produce,
             part.partition,
             producer_id=part.producer_id,
             producer_epoch=part.epoch,

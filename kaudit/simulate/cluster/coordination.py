@@ -10,14 +10,15 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kaudit.broker import attempts
 from kaudit.broker.coordinator.transaction_coordinator import (
-    Coordinator,
     CoordinatorLimits,
+    CoordinatorResult,
     EndOfTransaction,
-    Granted,
+    RequestContext,
+    TransactionCoordinator,
     TransactionState,
 )
-from kaudit.broker.coordinator.transaction_coordinator import Request as CoordinatorRequest
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, MarkerBatch
@@ -80,7 +81,7 @@ class Coordination:
         self._recorder = recorder
         self._trace = trace
         self.log: ReplicatedPartition | None = None
-        self.coordinator = Coordinator(profile, limits, self._write_markers, self._allocate)
+        self.coordinator = TransactionCoordinator(profile, limits, self._write_markers, self._allocate)
         self.ended: list[EndedTransaction] = []
         self._watched: dict[str, tuple[int | None, int]] = {}
         """By transactional id: start and number of partitions of the transaction as last written."""
@@ -130,7 +131,7 @@ class Coordination:
         tid = request.transactional_id
         self._granted_id, self._used_id = granted, None
         answer = self.coordinator.init_producer_id(
-            CoordinatorRequest(request.home, request.api_version, self._clock.timestamp, True, None),
+            RequestContext(request.home, request.api_version, self._clock.timestamp, True, None),
             tid,
             request.timeout_ms,
             request.held,
@@ -138,7 +139,7 @@ class Coordination:
         fields = ok_fields() if answer.error is KafkaError.NONE else rejected_fields(answer.error)
         fields["producer_id"], fields["producer_epoch"] = answer.producer_id, answer.producer_epoch
         attempt = self._recorder.attempt(
-            "init_producer_id",
+            attempts.InitProducerId,
             request.home,
             transactional_id=tid,
             api_version=request.api_version,
@@ -146,7 +147,7 @@ class Coordination:
             granted_producer_id=self._used_id,
         )
         if request.held != NO_PRODUCER:
-            attempt["producer_id"], attempt["producer_epoch"] = request.held
+            attempt.producer_id, attempt.producer_epoch = request.held
         self._recorder.record(attempt, fields)
         if tid is not None and answer.error is KafkaError.NONE:
             self._owners[answer.producer_id] = tid
@@ -155,15 +156,15 @@ class Coordination:
 
     def add_partitions(self, request: AddPartitionsRequest) -> CoordinatorResponse:
         """Answer AddPartitionsToTxn."""
-        answer = Granted(KafkaError.NONE, *request.producer, "")
+        answer = CoordinatorResult(KafkaError.NONE, *request.producer, "")
         for key in request.partitions:
             answer = self.coordinator.add_partitions(
-                CoordinatorRequest(key, request.api_version, self._clock.timestamp, True),
+                RequestContext(key, request.api_version, self._clock.timestamp, True),
                 request.transactional_id,
                 *request.producer,
             )
             attempt = self._recorder.attempt(
-                "add_partitions",
+                attempts.AddPartitions,
                 key,
                 transactional_id=request.transactional_id,
                 producer_id=request.producer[0],
@@ -191,15 +192,15 @@ class Coordination:
         self._completes_itself = bumps
         ended_before = len(self.ended)
         answer = self.coordinator.end_transaction(
-            CoordinatorRequest(request.home, request.api_version, self._clock.timestamp, True, None),
+            RequestContext(request.home, request.api_version, self._clock.timestamp, True, None),
             tid,
-            *request.producer,
+            request.producer,
             commit=request.commit,
             transaction_version=TRANSACTION_VERSION_2 if bumps else 0,
         )
         self._completes_itself = False
         attempt = self._recorder.attempt(
-            "end_txn",
+            attempts.EndTxn,
             request.home,
             transactional_id=tid,
             producer_id=request.producer[0],
@@ -208,7 +209,7 @@ class Coordination:
             api_version=request.api_version,
         )
         if bumps and answer.error is KafkaError.NONE and answer.producer_id != request.producer[0]:
-            attempt["granted_producer_id"] = answer.producer_id
+            attempt.granted_producer_id = answer.producer_id
         fields = ok_fields() if answer.error is KafkaError.NONE else rejected_fields(answer.error)
         if bumps and answer.error is KafkaError.NONE:
             fields["producer_id"], fields["producer_epoch"] = answer.producer_id, answer.producer_epoch
@@ -252,7 +253,7 @@ class Coordination:
         self._timing_out = False
         for key in partitions:
             # Attempts tell of time only: this is when the abort shows.
-            self._recorder.record(self._recorder.attempt("wait", key, ms=0), {"outcome": "ok"})
+            self._recorder.record(self._recorder.attempt(attempts.Wait, key, ms=0), {"outcome": "ok"})
 
     def _time_out_with_id(self, transactional_id: str, started_at: int, granted: int | None) -> None:
         """Time out a transaction whose epochs are used up: the abort may take a new producer id."""
@@ -316,7 +317,7 @@ class Coordination:
         self._markers[key] = [marker for marker in written if marker.offset < lost_from]
         for marker in [*lost, *self._waiting.pop(key, ())]:
             attempt = self._recorder.attempt(
-                "write_marker",
+                attempts.WriteMarker,
                 key,
                 producer_id=marker.producer_id,
                 producer_epoch=marker.producer_epoch,
@@ -392,5 +393,5 @@ class Coordination:
 _NEARLY_EXHAUSTED = 32766
 
 
-def _response(answer: Granted) -> CoordinatorResponse:
+def _response(answer: CoordinatorResult) -> CoordinatorResponse:
     return CoordinatorResponse(answer.error, (answer.producer_id, answer.producer_epoch))

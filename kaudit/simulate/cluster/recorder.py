@@ -1,45 +1,40 @@
-"""The attempts made on a cluster and its answers, as lines `kaudit replay` reads (CONTRACT.md section 4).
+"""The attempts made on a cluster and its answers, as lines `kaudit replay` reads (kaudit/broker/attempts.py).
 
-A partition's lines are in the order its leaders handled them. What a leader refuses before it looks at the batch - it
-is not the leader, too few replicas are in sync - is no question of the log's rules and not among them. The lines end
-where an unclean election brings records back that an earlier leader lacked, or one of several replicas loses its
-snapshots or starts with nothing left of its log: attempts have no words for that.
+A partition's lines are in the order its leaders handled them. Requests that a leader rejects before it reads the batch
+(it is not the leader, too few replicas are in sync) are left out: they do not depend on the log. The lines end where an
+unclean election brings records back that an earlier leader lacked, or one of several replicas loses its snapshots or
+starts with nothing left of its log: the attempts format cannot express this.
 """
 
-import json
-from typing import Any
+from typing import Any, TypeVar
 
-from kaudit.broker.attempts.attempt import Attempt
+import msgspec
+
+from kaudit.broker.attempts import Attempt, ConfigureTopic, PartitionAttempt, StartBroker
 from kaudit.broker.response import Answer, TopicPartition
 from kaudit.simulate.clock import Clock
 
-_dumps = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+_encode = msgspec.json.Encoder(order="sorted").encode
+_Kind = TypeVar("_Kind", bound=ConfigureTopic | PartitionAttempt)
 
 
 class Recorder:
-    """Writes down what was asked and answered."""
+    """Records attempts and the answers to them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.lines: list[tuple[Attempt, dict[str, Any]]] = []
         """Attempts with the answers to them."""
         self.ended_because: str | None = None
-        """Why there are no more lines than these, None where they tell of the whole run."""
+        """Why the lines end before the run does, None where they cover all of it."""
 
-    def attempt(self, op: str, key: TopicPartition, **fields: object) -> Attempt:
+    def attempt(self, kind: type[_Kind], key: TopicPartition, **fields: Any) -> _Kind:  # noqa: ANN401 - the fields of any kind
         """Return a new attempt with the index it will have if it is recorded next."""
         topic, partition = key
-        return {
-            "index": len(self.lines),
-            "op": op,
-            "topic": topic,
-            "partition": partition,
-            "at": self._clock.timestamp,
-            **fields,
-        }
+        return kind(index=len(self.lines), topic=topic, partition=partition, at=self._clock.timestamp, **fields)
 
     def end(self, because: str) -> None:
-        """Say nothing more: what happens next has no words in attempts."""
+        """Record nothing more: the attempts format cannot express what happens next."""
         if self.ended_because is None:
             self.ended_because = because
 
@@ -51,14 +46,14 @@ class Recorder:
         self.lines.append((attempt, fields))
 
     def broker(self, version: str, config: dict[str, str]) -> None:
-        """Say which broker answers."""
-        attempt = {"index": len(self.lines), "op": "broker", "broker_version": version, "config": config}
+        """Record which broker answers."""
+        attempt = StartBroker(index=len(self.lines), broker_version=version, config=config)
         self.lines.append((attempt, {"op": "broker"}))
 
     def attempts_text(self) -> str:
         """Return attempts.jsonl."""
-        return "".join(_dumps(attempt) + "\n" for attempt, _ in self.lines)
+        return "".join(f"{_encode(attempt).decode()}\n" for attempt, _ in self.lines)
 
     def answers_text(self) -> str:
-        """Return answers.jsonl: the answers by index, in the form of CONTRACT.md section 4."""
-        return "".join(_dumps({"index": attempt["index"], **answer}) + "\n" for attempt, answer in self.lines)
+        """Return answers.jsonl: the answers by index, as `kaudit replay` writes them but for `why`."""
+        return "".join(f"{_encode({'index': attempt.index, **answer}).decode()}\n" for attempt, answer in self.lines)
