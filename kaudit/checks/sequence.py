@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kaudit.checks.context import Context
 from kaudit.checks.judged import judged_finding
 from kaudit.model import sequence
-from kaudit.model.continuity import Missing, MissingCause
+from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation, ObservationKind
@@ -17,7 +17,9 @@ _K = ObservationKind
 _STEPPED = frozenset({_K.OVERLAP, _K.INSIDE, _K.GAP})
 
 
-def report_sequences(context: Context, facts: Sequence[Observation], missing: Sequence[Missing]) -> list[Finding]:
+def report_sequences(
+    context: Context, facts: Sequence[Observation], missing: Sequence[MissingOffsets]
+) -> list[Finding]:
     """Report the sequence facts of one partition."""
     reported = [fact for fact in facts if not fact.explained and (fact.kind is _K.GAP or fact.kind in _REPORTS)]
     patterns, folded = _step_patterns(reported)
@@ -95,7 +97,7 @@ def _overlap(context: Context, fact: Observation) -> Finding:
     )
 
 
-def _gap(context: Context, fact: Observation, missing: Sequence[Missing]) -> Finding:
+def _gap(context: Context, fact: Observation, missing: Sequence[MissingOffsets]) -> Finding:
     state, batch = fact.remembered, _batch(fact)
     assert state is not None
     assert state.last is not None
@@ -125,7 +127,10 @@ def _gap(context: Context, fact: Observation, missing: Sequence[Missing]) -> Fin
         )
     if not context.compacted:
         explanations.append(
-            Explanation("the topic was once compacted and no checkpoint tells (then say --compacted)", innocent=True)
+            Explanation(
+                "the topic was once compacted and there is no checkpoint to show it (then pass --compacted)",
+                innocent=True,
+            )
         )
     return judged_finding(
         context,

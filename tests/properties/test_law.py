@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.analysis.scan.chunk_rows import compress
-from kaudit.analysis.scan.columns import Row
 from kaudit.analysis.scan.merging import merge, with_records
 from kaudit.analysis.sequences.sequence_audit import Producer, audit_batch, audit_end, audit_marker
 from kaudit.analysis.sequences.transition_audit import TransitionAudit
 from kaudit.formats.log.record_batch import decode_headers
 from kaudit.model.batch import Batches
+from kaudit.model.columns import Row
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
 from kaudit.model.observation import Observation
 from kaudit.model.producer_state import ProducerAuditState

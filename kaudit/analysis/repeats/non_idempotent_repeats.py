@@ -11,7 +11,7 @@ from kaudit.analysis.scan.non_idempotent_rows import DISTANCE
 from kaudit.analysis.scan.rows import NON_IDEMPOTENT_BATCH, ChunkRows, Rows
 from kaudit.checks.repeats import PlainBatch, Reordered, Repeat, Repeats
 from kaudit.formats.errors import WireError
-from kaudit.formats.log.record_batch import ATTRIBUTES_OFFSET
+from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET
 from kaudit.formats.log.records import read_records
 from kaudit.source.layout import PartitionDirectory
 

@@ -10,10 +10,10 @@ from msgspec import Struct, field
 
 from kaudit.analysis.repeats.record_content import content_of
 from kaudit.analysis.scan.chunk_reader import OpenSource
-from kaudit.analysis.scan.columns import Columns, Row
 from kaudit.checks.repeats import Resent
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.records import read_records
+from kaudit.model.columns import Columns, Row
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
 from kaudit.source.layout import PartitionDirectory
 

@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.columns import no_rows
 from kaudit.analysis.scan.non_idempotent_rows import plain_rows
 from kaudit.analysis.scan.rows import BOUNDARY_BATCH, GAP, LEADER_EPOCH_START, MARKER, RUN, ChunkRows, Counts, Rows
 from kaudit.analysis.scan.run_rows import producer_rows
 from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.batch_fields import CONTROL_FLAG, DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG
+from kaudit.model.columns import no_rows
 
 _CURRENT_MAGIC = 2
 

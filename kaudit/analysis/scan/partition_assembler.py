@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from kaudit.analysis.repeats.non_idempotent_repeats import RepeatWatch
 from kaudit.analysis.repeats.sessions import SessionWatch
-from kaudit.analysis.scan.columns import Columns
 from kaudit.analysis.scan.continuity import MAX_LISTED, Continuity
 from kaudit.analysis.scan.merging import merge, with_records
 from kaudit.analysis.scan.rows import ChunkRows, Counts
@@ -19,6 +18,7 @@ from kaudit.analysis.sidefiles.snapshot_states import SnapshotWatch
 from kaudit.analysis.transactions.transaction_spans import TransactionSpans
 from kaudit.checks.state import EmptyMarker
 from kaudit.model.batch_fields import NO_OFFSET
+from kaudit.model.columns import Columns
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.malformed import MalformedBatch
 from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory

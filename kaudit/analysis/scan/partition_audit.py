@@ -20,7 +20,7 @@ from kaudit.checks.sidefiles import SideFileFact
 from kaudit.checks.state import EmptyMarker, IdleProducer
 from kaudit.checks.transaction import OpenTransaction
 from kaudit.model.batch_fields import NO_OFFSET
-from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
+from kaudit.model.continuity import LeaderEpochRegression, MissingOffsets, PlacedDamage
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.observation import Observation
@@ -35,10 +35,10 @@ class PartitionAudit(Struct):
     counts: Counts
     facts: Sequence[Observation]
     dropped_facts: int
-    missing: Sequence[Missing]
+    missing: Sequence[MissingOffsets]
     damages: Sequence[PlacedDamage]
     unlisted: int
-    regressions: Sequence[EpochRegression]
+    regressions: Sequence[LeaderEpochRegression]
     opened: Sequence[OpenTransaction]
     compacted: bool
     log_end_offset: int | None

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.columns import Columns
+from kaudit.model.columns import Columns
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import LogDamage
 from kaudit.model.dtypes import dtype_of

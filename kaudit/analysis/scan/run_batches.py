@@ -4,9 +4,9 @@ import numpy as np
 
 from kaudit.analysis.scan.batch_stream import stream_batches
 from kaudit.analysis.scan.chunk_reader import OpenSource
-from kaudit.analysis.scan.columns import Row
 from kaudit.model.batch import last_offsets, last_sequences
 from kaudit.model.batch_fields import CONTROL_FLAG
+from kaudit.model.columns import Row
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.source.layout import PartitionDirectory
 

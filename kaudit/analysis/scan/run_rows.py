@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.columns import Column, Columns, no_rows
 from kaudit.analysis.scan.grouping import group
 from kaudit.analysis.scan.rows import BOUNDARY_BATCH, MARKER, RUN, SILENCE_MS
 from kaudit.model.batch import Batches, last_sequences
@@ -17,6 +16,7 @@ from kaudit.model.batch_fields import (
     TRANSACTIONAL_FLAG,
     UNTOLD_CONTROL,
 )
+from kaudit.model.columns import Column, Columns, no_rows
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
 
 _CURRENT_MAGIC = 2

@@ -9,12 +9,12 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.columns import Columns, Row
 from kaudit.analysis.scan.merging import Merged
 from kaudit.analysis.scan.rows import pick, put
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.sequences.sequence_audit import Producer, audit_batch, audit_end, audit_marker
 from kaudit.analysis.sequences.vectorised_transitions import VectorisedTransitions
+from kaudit.model.columns import Columns, Row
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
 from kaudit.model.observation import Observation
 from kaudit.model.producer_state import ABORT_BUMPED, NUM_BATCHES_TO_RETAIN, ProducerAuditState, RetainedBatch

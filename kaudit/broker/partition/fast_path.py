@@ -3,23 +3,32 @@
 A batch that is not valid here is not refused: produce.py then checks it step by step, which also gives the reason.
 """
 
-import struct
 from binascii import unhexlify
 
 from kaudit.broker.attempts import Produce
 from kaudit.broker.partition.log_validator import holds_records
-from kaudit.broker.partition.record_set import CRC_COVERS_FROM, CURRENT_MAGIC, HEADER_SIZE, LOG_OVERHEAD
 from kaudit.broker.partition.topic_config import TopicLimits
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
+from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER, HEADER_SIZE, LOG_OVERHEAD
 from kaudit.formats.log.crc32c import crc32c
 from kaudit.model.batch_fields import NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
 
 _ANSWERED_ACKS = (-1, 1)
-# base offset, length, magic, crc, attributes, last offset delta, max timestamp, producer id, epoch, sequence, count
-_HEADER = struct.Struct(">qi4xbIhi8xqqhii")
-_read_header = _HEADER.unpack_from
+_read_header = HEADER.struct(
+    "base_offset",
+    "batch_length",
+    "magic",
+    "crc",
+    "attributes",
+    "last_offset_delta",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "record_count",
+).unpack_from
 
 _Fields = tuple[int, int, int, int, int, bool]
 """Producer id, epoch, first sequence, last offset delta, timestamp in ms, whether it is transactional."""
@@ -72,6 +81,6 @@ def _decoded(sent: str, limits: TopicLimits) -> _Fields | None:
     is_current = base_offset == 0 and length + LOG_OVERHEAD == size and magic == CURRENT_MAGIC
     if not is_current or attributes not in (0, TRANSACTIONAL_FLAG) or delta + 1 != count:
         return None
-    if crc32c(data[CRC_COVERS_FROM:]) != crc or not holds_records(data, count):
+    if crc32c(data[ATTRIBUTES_OFFSET:]) != crc or not holds_records(data, count):
         return None
     return producer_id, epoch, sequence, delta, timestamp, attributes == TRANSACTIONAL_FLAG

@@ -4,10 +4,11 @@ Source: UnifiedLog.analyzeAndValidateRecords (Log before 3.0) and LogValidator.
 """
 
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.partition.record_set import CRC_COVERS_FROM, CURRENT_MAGIC, HEADER_SIZE, Refusal, WireBatch
+from kaudit.broker.partition.record_set import Refusal, WireBatch
 from kaudit.broker.partition.topic_config import TopicLimits
 from kaudit.broker.releases.profile import Profile
 from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER_SIZE
 from kaudit.formats.log.codecs import Codec
 from kaudit.formats.log.crc32c import crc32c
 from kaudit.formats.log.records import read_records
@@ -28,7 +29,7 @@ def check_batch(batch: WireBatch, profile: Profile, limits: TopicLimits, now: in
             return Refusal(
                 KafkaError.MESSAGE_TOO_LARGE, f"a batch of {size} bytes, {limits.max_message_bytes} are allowed"
             )
-        if size < HEADER_SIZE or crc32c(memoryview(data)[CRC_COVERS_FROM:]) != batch.crc:
+        if size < HEADER_SIZE or crc32c(memoryview(data)[ATTRIBUTES_OFFSET:]) != batch.crc:
             return Refusal(KafkaError.CORRUPT_MESSAGE, f"the CRC {batch.crc:#010x} does not match the bytes")
     problem = _header_problem(batch, profile)
     if problem is not None:

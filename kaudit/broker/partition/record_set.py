@@ -3,28 +3,24 @@
 Source: ByteBufferLogInputStream, ProduceRequest.validateRecords (ProduceRequestUtils since 2.8), RequestUtils.flag.
 """
 
-import struct
-
 from msgspec import Struct
 
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.profile import Profile
+from kaudit.formats.log.batch_header import (
+    CURRENT_MAGIC,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MIN_LENGTH_LEGACY,
+    batch_size,
+)
 from kaudit.formats.log.codecs import Codec
 from kaudit.model.batch_fields import CODEC_MASK, NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import add as add_sequence
 
-# base offset, length, leader epoch, magic, crc, attributes, last offset delta, base timestamp, max timestamp,
-# producer id, epoch, sequence, count
-HEADER = struct.Struct(">qiibIhiqqqhii")
-HEADER_SIZE = HEADER.size
-CURRENT_MAGIC = 2
-LOG_OVERHEAD = 12
-"""Bytes of base offset and length, which the length leaves out."""
-CRC_COVERS_FROM = 21
-_LENGTH_AT = 8
-_MAGIC_AT = 16
-_SMALLEST_RECORD = 14
-"""LegacyRecord.RECORD_OVERHEAD_V0: a length field below it is corrupt."""
+_HEADER = HEADER.struct()
 _FIRST_WITH_BATCHES = 3
 """Produce version from which a record set must be exactly one batch of magic 2."""
 _FIRST_WITH_ZSTD = 7
@@ -77,12 +73,12 @@ def split(data: bytes) -> RecordSet:
     batches: list[WireBatch] = []
     at, end = 0, len(data)
     while end - at >= LOG_OVERHEAD:
-        size = int.from_bytes(data[at + _LENGTH_AT : at + LOG_OVERHEAD], "big", signed=True)
-        if size < _SMALLEST_RECORD:
+        size = batch_size(data, at) - LOG_OVERHEAD
+        if size < MIN_LENGTH_LEGACY:
             return RecordSet(batches, f"a record of {size} bytes")
-        if end - at <= _MAGIC_AT:
+        if end - at <= MAGIC_OFFSET:
             break
-        magic = data[at + _MAGIC_AT]
+        magic = data[at + MAGIC_OFFSET]
         if magic > CURRENT_MAGIC:
             return RecordSet(batches, f"magic {magic - 256 if magic >= 128 else magic}")
         following = at + size + LOG_OVERHEAD
@@ -97,7 +93,7 @@ def _read(data: bytes, magic: int) -> WireBatch:
     if magic < CURRENT_MAGIC or len(data) < HEADER_SIZE:
         return WireBatch(-1, -1, -1, 1, 0, 0, 0, NO_TIMESTAMP, magic, 0, data)
     (base_offset, _, _, _, crc, attributes, delta, _, max_timestamp, producer_id, epoch, sequence, count) = (
-        HEADER.unpack_from(data)
+        _HEADER.unpack_from(data)
     )
     return WireBatch(
         producer_id, epoch, sequence, count, delta, base_offset, attributes, max_timestamp, magic, crc, data

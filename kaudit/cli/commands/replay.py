@@ -8,7 +8,6 @@ import typer
 
 from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
-from kaudit.cli.typed import typed
 from kaudit.report.console import ColorChoice
 
 if TYPE_CHECKING:
@@ -29,6 +28,10 @@ class Memory(enum.Enum):
     FULL = "full"
 
 
+app = typer.Typer()
+
+
+@app.command(short_help="Say what a broker would have answered.", epilog=_EXAMPLES)
 def replay(
     attempts: Annotated[
         str | None, typer.Argument(metavar="ATTEMPTS.jsonl", help="Attempts, one JSON object a line; - reads stdin.")
@@ -118,8 +121,3 @@ def _recorded_log(
         return read_recorded_log(directory, topic, partition, restarts=memory is Memory.RESTART)
     except NoSegmentsError as error:
         raise UsageError(str(error)) from None
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(short_help="Say what a broker would have answered.", epilog=_EXAMPLES)(typed(replay))

@@ -2,6 +2,7 @@
 
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition
+from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
 from kaudit.simulate.encode import record_batch
@@ -46,7 +47,7 @@ class ProducerBatch:
         self.created_at = self.last_appended_at = self.last_attempt_at = now
         self.numbers: list[int] = []
         self.timestamps: list[int] = []
-        self.size = record_batch.HEADER_SIZE
+        self.size = HEADER_SIZE
         self.attempts = 0
         self.in_retry = False
         self.is_split = False

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kaudit.analysis.scan.chunk_size import LEAST_BYTES, MOST_BYTES, Neighbours, Pace, steady
-from kaudit.analysis.scan.columns import Columns, no_rows
 from kaudit.analysis.scan.rows import BOUNDARY_BATCH, GAP, LEADER_EPOCH_START, MARKER, RUN, ChunkRows, Counts
+from kaudit.model.columns import Columns, no_rows
 
 MIB = 1 << 20
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.analysis.scan.columns import Columns
 from kaudit.analysis.scan.merging import merge, with_records
 from kaudit.analysis.scan.rows import BOUNDARY_BATCH, MARKER, RUN, assemble, pick, put
 from kaudit.analysis.transactions import transaction_spans as transactions
 from kaudit.analysis.transactions.transaction_spans import TransactionSpans
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER
+from kaudit.model.columns import Columns
 
 IDS = st.one_of(st.integers(0, 5), st.sampled_from([0, 1 << 40, (1 << 63) - 1]))
 RUN_KIND, OTHER_MARKER = 2, 5
