@@ -6,7 +6,7 @@ Findings are made by `Check.finding` only, so that no code is ever typed where a
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import TypedDict, TypeVar, Unpack
 
 from msgspec import Struct
 
@@ -61,6 +61,23 @@ class Evidence:
         return any(kind in self._items for kind in kinds)
 
 
+class FindingFields(TypedDict, total=False):
+    """Fields of a finding that its check fills in; `position` is a byte in `file`, which is the segment unless given."""
+
+    severity: Severity
+    confidence: Confidence
+    file: str | None
+    position: int | None
+    offset: int | None
+    last_offset: int | None
+    producer_id: int | None
+    producer_epoch: int | None
+    anchor: str | None
+    evidence: Mapping[str, object]
+    explanations: Sequence[Explanation]
+    absent: Mapping[str, str]
+
+
 Run = Callable[[Context, Evidence], Iterable[Finding]]
 
 
@@ -105,48 +122,29 @@ class Check(Struct, frozen=True, eq=False):
         context: Context,
         message: str,
         *,
-        severity: Severity | None = None,
-        confidence: Confidence | None = None,
         segment: int | None = None,
-        file: str | None = None,
-        position: int | None = None,
-        offset: int | None = None,
-        last_offset: int | None = None,
-        producer_id: int | None = None,
-        producer_epoch: int | None = None,
-        anchor: str | None = None,
-        evidence: Mapping[str, object] | None = None,
-        explanations: Sequence[Explanation] = (),
         following: Sequence[str] = (),
-        absent: Mapping[str, str] | None = None,
+        **fields: Unpack[FindingFields],
     ) -> Finding:
         """Build a finding about the context's partition; severity and confidence are the check's unless given.
 
-        `segment` is an index into the context's segments; `file` the path, relative to its input, of a file that is not
-        that segment; `position` a byte in the file; `following`: commands to run next.
+        `segment` is an index into the context's segments, `following` are commands to run next.
         """
+        fields.setdefault("severity", self.severity)
+        fields.setdefault("confidence", self.confidence)
+        if segment is not None:
+            fields.setdefault("file", context.file(segment))
         return Finding(
             code=self.code,
             name=self.name,
-            severity=severity or self.severity,
-            confidence=confidence or self.confidence,
             message=message,
             topic=context.topic,
             partition=context.partition,
             replica=context.replica,
             log_dir=context.log_dir,
-            file=context.file(segment) if file is None and segment is not None else file,
             segment=None if segment is None else context.segments[segment],
-            position=position,
-            offset=offset,
-            last_offset=last_offset,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            anchor=anchor,
-            evidence=evidence or {},
-            explanations=explanations,
             next=following,
-            absent=absent or {},
+            **fields,
         )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from kaudit.formats.internal_topics.transaction_state import TransactionStatus, TransactionValue
+from kaudit.model.transaction_state import TransactionStatus, TransactionValue
 
 
 class Standing(enum.Enum):

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kaudit.checks.context import Context
-from kaudit.formats.internal_topics.transaction_state import TransactionStatus, TransactionValue
 from kaudit.model.finding import Explanation, Finding
+from kaudit.model.transaction_state import TransactionStatus, TransactionValue
 
 _S = TransactionStatus
 _BEFORE: dict[TransactionStatus, frozenset[TransactionStatus]] = {

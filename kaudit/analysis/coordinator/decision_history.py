@@ -3,7 +3,7 @@
 from msgspec import Struct, field
 
 from kaudit.checks.outcome import Transition, illegal_transition
-from kaudit.formats.internal_topics.transaction_state import TransactionRecord, TransactionStatus, TransactionValue
+from kaudit.model.transaction_state import TransactionRecord, TransactionStatus, TransactionValue
 from kaudit.source.layout import PartitionDirectory
 
 MAX_DECISIONS = 500_000

@@ -24,7 +24,7 @@ from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, MarkerBat
 from kaudit.broker.producer_state.verdict import Outcome, Verdict
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition, ok_fields, rejected_fields
-from kaudit.formats.internal_topics.transaction_state import TransactionStatus
+from kaudit.model.transaction_state import TransactionStatus
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.recorder import Recorder
