@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaudit.broker.producer_ids.interleaved_writers import MIN_CHANGES, Chain, InterleavedWriters
+from kaudit.broker.producer_ids.interleaved_writers import MIN_CHANGES
+from kaudit.model.sequence_patterns import Chain, InterleavedWriters
 from kaudit.checks.catalogue import OBSERVERS
 from kaudit.checks.context import Context
 from kaudit.checks.sequence import step_mismatches

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kaudit.checks.context import Context
-from kaudit.checks.coordinator import Standing, Verdict
+from kaudit.model.coordinator import Standing, Verdict
 from kaudit.checks.judged import judged_finding
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import Observation, ObservationKind

@@ -12,7 +12,7 @@ from kaudit.analysis.scan.options import Depth, ScanOptions
 from kaudit.analysis.scan.segment_rows import segment_rows
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.context import Context
-from kaudit.checks.coordinator import CoordinatorView
+from kaudit.model.coordinator import CoordinatorView
 from kaudit.checks.damage import report_damage
 from kaudit.checks.leader_epochs import LEADER_EPOCH_CHECKPOINT
 from kaudit.checks.replicas import ReplicaFacts, report_replicas

@@ -52,6 +52,11 @@ class TransactionValue(Struct, frozen=True):
     next_producer_epoch: int | None
     unknown_tags: tuple[tuple[int, bytes], ...]
 
+    @property
+    def status_name(self) -> str:
+        """The state as Kafka prints it: PrepareCommit."""
+        return self.status.name.title().replace("_", "")
+
 
 class TransactionRecord(Struct, frozen=True):
     """One record: `value` is None for a tombstone, which says that the transactional id expired."""

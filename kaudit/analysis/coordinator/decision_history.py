@@ -2,7 +2,8 @@
 
 from msgspec import Struct, field
 
-from kaudit.checks.outcome import Transition, illegal_transition
+from kaudit.checks.outcome import illegal_transition
+from kaudit.model.transactions import IllegalTransition
 from kaudit.model.transaction_state import TransactionRecord, TransactionStatus, TransactionValue
 from kaudit.source.layout import PartitionDirectory
 
@@ -33,7 +34,7 @@ class DecisionHistory(Struct):
     `decisions` by producer id, of partitions whose records are all there; None of a producer with an unfinished one.
     """
 
-    transitions: list[tuple[PartitionDirectory, Transition]] = field(default_factory=list)
+    transitions: list[tuple[PartitionDirectory, IllegalTransition]] = field(default_factory=list)
     decisions: dict[int, list[Decision] | None] = field(default_factory=dict)
     complete: bool = True
     _directory: PartitionDirectory | None = None

@@ -22,7 +22,7 @@ from kaudit.broker.releases.profile import UnknownVersionError, VersionRange, pr
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
-from kaudit.checks.coordinator import CoordinatorView
+from kaudit.model.coordinator import CoordinatorView
 from kaudit.checks.damage import report_damage
 from kaudit.checks.epoch import report_epochs
 from kaudit.checks.malformed import report_malformed
@@ -34,7 +34,8 @@ from kaudit.checks.repeats import report_repeats, report_resent
 from kaudit.checks.sequence import report_sequences
 from kaudit.checks.sidefiles import report_side_files
 from kaudit.checks.snapshot_state import Comparison, report_snapshots
-from kaudit.checks.state import EvictedProducer, report_state
+from kaudit.checks.state import report_state
+from kaudit.model.forgotten_producers import EvictedProducer
 from kaudit.checks.strays import report_strays
 from kaudit.checks.transaction import report_transactions
 from kaudit.model.coverage_gap import CoverageGap
