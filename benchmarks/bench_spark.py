@@ -19,6 +19,7 @@ import time
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from benchmarks.generate import Shape, generate
 
@@ -138,7 +139,7 @@ def measure(path: str, master: str) -> dict[str, object]:
             "peaks": memory.peaks}  # fmt: skip
 
 
-def show(master: str, shape: Shape, found: dict) -> bool:
+def show(master: str, shape: Shape, found: dict[str, Any]) -> bool:
     """Print a line; tell whether the limits are kept."""
     rate = found["batches"] / found["seconds"]
     memory = ", ".join(f"{kind} {peak} MiB" for kind, peak in sorted(found["peaks"].items()))
@@ -149,7 +150,7 @@ def show(master: str, shape: Shape, found: dict) -> bool:
         return True
     share, headers = found["sent"] / found["bytes"], found["sent"] / (HEADER * found["batches"])
     limit = LIMITS.get(shape.name, 1.0)
-    kept = share < limit and headers < 1.5
+    kept: bool = share < limit and headers < 1.5
     print(
         f"  {'':26} exchanged {found['sent']:,} bytes: {share:.3%} of the log (limit {limit:.0%}), "
         f"{headers:.3f} of its headers (limit 1.5){'' if kept else '  BROKEN'}"

@@ -28,7 +28,9 @@ def main() -> None:
     parser.add_argument("--depth", type=Depth, action="append")
     options = parser.parse_args()
     depths = options.depth or [Depth.CRC]
-    scans, passes, batches = {}, {}, {}
+    scans: dict[tuple[Path, Depth], float] = {}
+    passes: dict[Path, float] = {}
+    batches: dict[Path, int] = {}
     for _ in range(options.rounds):
         for directory in options.directories:
             for depth in depths:

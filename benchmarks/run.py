@@ -14,21 +14,22 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from benchmarks.bench_producers import write_log
 from benchmarks.dump_log import dump_log_command
 from benchmarks.generate import Shape, Truth, generate
 from benchmarks.processes import KAUDIT, PEERS, Cost, Runner
 
-BIG = {"records": (16, 16), "value_bytes": (1000, 1040)}
+LARGE = Shape("large", records=(16, 16), value_bytes=(1000, 1040))
 SHAPES = (
     Shape("small"),
-    Shape("large", **BIG),
-    Shape("lz4", codec="lz4", **BIG),
-    Shape("zstd", codec="zstd", **BIG),
+    LARGE,
+    replace(LARGE, name="lz4", codec="lz4"),
+    replace(LARGE, name="zstd", codec="zstd"),
     Shape("mixed", mixed=0.05),
     Shape("transactional v1", transactions=1),
     Shape("transactional v2", transactions=2),
@@ -38,7 +39,7 @@ SHAPES = (
 LONGER = {"small": 8, "large": 28, "lz4": 28, "zstd": 28}
 """These are so many times as long, or start-up would be most of what is measured."""
 DEPTHS = ("headers", "crc", "records")
-GROWTH = (Shape("1 KB", value_bytes=(800, 1200), anomalies=0), Shape("16 KiB", **(BIG | {"anomalies": 0})))
+GROWTH = (Shape("1 KB", value_bytes=(800, 1200), anomalies=0), replace(LARGE, name="16 KiB", anomalies=0))
 GROWTH_GIB = (0.25, 1, 4)
 SEGMENT_BYTES = 1 << 30
 """The brokers' default for log.segment.bytes."""
@@ -54,7 +55,7 @@ class Result:
     shape: Shape
     truth: Truth
     costs: dict[str, Cost]
-    inside: dict[str, object]
+    inside: dict[str, Any]
 
 
 def contenders(segment: Path, dump_log: list[str] | str) -> dict[str, list[str]]:
@@ -83,7 +84,7 @@ def _corrupt(truth: Truth) -> int:
     return sum(code == "KA001" for code, _ in truth.findings)
 
 
-def inside(runner: Runner, directories: list[Path], rounds: int, *depths: str) -> list[dict]:
+def inside(runner: Runner, directories: list[Path], rounds: int, *depths: str) -> list[dict[str, Any]]:
     asked = [word for depth in depths for word in ("--depth", depth)]
     command = [sys.executable, "-m", "benchmarks.inside", str(rounds), *map(str, directories), *asked]
     return [json.loads(line) for line in runner.output(command).splitlines()]
@@ -106,7 +107,8 @@ def ratios(results: list[Result]) -> Table:
     ]
     plain = next((_each(result) for result in results if result.shape.name == "small"), None)
     for result in results:
-        every, one, java = (result.costs.get(name) for name in ("kaudit", "kaudit --jobs 1", "kafka-dump-log"))
+        every, one = result.costs["kaudit"], result.costs["kaudit --jobs 1"]
+        java = result.costs.get("kafka-dump-log")
         cells = [result.shape.name]
         cells += [f"{java.wall / every.wall:.1f}", f"{java.wall / one.wall:.1f}"] if java else ["-", "-"]
         cells += [f"{one.wall / every.wall:.2f}", f"{max(one.memory, every.memory):.0f}"]
@@ -117,7 +119,9 @@ def ratios(results: list[Result]) -> Table:
 
 
 def _each(result: Result) -> float:
-    return result.inside["scan"]["crc"] / result.inside["batches"] * 1e6
+    seconds: float = result.inside["scan"]["crc"]
+    batches: int = result.inside["batches"]
+    return seconds / batches * 1e6
 
 
 def start_up(runner: Runner, place: Path) -> str:

@@ -85,13 +85,14 @@ def test_every_input_is_used_and_every_output_set():
     assert used == set(ACTION["inputs"])
     assert "${{" not in SCAN["run"]
     for output in ACTION["outputs"].values():
-        name = re.search(r"steps\.scan\.outputs\.([a-z-]+)", output["value"])[1]
+        (name,) = re.findall(r"steps\.scan\.outputs\.([a-z-]+)", output["value"])
         assert f"{name}=" in SCAN["run"]
 
 
 def test_the_workflow_of_the_docs_gives_it_inputs_it_has():
     text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-    workflow = yaml.safe_load(re.search(r"<!-- file: workflow.yml -->\n```yaml\n(.*?)```", text, re.DOTALL)[1])
+    (example,) = re.findall(r"<!-- file: workflow.yml -->\n```yaml\n(.*?)```", text, re.DOTALL)
+    workflow = yaml.safe_load(example)
     steps = workflow["jobs"]["audit"]["steps"]
     action = next(step for step in steps if step.get("id") == "kaudit")
     assert set(action["with"]) <= set(ACTION["inputs"])

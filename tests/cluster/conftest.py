@@ -59,12 +59,17 @@ def bundle(tmp_path_factory):
     return archive
 
 
+def accepts_connections(port):
+    with socket.create_connection(("127.0.0.1", port), 1):
+        return True
+
+
 @dataclass
 class Standalone:
     """A master and its workers."""
 
     url: str
-    processes: list
+    processes: list[subprocess.Popen[str]]
 
 
 @pytest.fixture
@@ -83,7 +88,7 @@ def standalone(tmp_path):
     master = start("master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(ui))
     started = [master]
     try:
-        wait_for("master", lambda: socket.create_connection(("127.0.0.1", port), 1).close() is None)
+        wait_for("master", lambda: accepts_connections(port))
         for number in range(2):
             work = tmp_path / f"worker{number}"
             started.append(
@@ -139,8 +144,7 @@ def hdfs(tmp_path_factory):
         assert address.exists(), (work / "log").read_text()[-2000:]
         yield Hdfs(*address.read_text().split())
     finally:
-        process.stdin.close()
-        process.wait(60)
+        process.communicate(timeout=60)
         log.close()
 
 

@@ -15,7 +15,7 @@ from kaudit.model.finding import Severity
 from kaudit.model.result import ScanResult
 
 # capture, directory in it, findings at error or warning level as (code, topic, partition, offset), why
-EXPECTED = (
+EXPECTED: tuple[tuple[str, str, set[tuple[str, str, int, int | None]], str], ...] = (
     ("clients-mix", "logdirs/b1", set(), "every producer id 0..n-1 without a gap, no duplicates, no errors"),
     ("cross-session", "logdirs/b1", set(), "sequences per id are perfect; duplicates are across ids"),
     ("cross-session", "logdirs-live/b1", set(), "the same, broker running"),
@@ -123,7 +123,7 @@ def test_while_the_broker_ran_the_other_client_was_open_too(evidence):
 
 def test_a_dead_clients_transaction_hangs_once_its_time_is_over_and_nobody_tells_otherwise(evidence):
     path = evidence.capture("txn-mix-2.8.2") / "logdirs/b0/tx-open-0"
-    now = max(found.evidence["now_timestamp"] for found in run(path).findings if found.code == "KA302")
+    now = max(int(str(found.evidence["now_timestamp"])) for found in run(path).findings if found.code == "KA302")
     result = run(path, now_ms=now + 21 * 60_000)
     assert grave(result) == {("KA301", "tx-open", 0, 0)}
     (hanging,) = [found for found in result.findings if found.code == "KA301"]

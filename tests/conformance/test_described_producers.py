@@ -1,6 +1,7 @@
 """The state `producers` tells is what live brokers answered to DescribeProducers before they were stopped."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ def test_the_rebuilt_state_is_what_the_broker_described(evidence, version, scena
     }
     newest = {attempt["topic"]: attempt for attempt in attempts if "topic" in attempt and attempt["op"] != "topic"}
     options = ScanOptions(paths=[str(evidence.oracle(version, "logdir") / "main")], jobs=1, broker_version=version)
-    rebuilt = {}
+    rebuilt: dict[Any, Any] = {}
     for producer in local.producers(options, SilentProgress(), Query()).producers:
         for place in producer.partitions:
             state = {name: value for name, value in place.state.to_dict().items() if name != "last_offset"}

@@ -126,7 +126,7 @@ def test_texts_of_five_versions(evidence, version, kind, tmp_path):
 def test_damage_the_tool_saw(evidence, tmp_path):
     """Where the tool lived to print it: a batch it calls invalid, and what it says lies behind the last whole one."""
     root = evidence.capture("torn-writes")
-    seen = Counter()
+    seen: Counter[str] = Counter()
     for text in sorted((root / "dumps").glob("artificial__*.log.batches.txt")):
         (name,) = files_of(text)
         if not is_compared(root / name):
@@ -200,7 +200,7 @@ def test_lines_taken_out_of_a_text_are_not_missing_offsets(tmp_path):
     assert not [finding for finding in result.findings if finding.severity >= Severity.WARNING]
     assert any("goes from byte" in item.reason for item in result.not_audited)
     # where the bytes follow one another and the offsets do not, the log itself has a hole
-    first, behind = (int(re.search(r"position: (\d+)", lines[number])[1]) for number in (40, 45))
+    first, behind = (int(re.findall(r"position: (\d+)", lines[number])[0]) for number in (40, 45))
     closed = [
         re.sub(r"position: (\d+)", lambda at: f"position: {int(at[1]) - behind + first}", line) for line in lines[45:]
     ]

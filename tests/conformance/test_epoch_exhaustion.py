@@ -19,7 +19,7 @@ class Client:
     def __init__(self, version):
         self.broker = Broker(profile_for(version))
         self.index = 0
-        self.sequences = Counter()
+        self.sequences: Counter[tuple[int, int]] = Counter()
 
     def ask(self, op, **fields):
         self.index += 1

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ RECORDINGS = [
 
 def sent_timestamps(attempts):
     """Times the clients put into batches, by topic; under LogAppendTime none of them is kept."""
-    sent = {}
+    sent: dict[str, Any] = {}
     stamped = {
         attempt["topic"]
         for attempt in attempts

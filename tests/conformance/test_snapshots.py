@@ -48,7 +48,11 @@ def unexplained(path, profile, expiration_ms):
         mine, recorded = ours.get(producer_id), theirs.get(producer_id)
         if mine == recorded:
             continue
-        if recorded is None and written_at - mine.timestamp >= (expiration_ms or profile.expiration_default_ms):
+        if (
+            recorded is None
+            and mine is not None
+            and written_at - mine.timestamp >= (expiration_ms or profile.expiration_default_ms)
+        ):
             continue  # expired by its records' time
         if (
             recorded is not None

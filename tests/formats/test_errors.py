@@ -12,4 +12,5 @@ def test_errors_survive_the_way_between_processes():
 def test_a_limit_keeps_its_own_fields():
     error = pickle.loads(pickle.dumps(LimitExceededError(3, 100, "too much")))
     assert isinstance(error, WireError)
+    assert isinstance(error, LimitExceededError)
     assert (error.position, error.limit, error.reason) == (3, 100, Reason.LIMIT)

@@ -56,7 +56,7 @@ def fuzz(name: str, seconds: float, seed: int) -> tuple[int, Path | None]:
             feed(name, data)
         except Exception:  # noqa: BLE001 - whatever it is, it is what is looked for
             faulthandler.enable()
-            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+            sys.excepthook(*sys.exc_info())
             return count, keep(name, data)
         count += 1
         if time.monotonic() > stop:

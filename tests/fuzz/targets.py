@@ -22,7 +22,7 @@ from kaudit.engines import local
 from kaudit.formats.dump_text.columns import DumpBatchColumns
 from kaudit.formats.dump_text.lines import DumpLines
 from kaudit.formats.dump_text.record_content import parse_printed_metadata, parse_printed_transaction
-from kaudit.formats.dump_text.rows import DumpRecord
+from kaudit.formats.dump_text.rows import DumpRecord, DumpRow
 from kaudit.formats.dump_text.text import looks_like_dump, read_dump, read_dump_batches
 from kaudit.formats.errors import Damage, WireError
 from kaudit.formats.internal_topics.consumer_offsets import parse_group_record
@@ -32,7 +32,7 @@ from kaudit.formats.log.candidate_scan import Framing
 from kaudit.formats.log.chained_crc import all_crcs_hold, restore_heads
 from kaudit.formats.log.codecs import decompress
 from kaudit.formats.log.control import parse_control, parse_marker, read_control_records
-from kaudit.formats.log.legacy import read_legacy_records, read_messages
+from kaudit.formats.log.legacy import LegacyMessage, read_legacy_records, read_messages
 from kaudit.formats.log.lz4_frames import lz4_header_checksum
 from kaudit.formats.log.record_batch import batch_crc_holds, gather_headers, walk
 from kaudit.formats.log.records import read_records
@@ -102,10 +102,14 @@ def _decode(data: bytes, read: Callable[[bytes], Iterable[object]]) -> None:
         assert 0 <= error.position <= max(len(data), _LIMIT), error  # noqa: PT017
 
 
+def _legacy_records(message: LegacyMessage, _: bytes) -> Iterable[object]:
+    return read_legacy_records(message, _LIMIT)
+
+
 def _legacy(data: bytes) -> None:
     try:
         for message in read_messages(data):
-            _decode(data, lambda _, message=message: read_legacy_records(message, _LIMIT))
+            _decode(data, partial(_legacy_records, message))
     except WireError as error:
         assert 0 <= error.position <= len(data), error  # noqa: PT017
 
@@ -138,7 +142,7 @@ def _dump_text(data: bytes) -> None:
     assert list(read_dump(data[at : at + 7] for at in range(0, len(data), 7))) == rows
     looks_like_dump(data)
     # what scan reads: the same without records of data
-    batches = []
+    batches: list[DumpRow] = []
     for row in read_dump_batches([data]):
         batches += row.rows() if isinstance(row, DumpBatchColumns) else [row]
     assert [row for row in batches if not _is_data_record(row)] == [row for row in rows if not _is_data_record(row)]
@@ -235,14 +239,14 @@ def _inspect(data: bytes) -> None:
         directory.mkdir()
         path = directory / _NAMES[choice % len(_NAMES)]
         path.write_bytes(data)
-        for shown, options in (
-            (path, {"records": True, "limit": _LIMIT, "texts": Texts(limit=40)}),
-            (path, {"around": choice % 50}),
-            (path, {"at": choice % (len(data) + 1)}),
-            (directory, {}),
+        for options in (
+            InspectOptions([str(path)], records=True, limit=_LIMIT, texts=Texts(limit=40)),
+            InspectOptions([str(path)], around=choice % 50),
+            InspectOptions([str(path)], at=choice % (len(data) + 1)),
+            InspectOptions([str(directory)]),
         ):
             try:
-                for row in inspect_rows(InspectOptions([str(shown)], **options), batches=False):  # type: ignore[arg-type]
+                for row in inspect_rows(options, batches=False):
                     json.dumps(row, allow_nan=False)
             except (UsageError, NothingToAuditError):
                 continue

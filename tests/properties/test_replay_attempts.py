@@ -142,7 +142,8 @@ WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # a story of 
 def test_every_file_is_answered_or_its_line_named(version, attempts, with_state):
     file = lines(attempts)
     names = ["jsonl", "table", "json"]
-    broker, pieces = Broker(profile_for(version)), []
+    broker = Broker(profile_for(version))
+    pieces: list[tuple[str, ...]] = []
     line = refused_line(lambda: pieces.extend(formatted(Session(file, broker), names, with_state=with_state)))
     assert line is None or 1 <= line <= len(file)
     if line is not None:

@@ -34,7 +34,8 @@ class Diary:
     def memory(self, producer, events=None):
         """(heard of, epoch, coordinator epoch, remembered batches, open transaction) of a producer, by the diary."""
         events = self.events if events is None else events
-        epoch, coordinator, batches, opened, heard = -1, -1, [], None, False
+        epoch, coordinator, opened, heard = -1, -1, None, False
+        batches: list[dict[str, int]] = []
         start = end = 0
         for number, event in enumerate(events):
             if "last" in event:

@@ -35,7 +35,7 @@ class RealBroker:
             "log.message.timestamp.before.max.ms=9223372036854775807\n"
         )
         self.run("kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", cluster_id, "-c", str(self.config))
-        self.process = None
+        self.process: subprocess.Popen[bytes] | None = None
 
     def run(self, main: str, *arguments: str) -> str:
         command = ["java", "-Xmx256m", "-cp", self.classpath, main, *arguments]
@@ -69,6 +69,7 @@ class RealBroker:
         started = self.console.read_text().count(_READY)
         deadline = time.monotonic() + _START_SECONDS
         while self.console.read_text().count(_READY) <= started:
+            assert self.process is not None
             assert self.process.poll() is None, self.console.read_text()[-4000:]
             assert time.monotonic() < deadline, self.console.read_text()[-4000:]
             time.sleep(0.2)
@@ -142,7 +143,7 @@ class Wire:
             at = 4 + 2 + len(topic) + 4
             _, error, _, offset = struct.unpack(">ihqq", answer[at : at + 22])
             if error == 0:
-                return offset
+                return int(offset)
             # leader not known yet: the broker is up before its partitions are
             assert error in (3, 5, 6), error
             assert time.monotonic() < deadline

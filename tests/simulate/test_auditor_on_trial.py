@@ -38,6 +38,7 @@ def tried(seed: int, directory: Path, *, forgetful: bool) -> Simulation:
     result = kaudit.scan([target / f"broker-{number}" for number in brokers])
     found = defaultdict(list)
     for finding in result.findings:
+        assert finding.log_dir is not None
         broker = int(Path(finding.log_dir).name.removeprefix("broker-"))
         found[broker, finding.topic, finding.partition].append(finding)
     for key, partition in simulation.cluster.partitions.items():

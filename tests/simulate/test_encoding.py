@@ -45,6 +45,7 @@ def test_markers(commit):
     written = record_batch.marker(9, 2, 5, 1234, commit=commit)
     assert written == logs.marker(9, 2, commit=commit, coordinator_epoch=5, timestamp=1234, leader_epoch=-1).encode()
     parsed = parse_marker(written)
+    assert parsed is not None
     assert (parsed.type.name, parsed.coordinator_epoch) == ("COMMIT" if commit else "ABORT", 5)
 
 
@@ -63,6 +64,7 @@ def test_coordinator_records_are_read_back(flexible, partitions):
     parsed = parse_transaction_record(transaction_state.key("täx"), body)
     assert parsed.transactional_id == "täx"
     read = parsed.value
+    assert read is not None
     assert (read.producer_id, read.producer_epoch, read.timeout_ms, read.status_id) == (7, 3, 60000, 1)
     assert (read.last_update_timestamp, read.start_timestamp) == (1000, 900)
     found = {(group.topic, number) for group in read.partitions or () for number in group.partitions}

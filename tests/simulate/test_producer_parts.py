@@ -200,9 +200,9 @@ class TestRecovery:
         assert (rules.producer, one.epoch, one.base_sequence) == ((1, 1), 1, 0)
         one = batch(1)
         rules = manager(one)
-        recovery = ResetProducerId(rules)
-        assert not recovery.can_retry(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, 0)
-        recovery.failed(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, adjust=True)
+        old_recovery = ResetProducerId(rules)
+        assert not old_recovery.can_retry(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, 0)
+        old_recovery.failed(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, adjust=True)
         assert rules.producer == NO_PRODUCER
 
     def test_the_epoch_after_the_last_is_a_new_producer_id(self):

@@ -65,7 +65,7 @@ def test_a_real_broker_loads_the_log_directory(name, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     shutil.copy(model / "meta.properties", disk)
-    cluster_id = re.search(r"cluster.id=(\S+)", (model / "meta.properties").read_text()).group(1)
+    (cluster_id,) = re.findall(r"cluster.id=(\S+)", (model / "meta.properties").read_text())
     broker = RealBroker(kafka_jars(CACHE), tmp_path / "node", disk, cluster_id)
     broker.start()
     try:
@@ -92,16 +92,16 @@ def test_a_real_broker_loads_the_log_directory(name, tmp_path):
             assert re.search(rf"Completed load of Log\(dir=\S*{partition.name},", loading), partition.name
         with Wire(broker.port) as wire:
             for partition in mine:
-                topic, number = partition.key
+                name, number = partition.key
                 log = partition.logs[1]
-                assert wire.end_offset(topic, number) == log.log_end
+                assert wire.end_offset(name, number) == log.log_end
                 stored = (model / partition.name / "00000000000000000000.log").read_bytes()
-                assert wire.fetch(topic, number, 0) == stored
+                assert wire.fetch(name, number, 0) == stored
                 states = log.memory.producers.states.items()
                 expected = [
                     (pid, state.epoch, state.last_sequence, state.current_txn_first_offset) for pid, state in states
                 ]
-                assert wire.producers(topic, number) == sorted(expected)
+                assert wire.producers(name, number) == sorted(expected)
     finally:
         broker.stop()
 

@@ -48,6 +48,12 @@ def znode(*writes: tuple[int | None, bytes | None]) -> BlockHistory:
     return from_znode(changes)
 
 
+def holds(entry: BlockEntry, producer_id: int) -> bool:
+    assert entry.start is not None
+    assert entry.end is not None
+    return entry.start <= producer_id <= entry.end
+
+
 def kinds(history: BlockHistory) -> list[StepKind]:
     return [step.kind for step in replay(history)]
 
@@ -275,7 +281,7 @@ def test_coverage_is_what_a_list_of_all_ids_says(blocks: list[tuple[int, int, in
     ]
     coverage = Coverage(replay(BlockHistory(entries)))
     for producer_id in asked:
-        expected = tuple(entry for entry in granted if entry.start <= producer_id <= entry.end)
+        expected = tuple(entry for entry in granted if holds(entry, producer_id))
         assert coverage.holders(producer_id) == expected
     mask = coverage.contains(np.array(asked, dtype=np.int64))
     assert mask.tolist() == [bool(coverage.holders(producer_id)) for producer_id in asked]
@@ -284,7 +290,7 @@ def test_coverage_is_what_a_list_of_all_ids_says(blocks: list[tuple[int, int, in
     assert len(told) == len(set(told))
     expected_pairs = set()
     for producer_id in range(-30, 121):
-        holders = [entry.version for entry in granted if entry.start <= producer_id <= entry.end]
+        holders = [entry.version for entry in granted if holds(entry, producer_id)]
         expected_pairs |= {(later, earlier, producer_id) for earlier, later in pairwise(holders)}
     assert set(told) == expected_pairs
 

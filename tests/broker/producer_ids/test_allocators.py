@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,9 @@ DATA = Path(__file__).parents[2] / "data" / "oracle"
 MAX = 2**63 - 1
 
 
-def timeline(version: str, name: str) -> list[dict]:
-    return json.loads((DATA / version / name).read_text())["timeline"]
+def timeline(version: str, name: str) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = json.loads((DATA / version / name).read_text())["timeline"]
+    return events
 
 
 class Cluster:
@@ -46,7 +48,7 @@ class Cluster:
         return runs
 
 
-def told(event: dict) -> list[tuple[int | str, int | str, int]]:
+def told(event: dict[str, Any]) -> list[tuple[int | str, int | str, int]]:
     runs = event.get("runs") or [{**event["response"], "count": 1}]
     return [
         (run["error"], run["error"], run["count"])

@@ -107,7 +107,8 @@ def test_two_random_writers_are_found(one: list[int], two: list[int], at: int, o
 
 @given(LENGTHS, st.lists(st.tuples(st.sampled_from(["gap", "copies"]), st.integers(1, 9)), max_size=8))
 def test_gaps_and_copies_of_one_writer_are_not(lengths: list[int], accidents: list[tuple[str, int]]):
-    batches_, written, position = [], [], 0
+    batches_, position = [], 0
+    written: list[tuple[int, int, int]] = []
     events = [*accidents, *[("write", length) for length in lengths]]
     for kind, amount in sorted(events, key=lambda event: event[1] * 7 % 5):
         if kind == "gap":

@@ -5,6 +5,7 @@ import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -129,8 +130,9 @@ def test_ids_beyond_a_complete_history_are_proven_or_too_young(capture: BlockHis
     assert found[0].nearest_below == capture.entries[-1]
 
 
-def recorded(version: str) -> list[dict[str, object]]:
-    return json.loads((DATA / "oracle" / version / "pid_blocks.json").read_text())["timeline"]
+def recorded(version: str) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = json.loads((DATA / "oracle" / version / "pid_blocks.json").read_text())["timeline"]
+    return events
 
 
 @pytest.fixture(scope="module", params=["1.1.1", "2.0.1", "2.8.2"])

@@ -40,7 +40,7 @@ class Reader:
 
     def number(self, layout: str) -> int:
         """One number of a struct layout character."""
-        (value,) = struct.unpack_from(f">{layout}", self._data, self._at)
+        value: int = struct.unpack_from(f">{layout}", self._data, self._at)[0]
         self._at += struct.calcsize(f">{layout}")
         return value
 

@@ -370,7 +370,7 @@ class Recorder:
         self._take_end(topic)
 
     def _describe(self, topic: Topic, _: Step) -> None:
-        _, start = self._connection.offset(topic.name, EARLIEST)
+        start = self._connection.offset(topic.name, EARLIEST)[1]
         fetched = self._connection.fetch(topic.name, start)
         answer = {
             "outcome": "ok",
@@ -408,7 +408,8 @@ class Recorder:
         topic.answered_end = topic.end
 
     def _when_free(self, ask: Callable[[], tuple[int, ...]]) -> tuple[int, ...]:
-        return self._until(ask, lambda answer: answer[0] not in BUSY, BUSY_SECONDS)
+        answer: tuple[int, ...] = self._until(ask, lambda answer: answer[0] not in BUSY, BUSY_SECONDS)
+        return answer
 
     # -- restarts ----------------------------------------------------------------------------------------------------
     def _restart(self, kind: str, held: list[tuple[Topic, Step]]) -> None:

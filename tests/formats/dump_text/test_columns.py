@@ -6,7 +6,7 @@ from kaudit.formats.dump_text import text as dump_text
 from kaudit.formats.dump_text.columns import DumpBatchColumns, parse_block, shapes
 from kaudit.formats.dump_text.lines import DumpLines
 from kaudit.formats.dump_text.records import take_records
-from kaudit.formats.dump_text.rows import DumpBatch, DumpRecord
+from kaudit.formats.dump_text.rows import DumpBatch, DumpRecord, DumpRow
 from kaudit.formats.dump_text.text import read_dump, read_dump_batches, read_dump_columns
 from tests.formats.fuzz import damaged, quick
 
@@ -145,7 +145,7 @@ def test_rows_of_a_deep_text_are_those_of_its_lines_and_batches_alone_those_with
     text = ("\n".join(lines * 4**repeat) + "\n").encode()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dump_text, "_PIECE_BYTES", piece)
-        rows = []
+        rows: list[DumpRow] = []
         for row in read_dump_batches([text]):
             rows += row.rows() if isinstance(row, DumpBatchColumns) else [row]
         every = list(read_dump([text]))
@@ -164,7 +164,9 @@ def test_records_are_passed_over_only_behind_a_batch():
 
 def test_records_of_a_block_are_taken_at_once():
     text = (DEEP_BATCH + "\n" + f"{DEEP_RECORD} key: abc payload: hello\n" * 30).encode()
-    rows, left, numbers = take_records(text, 5)
+    taken = take_records(text, 5)
+    assert taken is not None
+    rows, left, numbers = taken
     assert len(rows) == 29  # the text of the last one may go on
     assert rows[0] == line_by_line(text)[1]._replace(line=6)
     assert (left.count(b"\n"), numbers.tolist()) == (2, [5, 35])

@@ -148,12 +148,16 @@ def test_commits_of_transactions_in_a_real_log(evidence):
             if raw[22] & 0x20:
                 continue
             for record in read_records(raw):
+                assert record.key is not None
                 parsed = parse_group_record(record.key, record.value)
                 if isinstance(parsed, GroupMetadata):
                     assert parsed.group == record.key[4:].decode()
                     assert parsed.value is None or all(m.client_id in m.member_id for m in parsed.value.members)
                     groups += 1
                     continue
+                assert isinstance(parsed, OffsetCommit)
+                assert parsed.value is not None
+                assert record.value is not None
                 key = io.BytesIO(record.key[2:])
                 assert (parsed.group, parsed.topic) == (_text(key), _text(key))
                 assert struct.pack(">i", parsed.partition) == key.read()

@@ -1,6 +1,7 @@
 import json
 import re
 import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -55,8 +56,8 @@ def encode(value):
         for topic in value.partitions:
             ids = b"".join(struct.pack(">i", partition) for partition in topic.partitions)
             if flexible:
-                count = encoders.unsigned_varint(len(topic.partitions) + 1)
-                out += encoders.compact_string(topic.topic) + count + ids + encoders.tagged({})
+                size = encoders.unsigned_varint(len(topic.partitions) + 1)
+                out += encoders.compact_string(topic.topic) + size + ids + encoders.tagged({})
             else:
                 out += encoders.string(topic.topic) + struct.pack(">i", len(topic.partitions)) + ids
     out += struct.pack(">qq", value.last_update_timestamp, value.start_timestamp)
@@ -90,7 +91,10 @@ def values(draw):
         draw(partitions),
         draw(int64),
         draw(int64),
-        *tags,
+        tags[0],
+        tags[1],
+        tags[2],
+        tags[3],
         tuple(sorted(unknown.items())),
     )
 
@@ -110,7 +114,7 @@ def test_a_tombstone_has_no_value():
 def _records(root, dump):
     """(record, key text, payload text) of every record the dump names."""
     lines = dump.read_text().splitlines()
-    files = {}
+    files: dict[Path, dict[int, tuple[str, str]]] = {}
     for line in lines:
         if line.startswith("Dumping "):
             path = root / line.removeprefix("Dumping ")
@@ -139,7 +143,9 @@ def _old_text(value):
 
 def _parse_old(text):
     pattern = r"producerId:(-?\d+),producerEpoch:(-?\d+),state=(\w+),partitions=(?:Set\(|\[)(.*?)[)\]],txnLastUpdateTimestamp=(-?\d+),txnTimeoutMs=(-?\d+)"
-    pid, epoch, state, parts, updated, timeout = re.fullmatch(pattern, text).groups()
+    match = re.fullmatch(pattern, text)
+    assert match is not None
+    pid, epoch, state, parts, updated, timeout = match.groups()
     found = sorted(re.split(r", ?", parts)) if parts else []
     return int(pid), int(epoch), state, found, int(updated), int(timeout)
 

@@ -90,6 +90,7 @@ def test_every_control_batch_of_real_brokers(evidence):
             if raw[22] & 0x20:
                 marker = parse_marker(raw)
                 assert [marker] == [control for _, control in read_control_records(raw)]
+                assert marker is not None
                 seen[marker.type.name] += 1
     assert seen == dumped
     assert min(seen.values()) > 20

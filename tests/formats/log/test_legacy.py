@@ -148,7 +148,7 @@ def test_every_legacy_record_equals_the_dump_and_kafka_python(evidence):
     for dump in sorted((root / "dumps").glob("*.deep.txt")):
         if "____" in dump.name:
             continue  # internal topics are magic 2
-        found = []
+        found: list[tuple[int, int | None, bytes | None, bytes | None, int]] = []
         for magic, raw in _entries((root / dump.name.removesuffix(".deep.txt").replace("__", "/")).read_bytes()):
             if magic == 2:
                 found += [(r.offset, r.timestamp, r.key, r.value, 2) for r in read_records(raw)]
@@ -160,7 +160,7 @@ def test_every_legacy_record_equals_the_dump_and_kafka_python(evidence):
             assert all(record.crc_valid for record in records)
             theirs = [(r.offset, r.timestamp, r.key, r.value) for r in LegacyRecordBatch(memoryview(raw), magic)]
             assert [(r.offset, r.timestamp, r.key, r.value) for r in records] == theirs
-            found += [(*record[:4], magic) for record in records]
+            found += [(r.offset, r.timestamp, r.key, r.value, magic) for r in records]
             compared[magic] += len(records)
         sizes = [
             (o, -1 if t is None else t, -1 if k is None else len(k), -1 if v is None else len(v), m)

@@ -59,10 +59,10 @@ def test_every_index_there_is(evidence):
             previous = relative
             entries += 1
     for path in files(evidence, "*.timeindex", without=["artificial", "recovered"]):
-        index = parse_time_index(path.read_bytes())
-        assert index.damage == ()
-        assert index.timestamps.tolist() == sorted(index.timestamps.tolist())
-        times += len(index.timestamps)
+        time_index = parse_time_index(path.read_bytes())
+        assert time_index.damage == ()
+        assert time_index.timestamps.tolist() == sorted(time_index.timestamps.tolist())
+        times += len(time_index.timestamps)
     assert entries > 100
     assert times > 1000
 

@@ -1,5 +1,6 @@
 import re
 import struct
+from pathlib import Path
 
 import crc32c
 import pytest
@@ -84,7 +85,8 @@ def _dumped(line):
 @pytest.mark.parametrize("version", ["1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0"])
 def test_every_snapshot_equals_that_versions_own_dump(evidence, version):
     root = evidence.oracle(version, "logdir") / "main"
-    dumped, path = {}, None
+    dumped: dict[Path, list[SnapshotEntry]] = {}
+    path = root
     for line in (evidence.oracle(version, "dumps") / "snapshots.txt").read_text().splitlines():
         if line.startswith("Dumping "):
             path = root / line.removeprefix("Dumping ")

@@ -1,5 +1,6 @@
 import re
 import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,9 @@ int64 = st.integers(-(2**63), 2**63 - 1)
 def test_round_trip(rows, tail):
     data = b"".join(struct.pack(">hqqqq", 0, *row) for row in rows)
     index = parse_transaction_index(data + tail)
-    assert index.rows == tuple(AbortedTransaction(*row, 34 * number) for number, row in enumerate(rows))
+    assert index.rows == tuple(
+        AbortedTransaction(row[0], row[1], row[2], row[3], 34 * number) for number, row in enumerate(rows)
+    )
     assert [(d.position, d.end, d.reason) for d in index.damage] == (
         [(len(data), len(data + tail), Reason.TRUNCATED)] if tail else []
     )
@@ -32,7 +35,9 @@ def test_a_row_of_another_version_does_not_hide_the_next():
 
 @pytest.mark.parametrize("version", ["1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0"])
 def test_every_row_equals_that_versions_own_dump(evidence, version):
-    root, dumped, path = evidence.oracle(version, "logdir") / "main", {}, None
+    root = evidence.oracle(version, "logdir") / "main"
+    dumped: dict[Path, list[tuple[int, ...]]] = {}
+    path = root
     for line in (evidence.oracle(version, "dumps") / "txnindex.txt").read_text().splitlines():
         if line.startswith("Dumping "):
             path = root / line.removeprefix("Dumping ")
