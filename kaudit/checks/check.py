@@ -85,6 +85,7 @@ class Check(Struct, frozen=True, eq=False):
     """One check. `severity` is the highest it reports, `severity_note` says when it is lower.
 
     `needs`: it is run where there is evidence of one of these types. `observes`: the kinds of observation it reports.
+    `faulty_column`: which column of the table of batches under a finding holds the value that breaks the rule, if any.
     """
 
     code: str
@@ -96,6 +97,7 @@ class Check(Struct, frozen=True, eq=False):
     since: str
     needs: tuple[type, ...]
     observes: tuple[ObservationKind, ...]
+    faulty_column: str
     run: Run
     package: str
 
@@ -156,6 +158,7 @@ def check(
     since: str,
     needs: tuple[type, ...] = (Observation,),
     observes: tuple[ObservationKind, ...] = (),
+    faulty_column: str = "",
     confidence: Confidence = Confidence.CERTAIN,
     severity_note: str = "",
 ) -> Callable[[Run], Check]:
@@ -174,11 +177,17 @@ def check(
             since=since,
             needs=needs,
             observes=observes,
+            faulty_column=faulty_column,
             run=run,
             package=run.__module__.rsplit(".", 1)[0],
         )
 
     return register
+
+
+def observers(*checks: Check) -> Mapping[ObservationKind, Check]:
+    """Return which of these checks reports each kind of observation."""
+    return {kind: check for check in checks for kind in check.observes}
 
 
 def parse_documentation(text: str) -> dict[str, str]:

@@ -12,7 +12,6 @@ from kaudit.analysis.scan.options import Depth, ScanOptions
 from kaudit.analysis.scan.segment_rows import segment_rows
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.context import Context
-from kaudit.model.coordinator import CoordinatorView
 from kaudit.checks.damage import report_damage
 from kaudit.checks.leader_epochs import LEADER_EPOCH_CHECKPOINT
 from kaudit.checks.replicas import ReplicaFacts, report_replicas
@@ -23,6 +22,7 @@ from kaudit.formats.sidefiles.checkpoints import (
     parse_leader_epoch_checkpoint,
     parse_offset_checkpoint,
 )
+from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.replicas import DiffResult, PartitionComparison, Replica
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary

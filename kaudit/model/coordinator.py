@@ -58,9 +58,12 @@ class CoordinatorView(Struct, frozen=True):
         entry = self.entries.get(producer_id)
         if entry is None:
             if self.complete:
-                return CoordinatorVerdict(TransactionStanding.NOT_ONGOING, "no transactional id in __transaction_state has this producer id")
+                return CoordinatorVerdict(
+                    TransactionStanding.NOT_ONGOING, "no transactional id in __transaction_state has this producer id"
+                )
             return CoordinatorVerdict(
-                TransactionStanding.UNKNOWN, "the partition of __transaction_state that holds this producer id is not among the inputs"
+                TransactionStanding.UNKNOWN,
+                "the partition of __transaction_state that holds this producer id is not among the inputs",
             )
         value, name = entry.value, entry.transactional_id
         said = f"__transaction_state has {name!r} at {value.status_name}, epoch {value.producer_epoch}"
@@ -69,10 +72,11 @@ class CoordinatorView(Struct, frozen=True):
             if listed:
                 return CoordinatorVerdict(TransactionStanding.ONGOING, said, entry)
             return CoordinatorVerdict(
-                TransactionStanding.NOT_ONGOING, f"{said}, and its transaction does not include {topic}-{partition}", entry
+                TransactionStanding.NOT_ONGOING,
+                f"{said}, and its transaction does not include {topic}-{partition}",
+                entry,
             )
         prepared = value.status in (TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT)
         if prepared and listed and value.producer_epoch in (epoch, epoch + 1):
             return CoordinatorVerdict(TransactionStanding.DECIDED, said, entry)
         return CoordinatorVerdict(TransactionStanding.NOT_ONGOING, said, entry)
-

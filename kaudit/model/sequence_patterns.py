@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from kaudit.model import sequence
 from kaudit.model.observation import Observation
 
 
@@ -52,3 +53,13 @@ class SharedProducerId(Struct, frozen=True):
     writers: InterleavedWriters
     observations: Sequence[Observation]
     grants: int
+
+
+def sequence_step(observation: Observation) -> tuple[int, int]:
+    """Return (how far the base sequence moved, how many records the batch before held)."""
+    assert observation.batch is not None
+    assert observation.remembered is not None
+    assert observation.remembered.last is not None
+    before = observation.remembered.last
+    moved = sequence.distance(before.first_sequence, observation.batch.first_sequence)
+    return moved, sequence.distance(before.first_sequence, before.last_sequence) + 1

@@ -18,14 +18,13 @@ from kaudit.analysis.sidefiles.snapshot_states import Suspects
 from kaudit.analysis.transactions.marker_outcomes import Markers
 from kaudit.checks.repeats import Repeats, Resent
 from kaudit.checks.sidefiles import SideFileFact
-from kaudit.model.transactions import EmptyMarker
-from kaudit.model.forgotten_producers import IdleProducer
-from kaudit.model.transactions import OpenTransaction
 from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
 from kaudit.model.coverage_gap import CoverageGap
+from kaudit.model.forgotten_producers import IdleProducer
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.observation import Observation
+from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
 
