@@ -10,8 +10,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from kaudit.checks.registry import CHECKS
+
 ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "kaudit" / "checks" / "docs"
 SAMPLES = ROOT / "samples"
 
 _REPLICAS = tuple(f"samples/replicas/{broker}" for broker in ("b1", "b2", "b3"))
@@ -118,10 +119,15 @@ def check_example(code: str) -> str:
     return f"```text\n$ {command}\n{finding}\n```"
 
 
+def page_of(code: str) -> Path:
+    """The page beside the check's module."""
+    return Path(str(CHECKS[code].page_file))
+
+
 def pages() -> Iterator[tuple[Path, str]]:
     """Every page with generated output, and what it should say."""
     for code in EXAMPLES:
-        path = DOCS / f"{code}.md"
+        path = page_of(code)
         text = path.read_text(encoding="utf-8")
         head, rest = text.split("## Example\n", 1)
         _, tail = rest.split("\n## ", 1)

@@ -282,7 +282,7 @@ class Broker:
         before, index = attempt["before_offset"], attempt["index"]
         deletes = self._limits.get(key[0], self._default_limits).deletes
         policy = Response(index, rejected_fields(KafkaError.POLICY_VIOLATION), "cleanup.policy does not include delete")
-        if not deletes and self.profile.delete_policy_comes_first:
+        if not deletes and self.profile.checks_delete_policy_first:
             return policy
         if before > partition.log_end:
             why = f"offset {before} lies beyond the high watermark {partition.log_end}"

@@ -6,13 +6,16 @@ Findings are made by `Check.finding` only, so that no code is ever typed where a
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from msgspec import Struct
 
 from kaudit.checks.context import Context
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import Observation, ObservationKind
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 HEADINGS = (
     "What it checks",
@@ -55,6 +58,11 @@ class Evidence:
     def observed(self, *kinds: ObservationKind) -> Sequence[Observation]:
         """All observations of these kinds that missing offsets do not explain, those of each kind in offset order."""
         return [found for kind in kinds for found in self._observations.get(kind, ()) if not found.explained]
+
+    @functools.cached_property
+    def explained(self) -> Sequence[Observation]:
+        """The observations that missing offsets explain, in offset order."""
+        return [found for found in self.of(Observation) if found.explained]
 
     def has(self, kinds: Iterable[type]) -> bool:
         """Whether there is anything of one of these types."""
@@ -106,14 +114,19 @@ class Check(Struct, frozen=True, eq=False):
         """The family's prefix, e.g. `KA1`."""
         return self.code[:3]
 
-    def page(self) -> str:
-        """Return the Markdown page beside the check's module."""
+    @property
+    def page_file(self) -> "Traversable":
+        """The Markdown page beside the check's module."""
         import importlib.resources  # noqa: PLC0415 - 2 ms, and only `explain` reads pages
 
         page = f"{self.name.replace('-', '_')}.md"
         if self.package == "kaudit.checks":
             page = f"docs/{self.code}.md"  # of the catalogue: not moved yet
-        return importlib.resources.files(self.package).joinpath(page).read_text(encoding="utf-8")
+        return importlib.resources.files(self.package).joinpath(page)
+
+    def page(self) -> str:
+        """Return the text of the page."""
+        return self.page_file.read_text(encoding="utf-8")
 
     def documentation(self) -> Mapping[str, str]:
         """Return the body under each of HEADINGS."""

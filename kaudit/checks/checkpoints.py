@@ -1,6 +1,6 @@
 """KA505: the four offset checkpoints of a log directory against its partitions."""
 
-from kaudit.checks.loading import unparsable_checkpoint_verdict
+from kaudit.broker.partition.log_loading import unparsable_checkpoint_verdict
 from kaudit.checks.registry import CHECKS
 from kaudit.checks.sidefiles import SideFileFact
 from kaudit.formats.errors import Damage

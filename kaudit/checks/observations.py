@@ -6,7 +6,9 @@ from typing import Unpack
 from kaudit.checks.check import Check, FindingFields
 from kaudit.checks.context import Context
 from kaudit.model.finding import Finding
-from kaudit.model.observation import BoundaryBatch, EndTxnMarker, Observation, State
+from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
+from kaudit.model.observation import Observation
+from kaudit.model.producer_state import ProducerAuditState
 
 
 def observation_finding(
@@ -106,7 +108,7 @@ def _marker_evidence(marker: EndTxnMarker) -> dict[str, object]:
     }
 
 
-def _state_evidence(state: State) -> dict[str, object]:
+def _state_evidence(state: ProducerAuditState) -> dict[str, object]:
     return {
         "producer_epoch": state.epoch,
         "last_sequence": state.last_sequence if state.last_sequence >= 0 else None,

@@ -42,7 +42,7 @@ def _code(typed: str, option: str) -> str:
 def parse_names(values: Sequence[str], paths: Sequence[str]) -> Mapping[str, str]:
     """Parse --name NAME=DIR of `diff`: names by path; each DIR is one of the paths as it was typed."""
     if len(paths) < 2:
-        raise UsageError(f"only {paths[0]} to compare: give two directories or more, one a replica")
+        raise UsageError(f"diff needs two or more directories, one per replica; {paths[0]} is the only one given")
     named: dict[str, str] = {}
     for value in values:
         name, equals, path = value.partition("=")
@@ -80,7 +80,7 @@ def parse_broker_version(text: str) -> str:
 
 def parse_window(since: str | None, until: str | None) -> tuple[int | None, int | None]:
     """Parse --since and --until."""
-    since_ms, until_ms = parse_moment(since, "--since"), parse_moment(until, "--until")
+    since_ms, until_ms = parse_time(since, "--since"), parse_time(until, "--until")
     if since_ms is not None and until_ms is not None and since_ms > until_ms:
         raise UsageError(f"--since {since} is later than --until {until}: nothing lies between")
     return since_ms, until_ms
@@ -111,7 +111,7 @@ def parse_duration(text: str | None, option: str) -> int | None:
     return int(number) * units[unit]
 
 
-def parse_moment(text: str | None, option: str) -> int | None:
+def parse_time(text: str | None, option: str) -> int | None:
     """Parse a time: RFC 3339 (UTC where no zone is given), a date, or milliseconds since the epoch."""
     if text is None:
         return None

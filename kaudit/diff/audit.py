@@ -11,9 +11,10 @@ from kaudit.analysis.scan.continuity import Continuity
 from kaudit.analysis.scan.options import Depth, ScanOptions
 from kaudit.analysis.scan.segment_rows import segment_rows
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
+from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
-from kaudit.checks.damage import report_damage
 from kaudit.checks.leader_epochs import LEADER_EPOCH_CHECKPOINT
+from kaudit.checks.registry import run_checks
 from kaudit.checks.replicas import ReplicaFacts, report_replicas
 from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.diff.replica_set import compare_partition
@@ -210,7 +211,7 @@ def _damage(context: Context, directory: PartitionDirectory, open_source: OpenSo
     except OSError:
         return []  # gone since the first reading, which told what there was to tell
     continuity.finish()
-    return report_damage(context, continuity.damages, ())
+    return run_checks(context, Evidence(continuity.damages))
 
 
 def _context(directory: PartitionDirectory, reader: ReplicaReader) -> Context:

@@ -1,24 +1,26 @@
 """One batch header byte by byte: each field with its bytes, its value and what the value means here."""
 
-import struct
 import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
-from kaudit.formats.log.crc32c import crc32c
-from kaudit.formats.log.record_batch import (
+from kaudit.formats.log.batch_header import (
     ATTRIBUTES_OFFSET,
     CURRENT_MAGIC,
+    HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
+    MESSAGE_V0,
+    MESSAGE_V1,
     plausible_length,
 )
-from kaudit.inspect.batches import codec_name
+from kaudit.formats.log.crc32c import crc32c
+from kaudit.inspect.batch_rows import codec_name
+from kaudit.inspect.row_filter import Row, RowFilter
 from kaudit.inspect.segment import SegmentReader
-from kaudit.inspect.selection import Row, RowFilter
 from kaudit.model.batch_fields import (
     CODEC_MASK,
     CONTROL_FLAG,
@@ -28,23 +30,7 @@ from kaudit.model.batch_fields import (
 )
 from kaudit.model.sequence import add as add_sequence
 
-_V2 = (
-    ("base_offset", "q"),
-    ("batch_length", "i"),
-    ("leader_epoch", "i"),
-    ("magic", "b"),
-    ("crc", "I"),
-    ("attributes", "h"),
-    ("last_offset_delta", "i"),
-    ("base_timestamp", "q"),
-    ("max_timestamp", "q"),
-    ("producer_id", "q"),
-    ("producer_epoch", "h"),
-    ("base_sequence", "i"),
-    ("record_count", "i"),
-)
-_V0 = (("offset", "q"), ("message_size", "i"), ("crc", "I"), ("magic", "b"), ("attributes", "b"), ("key_length", "i"))
-_V1 = (*_V0[:5], ("timestamp", "q"), _V0[5])
+_SCHEMAS = {0: MESSAGE_V0, 1: MESSAGE_V1}
 _SHOWN_PAYLOAD = 32
 _CRC_PIECE = 1 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -89,17 +75,14 @@ def _start_of_batch(segment: SegmentReader, position: int) -> int:
 
 def _fields(head: bytes, start: int) -> list[_Field]:
     magic = head[MAGIC_OFFSET] if len(head) > MAGIC_OFFSET else CURRENT_MAGIC
-    layout = _V0 if magic == 0 else _V1 if magic == 1 else _V2
+    schema = _SCHEMAS.get(magic, HEADER)
     fields: list[_Field] = []
-    at = 0
-    for name, code in layout:
-        size = struct.calcsize(f">{code}")
-        raw = head[at : at + size]
+    for field in schema.fields:
+        raw = head[field.offset : field.offset + field.size]
         if not raw:
             break
-        value = struct.unpack(f">{code}", raw)[0] if len(raw) == size else None
-        fields.append(_Field(name, start + at, raw, value))
-        at += size
+        value = schema.struct(field.name).unpack(raw)[0] if len(raw) == field.size else None
+        fields.append(_Field(field.name, start + field.offset, raw, value))
     return fields
 
 
@@ -130,7 +113,7 @@ def _meaning(field: _Field, values: dict[str, int | None], segment: SegmentReade
         case "batch_length" | "message_size":
             return _length_meaning(value, values.get("magic"), segment, start)
         case "magic":
-            return "" if 0 <= value <= CURRENT_MAGIC else "no such format"
+            return "" if 0 <= value <= CURRENT_MAGIC else "unknown message format"
         case "crc":
             return _crc_meaning(value, values, segment, start)
         case "attributes":
@@ -145,7 +128,7 @@ def _meaning(field: _Field, values: dict[str, int | None], segment: SegmentReade
             return f"sequences {value} to {add_sequence(value, delta)}"
         case "record_count":
             delta = values.get("last_offset_delta")
-            return "" if delta is None or value == delta + 1 else f"the deltas make {delta + 1}"
+            return "" if delta is None or value == delta + 1 else f"the last offset delta implies {delta + 1}"
         case "producer_id" | "producer_epoch" | "leader_epoch" | "key_length" if value == -1:
             return "none"
     return ""
@@ -164,7 +147,7 @@ def _crc_meaning(stored: int, values: dict[str, int | None], segment: SegmentRea
     magic, length = values.get("magic"), values.get("batch_length", values.get("message_size"))
     text = f"{stored:#010x}"
     if magic is None or length is None or length < 0 or start + LOG_OVERHEAD + length > segment.size:
-        return f"{text}, not checkable"
+        return f"{text}, cannot be checked"
     current = magic >= CURRENT_MAGIC
     at, stop = start + (ATTRIBUTES_OFFSET if current else MAGIC_OFFSET), start + LOG_OVERHEAD + length
     computed = 0
@@ -172,7 +155,7 @@ def _crc_meaning(stored: int, values: dict[str, int | None], segment: SegmentRea
         piece = segment.read(at, min(_CRC_PIECE, stop - at))
         computed = crc32c(piece, computed) if current else zlib.crc32(piece, computed)
         at += max(len(piece), 1)
-    return f"{text}, matches" if computed == stored else f"{text}, the bytes give {computed:#010x}"
+    return f"{text}, matches" if computed == stored else f"{text}, computed {computed:#010x}"
 
 
 def _attributes_meaning(value: int, magic: int | None) -> str:
@@ -189,7 +172,7 @@ def _time(value: int) -> str:
     if value == -1:
         return "none"
     try:
-        moment = _EPOCH + timedelta(milliseconds=value)
+        time = _EPOCH + timedelta(milliseconds=value)
     except OverflowError:
-        return "no calendar reaches it"
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return "outside the calendar"
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.formats.dump_text.text import looks_like_dump
-from kaudit.formats.log.record_batch import MAGIC_OFFSET, PREFIX_SIZE, plausible_length
+from kaudit.formats.log.batch_header import LOG_OVERHEAD, MAGIC_OFFSET, PREFIX_SIZE, batch_size, plausible_length
 from kaudit.formats.sidefiles.checkpoints import OFFSET_CHECKPOINT_NAMES
 from kaudit.source.filesystem import filesystem
 from kaudit.source.names import leftover_kind, parse_partition_name
@@ -117,8 +117,11 @@ def identify_by_name(path: Uri, replica: str | None = None) -> LogFile:
 
 def _kind_of_bytes(path: Uri) -> FileKind:
     head = filesystem(path).read_start(path, _PROBE_BYTES)
-    if len(head) >= PREFIX_SIZE and any(head[:PREFIX_SIZE]):
-        length = int.from_bytes(head[8:12], "big", signed=True)
-        if plausible_length(head[MAGIC_OFFSET], length) and head[0] == 0:
-            return FileKind.SEGMENT
+    if len(head) >= PREFIX_SIZE and any(head[:PREFIX_SIZE]) and _starts_batch(head):
+        return FileKind.SEGMENT
     return FileKind.DUMP if looks_like_dump(head) else FileKind.UNKNOWN
+
+
+def _starts_batch(head: bytes) -> bool:
+    """The top byte of a base offset below 2^56 is zero: text is not."""
+    return head[0] == 0 and plausible_length(head[MAGIC_OFFSET], batch_size(head) - LOG_OVERHEAD)

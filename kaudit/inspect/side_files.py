@@ -3,8 +3,8 @@
 import json
 from collections.abc import Callable, Iterator
 
+from kaudit.broker.partition.log_loading import file_verdict
 from kaudit.broker.releases.version import Version
-from kaudit.checks.loading import file_verdict
 from kaudit.formats.errors import Damage, Reason, WireError
 from kaudit.formats.sidefiles.checkpoints import (
     parse_clean_shutdown,
@@ -14,15 +14,14 @@ from kaudit.formats.sidefiles.checkpoints import (
     parse_partition_metadata,
 )
 from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_index
-from kaudit.formats.sidefiles.producer_snapshot import ENTRY_BYTES, parse_producer_snapshot
+from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, parse_producer_snapshot
 from kaudit.formats.sidefiles.transaction_index import parse_transaction_index
 from kaudit.inspect.file_kinds import FileKind, LogFile
-from kaudit.inspect.selection import Row
+from kaudit.inspect.row_filter import Row
 from kaudit.source.filesystem import filesystem
 
 MAX_SIDE_FILE = 1 << 30
 """Larger than any broker makes them: producer.snapshots of 20 million ids, indexes of 1 GiB."""
-_SNAPSHOT_HEADER = 10
 
 
 def side_rows(place: LogFile, version: Version | None = None) -> Iterator[Row]:
@@ -113,7 +112,7 @@ def _txnindex(data: bytes, place: LogFile) -> Iterator[Row]:
 def _snapshot(data: bytes, place: LogFile) -> Iterator[Row]:
     for number, entry in enumerate(parse_producer_snapshot(data).entries()):
         yield _row("snapshot", place) | {
-            "position": _SNAPSHOT_HEADER + number * ENTRY_BYTES,
+            "position": HEADER.size + number * ENTRY.size,
             "snapshot_offset": place.base_offset,
             "producer_id": entry.producer_id,
             "producer_epoch": _null(entry.producer_epoch),

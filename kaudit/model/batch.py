@@ -3,11 +3,13 @@
 A batch is one RecordBatch (magic 2), or one legacy message or message set wrapper (magic 0, 1), which has no producer.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, overload
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kaudit.model.batch_fields import NO_CONTROL_TYPE, NO_COORDINATOR_EPOCH
+from kaudit.model.columns import Column, Columns, joined, no_rows
 
 BATCH = np.dtype(
     [
@@ -31,80 +33,44 @@ BATCH = np.dtype(
 )
 """`position` and `size` are bytes in the segment file; the rest as in DefaultRecordBatch. For magic 0 and 1
 `base_offset` is the offset field (a wrapper's last offset), `record_count` -1 for a compressed wrapper."""
-_NAMES: tuple[str, ...] = BATCH.names or ()
+BATCH_NAMES: tuple[str, ...] = BATCH.names or ()
 
-Selection = slice | NDArray[Any] | Sequence[int]
+Batches = Columns
+"""Columns of dtype BATCH: batches in file order."""
+_NO_CONTROL_BATCHES = {"control_type": NO_CONTROL_TYPE, "coordinator_epoch": NO_COORDINATOR_EPOCH}
 
 
-class Batches:
-    """Batches in file order, a contiguous array for each field of BATCH: what reads one field of all touches only it.
+def batches_of(columns: Mapping[str, Column]) -> Batches:
+    """Batches of these columns, shape (n,) each, by the names of BATCH; `position` must be an array.
 
     Control batches are rare: `control_type` and `coordinator_epoch` may be left out, then none of these is one.
-
-    Indexed like a structured array: by name for a column (shared, not copied), by position for one batch, by slice,
-    mask or index array for some of them.
     """
-
-    __slots__ = ("_columns", "_length")
-
-    def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        self._columns = columns
-        self._length = len(columns["position"])
-
-    def __len__(self) -> int:
-        return self._length
-
-    def tolist(self) -> list[tuple[int, ...]]:
-        """All batches as tuples of Python numbers, fields in the order of BATCH."""
-        return list(zip(*(self[name].tolist() for name in _NAMES), strict=True))
-
-    def has(self, name: str) -> bool:
-        """Tell whether a column is there and not left out."""
-        return name in self._columns
-
-    @overload
-    def __getitem__(self, key: str) -> NDArray[Any]: ...
-    @overload
-    def __getitem__(self, key: int) -> dict[str, int]: ...
-    @overload
-    def __getitem__(self, key: Selection) -> "Batches": ...
-    def __getitem__(self, key: str | int | Selection) -> "NDArray[Any] | dict[str, int] | Batches":
-        if isinstance(key, str):
-            return self._columns[key] if key in self._columns else np.full(self._length, -1, dtype=BATCH[key])
-        if isinstance(key, int):
-            return {name: int(self[name][key]) for name in _NAMES}
-        chosen = key if isinstance(key, slice) else np.asarray(key, dtype=None if len(key) else np.intp)
-        if isinstance(chosen, np.ndarray) and chosen.dtype == np.bool_:
-            chosen = np.flatnonzero(chosen)  # once, not once a column
-        return Batches({name: column[chosen] for name, column in self._columns.items()})
-
-    def __iter__(self) -> Iterator[dict[str, int]]:
-        return (self[index] for index in range(self._length))
+    position = columns["position"]
+    assert isinstance(position, np.ndarray)
+    return Columns(BATCH, len(position), {**_NO_CONTROL_BATCHES, **columns})
 
 
 def empty_batches() -> Batches:
     """No batches."""
-    return Batches({name: np.empty(0, dtype=BATCH[name]) for name in _NAMES})
+    return no_rows(BATCH)
 
 
 def concatenate(parts: Sequence[Batches]) -> Batches:
     """All batches of `parts`, one after the other."""
-    if not parts:
-        return empty_batches()
-    if len(parts) == 1:
-        return parts[0]
-    names = [name for name in _NAMES if any(part.has(name) for part in parts)]
-    return Batches({name: np.concatenate([part[name] for part in parts]) for name in names})
+    return joined(parts) if parts else empty_batches()
 
 
 def last_offsets(batches: Batches) -> NDArray[np.int64]:
-    """Offset of each batch's last record."""
+    """Offset of each batch's last record, shape (n,)."""
     offsets: NDArray[np.int64] = batches["base_offset"] + batches["last_offset_delta"]
     return offsets
 
 
 def last_sequences(batches: Batches) -> NDArray[np.int64]:
-    """Sequence of each batch's last record, -1 where it has none; follows lastOffsetDelta, which compaction keeps."""
+    """Sequence of each batch's last record, shape (n,), -1 where it has none.
+
+    It follows lastOffsetDelta, which compaction keeps.
+    """
     base = batches["base_sequence"].astype(np.int64)
     wrapped = (base + batches["last_offset_delta"]) & 0x7FFFFFFF
     return np.where(base < 0, base, wrapped)

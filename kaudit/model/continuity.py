@@ -17,8 +17,8 @@ class MissingCause(enum.Enum):
     UNKNOWN = "unknown"
 
 
-class Missing(Struct, frozen=True):
-    """Offsets no sound batch covers, inclusive; `position` is the byte in `segment` where the log goes on."""
+class MissingOffsets(Struct, frozen=True):
+    """Offsets no valid batch covers, inclusive; `position` is the byte in `segment` where the log goes on."""
 
     first_offset: int
     last_offset: int
@@ -26,6 +26,11 @@ class Missing(Struct, frozen=True):
     segment: int
     position: int
     empty_segment: int | None = None
+
+    @property
+    def count(self) -> int:
+        """How many, at least 1."""
+        return self.last_offset - self.first_offset + 1
 
 
 class PlacedDamage(Struct, frozen=True):
@@ -38,7 +43,7 @@ class PlacedDamage(Struct, frozen=True):
     last_missing: int | None
 
 
-class EpochRegression(Struct, frozen=True):
+class LeaderEpochRegression(Struct, frozen=True):
     """A batch whose leader epoch does not fit its neighbours."""
 
     leader_epoch: int

@@ -3,6 +3,9 @@
 from enum import Enum
 from typing import NamedTuple
 
+from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
+from kaudit.model.producer_state import ProducerAuditState, RetainedBatch
+
 
 class ObservationKind(Enum):
     """What was observed; `label` is the `class` findings have in their evidence."""
@@ -33,74 +36,6 @@ class ObservationKind(Enum):
         return self.value.partition("/")[2]
 
 
-class BoundaryBatch(NamedTuple):
-    """One data batch, fields as in pipeline.rows.EDGE."""
-
-    base_offset: int
-    last_offset: int
-    first_sequence: int
-    last_sequence: int
-    record_count: int
-    crc: int
-    max_timestamp: int
-    present_before: int
-    position: int
-    size: int
-    leader_epoch: int
-    segment: int
-
-
-class Remembered(NamedTuple):
-    """One batch of the duplicate window."""
-
-    base_offset: int
-    first_sequence: int
-    last_sequence: int
-    crc: int
-
-
-class EndTxnMarker(NamedTuple):
-    """One transaction end marker, fields as in pipeline.rows.MARKER."""
-
-    offset: int
-    producer_id: int
-    producer_epoch: int
-    coordinator_epoch: int
-    type: int
-    timestamp: int
-    leader_epoch: int
-    present_before: int
-    position: int
-    size: int
-    record_count: int
-    segment: int
-
-
-class State(NamedTuple):
-    """What is remembered of one producer id in one partition.
-
-    `last_sequence` is -1 while no batch of `epoch` is remembered; `window` holds up to five adopted batches of it,
-    newest last; `last` is the newest adopted batch of any epoch.
-    """
-
-    epoch: int
-    last_sequence: int
-    window: tuple[Remembered, ...]
-    last: BoundaryBatch | None
-    start_crc: int
-    """CRC of the batch that opened this epoch at sequence 0, -1 if not seen."""
-    coordinator_epoch: int
-    last_timestamp: int
-    txn_first_offset: int
-    txn_first_timestamp: int
-    txn_position: int
-    txn_segment: int
-    txn_records: int
-    marker_offset: int
-    marker_timestamp: int
-    flags: int
-
-
 class Observation(NamedTuple):
     """What a batch or an end marker shows, held against the producer's state before it.
 
@@ -114,8 +49,8 @@ class Observation(NamedTuple):
     batch: BoundaryBatch | None
     marker: EndTxnMarker | None
     is_transactional: bool
-    remembered: State | None
-    twin: Remembered | None = None
+    remembered: ProducerAuditState | None
+    twin: RetainedBatch | None = None
     missing_sequences: int = 0
     missing_offsets: int = 0
     following: BoundaryBatch | None = None

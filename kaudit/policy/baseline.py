@@ -112,7 +112,7 @@ def read_baseline(file: str) -> Baseline:
     """Read a baseline file.
 
     Raises:
-        UsageError: it cannot be read, is no baseline, or is not there: a typo would make every known finding new.
+        UsageError: it cannot be read, is not a baseline, or is not there: a typo would make every known finding new.
 
     """
     from pathlib import Path  # noqa: PLC0415 - 3 ms, and few runs have a baseline
@@ -135,10 +135,10 @@ def parse_baseline(text: str, file: str) -> Baseline:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"baseline {file}: not JSON: {error}") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise UsageError(f"baseline {file}: no {SCHEMA} document ('kaudit baseline create' writes one)")
+        raise UsageError(f"baseline {file}: not a {SCHEMA} document ('kaudit baseline create' writes one)")
     entries = document.get("entries")
     if not isinstance(entries, list):
-        raise UsageError(f"baseline {file}: 'entries' is no list")
+        raise UsageError(f"baseline {file}: 'entries' is not a list")
     read = [_entry(entry, f"baseline {file}: entry {number}") for number, entry in enumerate(entries, start=1)]
     others = {name: value for name, value in document.items() if name not in ("schema", "tool", "entries")}
     return Baseline(read, others)
@@ -149,21 +149,21 @@ def parse_day(text: str, where: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{where}: {text} is no date; write 2026-12-31, the last day it holds") from None
+        raise UsageError(f"{where}: {text} is not a date; write the last valid day as 2026-12-31") from None
 
 
 def _entry(document: object, where: str) -> Entry:
     if not isinstance(document, dict):
-        raise UsageError(f"{where}: is no object")
+        raise UsageError(f"{where}: is not an object")
     for name in _TEXTS:
         if not isinstance(document.get(name), str):
-            raise UsageError(f"{where}: '{name}' is no text")
+            raise UsageError(f"{where}: '{name}' is not a string")
     for name in ("topic", "reason", "expires"):
         if not isinstance(document.get(name), str | None):
-            raise UsageError(f"{where}: '{name}' is no text")
+            raise UsageError(f"{where}: '{name}' is not a string")
     for name in ("partition", "offset", "producer_id"):
         if not isinstance(document.get(name), int | None):
-            raise UsageError(f"{where}: '{name}' is no number")
+            raise UsageError(f"{where}: '{name}' is not a number")
     day = document.get("expires")
     return Entry(
         document["fingerprint"],

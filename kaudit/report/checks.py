@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from kaudit.checks.check import HEADINGS, Check
 from kaudit.report.console import Console, Style
-from kaudit.report.document import pretty
-from kaudit.report.markdown import markdown_lines
-from kaudit.report.phrases import SEVERITY_STYLE
+from kaudit.report.formatting import SEVERITY_STYLE
+from kaudit.report.json_documents import pretty
+from kaudit.report.terminal_markdown import markdown_lines
 
 _READABLE = 100
 
@@ -42,7 +42,7 @@ def list_text(checks: Iterable[Check], console: Console) -> str:
         rows = console.wrap(check.summary, lead=f"{check.code}  {check.name:<{width}}  {severity:<7}  ")
         rows[0] = rows[0].replace(f"  {severity}", f"  {console.paint(severity, SEVERITY_STYLE[check.severity])}", 1)
         lines += rows
-    more = "kaudit explain CODE tells what each means, what explains it innocently and what to do."
+    more = "kaudit explain CODE describes a check: what it means, its harmless causes and what to do."
     lines += ["", *console.wrap(more)]
     return "".join(f"{line}\n" for line in lines)
 

@@ -1,4 +1,4 @@
-"""The end of every human report: what was not checked and why, and which brokers the log was judged by."""
+"""The end of every human report: what was not checked and why, and which brokers' rules were applied."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,8 +9,8 @@ _PATHS_SHOWN = 3
 
 
 def coverage_sections(result: ScanResult, console: Console) -> list[list[str]]:
-    """Return the sections that say what this report does not cover, and which brokers the log was judged by."""
-    return [*unchecked_sections(result, console), _judged_by(result.broker_version, console)]
+    """Return the sections that say what this report does not cover, and which brokers' rules were applied."""
+    return [*unchecked_sections(result, console), _broker_rules(result.broker_version, console)]
 
 
 def unchecked_sections(result: ScanResult, console: Console) -> list[list[str]]:
@@ -22,7 +22,7 @@ def unchecked_sections(result: ScanResult, console: Console) -> list[list[str]]:
         _section("Not checked:", unchecked, console, Style.STRONG),
     ]
     if result.incomplete:
-        sections.append(console.wrap("This audit is incomplete: where it found nothing, nothing is proven."))
+        sections.append(console.wrap("This audit is incomplete: the absence of findings proves nothing."))
     return [*sections, _baseline(result.baseline, console)]
 
 
@@ -51,35 +51,38 @@ def _paths(paths: Sequence[str]) -> str:
 
 
 def _baseline(compared: BaselineComparison | None, console: Console) -> list[str]:
-    """Tell what the baseline expected: seen, seen no more, not to be seen by this scan, past its date."""
+    """Report on the baseline: entries found again, stale ones, those out of this scan's scope, and expired ones."""
     if compared is None:
         return []
     text = f"Baseline {visible(compared.file)}: {compared.known:,} known"
     if compared.out_of_scope:
         text += f", {len(compared.out_of_scope):,} not seen because out of scope"
     lines = console.wrap(text)
-    for word, entries in (("stale, seen no more", compared.stale), ("expired, counted as new again", compared.expired)):
+    for label, entries in (
+        ("stale, no longer found", compared.stale),
+        ("expired, counted as new again", compared.expired),
+    ):
         for entry in entries[:_PATHS_SHOWN]:
-            lines += console.wrap(f"{visible(entry.fingerprint)} {word}: {visible(entry.summary)}", lead="  - ")
+            lines += console.wrap(f"{visible(entry.fingerprint)} {label}: {visible(entry.summary)}", lead="  - ")
         if len(entries) > _PATHS_SHOWN:
-            lines.append(f"  - {len(entries) - _PATHS_SHOWN:,} more {word.split(',')[0]} (json lists all)")
+            lines.append(f"  - {len(entries) - _PATHS_SHOWN:,} more {label.split(',')[0]} (json lists all)")
     if compared.stale:
         lines.append("  kaudit baseline prune removes the stale entries")
     return lines
 
 
-def _judged_by(versions: BrokerVersions, console: Console) -> list[str]:
+def _broker_rules(versions: BrokerVersions, console: Console) -> list[str]:
     because = "; ".join(versions.because)
-    text = f"Judged by the rules of broker version {_range(versions)}" + (f": {because}" if because else "")
+    text = f"Checked against the rules of broker {_range(versions)}" + (f": {because}" if because else "")
     settled = versions.at_least is not None and versions.at_least == versions.at_most
     if versions.requested == "auto" and not settled:
-        text += ". --broker-version narrows it and finds more"
+        text += ". Pass --broker-version for stricter checks"
     return console.wrap(visible(text), indent="  ")
 
 
 def _range(versions: BrokerVersions) -> str:
     if versions.at_least is None and versions.at_most is None:
-        return versions.profile or ("unknown" if versions.requested == "auto" else versions.requested)
+        return f"version {versions.profile or ('unknown' if versions.requested == 'auto' else versions.requested)}"
     if versions.at_least == versions.at_most:
-        return str(versions.at_least)
-    return f"{versions.at_least or 'any'} to {versions.at_most or 'any'}"
+        return f"version {versions.at_least}"
+    return f"versions {versions.at_least or 'any'} to {versions.at_most or 'any'}"

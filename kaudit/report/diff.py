@@ -1,4 +1,4 @@
-"""`kaudit diff --output-format table`: a line per partition, then the findings as a scan tells them."""
+"""`kaudit diff --output-format table`: a line per partition, then the findings as in a scan."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from kaudit.model.replicas import DiffResult, PartitionComparison, Relation
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import text_of, unchecked_sections
-from kaudit.report.phrases import plural, size
+from kaudit.report.formatting import plural, size
+from kaudit.report.render_options import RenderOptions
 from kaudit.report.table import explain_lines, finding_lines, hidden_lines
-from kaudit.report.view import View
 
 _GAP = "  "
 _STYLES = {
@@ -20,10 +20,10 @@ _STYLES = {
 _PARTITIONS_SHOWN = 200
 
 
-def render_diff(result: DiffResult, view: View) -> str:
+def render_diff(result: DiffResult, options: RenderOptions) -> str:
     """Return the report as text."""
-    console = view.console
-    shown = view.for_people(result.scan.findings)
+    console = options.console
+    shown = options.for_people(result.scan.findings)
     sections = [_replicas(result, console), _partitions(result, console)]
     sections += [finding_lines(finding, console, many_inputs=True) for finding in shown]
     summary = _summary(result)
@@ -40,13 +40,19 @@ def _replicas(result: DiffResult, console: Console) -> list[str]:
 
 
 def _partitions(result: DiffResult, console: Console) -> list[str]:
-    """Return a table of the partitions that differ; those that are alike are counted below it."""
+    """Return a table of the partitions that differ; identical ones are counted below it."""
     listed = [entry for entry in result.partitions if entry.relation in (Relation.BEHIND, Relation.DIVERGED)]
     if not listed:
         return []
     shown = listed[:_PARTITIONS_SHOWN]
     names = [replica.name for replica in result.replicas]
-    headings = ["partition", "relation", "alike below", *(f"{visible(name)} ends" for name in names), "truncated to"]
+    headings = [
+        "partition",
+        "relation",
+        "identical up to",
+        *(f"{visible(name)} ends" for name in names),
+        "broker would truncate",
+    ]
     rows = [_cells(entry, names) for entry in shown]
     widths = [max(len(heading), *(len(row[at]) for row in rows)) for at, heading in enumerate(headings)]
     if not console.fits(sum(widths) + len(_GAP) * (len(widths) - 1)):

@@ -7,7 +7,7 @@ from msgspec import Struct
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding
 from kaudit.report.console import Console, Style, visible
-from kaudit.report.phrases import span
+from kaudit.report.formatting import span
 from kaudit.report.timestamps import date_and_clock
 
 _ROWS = ("previous", "offending", "next")

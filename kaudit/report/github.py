@@ -3,32 +3,32 @@
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
-from kaudit.report.limits import more
-from kaudit.report.phrases import extent, plural, verdict
-from kaudit.report.places import place_in_words
-from kaudit.report.view import View
+from kaudit.report.formatting import extent, plural, verdict
+from kaudit.report.locations import location_text
+from kaudit.report.most_severe import omitted_text
+from kaudit.report.render_options import RenderOptions
 
 ANNOTATIONS_PER_LEVEL = 10
 """GitHub shows no more of one level per step, and does not say so."""
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-def render_scan(result: ScanResult, view: View) -> str:
-    """Return the annotations, the gravest first, and what they do not tell in plain lines."""
-    shown = view.for_people(result.findings)
+def render_scan(result: ScanResult, options: RenderOptions) -> str:
+    """Return the annotations, most severe first, then lines of text with what they leave out."""
+    shown = options.for_people(result.findings)
     lines = []
     left_out = result.summary.omitted
     for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE):
         same = [finding for finding in shown if finding.severity is severity]
-        # One place of the warnings is for the word that the audit is incomplete.
+        # One of the warnings says that the audit is incomplete.
         places = ANNOTATIONS_PER_LEVEL - (severity is Severity.WARNING and result.incomplete)
         lines += [_annotation(finding) for finding in same[:places]]
         left_out += max(len(same) - places, 0)
     if result.incomplete:
         lines.append(_command("warning", {"title": "kaudit: incomplete audit"}, _incomplete(result)))
     if left_out:
-        lines.append(f"kaudit: {more(left_out)}; the step summary and --output-format json tell more")
-    lines.append(f"kaudit: {verdict(result, notes_hidden=not view.show_notes)} {extent(result)}")
+        lines.append(f"kaudit: {omitted_text(left_out)}; see the step summary or --output-format json")
+    lines.append(f"kaudit: {verdict(result, notes_hidden=not options.show_notes)} {extent(result)}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -36,19 +36,19 @@ def _annotation(finding: Finding) -> str:
     properties = {"title": f"kaudit {finding.code} {finding.name}"}
     if finding.file is not None:
         properties["file"] = visible(finding.file)
-    place = place_in_words(finding)
+    place = location_text(finding)
     text = f"{finding.message}{f' ({place})' if place else ''} [{finding.fingerprint}]"
     return _command(_LEVELS[finding.severity], properties, text)
 
 
 def _incomplete(result: ScanResult) -> str:
     unread = [item for item in result.not_audited if item.unreadable] or list(result.not_audited)
-    first = f": {_told(unread[0])}" if unread else ""
+    first = f": {_reason(unread[0])}" if unread else ""
     rest = f" (and {plural(len(unread) - 1, 'more path')})" if len(unread) > 1 else ""
-    return f"where it found nothing, nothing is proven{first}{rest}"
+    return f"the absence of findings proves nothing{first}{rest}"
 
 
-def _told(item: NotAudited) -> str:
+def _reason(item: NotAudited) -> str:
     return f"{item.path}: {item.reason}"
 
 

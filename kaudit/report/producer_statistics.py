@@ -1,18 +1,18 @@
-"""The figures of all producer ids in words: how many, how fast, how long the blocks last, who opens them."""
+"""Statistics of all producer ids as text: how many, how fast, how long the blocks last, which clients open them."""
 
 from collections.abc import Mapping, Sequence
 
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.report.console import Console, Style, visible
-from kaudit.report.phrases import plural
-from kaudit.report.producer_phrases import one_moment
+from kaudit.report.formatting import plural
+from kaudit.report.producer_formatting import timestamp_text
 
 _DAYS_PER_YEAR = 365.25
 _HOUR_MS = 3_600_000
 _Figures = Mapping[str, object]
 
 
-def population_lines(result: ProducersResult, console: Console) -> list[str]:
+def statistics_lines(result: ProducersResult, console: Console) -> list[str]:
     """Return the summary; nothing where there are no ids."""
     ids = result.summary.get("ids")
     if not isinstance(ids, Mapping) or not result.found:
@@ -35,7 +35,7 @@ def _headline(ids: _Figures) -> str:
     text += f": {plural(_number(ids, 'batches'), 'batch', 'batches')}, {plural(_number(ids, 'records'), 'record')}"
     first, last = ids.get("first_timestamp"), ids.get("last_timestamp")
     if isinstance(first, int) and isinstance(last, int):
-        text += f", {one_moment(first)} to {one_moment(last)} UTC"
+        text += f", {timestamp_text(first)} to {timestamp_text(last)} UTC"
     return text
 
 
@@ -47,7 +47,7 @@ def _rate(ids: _Figures) -> str:
     if isinstance(first, int) and isinstance(last, int) and last - first < _HOUR_MS:
         return "new ids: all within an hour"
     start = busiest.get("start_timestamp")
-    hour = one_moment(start)[:16] if isinstance(start, int) else "-"
+    hour = timestamp_text(start)[:16] if isinstance(start, int) else "-"
     return f"new ids: {per_hour:,.1f} an hour; most in the hour from {hour}: {_number(busiest, 'ids'):,}"
 
 
@@ -66,13 +66,13 @@ def _alive(ids: _Figures) -> str:
     if not isinstance(alive, Mapping):
         return ""
     return (
-        f"in a broker's memory: {_number(alive, '1d'):,} with an expiry of 1 day, {_number(alive, '7d'):,} with 7 days"
+        f"still remembered by brokers: {_number(alive, '1d'):,} (1-day expiry), {_number(alive, '7d'):,} (7-day expiry)"
     )
 
 
 def _blocks(figures: _Figures) -> str:
-    complete = "from the first on" if figures.get("complete") else "with a beginning or parts missing"
-    text = f"blocks: {plural(_number(figures, 'granted'), 'grant')} {complete}"
+    history = "complete" if figures.get("complete") else "incomplete"
+    text = f"{history} allocation history: {plural(_number(figures, 'granted'), 'block')}"
     per_day, days_left = figures.get("per_day"), figures.get("days_left")
     if isinstance(per_day, int | float) and isinstance(days_left, int | float):
         text += f", {per_day:,.1f} a day, {_span(days_left)} left at that rate"
@@ -93,7 +93,7 @@ def _creators(result: ProducersResult, console: Console) -> list[str]:
     creators = result.summary.get("creators")
     if not isinstance(creators, Sequence) or not creators:
         return []
-    lines = ["  most ids by kind of client:"]
+    lines = ["  client patterns, most ids first:"]
     width = max(len(f"{_number(creator, 'producers'):,}") for creator in creators)
     for creator in creators:
         topics, count = creator["topics"], _number(creator, "topic_count")

@@ -24,7 +24,7 @@ _Document = Mapping[str, Any]
 
 
 class SavedScanError(Exception):
-    """The text is no saved scan. Says what is wrong with it."""
+    """The text is not a saved scan; the message says what is wrong with it."""
 
 
 class SavedFinding(Finding, frozen=True, kw_only=True, rename={"saved_fingerprint": "fingerprint"}):
@@ -68,7 +68,7 @@ def read_saved(text: str) -> Saved:
     """Read the document.
 
     Raises:
-        SavedScanError: it is no kaudit.scan/1 document, or not whole.
+        SavedScanError: it is not a kaudit.scan/1 document, or a damaged one.
 
     """
     try:
@@ -76,13 +76,15 @@ def read_saved(text: str) -> Saved:
     except (ValueError, RecursionError) as error:
         raise SavedScanError(f"not JSON: {error}") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA or "findings" not in document:
-        raise SavedScanError(f"no {SCHEMA} document; 'kaudit scan --output-format json:FILE' writes one")
+        raise SavedScanError(
+            f"not a saved kaudit scan (a {SCHEMA} document); 'kaudit scan --output-format json:FILE' writes one"
+        )
     try:
         for finding in document["findings"]:
             finding["evidence"] = _with_milliseconds(finding["evidence"])
         whole = msgspec.convert(document, _Scan)
     except (KeyError, TypeError, ValueError) as error:  # msgspec's own is a ValueError
-        raise SavedScanError(f"no whole {SCHEMA} document: {type(error).__name__}: {error}") from None
+        raise SavedScanError(f"damaged {SCHEMA} document: {type(error).__name__}: {error}") from None
     names = (name for name in ScanResult.__struct_fields__ if name != "segments")
     return Saved(
         ScanResult(**{name: getattr(whole, name) for name in names}), dict(whole.run) if whole.run is not None else None

@@ -8,15 +8,15 @@ from kaudit.model.result import ScanResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
 from kaudit.report.evidence import evidence_lines
-from kaudit.report.limits import more
-from kaudit.report.phrases import SEVERITY_STYLE, extent, headline, partition_of, plural, span
-from kaudit.report.view import View
+from kaudit.report.formatting import SEVERITY_STYLE, extent, headline, partition_of, plural, span
+from kaudit.report.most_severe import omitted_text
+from kaudit.report.render_options import RenderOptions
 
 
-def render_scan(result: ScanResult, view: View) -> str:
+def render_scan(result: ScanResult, options: RenderOptions) -> str:
     """Return the report as text."""
-    console = view.console
-    shown = view.for_people(result.findings)
+    console = options.console
+    shown = options.for_people(result.findings)
     many_inputs = len(result.inputs) > 1
     sections = [finding_lines(finding, console, many_inputs=many_inputs) for finding in shown]
     return text_of([*sections, _overview(result, shown, console), *coverage_sections(result, console)])
@@ -35,11 +35,18 @@ def finding_lines(finding: Finding, console: Console, *, many_inputs: bool) -> l
     if isinstance(broker, str):
         lines += _remark("broker", visible(broker), console)
     lines += _causes([cause for cause in finding.explanations if not cause.innocent], console)
-    if finding.confidence is not Confidence.CERTAIN:
+    certain = finding.confidence is Confidence.CERTAIN
+    if not certain:
         lines += _remark("note", f"{finding.confidence.value}, not certain", console)
+    # the one explanation of a certain note is no condition
+    harmless = (
+        "harmless:"
+        if finding.severity is Severity.NOTE and len(finding.explanations) == 1 and certain
+        else "harmless if"
+    )
     for cause in finding.explanations:
         if cause.innocent:
-            lines += _remark("note", f"harmless if {visible(cause.cause)}", console) + _reasons(cause, console)
+            lines += _remark("note", f"{harmless} {visible(cause.cause)}", console) + _reasons(cause, console)
     for command in finding.next:
         # Never wrapped: it is there to be copied.
         lines.append(f"  {console.paint('= help:', Style.STRONG)} {visible(command)}")
@@ -60,7 +67,7 @@ def _place(finding: Finding, *, many_inputs: bool) -> str:
         parts.append(byte + visible(finding.file))
     if finding.log_dir is not None and (many_inputs or not parts):
         parts.append(f"in {visible(finding.log_dir)}")
-    return ", ".join(parts) or "no place recorded"
+    return ", ".join(parts) or "location unknown"
 
 
 def _causes(causes: Sequence[Explanation], console: Console) -> list[str]:
@@ -84,7 +91,7 @@ def _remark(name: str, text: str, console: Console) -> list[str]:
 
 
 def _overview(result: ScanResult, shown: Sequence[Finding], console: Console) -> list[str]:
-    """Return the findings by code with the command that explains each, what is hidden, or that all is well."""
+    """Return the findings by code with the command that explains each, what is hidden, or that there is nothing to report."""
     lines = explain_lines(shown, console)
     if not shown:
         new = any(finding.status is Status.NEW for finding in result.findings)
@@ -111,11 +118,10 @@ def hidden_lines(result: ScanResult, shown: Sequence[Finding]) -> list[str]:
     notes = sum(finding.severity is Severity.NOTE and finding.status is Status.NEW for finding in result.findings)
     notes -= sum(finding.severity is Severity.NOTE for finding in shown)
     if notes:
-        what, them = ("a fact", "it") if notes == 1 else ("facts", "them")
-        lines.append(f"{plural(notes, 'note')} hidden: {what} worth knowing, healthy (-v shows {them})")
+        lines.append(f"{plural(notes, 'informational note')} hidden (-v shows {'it' if notes == 1 else 'them'})")
     lines += [f"{plural(number, 'finding')} hidden: {why}" for number, why in _accepted(result)]
     if result.summary.omitted:
-        lines.append(f"{more(result.summary.omitted)} (--max-findings)")
+        lines.append(f"{omitted_text(result.summary.omitted)} (--max-findings)")
     return lines
 
 

@@ -1,25 +1,25 @@
-"""`kaudit timeline --output-format table`: a block per producer id, what it did in offset order."""
+"""`kaudit timeline --output-format table`: a block per producer id, its history in offset order."""
 
 from collections.abc import Mapping, Sequence
 
 from kaudit.model.finding import Finding
 from kaudit.model.result import Timeline, TimelineResult
-from kaudit.report import entries
+from kaudit.report import timeline_entries
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
-from kaudit.report.phrases import SEVERITY_STYLE, extent, headline, partition_of, span
+from kaudit.report.formatting import SEVERITY_STYLE, extent, headline, partition_of, span
+from kaudit.report.render_options import RenderOptions
 from kaudit.report.timestamps import date_and_clock
-from kaudit.report.view import View
 
 _HEADINGS = ("offset", "event", "epoch", "sequence", "time (UTC)")
 _GAP = "  "
 _INDENT = "  "
 
 
-def render_timeline(result: TimelineResult, view: View) -> str:
+def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
     """Return the report as text."""
-    console = view.console
-    shown = view.for_people(result.scan.findings)
+    console = options.console
+    shown = options.for_people(result.scan.findings)
     by_fingerprint = {finding.fingerprint: finding for finding in shown}
     sections = [_block(timeline, by_fingerprint, console) for timeline in result.timelines]
     if not result.timelines:
@@ -29,11 +29,11 @@ def render_timeline(result: TimelineResult, view: View) -> str:
 
 
 def _others(result: TimelineResult, shown: Sequence[Finding], console: Console) -> list[str]:
-    """Return the findings no timeline tells, such as damage."""
+    """Return the findings that belong to no timeline, such as damage."""
     entries_of_all = (entry for timeline in result.timelines for entry in timeline.entries)
-    told = {str(entry["fingerprint"]) for entry in entries_of_all if entry["kind"] == "finding"}
-    others = [finding for finding in shown if finding.fingerprint not in told]
-    lines = [console.paint("Findings in no timeline above:", Style.STRONG)] if others else []
+    listed = {str(entry["fingerprint"]) for entry in entries_of_all if entry["kind"] == "finding"}
+    others = [finding for finding in shown if finding.fingerprint not in listed]
+    lines = [console.paint("Findings outside the timelines above:", Style.STRONG)] if others else []
     for finding in others:
         where = partition_of(finding) or visible(finding.file or "-")
         lines += _finding(finding, f"  {where} @ {span(finding.offset, finding.last_offset)}  ", console)
@@ -59,28 +59,28 @@ def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console
             if finding is not None:
                 lines += _finding(finding, _INDENT, console)
             continue
-        date = _moment(entry)[0]
+        date = _time(entry)[0]
         if date and date != day:
             lines.append(console.paint(f"{_INDENT}{date}", Style.FAINT))
             day = date
-        lines += _row(cells, widths, entries.detail(entry), console)
-    return lines + console.wrap(_state(timeline.state), lead=f"{_INDENT}then: ")
+        lines += _row(cells, widths, timeline_entries.detail(entry), console)
+    return lines + console.wrap(_state(timeline.state), lead=f"{_INDENT}end state: ")
 
 
-def _cells(entry: entries.Entry) -> Sequence[str]:
+def _cells(entry: timeline_entries.Entry) -> Sequence[str]:
     if entry["kind"] == "finding":
         return ("",) * len(_HEADINGS)
     epoch = entry.get("producer_epoch")
     return (
-        entries.offsets(entry),
-        entries.event(entry),
+        timeline_entries.offsets(entry),
+        timeline_entries.event(entry),
         "-" if epoch is None else str(epoch),
-        entries.sequences(entry),
-        _moment(entry)[1],
+        timeline_entries.sequences(entry),
+        _time(entry)[1],
     )
 
 
-def _moment(entry: entries.Entry) -> tuple[str, str]:
+def _time(entry: timeline_entries.Entry) -> tuple[str, str]:
     """Return (date, clock) of the entry's first timestamp."""
     return date_and_clock(entry.get("min_timestamp", entry.get("timestamp")))
 

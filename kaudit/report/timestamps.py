@@ -9,10 +9,10 @@ NO_TIMESTAMP = -1
 def rfc3339(milliseconds: int) -> str | None:
     """Return the time as `2026-11-21T03:04:05.678Z`, or None where no calendar reaches it."""
     try:
-        moment = _EPOCH + timedelta(milliseconds=milliseconds)
+        time = _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
         return None
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def date_and_clock(milliseconds: object) -> tuple[str, str]:

@@ -17,9 +17,9 @@ from kaudit.source.filesystem import Entry, filesystem
 from kaudit.source.layout import (
     Evidence,
     Layout,
+    LeftoverFile,
     PartitionDirectory,
     SegmentFile,
-    StrayFile,
     Unreadable,
 )
 from kaudit.source.names import (
@@ -59,7 +59,7 @@ class _LogDirectory(Struct):
 
 class _Discovery(Struct):
     partitions: list[PartitionDirectory] = field(default_factory=list)
-    strays: list[StrayFile] = field(default_factory=list)
+    leftover_files: list[LeftoverFile] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     skipped: list[Unreadable] = field(default_factory=list)
     dumps: list[Unreadable] = field(default_factory=list)
@@ -113,7 +113,7 @@ def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layo
     )
     return Layout(
         partitions=partitions,
-        strays=sorted(found.strays, key=lambda stray: (stray.log_dir or "", stray.relative)),
+        leftover_files=sorted(found.leftover_files, key=lambda file: (file.log_dir or "", file.relative)),
         unreadable=found.unreadable,
         skipped=found.skipped,
         evidence=Evidence(found.meta, found.bootstrap),
@@ -141,7 +141,7 @@ def _visit(found: _Discovery, root: Uri, directory: Uri, depth: int) -> None:
     placed = found.pattern.match(str(directory.absolute().path)) if found.pattern is not None else None
     name = parse_partition_name(directory.name)
     if name is not None and name.moved is not None:
-        _stray_directory(found, root, directory, name, name.moved)
+        _leftover_directory(found, root, directory, name, name.moved)
         return
     if placed is None and name is not None:
         placed = Placed(name.topic, name.partition, "")
@@ -152,7 +152,7 @@ def _visit(found: _Discovery, root: Uri, directory: Uri, depth: int) -> None:
         _take_partition(found, root, directory, placed, held)
         return
     if segments:
-        _stray_directory(found, root, directory, None, "odd-name")
+        _leftover_directory(found, root, directory, None, "odd-name")
         return
     if META_PROPERTIES in held:
         _take_meta(found, directory)
@@ -172,9 +172,9 @@ def _refuse_dumps(found: _Discovery, directory: Uri, files: Iterable[str]) -> No
             return
 
 
-def _stray_directory(found: _Discovery, root: Uri, directory: Uri, name: PartitionName | None, kind: str) -> None:
-    found.strays.append(
-        StrayFile(
+def _leftover_directory(found: _Discovery, root: Uri, directory: Uri, name: PartitionName | None, kind: str) -> None:
+    found.leftover_files.append(
+        LeftoverFile(
             relative=directory.relative_to(root),
             kind=kind,
             topic=name.topic if name else None,
@@ -186,7 +186,7 @@ def _stray_directory(found: _Discovery, root: Uri, directory: Uri, name: Partiti
 
 def _take_partition(found: _Discovery, root: Uri, directory: Uri, name: Placed, files: Mapping[str, Entry]) -> None:
     segments: list[SegmentFile] = []
-    strays: list[StrayFile] = []
+    leftover_files: list[LeftoverFile] = []
     side_files: list[SegmentFile] = []
     names = set(files)
     for file in sorted(files):
@@ -201,8 +201,8 @@ def _take_partition(found: _Discovery, root: Uri, directory: Uri, name: Placed, 
             side_files += _side_files(found, [(directory / file, files[file])])
             continue
         leftover = segment_base_offset(file.removesuffix(f".{kind}")) if kind else None
-        strays.append(
-            StrayFile(
+        leftover_files.append(
+            LeftoverFile(
                 relative=(directory / file).relative_to(root),
                 kind=kind or "odd-name",
                 topic=name.topic,
@@ -227,7 +227,7 @@ def _take_partition(found: _Discovery, root: Uri, directory: Uri, name: Placed, 
             first_dirty_offset=known.first_dirty.get(key),
             topic_id=_topic_id(directory) if PARTITION_METADATA in names else None,
             has_checkpoints=known.has_checkpoints,
-            strays=tuple(strays),
+            leftover_files=tuple(leftover_files),
             side_files=tuple(side_files),
             checkpoints=known.checkpoints,
         )

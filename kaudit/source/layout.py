@@ -30,7 +30,7 @@ class SegmentFile(Struct, frozen=True):
     text: TextRange | None = None
 
 
-class StrayFile(Struct, frozen=True):
+class LeftoverFile(Struct, frozen=True):
     """A file or directory a broker leaves behind; `relative` to its input, `kind` its suffix or `odd-name`."""
 
     relative: str
@@ -40,6 +40,11 @@ class StrayFile(Struct, frozen=True):
     log_dir: str | None = None
     base_offset: int | None = None
     segment_missing: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its file name."""
+        return self.relative.rsplit("/", 1)[-1]
 
 
 class PartitionDirectory(Struct, frozen=True):
@@ -61,7 +66,7 @@ class PartitionDirectory(Struct, frozen=True):
     first_dirty_offset: int | None = None
     topic_id: str | None = None
     has_checkpoints: bool = False
-    strays: Sequence[StrayFile] = ()
+    leftover_files: Sequence[LeftoverFile] = ()
     whole_directory: bool = True
     named: bool = True
     """False where no name tells topic and partition: those here are made up, and the user may say better ones."""
@@ -89,7 +94,7 @@ class Layout(Struct, frozen=True):
     """Everything found under the inputs. `unchosen` are partitions that no filter chose: they may tell of the others."""
 
     partitions: Sequence[PartitionDirectory]
-    strays: Sequence[StrayFile] = ()
+    leftover_files: Sequence[LeftoverFile] = ()
     unreadable: Sequence[Unreadable] = ()
     skipped: Sequence[Unreadable] = ()
     evidence: Evidence = field(default_factory=Evidence)

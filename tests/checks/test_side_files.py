@@ -265,10 +265,10 @@ def test_cutting_into_chunks_changes_no_transaction(evidence):
     """The spans are fed chunk by chunk: aborts must not depend on where the chunks were cut."""
     import numpy as np
 
-    from kaudit.analysis.scan.columns import Columns
     from kaudit.analysis.scan.merging import merge
     from kaudit.analysis.scan.rows import MARKER, RUN
     from kaudit.analysis.transactions.transaction_spans import TransactionSpans
+    from kaudit.model.columns import Columns
 
     random = np.random.default_rng(7)
     for _ in range(30):

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from kaudit.report.formats import FORMATS
+from kaudit.report.render_options import RenderOptions
 from kaudit.report.saved import SavedScanError, read_saved
-from kaudit.report.view import View
 from tests import scan_results as results
 
 
@@ -71,7 +71,7 @@ def test_update_adds_and_keeps_prune_removes(engine, kaudit, known):
     assert {entry["code"]: (entry["reason"], entry.get("expires")) for entry in entries(known)} == {
         "KA102": ("old", "2099-12-31"), "KA001": ("disk", None),
     }  # fmt: skip
-    assert "stale, seen no more" in kaudit("scan", "--baseline", known, "/data").out
+    assert "stale, no longer found" in kaudit("scan", "--baseline", known, "/data").out
     outcome = kaudit("baseline", "prune", "--baseline", known, "/data")
     assert outcome.err == f"{known}: 1 entry: 0 added, 1 removed\n"
     assert [entry["code"] for entry in entries(known)] == ["KA001"]
@@ -173,8 +173,8 @@ def test_a_saved_scan_may_come_from_stdin(engine, kaudit, monkeypatch):
     ("text", "message"),
     [
         ("no", "not JSON"),
-        ('{"schema": "kaudit.timeline/1", "findings": []}', "no kaudit.scan/1 document"),
-        ('{"schema": "kaudit.scan/1", "findings": [{}]}', "no whole kaudit.scan/1 document"),
+        ('{"schema": "kaudit.timeline/1", "findings": []}', "not a saved kaudit scan"),
+        ('{"schema": "kaudit.scan/1", "findings": [{}]}', "damaged kaudit.scan/1 document"),
     ],
 )
 def test_what_is_no_saved_scan_is_told(kaudit, tmp_path, text, message):
@@ -210,7 +210,7 @@ def test_a_saved_scan_with_anything_anywhere_is_refused_or_rendered(engine, kaud
                 outcomes["refused"] += 1
                 continue
             for name in ("table", "json", "junit"):
-                assert FORMATS[name].scan(saved.result, View(run=saved.run)), (path, odd, name)
+                assert FORMATS[name].scan(saved.result, RenderOptions(run=saved.run)), (path, odd, name)
             outcomes["rendered"] += 1
     assert min(outcomes["refused"], outcomes["rendered"]) > 100
 

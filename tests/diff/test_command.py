@@ -194,7 +194,7 @@ def test_names_are_the_shortest_suffix_or_as_said(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["b1"], "two directories"),
+        (["b1"], "two or more directories"),
         (["b1", "nowhere"], "no such file or directory: nowhere"),
         (["b1", "b1"], "given twice"),
         (["b1", "b1/../b1"], "given twice"),

@@ -62,7 +62,7 @@ def test_the_rest_of_a_range_begins_where_its_first_batches_end(tmp_path, monkey
     assert (reads[0].spec.start, reads[-1].spec.stop) == (whole.spec.start, whole.spec.stop)
 
 
-COLUMNS = ("runs", "edges", "markers", "gaps", "leader_epochs", "plain")
+COLUMNS = ("runs", "boundary_batches", "markers", "gaps", "leader_epochs", "plain")
 
 
 def columns(rows):

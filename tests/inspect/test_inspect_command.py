@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from kaudit.inspect.batches import BATCH_FIELDS
+from kaudit.inspect.batch_rows import BATCH_FIELDS
 from tests.cli.conftest import kaudit, plain_environment  # noqa: F401 - fixtures
 from tests.logs import Log, data, marker
 
@@ -162,7 +162,7 @@ def test_a_header_in_damage_is_shown_as_what_it_may_have_been(kaudit, log):  # n
     whole[size + 16] = 10
     log[1].write_bytes(bytes(whole))
     rows = {row["field"]: row for row in lines(kaudit("inspect", log[1], "--at", size, "--output-format", "jsonl"))}
-    assert (rows["magic"]["value"], rows["magic"]["meaning"]) == (10, "no such format")
+    assert (rows["magic"]["value"], rows["magic"]["meaning"]) == (10, "unknown message format")
 
 
 def test_a_directory_is_one_row_a_file(kaudit, log):  # noqa: F811

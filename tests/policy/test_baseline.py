@@ -139,14 +139,14 @@ def test_fields_of_others_are_kept_in_the_file_and_in_entries():
     ("text", "message"),
     [
         ("", "not JSON"),
-        ("[]", "no kaudit.baseline/1 document"),
-        ('{"schema": "kaudit.baseline/2", "entries": []}', "no kaudit.baseline/1"),
-        ('{"schema": "kaudit.baseline/1"}', "'entries' is no list"),
-        ('{"schema": "kaudit.baseline/1", "entries": [7]}', "entry 1: is no object"),
-        ('{"schema": "kaudit.baseline/1", "entries": [{"code": "KA102"}]}', "entry 1: 'fingerprint' is no text"),
-        ("%reason%", "entry 1: 'reason' is no text"),
-        ("%partition%", "entry 1: 'partition' is no number"),
-        ("%expires%", "entry 1: 'expires': soon is no date"),
+        ("[]", "not a kaudit.baseline/1 document"),
+        ('{"schema": "kaudit.baseline/2", "entries": []}', "not a kaudit.baseline/1"),
+        ('{"schema": "kaudit.baseline/1"}', "'entries' is not a list"),
+        ('{"schema": "kaudit.baseline/1", "entries": [7]}', "entry 1: is not an object"),
+        ('{"schema": "kaudit.baseline/1", "entries": [{"code": "KA102"}]}', "entry 1: 'fingerprint' is not a string"),
+        ("%reason%", "entry 1: 'reason' is not a string"),
+        ("%partition%", "entry 1: 'partition' is not a number"),
+        ("%expires%", "entry 1: 'expires': soon is not a date"),
     ],
 )
 def test_mistakes_in_the_file_are_told_with_their_place(text, message):

@@ -8,13 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.analysis.scan.chunk_rows import compress
-from kaudit.analysis.scan.columns import Row
 from kaudit.analysis.scan.merging import merge, with_records
 from kaudit.analysis.sequences.sequence_audit import Producer, audit_batch, audit_end, audit_marker
 from kaudit.analysis.sequences.transition_audit import TransitionAudit
 from kaudit.formats.log.record_batch import decode_headers
 from kaudit.model.batch import Batches
-from kaudit.model.observation import BoundaryBatch, EndTxnMarker, Observation, State
+from kaudit.model.columns import Row
+from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
+from kaudit.model.observation import Observation
+from kaudit.model.producer_state import ProducerAuditState
 from tests.logs import CONTROL, TRANSACTIONAL, Log
 from tests.properties.histories import build, starts, steps
 
@@ -29,13 +31,13 @@ def decode(log: Log) -> Batches:
     return decode_headers(memoryview(bytes(content)), np.asarray(positions, dtype=np.int64), 0)
 
 
-def edges_of(batches: Batches) -> list[BoundaryBatch]:
+def boundary_batches_of(batches: Batches) -> list[BoundaryBatch]:
     """Every batch as the judge sees it, counted one by one."""
-    edges, present = [], 0
+    boundary_batches, present = [], 0
     for row in batches:
         base, delta, sequence = int(row["base_offset"]), int(row["last_offset_delta"]), int(row["base_sequence"])
         last_sequence = sequence if sequence < 0 else (sequence + delta) % 2**31
-        edges.append(
+        boundary_batches.append(
             BoundaryBatch(
                 base,
                 base + delta,
@@ -52,40 +54,42 @@ def edges_of(batches: Batches) -> list[BoundaryBatch]:
             )
         )
         present += delta + 1
-    return edges
+    return boundary_batches
 
 
-def replay_batches(batches: Batches, *, sequences_count: bool = True) -> tuple[dict[int, State], list[Observation]]:
+def replay_batches(
+    batches: Batches, *, sequences_count: bool = True
+) -> tuple[dict[int, ProducerAuditState], list[Observation]]:
     """The reference: one batch after the other, nothing compressed, nothing skipped."""
-    states: dict[int, State] = {}
+    states: dict[int, ProducerAuditState] = {}
     facts: list[Observation] = []
     waiting: dict[int, list[int]] = {}
-    for row, edge in zip(batches, edges_of(batches), strict=True):
+    for row, batch in zip(batches, boundary_batches_of(batches), strict=True):
         producer_id, epoch = int(row["producer_id"]), int(row["producer_epoch"])
         if producer_id < 0:
             continue
         if int(row["attributes"]) & CONTROL:
             found = EndTxnMarker(
-                edge.base_offset,
+                batch.base_offset,
                 producer_id,
                 epoch,
                 int(row["coordinator_epoch"]),
                 int(row["control_type"]),
-                edge.max_timestamp,
-                edge.leader_epoch,
-                edge.present_before,
-                edge.position,
-                edge.size,
-                edge.record_count,
+                batch.max_timestamp,
+                batch.leader_epoch,
+                batch.present_before,
+                batch.position,
+                batch.size,
+                batch.record_count,
                 0,
             )
             state, new = audit_marker(states.get(producer_id), found)
         else:
             for index in waiting.pop(producer_id, []):
-                facts[index] = facts[index]._replace(following=edge, following_epoch=epoch)
+                facts[index] = facts[index]._replace(following=batch, following_epoch=epoch)
             transactional = bool(int(row["attributes"]) & TRANSACTIONAL)
             producer = Producer(producer_id, sequences_count)
-            state, new = audit_batch(states.get(producer_id), edge, epoch, transactional, producer)
+            state, new = audit_batch(states.get(producer_id), batch, epoch, transactional, producer)
         for fact in new:
             if fact.batch is not None:
                 waiting.setdefault(producer_id, []).append(len(facts))
@@ -105,8 +109,8 @@ def replay_rows(
     def fetch(run: Row) -> list[BoundaryBatch]:
         mine = (batches["producer_id"] == run["producer_id"]) & (batches["attributes"] & CONTROL == 0)
         inside = (batches["base_offset"] >= run["first_offset"]) & (batches["base_offset"] <= run["last_offset"])
-        edges = edges_of(batches)
-        return [edges[index] for index in np.flatnonzero(mine & inside)]
+        boundary_batches = boundary_batches_of(batches)
+        return [boundary_batches[index] for index in np.flatnonzero(mine & inside)]
 
     replay = TransitionAudit(fetch, sequences_count=sequences_count)
     replay.holes_are_normal = holes_are_normal
@@ -117,7 +121,7 @@ def replay_rows(
         rows = compress(part, segment=0, start=0, read_to=0, stop=0, log_start_offset=None, latest_timestamp=2**62)
         rows.count_from(present)
         present += rows.offsets_present
-        replay.feed(merge(rows.runs, with_records(rows.markers)), rows.edges)
+        replay.feed(merge(rows.runs, with_records(rows.markers)), rows.boundary_batches)
     replay.finish()
     return replay
 
@@ -126,7 +130,7 @@ def in_order(facts: list[Observation]) -> list[Observation]:
     return sorted(facts, key=lambda fact: (fact.producer_id, fact.offset, fact.kind.value))
 
 
-def states_of(replay: TransitionAudit) -> dict[int, State]:
+def states_of(replay: TransitionAudit) -> dict[int, ProducerAuditState]:
     found = {}
     for slot, row in enumerate(replay.table.rows):
         state = replay.table.load(slot)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.columns import Columns
 from kaudit.analysis.scan.partition_assembler import by_producers
 from kaudit.analysis.scan.rows import Rows
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
+from kaudit.model.columns import Columns
 
-ACTIVITY = np.dtype(
+PRODUCER_ACTIVITY = np.dtype(
     [
         ("first_offset", np.int64),
         ("last_offset", np.int64),
@@ -43,7 +43,7 @@ batch or marker: which of them a broker remembers depends on its version."""
 _NO_EPOCH = -2
 """Below any epoch a log can hold: a real producer may carry -1."""
 
-_UNKNOWN: NDArray[Any] = np.zeros(1, dtype=ACTIVITY)
+_UNKNOWN: NDArray[Any] = np.zeros(1, dtype=PRODUCER_ACTIVITY)
 for _name, _value in (
     ("first_offset", NO_OFFSET),
     ("last_offset", NO_OFFSET),
@@ -66,13 +66,13 @@ _SPARE_ROWS = 1 << 13
 
 
 class ActivityRows:
-    """Rows of ACTIVITY in the order of a ProducerTable's rows: the ids and how to find them are kept there once.
+    """Rows of PRODUCER_ACTIVITY in the order of a ProducerTable's rows: the ids and how to find them are kept there once.
 
     Takes the rows of chunks in offset order; `clear` begins again.
     """
 
     def __init__(self) -> None:
-        self._rows: Rows = np.empty(0, dtype=ACTIVITY)
+        self._rows: Rows = np.empty(0, dtype=PRODUCER_ACTIVITY)
         self._count = 0
 
     @property
@@ -82,7 +82,7 @@ class ActivityRows:
 
     def clear(self) -> None:
         """Forget everything: the partition is read again."""
-        self._rows = np.empty(0, dtype=ACTIVITY)
+        self._rows = np.empty(0, dtype=PRODUCER_ACTIVITY)
         self._count = 0
 
     def add(self, runs: Columns, markers: Columns, table: ProducerTable) -> None:

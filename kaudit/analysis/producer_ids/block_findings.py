@@ -50,7 +50,7 @@ class BlockAudit(Struct):
         blocks = self.blocks
         outside = [found.producer_id for found in _find(blocks, ids, None)]
         if len(outside) > MAX_LISTED_IDS:
-            more = f"{len(outside) - MAX_LISTED_IDS} more producer ids are in no block (KA401), not listed"
+            more = f"{len(outside) - MAX_LISTED_IDS:,} more producer ids outside every known block are not reported one by one (KA401)"
             self.unlisted.append(NotAudited(blocks.origin, more))
         wanted = np.array(outside[:MAX_LISTED_IDS], dtype=np.int64)
         placed = self._first_places(wanted, negative=any(step.exhausted for step in blocks.steps))

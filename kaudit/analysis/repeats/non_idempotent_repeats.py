@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from kaudit.analysis.repeats.record_content import content_of
 from kaudit.analysis.scan.chunk_reader import OpenSource
 from kaudit.analysis.scan.non_idempotent_rows import DISTANCE
-from kaudit.analysis.scan.rows import PLAIN, ChunkRows, Rows
+from kaudit.analysis.scan.rows import NON_IDEMPOTENT_BATCH, ChunkRows, Rows
 from kaudit.checks.repeats import PlainBatch, Reordered, Repeat, Repeats
 from kaudit.formats.errors import WireError
-from kaudit.formats.log.record_batch import ATTRIBUTES_OFFSET
+from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET
 from kaudit.formats.log.records import read_records
 from kaudit.source.layout import PartitionDirectory
 
@@ -33,7 +33,7 @@ class RepeatWatch:
         self._batches = 0
         self._regressions = 0
         self._explained = 0
-        self._recent = np.empty(0, dtype=PLAIN)
+        self._recent = np.empty(0, dtype=NON_IDEMPOTENT_BATCH)
         self._covered = np.empty(0, dtype=bool)
         self._repeats: list[Repeat] = []
         self._late: list[tuple[PlainBatch, PlainBatch, bool]] = []
@@ -125,7 +125,7 @@ def _stretches(late: Sequence[tuple[PlainBatch, PlainBatch, bool]]) -> list[Reor
 
 def _batch(rows: Rows, index: int) -> PlainBatch:
     row = rows[index]
-    return PlainBatch(**{name: int(row[name]) for name in PLAIN.names or () if name != "regresses"})
+    return PlainBatch(**{name: int(row[name]) for name in NON_IDEMPOTENT_BATCH.names or () if name != "regresses"})
 
 
 def settle_repeats(found: Repeats, directory: PartitionDirectory, open_source: OpenSource) -> Repeats:

@@ -10,11 +10,11 @@ from msgspec import Struct, field
 
 from kaudit.analysis.repeats.record_content import content_of
 from kaudit.analysis.scan.chunk_reader import OpenSource
-from kaudit.analysis.scan.columns import Columns, Row
-from kaudit.analysis.scan.rows import WINDOW
 from kaudit.checks.repeats import Resent
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.records import read_records
+from kaudit.model.columns import Columns, Row
+from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
 from kaudit.source.layout import PartitionDirectory
 
 MAX_SESSIONS = 20_000
@@ -64,22 +64,22 @@ class SessionWatch:
         self.unlisted = 0
         self._sessions: dict[tuple[int, int], Session] = {}
 
-    def feed(self, runs: Columns, edges: Columns) -> None:
-        """Take a chunk's runs and their edges."""
+    def feed(self, runs: Columns, boundary: Columns) -> None:
+        """Take a chunk's runs and their boundary batches."""
         for run in runs[~runs["is_transactional"]]:
             key = (int(run["producer_id"]), int(run["producer_epoch"]))
-            start = int(run["edges_start"])
-            places = [_place(edge) for edge in edges[start : start + int(run["edges"])]]
+            start = int(run["boundary_start"])
+            places = [_place(batch) for batch in boundary[start : start + int(run["boundary_count"])]]
             session = self._sessions.get(key)
             if session is None:
                 if len(self._sessions) >= MAX_SESSIONS:
                     self.unlisted += 1
                     continue
-                head = places[: int(run["head"])] if int(run["first_sequence"]) == 0 else []
+                head = places[: int(run["head_count"])] if int(run["first_sequence"]) == 0 else []
                 session = Session(*key, int(run["first_offset"]), int(run["last_offset"]), head)
                 self._sessions[key] = session
             session.last_offset = int(run["last_offset"])
-            session.tail = [*session.tail, *places][-WINDOW:]
+            session.tail = [*session.tail, *places][-NUM_BATCHES_TO_RETAIN:]
 
     def handovers(self) -> list[Handover]:
         """Return each session whose beginning is here, with its predecessors; those without any are left out."""
@@ -94,16 +94,16 @@ class SessionWatch:
         return found
 
 
-def _place(edge: Row) -> BatchPlace:
+def _place(batch: Row) -> BatchPlace:
     return BatchPlace(
-        int(edge["base_offset"]),
-        int(edge["last_offset"]),
-        int(edge["first_sequence"]),
-        int(edge["last_sequence"]),
-        int(edge["max_timestamp"]),
-        int(edge["position"]),
-        int(edge["size"]),
-        int(edge["segment"]),
+        int(batch["base_offset"]),
+        int(batch["last_offset"]),
+        int(batch["first_sequence"]),
+        int(batch["last_sequence"]),
+        int(batch["max_timestamp"]),
+        int(batch["position"]),
+        int(batch["size"]),
+        int(batch["segment"]),
     )
 
 
@@ -131,7 +131,7 @@ class _Contents:
         key = (place.segment, place.position)
         if key not in self._batches:
             self._batches[key] = self._read(place)
-            if len(self._batches) > 4 * WINDOW * PREDECESSORS:
+            if len(self._batches) > 4 * NUM_BATCHES_TO_RETAIN * PREDECESSORS:
                 self._batches.pop(next(iter(self._batches)))
         return self._batches[key]
 

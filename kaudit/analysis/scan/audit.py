@@ -23,15 +23,11 @@ from kaudit.broker.releases.profile import UnknownVersionError, VersionRange, pr
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
-from kaudit.checks.damage import report_damage
-from kaudit.checks.malformed import report_malformed
 from kaudit.checks.notes import fold_notes
-from kaudit.checks.offsets import report_leader_epochs, report_missing
 from kaudit.checks.registry import run_checks
 from kaudit.checks.repeats import report_repeats, report_resent
 from kaudit.checks.sidefiles import report_side_files
 from kaudit.checks.snapshot_state import Comparison, report_snapshots
-from kaudit.checks.strays import report_strays
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind
@@ -79,7 +75,8 @@ class Audit:
             flood, shared = allocation.partition_findings(own, context)
             findings += self._partition_findings(partition, context, flood, [*ended, *shared])
         findings += allocation.cluster_findings(inhabitants, contexts.__getitem__)
-        findings += report_strays(self.layout.strays)
+        outside = Context(versions=versions, coordinator=coordinator, now_ms=now)
+        findings += run_checks(outside, Evidence(self.layout.leftover_files))
         findings += self.checkpoints.directory_findings()
         findings = sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key)
         unreadable = [
@@ -142,7 +139,6 @@ class Audit:
         self, partition: PartitionAudit, context: Context, allocation: Sequence[Finding], found: Sequence[object]
     ) -> list[Finding]:
         directory = partition.directory
-        explained = [fact for fact in partition.facts if fact.explained]
         holes = partition.compacted or bool(partition.missing or partition.damages)
         # what damage did to the log it also did to this comparison: one damage, one finding
         suspects = () if partition.damages else partition.suspects
@@ -156,23 +152,17 @@ class Audit:
             partition.missing,
             partition.damages,
             partition.regressions,
-            directory.strays,
+            directory.leftover_files,
             partition.malformed,
             partition.opened,
             partition.idle,
             evicted,
             [] if partition.empty_marker is None else [partition.empty_marker],
         )
-        leftovers = [stray.relative.rsplit("/", 1)[-1] for stray in directory.strays]
         return fold_notes(
             [
-                *report_damage(context, partition.damages, explained),
-                *report_missing(context, partition.missing, leftovers, explained),
-                *report_leader_epochs(context, partition.regressions),
-                *report_strays(directory.strays, directory.replica),
                 *report_repeats(context, partition.repeats),
                 *report_resent(context, partition.resent),
-                *report_malformed(context, partition.malformed),
                 *allocation,
                 *report_side_files(context, partition.side_facts),
                 *report_snapshots(context, snapshots),
@@ -298,7 +288,7 @@ class Audit:
         users = [part for part in parts if part.directory.topic not in INTERNAL_TOPICS]
         told += _aspect(
             (part for part in users if not part.directory.has_checkpoints and self.options.log_start_offset is None),
-            "the log start offset is not known: no checkpoint beside the partition (say --log-start-offset)",
+            "the log start offset is not known: no checkpoint beside the partition (pass --log-start-offset)",
         )
         told += _aspect(
             (part for part in parts if part.counts.legacy_batches),

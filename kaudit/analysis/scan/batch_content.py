@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.formats.errors import LimitExceededError, WireError
+from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.control import read_control_records
 from kaudit.formats.log.legacy import parse_message, read_legacy_records
-from kaudit.formats.log.record_batch import CURRENT_MAGIC
 from kaudit.formats.log.records import DEFAULT_LIMIT, read_records
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, UNDECODED_CONTROL

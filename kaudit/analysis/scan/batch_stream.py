@@ -11,16 +11,23 @@ from numpy.typing import NDArray
 
 from kaudit.analysis.scan.read_window import Window
 from kaudit.formats.log import resync
+from kaudit.formats.log.batch_header import (
+    ATTRIBUTES_OFFSET,
+    CURRENT_MAGIC,
+    HEADER_SIZE,
+    LENGTH_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    base_offset_of,
+    batch_size,
+    plausible_length,
+)
 from kaudit.formats.log.candidate_scan import Framing
 from kaudit.formats.log.chained_crc import all_crcs_hold, restore_heads
 from kaudit.formats.log.crc32c import crc32c
 from kaudit.formats.log.record_batch import (
-    ATTRIBUTES_OFFSET,
-    CURRENT_MAGIC,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC_OFFSET,
-    WIRE_HEADER,
+    HEADER_BYTES,
+    HEADER_DTYPE,
     Controls,
     Headers,
     Walk,
@@ -29,7 +36,6 @@ from kaudit.formats.log.record_batch import (
     decode_headers,
     gather_headers,
     header_columns,
-    plausible_length,
 )
 from kaudit.model.batch import Batches, empty_batches
 from kaudit.model.coverage_gap import CoverageGap
@@ -44,10 +50,9 @@ _STRIDE_BATCHES = 256
 """A stride holds this many batches of the mean size if the window does: what is done once a stride costs as much as eight."""
 _HELD_BATCHES = 4096
 """Headers are decoded so many at a time at least: one window of large batches has too few to be worth the calls."""
-_HEADER_BYTES = np.dtype((np.void, HEADER_SIZE))
 _ZERO_PROBE = LOG_OVERHEAD
 """An offset and a length of zero: no batch has them."""
-_OFFSET_BYTES = 8
+_OFFSET_BYTES = LENGTH_OFFSET
 """Fewer zeros at the end of a file may be the beginning of a batch's offset."""
 
 
@@ -113,10 +118,10 @@ class _Reader:
 
     def next_piece(self, at: int, stop: int) -> Piece:
         held: list[_Decoded] = []
-        count, sound = 0, True
+        count, valid = 0, True
         while at < stop and count < _HELD_BATCHES:
             view, walked = self._walk(at, stop)
-            sound = walked.sound
+            valid = walked.valid
             if not len(walked.positions):
                 break
             headers = gather_headers(view, walked.positions)
@@ -131,7 +136,7 @@ class _Reader:
             count += len(headers)
             at += walked.stop
         if not held:
-            return self._at_obstacle(at, sound=sound)
+            return self._at_obstacle(at, valid=valid)
         piece = Piece(_columns(held), [], at)
         self._advance(piece.batches)
         return piece
@@ -140,7 +145,7 @@ class _Reader:
         mean = self.framing.mean_size or 0
         view = self.window.load(at, max(_STRIDE_BYTES, int(mean) * _STRIDE_BATCHES))
         walked = self.framing.follow(view, 0, len(view), stop - at)
-        if not len(walked.positions) and walked.sound and at + len(view) < self.window.end:
+        if not len(walked.positions) and walked.valid and at + len(view) < self.window.end:
             view = self.window.load(at)
             walked = self.framing.follow(view, 0, len(view), stop - at)
         return view, walked
@@ -217,7 +222,7 @@ class _Reader:
         if not remaining:
             return True
         if len(view) > MAGIC_OFFSET:
-            size = _size_at(view, 0)
+            size = batch_size(view, 0)
             if plausible_length(view[MAGIC_OFFSET], size - LOG_OVERHEAD) and size <= remaining:
                 return True
         if not any(view[:_ZERO_PROBE]):
@@ -231,7 +236,7 @@ class _Reader:
             view = self.window.load(at, end - at + HEADER_SIZE)
             after = self.window.end - (at + len(view))
             for candidate in resync.candidates(view, 1, after, end - at).tolist():
-                if self.window.is_batch(at + candidate, _size_at(view, candidate)):
+                if self.window.is_batch(at + candidate, batch_size(view, candidate)):
                     return int(at + candidate)
             # a header in the window's last bytes is seen whole only in the next one
             if not len(view) or at + len(view) >= min(end + HEADER_SIZE, self.window.end):
@@ -255,17 +260,17 @@ class _Reader:
         resumed = inner if inner is not None else self._resynchronise(end)
         stop = self.window.end if resumed is None else resumed
         head = self.window.load(start)
-        detail = f"the length field says {_size_at(head, 0) - LOG_OVERHEAD}, but no batch starts where it leads"
+        detail = f"the length field says {batch_size(head, 0) - LOG_OVERHEAD}, but no batch starts where it leads"
         damage = LogDamage(DamageKind.UNPARSABLE, start, stop, resumed is not None, detail, claimed)
         return Piece(empty_batches(), [damage], stop)
 
-    def _at_obstacle(self, at: int, *, sound: bool) -> Piece:
+    def _at_obstacle(self, at: int, *, valid: bool) -> Piece:
         """No batch was taken at `at`: it is larger than the window, cut off by the end of the file, or none at all."""
         # a copy: searching on moves the window
         view = memoryview(bytes(self.window.load(at)[:HEADER_SIZE]))
         remaining = self.window.end - at
-        if sound and len(view) > MAGIC_OFFSET:
-            size = _size_at(view, 0)
+        if valid and len(view) > MAGIC_OFFSET:
+            size = batch_size(view, 0)
             if size <= remaining:
                 return self._large_batch(at, size)
         if len(view) >= _OFFSET_BYTES and not any(view[:_ZERO_PROBE]):
@@ -279,7 +284,7 @@ class _Reader:
             return Piece(empty_batches(), [], self.window.end, still_growing=True)
         kind = DamageKind.TORN if torn else DamageKind.UNPARSABLE
         detail = f"the last {remaining} bytes are the start of a batch" if torn else _describe(view, remaining)
-        claimed = int.from_bytes(view[:8], "big", signed=True) if torn and len(view) >= 8 else None
+        claimed = base_offset_of(view) if torn and len(view) >= _OFFSET_BYTES else None
         return Piece(empty_batches(), [LogDamage(kind, at, self.window.end, False, detail, claimed)], self.window.end)
 
     def _large_batch(self, at: int, size: int) -> Piece:
@@ -330,7 +335,7 @@ class _Reader:
             after = self.window.end - (at + len(view))
             found: NDArray[np.int64] = resync.candidates(view, 0, after)
             for candidate in found.tolist():
-                if self.window.is_batch(at + candidate, _size_at(view, candidate)):
+                if self.window.is_batch(at + candidate, batch_size(view, candidate)):
                     return int(at + candidate)
             if after <= 0:
                 return None
@@ -361,12 +366,8 @@ def _columns(held: Sequence[_Decoded]) -> Batches:
         np.concatenate([part.controls.coordinator_epochs for part in held]),
     )
     # as plain bytes: records would be copied field by field
-    headers = np.concatenate([part.headers.view(_HEADER_BYTES) for part in held]).view(WIRE_HEADER)
+    headers = np.concatenate([part.headers.view(HEADER_BYTES) for part in held]).view(HEADER_DTYPE)
     return header_columns(headers, np.concatenate([part.file_positions for part in held]), controls)
-
-
-def _size_at(view: memoryview, at: int) -> int:
-    return int.from_bytes(view[at + 8 : at + 12], "big", signed=True) + LOG_OVERHEAD
 
 
 def _crc_mismatch(batches: Batches, index: int) -> LogDamage:
@@ -387,7 +388,7 @@ def _crc_mismatch(batches: Batches, index: int) -> LogDamage:
 def _describe(view: memoryview, remaining: int) -> str:
     if len(view) <= MAGIC_OFFSET:
         return f"{remaining} bytes, too few for a batch"
-    magic, length = view[MAGIC_OFFSET], _size_at(view, 0) - LOG_OVERHEAD
+    magic, length = view[MAGIC_OFFSET], batch_size(view, 0) - LOG_OVERHEAD
     if magic > CURRENT_MAGIC:
         return f"unknown magic {magic}"
     if not plausible_length(magic, length):

@@ -2,7 +2,7 @@
 
 from kaudit.analysis.scan.read_window import Window
 from kaudit.formats.log import resync
-from kaudit.formats.log.record_batch import LOG_OVERHEAD
+from kaudit.formats.log.batch_header import HEADER_SIZE, batch_size
 from kaudit.source.bytes import ByteSource
 
 _PROBE_BYTES = 64 << 10
@@ -17,8 +17,7 @@ def boundary_from(source: ByteSource, position: int, end: int) -> int:
             return end
         after = end - (position + len(view))
         for at in resync.candidates(view, 0, after).tolist():
-            size = int.from_bytes(view[at + 8 : at + LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
-            if window.is_batch(position + at, size):
+            if window.is_batch(position + at, batch_size(view, at)):
                 return int(position + at)
-        position += max(len(view) - 60, 1)
+        position += max(len(view) - HEADER_SIZE + 1, 1)
     return end

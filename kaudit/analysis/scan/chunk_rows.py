@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.columns import no_rows
 from kaudit.analysis.scan.non_idempotent_rows import plain_rows
-from kaudit.analysis.scan.rows import EDGE, EPOCH_STEP, GAP, MARKER, RUN, ChunkRows, Counts, Rows
+from kaudit.analysis.scan.rows import BOUNDARY_BATCH, GAP, LEADER_EPOCH_START, MARKER, RUN, ChunkRows, Counts, Rows
 from kaudit.analysis.scan.run_rows import producer_rows
 from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.batch_fields import CONTROL_FLAG, DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG
+from kaudit.model.columns import no_rows
 
 _CURRENT_MAGIC = 2
 
@@ -42,10 +42,10 @@ def compress(
         read_to=read_to,
         stop=stop,
         runs=no_rows(RUN),
-        edges=no_rows(EDGE),
+        boundary_batches=no_rows(BOUNDARY_BATCH),
         markers=no_rows(MARKER),
         gaps=np.empty(0, dtype=GAP),
-        leader_epochs=np.empty(0, dtype=EPOCH_STEP),
+        leader_epochs=np.empty(0, dtype=LEADER_EPOCH_START),
         counts=counts,
         ordered=ordered,
     )
@@ -66,7 +66,7 @@ def compress(
         rows.offsets_present = int(present[-1])
         rows.gaps = _gaps(batches, bases, lasts, segment)
     rows.leader_epochs = _leader_epoch_steps(batches, bases, lasts, segment)
-    rows.runs, rows.edges, rows.markers = producer_rows(batches, lasts, before, segment)
+    rows.runs, rows.boundary_batches, rows.markers = producer_rows(batches, lasts, before, segment)
     if counts.without_producer:
         rows.plain, rows.plain_batches, rows.plain_regressions = plain_rows(batches, lasts, segment)
     return rows
@@ -135,7 +135,7 @@ def _leader_epoch_steps(batches: Batches, bases: NDArray[np.int64], lasts: NDArr
         index = np.zeros(1, dtype=np.intp)
     else:
         index = _epoch_changes(batches)
-    steps = np.empty(len(index), dtype=EPOCH_STEP)
+    steps = np.empty(len(index), dtype=LEADER_EPOCH_START)
     steps["leader_epoch"] = epochs[index]
     steps["base_offset"] = bases[index]
     steps["last_offset"] = lasts[index]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct, field
 
-from kaudit.analysis.scan.rows import EPOCH_STEP, ChunkRows, Rows
-from kaudit.model.continuity import EpochRegression, Missing, MissingCause, PlacedDamage
+from kaudit.analysis.scan.rows import LEADER_EPOCH_START, ChunkRows, Rows
+from kaudit.model.continuity import LeaderEpochRegression, MissingCause, MissingOffsets, PlacedDamage
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.source.layout import SegmentFile
 
@@ -19,7 +19,7 @@ class Continuity(Struct):
 
     segments: Sequence[SegmentFile]
     log_start_offset: int | None
-    missing: list[Missing] = field(default_factory=list)
+    missing: list[MissingOffsets] = field(default_factory=list)
     damages: list[PlacedDamage] = field(default_factory=list)
     unlisted: int = 0
     missing_offsets: int = 0
@@ -63,7 +63,7 @@ class Continuity(Struct):
         self._finish_group(group, chunk, expected, gaps)
         for position, gap in gaps.items():
             first, last = int(gap["first_missing"]), int(gap["last_missing"])
-            self._miss(Missing(first, last, MissingCause.UNKNOWN, chunk.segment, position))
+            self._miss(MissingOffsets(first, last, MissingCause.UNKNOWN, chunk.segment, position))
         if chunk.last_offset is not None:
             self.next_offset = chunk.last_offset + 1
         if len(chunk.leader_epochs):
@@ -126,7 +126,7 @@ class Continuity(Struct):
                 first, last = _cost(damage, missing)
                 self._list_damage(PlacedDamage(damage, segment, expected, first, last))
             if missing:
-                self._miss(Missing(*missing, MissingCause.DAMAGE, chunk.segment, chunk.first_position))
+                self._miss(MissingOffsets(*missing, MissingCause.DAMAGE, chunk.segment, chunk.first_position))
             return
         if missing is None:
             return
@@ -134,10 +134,10 @@ class Continuity(Struct):
         if chunk.start == 0 and base > first:
             empty = self._empty_segment(chunk.segment, first)
             between = min(base - 1, last)
-            self._miss(Missing(first, between, MissingCause.MISSING_SEGMENT, chunk.segment, 0, empty))
+            self._miss(MissingOffsets(first, between, MissingCause.MISSING_SEGMENT, chunk.segment, 0, empty))
             first = between + 1
         if first <= last:
-            self._miss(Missing(first, last, MissingCause.UNKNOWN, chunk.segment, chunk.first_position))
+            self._miss(MissingOffsets(first, last, MissingCause.UNKNOWN, chunk.segment, chunk.first_position))
 
     def _empty_segment(self, following: int, first_missing: int) -> int | None:
         for index in range(following - 1, -1, -1):
@@ -150,7 +150,7 @@ class Continuity(Struct):
         missing = None
         if gap is not None:
             missing = (int(gap["first_missing"]), int(gap["last_missing"]))
-            self._miss(Missing(*missing, MissingCause.DAMAGE, segment, group[-1].end))
+            self._miss(MissingOffsets(*missing, MissingCause.DAMAGE, segment, group[-1].end))
         for damage in group:
             first, last = _cost(damage, missing)
             self._list_damage(PlacedDamage(damage, segment, expected if missing is None else missing[0], first, last))
@@ -161,7 +161,7 @@ class Continuity(Struct):
         else:
             self.unlisted += 1
 
-    def _miss(self, missing: Missing) -> None:
+    def _miss(self, missing: MissingOffsets) -> None:
         self.missing_offsets += missing.last_offset - missing.first_offset + 1
         if len(self.missing) < MAX_LISTED:
             self.missing.append(missing)
@@ -171,13 +171,13 @@ class Continuity(Struct):
     def epoch_steps(self) -> Rows:
         """The first batch of every stretch of one leader epoch, in offset order."""
         if not self._steps:
-            return np.empty(0, dtype=EPOCH_STEP)
+            return np.empty(0, dtype=LEADER_EPOCH_START)
         steps = np.concatenate(self._steps)
         changed = np.ones(len(steps), dtype=bool)
         changed[1:] = steps["leader_epoch"][1:] != steps["leader_epoch"][:-1]
         return steps[changed]
 
-    def epoch_regressions(self) -> list[EpochRegression]:
+    def epoch_regressions(self) -> list[LeaderEpochRegression]:
         """Batches whose leader epoch lies below one before them, or is an odd one out above its neighbours."""
         steps = self.epoch_steps()
         if (np.diff(steps["leader_epoch"].astype(np.int64)) >= 0).all():
@@ -185,8 +185,8 @@ class Continuity(Struct):
         return _odd_epochs(steps)
 
 
-def _odd_epochs(steps: Rows) -> list[EpochRegression]:
-    found: list[EpochRegression] = []
+def _odd_epochs(steps: Rows) -> list[LeaderEpochRegression]:
+    found: list[LeaderEpochRegression] = []
     epochs: list[int] = steps["leader_epoch"].tolist()
     accepted: int | None = None
     for index, epoch in enumerate(epochs):
@@ -199,8 +199,8 @@ def _odd_epochs(steps: Rows) -> list[EpochRegression]:
     return found
 
 
-def _regression(step: Rows, expected: int) -> EpochRegression:
-    return EpochRegression(
+def _regression(step: Rows, expected: int) -> LeaderEpochRegression:
+    return LeaderEpochRegression(
         int(step["leader_epoch"]),
         expected,
         int(step["base_offset"]),

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from kaudit.formats.dump_text.columns import DumpBatchColumns
 from kaudit.formats.dump_text.rows import DumpBatch, DumpNote, DumpRecord, DumpRow, NoteKind
 from kaudit.formats.dump_text.text import read_dump_batches
-from kaudit.formats.log.record_batch import CURRENT_MAGIC, HEADER_SIZE
-from kaudit.model.batch import BATCH, Batches
+from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER_SIZE
+from kaudit.model.batch import BATCH, BATCH_NAMES, Batches, batches_of, concatenate
 from kaudit.model.batch_fields import (
     ABORT_MARKER,
     COMMIT_MARKER,
@@ -39,7 +39,6 @@ _CODECS = {name: number for number, name in enumerate(("none", "gzip", "snappy",
 _UNKNOWN_CODEC = 7
 _MARKERS = {"COMMIT": COMMIT_MARKER, "ABORT": ABORT_MARKER}
 _MAX_HELD = 1 << 16
-_NAMES = BATCH.names or ()
 _ALWAYS = frozenset({CoverageGap.RECORDS})
 
 Printed = tuple[Batches, list[LogDamage], frozenset[CoverageGap]]
@@ -125,8 +124,7 @@ class _Text:
     def give(self) -> Printed:
         """Hand on what is complete; a batch that waits for its records stays."""
         self._flush()
-        parts = self._parts or [_columns([])]
-        batches = Batches({name: np.concatenate([part[name] for part in parts]) for name in _NAMES})
+        batches = concatenate(self._parts)
         if self._start:
             batches = batches[batches["position"] >= self._start]
         damages = [damage for damage in self._damages if damage.position >= self._start]
@@ -210,7 +208,7 @@ class _Text:
             self._follow(int(positions[index]), 0)
         self._next = int(ends[-1])
         self._flush()
-        self._parts.append(Batches(columns))
+        self._parts.append(batches_of(columns))
         self._held += block.count
 
     def _take_record(self, row: DumpRecord) -> None:
@@ -308,7 +306,9 @@ def _attributes(
 
 def _columns(rows: Iterable[_Row]) -> Batches:
     held = list(rows)
-    return Batches({name: _fitted(np.array([row[name] for row in held], dtype=np.int64), name) for name in _NAMES})
+    return batches_of(
+        {name: _fitted(np.array([row[name] for row in held], dtype=np.int64), name) for name in BATCH_NAMES}
+    )
 
 
 def _fitted(values: NDArray[Any], name: str) -> NDArray[Any]:
@@ -359,7 +359,7 @@ def _block_columns(block: DumpBatchColumns) -> dict[str, NDArray[Any]]:
         "control_type": np.full(block.count, NO_CONTROL_TYPE),
         "coordinator_epoch": np.full(block.count, NO_COORDINATOR_EPOCH),
     }
-    return {name: _fitted(values[name], name) for name in _NAMES}
+    return {name: _fitted(values[name], name) for name in BATCH_NAMES}
 
 
 def _corrupt(row: DumpBatch) -> LogDamage:

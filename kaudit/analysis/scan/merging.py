@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.columns import Columns
+from kaudit.model.columns import Columns
 
 _KEY_BITS = 62
 

@@ -8,7 +8,7 @@ between the two, and its first and last DISTANCE: the rest is no candidate, what
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.rows import PLAIN, Rows, assemble
+from kaudit.analysis.scan.rows import NON_IDEMPOTENT_BATCH, Rows, assemble
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import CONTROL_FLAG, LOG_APPEND_TIME_FLAG
 
@@ -29,7 +29,7 @@ def plain_rows(batches: Batches, lasts: NDArray[np.int64], segment: int) -> tupl
     mine &= batches["attributes"] & (CONTROL_FLAG | LOG_APPEND_TIME_FLAG) == 0
     index = np.flatnonzero(mine)
     if not len(index):
-        return np.empty(0, dtype=PLAIN), 0, 0
+        return np.empty(0, dtype=NON_IDEMPOTENT_BATCH), 0, 0
     every = len(index) == len(batches)
     times = batches["base_timestamp"] if every else batches["base_timestamp"][index]
     regresses = np.zeros(len(index), dtype=bool)
@@ -41,7 +41,7 @@ def plain_rows(batches: Batches, lasts: NDArray[np.int64], segment: int) -> tupl
     ordinals = np.flatnonzero(keep)
     chosen = index[ordinals]
     rows = assemble(
-        PLAIN,
+        NON_IDEMPOTENT_BATCH,
         len(chosen),
         {
             "ordinal": ordinals,

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from kaudit.analysis.repeats.non_idempotent_repeats import RepeatWatch
 from kaudit.analysis.repeats.sessions import SessionWatch
-from kaudit.analysis.scan.columns import Columns
 from kaudit.analysis.scan.continuity import MAX_LISTED, Continuity
 from kaudit.analysis.scan.merging import merge, with_records
 from kaudit.analysis.scan.rows import ChunkRows, Counts
@@ -18,6 +17,7 @@ from kaudit.analysis.sequences.transition_audit import FetchRun, TransitionAudit
 from kaudit.analysis.sidefiles.snapshot_states import SnapshotWatch
 from kaudit.analysis.transactions.transaction_spans import TransactionSpans
 from kaudit.model.batch_fields import NO_OFFSET
+from kaudit.model.columns import Columns
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.transactions import EmptyMarker
@@ -37,10 +37,10 @@ def by_producers(runs: Columns, markers: Columns) -> Iterator[tuple[Columns, Col
     start = marked = 0
     while start + _ROWS_AT_ONCE < len(runs):
         # the first row of the next producer, so that none is in two pieces
-        edge = runs["producer_id"][start + _ROWS_AT_ONCE]
-        stop = int(np.searchsorted(runs["producer_id"], edge, side="left"))
+        following = runs["producer_id"][start + _ROWS_AT_ONCE]
+        stop = int(np.searchsorted(runs["producer_id"], following, side="left"))
         if stop <= start:
-            stop = int(np.searchsorted(runs["producer_id"], edge, side="right"))
+            stop = int(np.searchsorted(runs["producer_id"], following, side="right"))
         if stop >= len(runs):
             break
         until = int(np.searchsorted(markers["producer_id"], runs["producer_id"][stop], side="left"))
@@ -60,7 +60,7 @@ class RowSink(Protocol):
 
 
 class KeptRows(Struct):
-    """Rows kept for display: runs, their edges and markers of chosen producers, chunk by chunk."""
+    """Rows kept for display: runs, their boundary batches and markers of chosen producers, chunk by chunk."""
 
     producer_ids: frozenset[int] | None
     runs: list[Columns] = field(default_factory=list)
@@ -87,7 +87,7 @@ class PartitionReplay:
     def __init__(self, directory: PartitionDirectory, fetch_run: FetchRun, kept: RowSink | None = None) -> None:
         self.directory = directory
         self.continuity = Continuity(directory.segments, directory.log_start_offset)
-        self.joints = TransitionAudit(fetch_run, sequences_count=directory.topic not in COORDINATOR_WRITES)
+        self.transitions = TransitionAudit(fetch_run, sequences_count=directory.topic not in COORDINATOR_WRITES)
         self.spans = TransactionSpans()
         self.empty_marker: EmptyMarker | None = None
         self.snapshots = SnapshotWatch(list_snapshots(directory))
@@ -104,20 +104,20 @@ class PartitionReplay:
         """Take the next chunk; False if it does not fit what came before and nothing of it was taken."""
         if not self.continuity.accepts(chunk):
             return False
-        self.snapshots.before(chunk, self.joints)
+        self.snapshots.before(chunk, self.transitions)
         chunk.count_from(self.continuity.present_before(chunk))
         self.continuity.feed(chunk)
         self.untold |= chunk.untold
         self.counts.add(chunk.counts)
         if self.continuity.damages or (self.continuity.missing and not self.compacted):
-            self.joints.holes_are_normal = False
+            self.transitions.holes_are_normal = False
         merged = merge(chunk.runs, with_records(chunk.markers))
-        self.joints.feed(merged, chunk.edges)
+        self.transitions.feed(merged, chunk.boundary_batches)
         # brokers write internal topics, and retry nothing; a text holds no bytes to compare
         if self.directory.topic not in INTERNAL_TOPICS and not chunk.untold:
             self.repeats.feed(chunk)
             if chunk.decoded:
-                self.sessions.feed(chunk.runs, chunk.edges)
+                self.sessions.feed(chunk.runs, chunk.boundary_batches)
         room = max(MAX_LISTED - len(self.malformed), 0)
         self.malformed += chunk.malformed[:room]
         self.more_malformed += chunk.more_malformed + len(chunk.malformed[room:])
@@ -125,7 +125,7 @@ class PartitionReplay:
         self._count_empty(chunk.markers)
         self.still_growing = self.still_growing or chunk.still_growing
         if self.kept is not None:
-            self.kept.add(chunk.runs, chunk.markers, self.joints.table)
+            self.kept.add(chunk.runs, chunk.markers, self.transitions.table)
         return True
 
     def _count_empty(self, markers: Columns) -> None:
@@ -146,8 +146,8 @@ class PartitionReplay:
     def finish(self) -> None:
         """The log has ended."""
         self.continuity.finish()
-        self.joints.finish()
-        self.snapshots.finish(self.log_end_offset, self.joints)
+        self.transitions.finish()
+        self.snapshots.finish(self.log_end_offset, self.transitions)
 
     @property
     def log_end_offset(self) -> int | None:
@@ -157,7 +157,7 @@ class PartitionReplay:
     @property
     def last_stable_offset(self) -> int | None:
         """First offset of the oldest open transaction, else the log end: an upper bound, the high watermark is unknown."""
-        opened = self.joints.table.rows["txn_first_offset"]
+        opened = self.transitions.table.rows["txn_first_offset"]
         opened = opened[opened != NO_OFFSET]
         return int(opened.min()) if len(opened) else self.log_end_offset
 

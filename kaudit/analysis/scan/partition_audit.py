@@ -12,18 +12,18 @@ from kaudit.analysis.scan.chunk_reader import OpenSource
 from kaudit.analysis.scan.partition_assembler import PartitionReplay
 from kaudit.analysis.scan.rows import Counts
 from kaudit.analysis.sequences.expired_producers import idle_longest
-from kaudit.analysis.sequences.sequence_audit import AFTER_MARKER, TV2
 from kaudit.analysis.sidefiles.side_file_reader import LogFacts, PartitionFiles, SideFileReader
 from kaudit.analysis.sidefiles.snapshot_states import Suspects
 from kaudit.analysis.transactions.marker_outcomes import Markers
 from kaudit.checks.repeats import Repeats, Resent
 from kaudit.checks.sidefiles import SideFileFact
 from kaudit.model.batch_fields import NO_OFFSET
-from kaudit.model.continuity import EpochRegression, Missing, PlacedDamage
+from kaudit.model.continuity import LeaderEpochRegression, MissingOffsets, PlacedDamage
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.forgotten_producers import IdleProducer
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.observation import Observation
+from kaudit.model.producer_state import AFTER_MARKER, TV2
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
@@ -35,10 +35,10 @@ class PartitionAudit(Struct):
     counts: Counts
     facts: Sequence[Observation]
     dropped_facts: int
-    missing: Sequence[Missing]
+    missing: Sequence[MissingOffsets]
     damages: Sequence[PlacedDamage]
     unlisted: int
-    regressions: Sequence[EpochRegression]
+    regressions: Sequence[LeaderEpochRegression]
     opened: Sequence[OpenTransaction]
     compacted: bool
     log_end_offset: int | None
@@ -82,7 +82,7 @@ def close_partition(
     unreadable: Sequence[Unreadable] = (),
 ) -> PartitionAudit:
     """Take from a finished replay what the findings need, its side files included. `compacted`: the user says so."""
-    rows = replay.joints.table.rows
+    rows = replay.transitions.table.rows
     compacted = compacted or replay.compacted
     log = _log_facts(replay, compacted=compacted, unread=bool(unreadable))
     files = PartitionFiles(SideFileReader(open_source))
@@ -94,8 +94,8 @@ def close_partition(
     return PartitionAudit(
         directory=replay.directory,
         counts=replay.counts,
-        facts=replay.joints.facts,
-        dropped_facts=replay.joints.dropped_facts,
+        facts=replay.transitions.facts,
+        dropped_facts=replay.transitions.dropped_facts,
         missing=replay.continuity.missing,
         damages=replay.continuity.damages,
         unlisted=replay.continuity.unlisted
@@ -108,7 +108,7 @@ def close_partition(
         log_end_offset=replay.log_end_offset,
         last_stable_offset=replay.last_stable_offset,
         producers=len(rows),
-        runs=replay.joints.runs,
+        runs=replay.transitions.runs,
         # of markers whose type nobody tells an epoch raised by an abort looks the same
         has_tv2=bool((rows["flags"] & TV2 != 0).any()) and CoverageGap.MARKERS not in replay.untold,
         still_growing=replay.still_growing,
@@ -146,7 +146,7 @@ def _log_facts(replay: PartitionReplay, *, compacted: bool, unread: bool) -> Log
 
 
 def _open_transactions(replay: PartitionReplay) -> list[OpenTransaction]:
-    rows = replay.joints.table.rows
+    rows = replay.transitions.table.rows
     opened = rows[np.flatnonzero(rows["txn_first_offset"] != NO_OFFSET)]
     return [
         OpenTransaction(

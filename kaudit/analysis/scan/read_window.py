@@ -1,16 +1,18 @@
 """A reusable buffer over a file: bounded memory whatever the file's or a batch's size."""
 
-from kaudit.formats.log.crc32c import crc32c
-from kaudit.formats.log.record_batch import (
+from kaudit.formats.log.batch_header import (
     ATTRIBUTES_OFFSET,
+    CRC_OFFSET,
     CURRENT_MAGIC,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     PREFIX_SIZE,
-    batch_crc_holds,
+    batch_size,
     plausible_length,
 )
+from kaudit.formats.log.crc32c import crc32c
+from kaudit.formats.log.record_batch import batch_crc_holds
 from kaudit.source.bytes import ByteSource
 
 _PIECE_BYTES = 1 << 20
@@ -76,7 +78,7 @@ class Window:
         prefix = memoryview(bytearray(PREFIX_SIZE))
         if self._source.read_into(position, prefix[: max(self.end - position, 0)]) < PREFIX_SIZE or not any(prefix):
             return True
-        return plausible_length(prefix[MAGIC_OFFSET], int.from_bytes(prefix[8:LOG_OVERHEAD], "big", signed=True))
+        return plausible_length(prefix[MAGIC_OFFSET], batch_size(prefix) - LOG_OVERHEAD)
 
     def _crc_in_pieces(self, position: int, size: int) -> bool:
         head = memoryview(bytearray(HEADER_SIZE))
@@ -90,4 +92,4 @@ class Window:
                 return False
             crc = crc32c(piece[:read], crc)
             at += read
-        return crc == int.from_bytes(head[17:21], "big")
+        return crc == int.from_bytes(head[CRC_OFFSET:ATTRIBUTES_OFFSET], "big")

@@ -1,7 +1,7 @@
-"""Rows a chunk of a log is compressed to: runs, their edges, markers, and a summary (DESIGN.md section 1).
+"""Rows a chunk of a log is compressed to: runs, their boundary batches, markers, and a summary.
 
-Runs, edges and markers, which may be as many as batches, are Columns; the rest are numpy structured arrays. So a million
-rows are no objects; all survive pickling and map one to one to Arrow columns.
+What a row holds is declared in model/log_rows.py. Runs, boundary batches and markers, which may be as many as batches, are
+Columns; the rest are numpy structured arrays. So a million rows are not objects; all survive pickling and map one to one to Arrow columns.
 """
 
 from collections.abc import Mapping
@@ -11,121 +11,22 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.columns import Columns
+from kaudit.model.columns import Columns
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import LogDamage
+from kaudit.model.dtypes import dtype_of
+from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker, LeaderEpochStart, NonIdempotentBatch, OffsetGap, Run
 from kaudit.model.malformed import MalformedBatch
 
-WINDOW = 5
-"""Batches of a producer a broker remembers (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
 SILENCE_MS = 3_600_000
 """A silence this long between max timestamps ends a run: producers expire."""
 
-EDGE = np.dtype(
-    [
-        ("base_offset", np.int64),
-        ("last_offset", np.int64),
-        ("first_sequence", np.int32),
-        ("last_sequence", np.int32),
-        ("record_count", np.int32),
-        ("crc", np.uint32),
-        ("max_timestamp", np.int64),
-        ("present_before", np.int64),
-        ("position", np.int64),
-        ("size", np.int32),
-        ("leader_epoch", np.int32),
-        ("segment", np.int32),
-    ]
-)
-"""One batch at the head or tail of a run. `present_before`: offsets of the partition that earlier batches cover;
-`segment`: index into the partition's segments."""
-
-RUN = np.dtype(
-    [
-        ("producer_id", np.int64),
-        ("producer_epoch", np.int16),
-        ("is_transactional", np.bool_),
-        ("first_sequence", np.int32),
-        ("last_sequence", np.int32),
-        ("first_offset", np.int64),
-        ("last_offset", np.int64),
-        ("first_position", np.int64),
-        ("batches", np.int64),
-        ("records", np.int64),
-        ("bytes", np.int64),
-        ("min_timestamp", np.int64),
-        ("max_timestamp", np.int64),
-        ("first_leader_epoch", np.int32),
-        ("last_leader_epoch", np.int32),
-        ("partial_batches", np.int64),
-        ("present_before_first", np.int64),
-        ("present_before_last", np.int64),
-        ("last_max_timestamp", np.int64),
-        ("edges_start", np.int64),
-        ("edges", np.int32),
-        ("head", np.int32),
-        ("segment", np.int32),
-    ]
-)
-"""Consecutive data batches of one producer id. `edges_start`, `edges`: its first <= 5 (`head`) and last <= 5 batches in
-the chunk's edge array, in offset order; all of them if `edges` == `batches`."""
-
-MARKER = np.dtype(
-    [
-        ("offset", np.int64),
-        ("producer_id", np.int64),
-        ("producer_epoch", np.int16),
-        ("coordinator_epoch", np.int32),
-        ("type", np.int8),
-        ("timestamp", np.int64),
-        ("leader_epoch", np.int32),
-        ("present_before", np.int64),
-        ("position", np.int64),
-        ("size", np.int32),
-        ("record_count", np.int32),
-        ("segment", np.int32),
-    ]
-)
-"""A transaction end marker; `record_count` 0 means compaction emptied it."""
-
-GAP = np.dtype(
-    [
-        ("first_missing", np.int64),
-        ("last_missing", np.int64),
-        ("position", np.int64),
-        ("segment", np.int32),
-    ]
-)
-"""Offsets missing in front of the batch at `position`."""
-
-EPOCH_STEP = np.dtype(
-    [
-        ("leader_epoch", np.int32),
-        ("base_offset", np.int64),
-        ("last_offset", np.int64),
-        ("position", np.int64),
-        ("segment", np.int32),
-    ]
-)
-"""The first batch of a stretch with one leader epoch."""
-
-PLAIN = np.dtype(
-    [
-        ("ordinal", np.int64),
-        ("base_offset", np.int64),
-        ("last_offset", np.int64),
-        ("crc", np.uint32),
-        ("size", np.int32),
-        ("record_count", np.int32),
-        ("base_timestamp", np.int64),
-        ("max_timestamp", np.int64),
-        ("position", np.int64),
-        ("segment", np.int32),
-        ("regresses", np.bool_),
-    ]
-)
-"""A data batch without a producer id. `ordinal` counts those of the chunk; `regresses`: its base timestamp is lower than
-that of the one before it."""
+RUN = dtype_of(Run)
+BOUNDARY_BATCH = dtype_of(BoundaryBatch)
+MARKER = dtype_of(EndTxnMarker)
+GAP = dtype_of(OffsetGap)
+LEADER_EPOCH_START = dtype_of(LeaderEpochStart)
+NON_IDEMPOTENT_BATCH = dtype_of(NonIdempotentBatch)
 
 Rows = NDArray[Any]
 
@@ -207,7 +108,7 @@ class ChunkRows(Struct):
     read_to: int
     stop: int
     runs: Columns
-    edges: Columns
+    boundary_batches: Columns
     markers: Columns
     gaps: Rows
     leader_epochs: Rows
@@ -226,7 +127,7 @@ class ChunkRows(Struct):
     malformed: list[MalformedBatch] = field(default_factory=list)
     more_malformed: int = 0
     still_growing: bool = False
-    plain: Rows = field(default_factory=lambda: np.empty(0, dtype=PLAIN))
+    plain: Rows = field(default_factory=lambda: np.empty(0, dtype=NON_IDEMPOTENT_BATCH))
     """Batches without a producer id that may be sent again, or be the second copy: see pipeline.plain_rows."""
     plain_batches: int = 0
     """How many such batches there are, of which `plain` are some."""
@@ -239,11 +140,11 @@ class ChunkRows(Struct):
 
     def row_bytes(self) -> int:
         """Return how many bytes the rows take."""
-        tables = (self.runs, self.edges, self.markers, self.gaps, self.leader_epochs, self.plain)
+        tables = (self.runs, self.boundary_batches, self.markers, self.gaps, self.leader_epochs, self.plain)
         return sum(len(table) * table.dtype.itemsize for table in tables)
 
     def count_from(self, present: int) -> None:
         """Let the `present_before` columns count from the log's start: so many offsets are present before the chunk."""
         self.runs = self.runs.plus(present, "present_before_first", "present_before_last")
-        self.edges = self.edges.plus(present, "present_before")
+        self.boundary_batches = self.boundary_batches.plus(present, "present_before")
         self.markers = self.markers.plus(present, "present_before")

@@ -4,10 +4,10 @@ import numpy as np
 
 from kaudit.analysis.scan.batch_stream import stream_batches
 from kaudit.analysis.scan.chunk_reader import OpenSource
-from kaudit.analysis.scan.columns import Row
 from kaudit.model.batch import last_offsets, last_sequences
 from kaudit.model.batch_fields import CONTROL_FLAG
-from kaudit.model.observation import BoundaryBatch
+from kaudit.model.columns import Row
+from kaudit.model.log_rows import BoundaryBatch
 from kaudit.source.layout import PartitionDirectory
 
 
@@ -27,7 +27,7 @@ class RunFetcher:
         """
         segment = self._directory.segments[int(run["segment"])]
         present, reached = int(run["present_before_first"]), int(run["first_offset"]) - 1
-        edges: list[BoundaryBatch] = []
+        boundary_batches: list[BoundaryBatch] = []
         source = self._open(segment)
         try:
             for piece in stream_batches(
@@ -40,9 +40,9 @@ class RunFetcher:
                 for index in np.flatnonzero(mine & (batches["base_offset"] > reached)).tolist():
                     row = batches[index]
                     if int(row["base_offset"]) > int(run["last_offset"]):
-                        return edges
+                        return boundary_batches
                     before = int(covered[index]) - (int(lasts[index]) - int(row["base_offset"]) + 1)
-                    edges.append(
+                    boundary_batches.append(
                         BoundaryBatch(
                             int(row["base_offset"]),
                             int(lasts[index]),
@@ -62,4 +62,4 @@ class RunFetcher:
                     present = int(covered[-1])
         finally:
             source.close()
-        return edges
+        return boundary_batches

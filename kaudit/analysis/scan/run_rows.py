@@ -1,13 +1,12 @@
-"""Batches of producers to runs, their edges and markers: what remains of a chunk once its healthy stretches are summed up."""
+"""Batches of producers to runs, their boundary batches and markers: a chunk with its consecutive batches summed up."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.columns import Column, Columns, no_rows
 from kaudit.analysis.scan.grouping import group
-from kaudit.analysis.scan.rows import EDGE, MARKER, RUN, SILENCE_MS, WINDOW
+from kaudit.analysis.scan.rows import BOUNDARY_BATCH, MARKER, RUN, SILENCE_MS
 from kaudit.model.batch import Batches, last_sequences
 from kaudit.model.batch_fields import (
     ABORT_MARKER,
@@ -17,6 +16,8 @@ from kaudit.model.batch_fields import (
     TRANSACTIONAL_FLAG,
     UNTOLD_CONTROL,
 )
+from kaudit.model.columns import Column, Columns, no_rows
+from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
 
 _CURRENT_MAGIC = 2
 _KEY = np.dtype([("sequence", np.int32), ("epoch", np.int16), ("flags", np.int16)])
@@ -30,14 +31,14 @@ Indexes = NDArray[np.intp]
 def producer_rows(
     batches: Batches, lasts: NDArray[np.int64], before: NDArray[np.int64], segment: int
 ) -> tuple[Columns, Columns, Columns]:
-    """Return runs, their edges, and markers, each by producer id and then in the order of the log.
+    """Return runs, their boundary batches, and markers, each by producer id and then in the order of the log.
 
     `lasts` is each batch's last offset, `before` how many offsets of the chunk earlier batches cover.
     """
     # Brokers take any producer id below 0 as none, whatever epoch and sequence come with it.
     mine = np.flatnonzero((batches["producer_id"] >= 0) & (batches["magic"] == _CURRENT_MAGIC))
     if not len(mine):
-        return no_rows(RUN), no_rows(EDGE), no_rows(MARKER)
+        return no_rows(RUN), no_rows(BOUNDARY_BATCH), no_rows(MARKER)
     everyone = len(mine) == len(batches)
     order, ids = group(batches["producer_id"] if everyone else batches["producer_id"][mine])
     if not everyone:
@@ -46,13 +47,13 @@ def producer_rows(
     control = batches["attributes"] & CONTROL_FLAG != 0
     first = _run_starts(batches, sequences, control, order, ids)
     if not control.any():
-        runs, edges = _runs(batches, lasts, before, sequences, order, first, segment)
-        return runs, edges, no_rows(MARKER)
+        runs, boundary = _runs(batches, lasts, before, sequences, order, first, segment)
+        return runs, boundary, no_rows(MARKER)
     own = control[order]
     markers = _markers(batches, before, order[own], segment)
     data = ~own
-    runs, edges = _runs(batches, lasts, before, sequences, order[data], first[data], segment)
-    return runs, edges, markers
+    runs, boundary = _runs(batches, lasts, before, sequences, order[data], first[data], segment)
+    return runs, boundary, markers
 
 
 def _run_starts(
@@ -109,26 +110,26 @@ def _runs(
     first: NDArray[np.bool_],
     segment: int,
 ) -> tuple[Columns, Columns]:
-    """Runs and edges of the data batches `data`, in that order; a run begins where `first` is set."""
+    """Runs and boundary batches of the data batches `data`, in that order; a run begins where `first` is set."""
     starts = np.flatnonzero(first)
     if not len(starts):
-        return no_rows(RUN), no_rows(EDGE)
+        return no_rows(RUN), no_rows(BOUNDARY_BATCH)
     ends = np.append(starts[1:], len(data)) - 1
     lengths = ends - starts + 1
-    counts = np.minimum(lengths, 2 * WINDOW)
-    edge_ends = np.cumsum(counts)
-    every = len(data) == int(edge_ends[-1])
-    kept = data if every else data.take(_edge_indexes(starts, lengths, edge_ends))
-    edges = _edges(batches, lasts, before, sequences, kept, segment)
-    # a run's first and last batch are among its edges, gathered already; of runs of one batch each they are the edges
-    single = len(starts) == len(edges)
-    edges_start = edge_ends - counts
+    counts = np.minimum(lengths, 2 * NUM_BATCHES_TO_RETAIN)
+    boundary_stops = np.cumsum(counts)
+    every = len(data) == int(boundary_stops[-1])
+    kept = data if every else data.take(_boundary_indexes(starts, lengths, boundary_stops))
+    boundary = _boundary_batches(batches, lasts, before, sequences, kept, segment)
+    # a run's first and last batch are boundary batches, gathered already; runs of one batch each are their boundary batches
+    single = len(starts) == len(boundary)
+    boundary_start = boundary_stops - counts
 
     def of_first(name: str) -> NDArray[Any]:
-        return edges[name] if single else edges[name].take(edges_start)
+        return boundary[name] if single else boundary[name].take(boundary_start)
 
     def of_last(name: str) -> NDArray[Any]:
-        return edges[name] if single else edges[name].take(edge_ends - 1)
+        return boundary[name] if single else boundary[name].take(boundary_stops - 1)
 
     heads = data if single else data.take(starts)
     attributes, times = batches["attributes"], batches["max_timestamp"]
@@ -157,12 +158,12 @@ def _runs(
         "last_leader_epoch": of_last("leader_epoch"),
         "present_before_first": of_first("present_before"),
         "present_before_last": of_last("present_before"),
-        "edges_start": edges_start,
-        "edges": counts,
-        "head": np.minimum(lengths, WINDOW),
+        "boundary_start": boundary_start,
+        "boundary_count": counts,
+        "head_count": np.minimum(lengths, NUM_BATCHES_TO_RETAIN),
         "segment": segment,
     }
-    return Columns(RUN, len(starts), columns), edges
+    return Columns(RUN, len(starts), columns), boundary
 
 
 def _earliest(
@@ -195,15 +196,15 @@ def _sums(
     return sums
 
 
-def _edge_indexes(starts: Indexes, lengths: Indexes, edge_ends: Indexes) -> Indexes:
-    """Of each stretch the first WINDOW and the last WINDOW indexes; all of them if there are no more."""
-    counts = np.minimum(lengths, 2 * WINDOW)
-    rank = np.arange(int(edge_ends[-1])) - np.repeat(edge_ends - counts, counts)
+def _boundary_indexes(starts: Indexes, lengths: Indexes, boundary_stops: Indexes) -> Indexes:
+    """Return of each run the first and the last NUM_BATCHES_TO_RETAIN indexes; all of them if there are not more."""
+    counts = np.minimum(lengths, 2 * NUM_BATCHES_TO_RETAIN)
+    rank = np.arange(int(boundary_stops[-1])) - np.repeat(boundary_stops - counts, counts)
     skipped = np.repeat(lengths - counts, counts)
-    return np.repeat(starts, counts) + rank + np.where(rank < WINDOW, 0, skipped)
+    return np.repeat(starts, counts) + rank + np.where(rank < NUM_BATCHES_TO_RETAIN, 0, skipped)
 
 
-def _edges(
+def _boundary_batches(
     batches: Batches,
     lasts: NDArray[np.int64],
     before: NDArray[np.int64],
@@ -218,4 +219,4 @@ def _edges(
     columns["last_sequence"] = sequences.take(kept)
     columns["present_before"] = before.take(kept)
     columns["segment"] = segment
-    return Columns(EDGE, len(kept), columns)
+    return Columns(BOUNDARY_BATCH, len(kept), columns)

@@ -111,8 +111,8 @@ def _nothing(options: ScanOptions, layout: Layout) -> str:
     where = ", ".join(options.paths)
     if layout.unreadable:
         return f"nothing to audit under {where}: {layout.unreadable[0].path}: {layout.unreadable[0].reason}"
-    if layout.strays:
-        return f"nothing to audit under {where}: only {layout.strays[0].relative} ({layout.strays[0].kind})"
+    if layout.leftover_files:
+        return f"nothing to audit under {where}: only {layout.leftover_files[0].relative} ({layout.leftover_files[0].kind})"
     if layout.partitions:
         names = sorted({directory.topic for directory in layout.partitions})
         return f"nothing to audit under {where}: no segment matches; topics there: {', '.join(names[:10])}"
@@ -188,7 +188,7 @@ class PartitionAssembler:
     @property
     def producer_ids(self) -> int:
         """How many producer ids of the partition are known so far."""
-        return len(self._replay.joints.table)
+        return len(self._replay.transitions.table)
 
     def take(self, outcome: Outcome) -> None:
         """Take the next range's rows, or why there are none."""

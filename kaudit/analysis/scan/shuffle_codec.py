@@ -12,8 +12,8 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.columns import Columns
 from kaudit.analysis.scan.rows import Rows
+from kaudit.model.columns import Columns
 
 _LEVEL = 3
 

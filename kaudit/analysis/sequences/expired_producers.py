@@ -9,13 +9,13 @@ from kaudit.analysis.scan.rows import Rows
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CONTROL_FLAG, NO_OFFSET, NO_TIMESTAMP
 from kaudit.model.forgotten_producers import EvictedProducer, IdleProducer
+from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
 from kaudit.source.layout import PartitionDirectory
 
 MAX_IDLE = 20
 """Producers told of per partition: the longest idle."""
 MAX_EVICTED = 10_000
 """Producers remembered from below the log start."""
-_WINDOW = 5
 
 
 def idle_longest(rows: Rows) -> list[IdleProducer]:
@@ -85,7 +85,7 @@ def _take(below: dict[int, _Below], batches: Batches, start: int) -> None:
             if known is not None and known.above is None:
                 known.above = (int(row["base_offset"]), epoch, int(row["base_sequence"]), crc)
         elif known is not None or len(below) < MAX_EVICTED:
-            crcs = [] if known is None else known.crcs[1 - _WINDOW :]
+            crcs = [] if known is None else known.crcs[1 - NUM_BATCHES_TO_RETAIN :]
             below[pid] = _Below(epoch, int(ends[index]), int(sequences[index]), int(row["position"]), [*crcs, crc])
 
 

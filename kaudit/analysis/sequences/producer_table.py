@@ -1,74 +1,34 @@
 """What is remembered of every producer id of a partition, as columns: a million ids are rows, not objects."""
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.rows import EDGE, Rows
-from kaudit.analysis.sequences.sequence_audit import WINDOW
-from kaudit.model.observation import BoundaryBatch, Remembered, State
+from kaudit.analysis.scan.rows import Rows
+from kaudit.model.dtypes import default_rows, dtype_of, load, store
+from kaudit.model.producer_state import OpenRun, ProducerAuditState, RetainedBatch
+from kaudit.model.schema import Bool, Int64
 
-REMEMBERED = np.dtype(
-    [("base_offset", np.int64), ("first_sequence", np.int32), ("last_sequence", np.int32), ("crc", np.uint32)]
-)
-_SCALARS = (
-    "epoch",
-    "last_sequence",
-    "start_crc",
-    "coordinator_epoch",
-    "last_timestamp",
-    "txn_first_offset",
-    "txn_first_timestamp",
-    "txn_position",
-    "txn_segment",
-    "txn_records",
-    "marker_offset",
-    "marker_timestamp",
-    "flags",
-)
-ROW = np.dtype(
-    [
-        ("producer_id", np.int64),
-        ("known", np.bool_),
-        ("epoch", np.int16),
-        ("last_sequence", np.int32),
-        ("start_crc", np.int64),
-        ("coordinator_epoch", np.int32),
-        ("last_timestamp", np.int64),
-        ("txn_first_offset", np.int64),
-        ("txn_first_timestamp", np.int64),
-        ("txn_position", np.int64),
-        ("txn_segment", np.int32),
-        ("txn_records", np.int64),
-        ("marker_offset", np.int64),
-        ("marker_timestamp", np.int64),
-        ("flags", np.int32),
-        ("has_last", np.bool_),
-        ("last", EDGE),
-        ("remembered", np.int8),
-        ("window", REMEMBERED, (WINDOW,)),
-        ("run_open", np.bool_),
-        ("run_transactional", np.bool_),
-        ("run_epoch", np.int16),
-        ("run_sequence", np.int32),
-        ("run_timestamp", np.int64),
-    ]
-)
-"""One State; `window` holds `remembered` batches, oldest first. `run_*`: the run going on at the chunk's end."""
-_UNKNOWN: NDArray[Any] = np.zeros(1, dtype=ROW)
-for _name in ("last_sequence", "start_crc", "coordinator_epoch", "last_timestamp", "txn_first_offset"):
-    _UNKNOWN[_name] = -1
-for _name in ("txn_first_timestamp", "txn_position", "txn_segment", "marker_offset", "marker_timestamp"):
-    _UNKNOWN[_name] = -1
 
+class _Key(NamedTuple):
+    """Whose row it is, and whether there is a state in it."""
+
+    producer_id: Int64
+    known: Bool = False
+
+
+_COLUMNS = (_Key, ProducerAuditState, OpenRun)
+ROW = dtype_of(*_COLUMNS)
+RETAINED_BATCH = dtype_of(RetainedBatch)
+_UNKNOWN = default_rows(*_COLUMNS)
 
 _SPARE_ROWS = 1 << 13
 """The most rows made ahead of need: 3 MB, which most partitions' few ids would leave untouched but zeroed."""
 
 
 class ProducerTable:
-    """Rows of State by producer id, in order of first appearance."""
+    """Rows of ProducerAuditState by producer id, in order of first appearance."""
 
     def __init__(self) -> None:
         self._rows: Rows = np.empty(0, dtype=ROW)
@@ -106,24 +66,13 @@ class ProducerTable:
         self._slots = np.insert(self._slots, at, np.arange(first, count, dtype=np.int32))
         self._sorted_ids = np.insert(self._sorted_ids, at, producer_ids)
 
-    def load(self, slot: int) -> State | None:
+    def load(self, slot: int) -> ProducerAuditState | None:
         """Return the state in a row, or None for a producer without one."""
         row = self._rows[slot]
-        if not row["known"]:
-            return None
-        window = tuple(Remembered._make(entry) for entry in row["window"][: row["remembered"]].tolist())
-        last = BoundaryBatch._make(row["last"].item()) if row["has_last"] else None
-        return State(**{name: int(row[name]) for name in _SCALARS}, window=window, last=last)
+        return load(ProducerAuditState, row) if row["known"] else None
 
-    def store(self, slot: int, state: State) -> None:
+    def store(self, slot: int, state: ProducerAuditState) -> None:
         """Write a state into a row."""
         row = self._rows[slot]
         row["known"] = True
-        for name in _SCALARS:
-            row[name] = getattr(state, name)
-        row["has_last"] = state.last is not None
-        if state.last is not None:
-            row["last"] = tuple(state.last)
-        row["remembered"] = len(state.window)
-        for index, entry in enumerate(state.window):
-            row["window"][index] = tuple(entry)
+        store(row, state)

@@ -9,13 +9,15 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.columns import Columns, Row
 from kaudit.analysis.scan.merging import Merged
-from kaudit.analysis.scan.rows import WINDOW, pick, put
+from kaudit.analysis.scan.rows import pick, put
 from kaudit.analysis.sequences.producer_table import ProducerTable
-from kaudit.analysis.sequences.sequence_audit import ABORT_BUMPED, Producer, audit_batch, audit_end, audit_marker
+from kaudit.analysis.sequences.sequence_audit import Producer, audit_batch, audit_end, audit_marker
 from kaudit.analysis.sequences.vectorised_transitions import VectorisedTransitions
-from kaudit.model.observation import BoundaryBatch, EndTxnMarker, Observation, Remembered, State
+from kaudit.model.columns import Columns, Row
+from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
+from kaudit.model.observation import Observation
+from kaudit.model.producer_state import ABORT_BUMPED, NUM_BATCHES_TO_RETAIN, ProducerAuditState, RetainedBatch
 
 MAX_FACTS = 100_000
 """Facts kept of one partition; more are counted, not listed, so that a ruined log cannot exhaust memory."""
@@ -41,27 +43,27 @@ class TransitionAudit(Struct):
     """Runs so far, wherever the log was cut into chunks."""
     _awaiting: dict[int, list[int]] = field(default_factory=dict)
 
-    def feed(self, merged: Merged, edges: Columns) -> None:
+    def feed(self, merged: Merged, boundary: Columns) -> None:
         """Take one chunk's runs and its markers that have records, `present_before` counted from the log's start."""
         if not len(merged.ids):
             return
         # new ids are added once: making room for them moves the whole index
         slots = self.table.slots(merged.producer_ids)
         for part, groups in merged.parts(_PART_ROWS):
-            self._feed(part, edges, slots[groups])
+            self._feed(part, boundary, slots[groups])
 
-    def _feed(self, merged: Merged, edges: Columns, slots: NDArray[np.int32]) -> None:
+    def _feed(self, merged: Merged, boundary: Columns, slots: NDArray[np.int32]) -> None:
         before = pick(self.table.rows, slots)
-        joints = VectorisedTransitions(merged, edges, before)
-        self.runs += len(merged.runs) - joints.continue_runs()
-        healthy = joints.healthy(sequences_count=self.sequences_count, holes_are_normal=self.holes_are_normal)
+        transitions = VectorisedTransitions(merged, boundary, before)
+        self.runs += len(merged.runs) - transitions.continue_runs()
+        healthy = transitions.healthy(sequences_count=self.sequences_count, holes_are_normal=self.holes_are_normal)
         if self._awaiting:
             awaiting = np.fromiter(self._awaiting, dtype=np.int64, count=len(self._awaiting))
-            healthy &= ~np.isin(joints.producer_ids, awaiting)
-        joints.advance(healthy)
+            healthy &= ~np.isin(transitions.producer_ids, awaiting)
+        transitions.advance(healthy)
         put(self.table.rows, slots, before)
         for index in np.flatnonzero(~healthy).tolist():
-            self._replay(int(slots[index]), joints, index)
+            self._replay(int(slots[index]), transitions, index)
 
     def finish(self) -> None:
         """The log has ended: report what only its end decides."""
@@ -71,40 +73,45 @@ class TransitionAudit(Struct):
             if state is not None:
                 self._keep(audit_end(state, int(rows["producer_id"][slot])))
 
-    def _replay(self, slot: int, joints: VectorisedTransitions, group_index: int) -> None:
+    def _replay(self, slot: int, transitions: VectorisedTransitions, group_index: int) -> None:
         state = self.table.load(slot)
-        producer = Producer(int(joints.producer_ids[group_index]), self.sequences_count)
-        for is_marker, index in joints.group_rows(group_index):
+        producer = Producer(int(transitions.producer_ids[group_index]), self.sequences_count)
+        for is_marker, index in transitions.group_rows(group_index):
             if is_marker:
-                state, facts = audit_marker(state, EndTxnMarker._make(joints.markers.item(index)))
+                state, facts = audit_marker(state, EndTxnMarker._make(transitions.markers.item(index)))
                 self._keep(facts)
             else:
-                state = self._replay_run(state, joints.runs[index], joints.edges, producer)
+                state = self._replay_run(state, transitions.runs[index], transitions.boundary_batches, producer)
         if state is not None:
             self.table.store(slot, state)
 
-    def _replay_run(self, state: State | None, run: Row, edges: Columns, producer: Producer) -> State:
-        start, head, count = int(run["edges_start"]), int(run["head"]), int(run["batches"])
+    def _replay_run(
+        self, state: ProducerAuditState | None, run: Row, boundary: Columns, producer: Producer
+    ) -> ProducerAuditState:
+        start, head, count = int(run["boundary_start"]), int(run["head_count"]), int(run["batches"])
         epoch, transactional = int(run["producer_epoch"]), bool(run["is_transactional"])
-        batches = [BoundaryBatch._make(edge) for edge in edges[start : start + head].tolist()]
+        batches = [BoundaryBatch._make(batch) for batch in boundary[start : start + head].tolist()]
         state = self._judge(state, batches, epoch, transactional, producer)
         if count == head:
             return state
         newest = batches[-1]
         if state.epoch == epoch and state.window and state.window[-1].base_offset == newest.base_offset:
-            tail = [BoundaryBatch._make(edge) for edge in edges[start + head : start + int(run["edges"])].tolist()]
+            tail = [
+                BoundaryBatch._make(batch)
+                for batch in boundary[start + head : start + int(run["boundary_count"])].tolist()
+            ]
             rest = int(run["records"]) - sum(batch.record_count for batch in batches)
             return _continue_run(state, tail, rest, transactional=transactional)
         return self._judge(state, self.fetch_run(run)[head:], epoch, transactional, producer)
 
     def _judge(
         self,
-        state: State | None,
+        state: ProducerAuditState | None,
         batches: list[BoundaryBatch],
         epoch: int,
         transactional: bool,  # noqa: FBT001 - a column of the run
         producer: Producer,
-    ) -> State:
+    ) -> ProducerAuditState:
         for batch in batches:
             for index in self._awaiting.pop(producer.producer_id, ()):
                 self.facts[index] = self.facts[index]._replace(following=batch, following_epoch=epoch)
@@ -125,13 +132,17 @@ class TransitionAudit(Struct):
             self.facts.append(fact)
 
 
-def _continue_run(state: State, tail: list[BoundaryBatch], rest_records: int, *, transactional: bool) -> State:
+def _continue_run(
+    state: ProducerAuditState, tail: list[BoundaryBatch], rest_records: int, *, transactional: bool
+) -> ProducerAuditState:
     """Take the rest of a run whose head was adopted to its end: in sequence by construction."""
-    remembered = tuple(Remembered(edge.base_offset, edge.first_sequence, edge.last_sequence, edge.crc) for edge in tail)
+    remembered = tuple(
+        RetainedBatch(batch.base_offset, batch.first_sequence, batch.last_sequence, batch.crc) for batch in tail
+    )
     newest = tail[-1]
     return state._replace(
         last_sequence=newest.last_sequence,
-        window=(state.window + remembered)[-WINDOW:],
+        window=(state.window + remembered)[-NUM_BATCHES_TO_RETAIN:],
         last=newest,
         last_timestamp=newest.max_timestamp,
         txn_records=state.txn_records + (rest_records if transactional else 0),

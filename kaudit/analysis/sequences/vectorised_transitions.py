@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.columns import Columns
 from kaudit.analysis.scan.merging import Merged
-from kaudit.analysis.scan.rows import SILENCE_MS, WINDOW, Rows, pick, put, whole
-from kaudit.analysis.sequences.producer_table import REMEMBERED
-from kaudit.analysis.sequences.sequence_audit import (
+from kaudit.analysis.scan.rows import SILENCE_MS, Rows, pick, put, whole
+from kaudit.analysis.sequences.producer_table import RETAINED_BATCH
+from kaudit.broker.producer_state.rules import NEARLY_EXHAUSTED_EPOCH, SHORTEST_EXPIRY_MS
+from kaudit.model.batch_fields import MAYBE_COMMITS, NO_OFFSET, NO_SEQUENCE
+from kaudit.model.columns import Columns
+from kaudit.model.producer_state import (
     ABORT_BUMPED,
     AFTER_MARKER,
-    EXHAUSTION_TOLD,
+    EXHAUSTION_REPORTED,
     MARKED_EPOCH,
-    NEARLY_EXHAUSTED_EPOCH,
-    OUTSIDE_TOLD,
-    SHORTEST_EXPIRY_MS,
-    SILENCE_TOLD,
+    NUM_BATCHES_TO_RETAIN,
+    OUTSIDE_REPORTED,
+    SILENCE_REPORTED,
     TV2,
 )
-from kaudit.model.batch_fields import MAYBE_COMMITS, NO_OFFSET, NO_SEQUENCE
 
 _SEQUENCES = 0x7FFFFFFF
 _HALF_OF_SEQUENCES = 1 << 30
@@ -46,8 +46,8 @@ _Mask = NDArray[np.bool_]
 class VectorisedTransitions:
     """A chunk's runs and markers, and each producer's state before them."""
 
-    def __init__(self, merged: Merged, edges: Columns, before: Rows) -> None:
-        self.runs, self.markers, self.edges = merged.runs, merged.markers, edges
+    def __init__(self, merged: Merged, boundary: Columns, before: Rows) -> None:
+        self.runs, self.markers, self.boundary_batches = merged.runs, merged.markers, boundary
         self.producer_ids = merged.producer_ids
         self._before = before
         self._is_run = merged.is_run
@@ -101,7 +101,9 @@ class VectorisedTransitions:
             & (((state["run_sequence"] + 1) & _SEQUENCES) == runs["first_sequence"].take(head))
         )
         if continued.any():
-            silence = self.edges["max_timestamp"].take(runs["edges_start"].take(head)) - state["run_timestamp"]
+            silence = (
+                self.boundary_batches["max_timestamp"].take(runs["boundary_start"].take(head)) - state["run_timestamp"]
+            )
             continued &= silence < SILENCE_MS
         state["run_open"] = self._is_run.take(self._ends)
         state["run_epoch"] = runs["producer_epoch"].take(tail)
@@ -199,9 +201,9 @@ class VectorisedTransitions:
         gap = (remembered != NO_SEQUENCE) & (ahead > 0) & (ahead < _HALF_OF_SEQUENCES) & (first > 0)
         gap &= self._epoch.take(rows) == self._previous.take(rows)
         in_chunk, earlier = runs > self._run_starts.take(groups), np.maximum(runs - 1, 0)
-        newest = self.runs["edges_start"].take(earlier) + self.runs["edges"].take(earlier) - 1
+        newest = self.runs["boundary_start"].take(earlier) + self.runs["boundary_count"].take(earlier) - 1
         state = self._before["last"]
-        base = np.where(in_chunk, self.edges["base_offset"].take(newest), state["base_offset"].take(groups))
+        base = np.where(in_chunk, self.boundary_batches["base_offset"].take(newest), state["base_offset"].take(groups))
         present = np.where(
             in_chunk, self.runs["present_before_last"].take(earlier), state["present_before"].take(groups)
         )
@@ -212,7 +214,7 @@ class VectorisedTransitions:
     def _clear_late(self, sound: _Mask) -> None:
         """Clear the runs before which brokers may have forgotten their producer."""
         newest, state = self.runs["last_max_timestamp"], self._before["last"]["max_timestamp"]
-        begin = self.edges["max_timestamp"].take(self.runs["edges_start"])
+        begin = self.boundary_batches["max_timestamp"].take(self.runs["boundary_start"])
         earliest = min(int(newest.min()), int(state.min(where=~self._begins_unknown, initial=int(newest[0]))))
         if int(begin.max()) - earliest < SHORTEST_EXPIRY_MS:
             return
@@ -236,7 +238,7 @@ class VectorisedTransitions:
         if int(epoch.max()) < NEARLY_EXHAUSTED_EPOCH:
             return
         high = np.flatnonzero(epoch >= NEARLY_EXHAUSTED_EPOCH)
-        told = self._before["flags"].take(self._groups_of_runs(high)) & EXHAUSTION_TOLD != 0
+        told = self._before["flags"].take(self._groups_of_runs(high)) & EXHAUSTION_REPORTED != 0
         sound[high.compress(~told)] = False
 
     def _sound_markers(self) -> _Mask:
@@ -308,10 +310,10 @@ class VectorisedTransitions:
         runs = np.where(opens, first, 0)
         self._carry_on(new, opens, opens_here, still_open, runs)
 
-        kept = flags & (EXHAUSTION_TOLD | SILENCE_TOLD)
+        kept = flags & (EXHAUSTION_REPORTED | SILENCE_REPORTED)
         bumped_before = self._bumps.take(self._marker_stops) > self._bumps.take(self._marker_starts)
         kept |= np.where(bumped_before, TV2, flags & TV2)
-        kept |= np.where(has_marker, 0, flags & OUTSIDE_TOLD)
+        kept |= np.where(has_marker, 0, flags & OUTSIDE_REPORTED)
         is_marked, was_marked = self._marked(), flags & MARKED_EPOCH != 0
         marker_epoch = _of(self.markers["producer_epoch"], self._last_marker)
         marked = np.where(has_marker, is_marked & (marker_epoch == final), was_marked & (state["epoch"] == final))
@@ -337,7 +339,7 @@ class VectorisedTransitions:
             total = np.cumsum(records)
             added = np.where(opens, total.take(self._last_run) - total.take(runs) + records.take(runs), 0)
         new["txn_records"] = np.where(still_open, state["txn_records"] + added, added)
-        for of_state, of_edge, none in (
+        for of_state, of_boundary, none in (
             ("txn_first_offset", "base_offset", NO_OFFSET),
             ("txn_first_timestamp", "max_timestamp", -1),
             ("txn_position", "position", -1),
@@ -345,7 +347,7 @@ class VectorisedTransitions:
         ):
             new[of_state] = np.where(still_open, state[of_state], none)
             if opens_here.any():
-                values = self.edges[of_edge].take(self.runs["edges_start"].take(runs))
+                values = self.boundary_batches[of_boundary].take(self.runs["boundary_start"].take(runs))
                 new[of_state] = np.where(opens_here, values, new[of_state])
 
     def _marked(self) -> _Mask:
@@ -371,25 +373,25 @@ class VectorisedTransitions:
     def _advance_window(self, chosen: _Mask, run_of_final: _Mask, same_epoch: _Mask) -> None:
         state = self._before
         cleared = chosen & ~same_epoch
-        state["remembered"][cleared] = 0
+        state["window_count"][cleared] = 0
         state["start_crc"][cleared] = -1
         if not len(self.runs):
             return
-        newest = self.runs["edges_start"].take(self._last_run) + self.runs["edges"].take(self._last_run) - 1
+        newest = self.runs["boundary_start"].take(self._last_run) + self.runs["boundary_count"].take(self._last_run) - 1
         written = chosen & self._has_run
         into = np.flatnonzero(written)
-        put(state["last"], into, self.edges.rows(newest.take(into)))
+        put(state["last"], into, self.boundary_batches.rows(newest.take(into)))
         state["has_last"][into] = True
         first = np.where(run_of_final, self._first_of_last_epoch(), 0)
-        first_edge = self.runs["edges_start"].take(first)
+        first_boundary = self.runs["boundary_start"].take(first)
         opens_epoch = np.flatnonzero(written & run_of_final & (self.runs["first_sequence"].take(first) == 0))
         runs = first.take(opens_epoch)
         rows = self._run_rows.take(runs)
         fresh_epoch = self._remembered_at(runs, opens_epoch) == NO_SEQUENCE
         fresh_epoch |= self._epoch.take(rows) != self._previous.take(rows)
         opens_epoch = opens_epoch.compress(fresh_epoch)
-        state["start_crc"][opens_epoch] = self.edges["crc"].take(first_edge.take(opens_epoch))
-        fresh = np.where(run_of_final, np.minimum(newest - first_edge + 1, WINDOW), 0)
+        state["start_crc"][opens_epoch] = self.boundary_batches["crc"].take(first_boundary.take(opens_epoch))
+        fresh = np.where(run_of_final, np.minimum(newest - first_boundary + 1, NUM_BATCHES_TO_RETAIN), 0)
         self._append_to_windows(into, newest, fresh)
 
     def _first_of_last_epoch(self) -> _Numbers:
@@ -404,24 +406,27 @@ class VectorisedTransitions:
         return first
 
     def _append_to_windows(self, groups: _Numbers, newest: NDArray[np.int64], fresh: NDArray[np.int64]) -> None:
-        """Append the `fresh` last edges up to `newest` to the windows of these groups, dropping the oldest entries."""
+        """Append the `fresh` last boundary batches up to `newest` to the windows of these groups, dropping the oldest entries."""
         state = self._before
-        added, kept = fresh.take(groups), state["remembered"].take(groups).astype(np.int64)
-        count = np.minimum(kept + added, WINDOW)
+        added, kept = fresh.take(groups), state["window_count"].take(groups).astype(np.int64)
+        count = np.minimum(kept + added, NUM_BATCHES_TO_RETAIN)
         # of entry k of the new window: how many entries follow it; beyond its last one that one once more
-        behind = np.maximum(count[:, None] - 1 - np.arange(WINDOW), 0)
-        # all entries there are, the old windows and then the edges of these runs, and which of them each new entry is
-        first, held = int(self.runs["edges_start"][0]), len(groups) * WINDOW
-        last = int(self.runs["edges_start"][-1]) + int(self.runs["edges"][-1])
-        entries = np.empty(held + last - first, dtype=REMEMBERED)
+        behind = np.maximum(count[:, None] - 1 - np.arange(NUM_BATCHES_TO_RETAIN), 0)
+        # all entries there are, the old windows and then the boundary batches of these runs, and which of them each new entry is
+        first, held = int(self.runs["boundary_start"][0]), len(groups) * NUM_BATCHES_TO_RETAIN
+        last = int(self.runs["boundary_start"][-1]) + int(self.runs["boundary_count"][-1])
+        entries = np.empty(held + last - first, dtype=RETAINED_BATCH)
         windows = whole(state, "window")
         entries[:held].view(windows.dtype)[:] = windows[groups]
-        for name in REMEMBERED.names or ():
-            entries[name][held:] = self.edges[name][first:last]
-        of_edges, of_windows = newest.take(groups) + (held - first), np.arange(0, held, WINDOW) + kept + added - 1
-        chosen = np.where(behind < added[:, None], of_edges[:, None], of_windows[:, None]) - behind
+        for name in RETAINED_BATCH.names or ():
+            entries[name][held:] = self.boundary_batches[name][first:last]
+        of_boundary, of_windows = (
+            newest.take(groups) + (held - first),
+            np.arange(0, held, NUM_BATCHES_TO_RETAIN) + kept + added - 1,
+        )
+        chosen = np.where(behind < added[:, None], of_boundary[:, None], of_windows[:, None]) - behind
         windows[groups] = pick(entries, chosen).view(windows.dtype)[:, 0]
-        state["remembered"][groups] = count
+        state["window_count"][groups] = count
 
 
 def _shifted(column: NDArray[Any], starts: _Numbers, values: NDArray[Any]) -> NDArray[Any]:

@@ -20,7 +20,14 @@ from kaudit.checks.sidefiles import SideFileFact
 from kaudit.checks.snapshots import corrupt_snapshot
 from kaudit.checks.txnindex import Abort, check_transaction_index
 from kaudit.formats.errors import WireError
-from kaudit.formats.log.record_batch import CURRENT_MAGIC, MAGIC_OFFSET, PREFIX_SIZE, plausible_length
+from kaudit.formats.log.batch_header import (
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    PREFIX_SIZE,
+    base_offset_of,
+    batch_size,
+    plausible_length,
+)
 from kaudit.formats.sidefiles.checkpoints import (
     OffsetCheckpoint,
     parse_leader_epoch_checkpoint,
@@ -30,7 +37,7 @@ from kaudit.formats.sidefiles.indexes import OffsetIndex, parse_offset_index, pa
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
 from kaudit.formats.sidefiles.transaction_index import TransactionIndex, parse_transaction_index
 from kaudit.model.batch_fields import ABORT_MARKER, NO_OFFSET
-from kaudit.model.continuity import Missing, MissingCause, PlacedDamage
+from kaudit.model.continuity import MissingCause, MissingOffsets, PlacedDamage
 from kaudit.model.finding import Finding
 from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
 
@@ -52,7 +59,7 @@ class LogFacts(Struct, frozen=True):
 
     directory: PartitionDirectory
     damages: Sequence[PlacedDamage]
-    missing: Sequence[Missing]
+    missing: Sequence[MissingOffsets]
     compacted: bool
     first_offset: int | None
     log_end_offset: int | None
@@ -202,9 +209,8 @@ class PartitionFiles(Struct):
                 position = int(index.positions[row])
                 if position < 0 or source.read_into(position, memoryview(head)) < PREFIX_SIZE:
                     continue  # beyond the end: the index itself shows it
-                length = int.from_bytes(head[8:12], "big", signed=True)
-                starts = head[MAGIC_OFFSET] <= CURRENT_MAGIC and plausible_length(head[MAGIC_OFFSET], length)
-                base = int.from_bytes(head[:8], "big", signed=True)
+                starts = plausible_length(head[MAGIC_OFFSET], batch_size(head) - LOG_OVERHEAD)
+                base = base_offset_of(head)
                 stop = place.base_offset + MAX_SEGMENT_OFFSETS if place.end_offset is None else place.end_offset
                 probes.append(Probe(row, base if starts and place.base_offset <= base < stop else None))
         finally:

@@ -1,6 +1,6 @@
 """Producer snapshots held against the state of the log at their offset, while the log goes by.
 
-At a chunk's joint the producers' rows are that state, so that only producers that do not fit are looked at again
+Between two chunks the producers' rows are that state, so that only producers that do not fit are looked at again
 (pipeline/replica.py). What the rows cannot tell from the broker's own state is let pass here.
 """
 
@@ -48,7 +48,7 @@ class Suspects(Struct, frozen=True):
 
 
 class SnapshotWatch(Struct):
-    """Takes a partition's joints in offset order."""
+    """Takes a partition's chunks in offset order."""
 
     files: tuple[SnapshotFile, ...]
     suspects: list[Suspects] = field(default_factory=list)
@@ -64,8 +64,8 @@ class SnapshotWatch(Struct):
             return []
         return sorted({file.offset for file in self.files if chunk.first_offset < file.offset <= chunk.last_offset})
 
-    def before(self, chunk: ChunkRows, joints: TransitionAudit) -> None:
-        """Compare the snapshots that end where `chunk` begins; `joints` has the producers until there.
+    def before(self, chunk: ChunkRows, transitions: TransitionAudit) -> None:
+        """Compare the snapshots that end where `chunk` begins; `transitions` has the producers until there.
 
         One that ends inside of a batch ends behind it.
         """
@@ -73,17 +73,17 @@ class SnapshotWatch(Struct):
             return
         while self.files and self.files[0].offset <= chunk.first_offset:
             file, self.files = self.files[0], self.files[1:]
-            self._compare(file, joints)
+            self._compare(file, transitions)
 
-    def finish(self, log_end: int | None, joints: TransitionAudit) -> None:
+    def finish(self, log_end: int | None, transitions: TransitionAudit) -> None:
         """Compare the snapshot at the log's end. One beyond it was written before the log was cut back."""
         for file in self.files:
             if log_end is not None and file.offset <= log_end:
-                self._compare(file, joints)
+                self._compare(file, transitions)
         self.files = ()
 
-    def _compare(self, file: SnapshotFile, joints: TransitionAudit) -> None:
-        stored, rows = read_snapshot(file), joints.table.rows
+    def _compare(self, file: SnapshotFile, transitions: TransitionAudit) -> None:
+        stored, rows = read_snapshot(file), transitions.table.rows
         if stored is None or not len(rows):
             return
         order = np.argsort(rows["producer_id"], kind="stable")
@@ -96,7 +96,7 @@ class SnapshotWatch(Struct):
         lost = unexplained(stored, gone["last"]["last_offset"], gone["last_timestamp"], file.modified_ms)
         lost |= gone["txn_first_offset"] != NO_OFFSET
         lost &= gone["last_sequence"] != NO_SEQUENCE
-        apart = dict.fromkeys(fact.producer_id for fact in joints.facts if fact.kind in _NOT_ADOPTED)
+        apart = dict.fromkeys(fact.producer_id for fact in transitions.facts if fact.kind in _NOT_ADOPTED)
         chosen = dict.fromkeys([*stored["producer_id"][differs].tolist(), *gone["producer_id"][lost].tolist(), *apart])
         if chosen:
             self.suspects.append(Suspects(file, tuple(chosen)[:MAX_SUSPECTS]))

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kaudit.analysis.scan.columns import Columns, Row, joined
 from kaudit.analysis.scan.partition_assembler import KeptRows
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.rows import SILENCE_MS
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNTOLD_CONTROL
-from kaudit.model.continuity import Missing, MissingCause
+from kaudit.model.columns import Columns, Row, joined
+from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 
@@ -152,7 +152,7 @@ def _marker(marker: Row) -> Entry:
 
 
 def _missing(partition: PartitionAudit, runs: Columns, markers: Columns) -> list[Entry]:
-    """Missing offsets within this producer's span, and those before the log if its first sequence is not 0."""
+    """MissingOffsets offsets within this producer's span, and those before the log if its first sequence is not 0."""
     entries: list[Entry] = []
     offsets = [int(rows[name][0]) for rows, name in ((runs, "first_offset"), (markers, "offset")) if len(rows)]
     ends = [int(rows[name][-1]) for rows, name in ((runs, "last_offset"), (markers, "offset")) if len(rows)]
@@ -168,7 +168,7 @@ def _missing(partition: PartitionAudit, runs: Columns, markers: Columns) -> list
     return entries
 
 
-def _cause(partition: PartitionAudit, gap: Missing) -> MissingCause:
+def _cause(partition: PartitionAudit, gap: MissingOffsets) -> MissingCause:
     if partition.compacted and gap.cause in (MissingCause.UNKNOWN, MissingCause.MISSING_SEGMENT):
         return MissingCause.COMPACTION
     return gap.cause

@@ -8,13 +8,13 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.columns import Columns
 from kaudit.analysis.scan.grouping import group
 from kaudit.analysis.scan.merging import Merged
 from kaudit.analysis.scan.rows import Rows, pick
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, NO_OFFSET
+from kaudit.model.columns import Columns
 
-ENDED = np.dtype(
+ENDED_TRANSACTION = np.dtype(
     [
         ("producer_id", np.int64),
         ("producer_epoch", np.int16),
@@ -69,7 +69,7 @@ class TransactionSpans(Struct):
         if not len(chosen):
             return
         markers = spans.markers if len(chosen) == len(spans.markers) else spans.markers[chosen]
-        rows = np.empty(len(chosen), dtype=ENDED)
+        rows = np.empty(len(chosen), dtype=ENDED_TRANSACTION)
         for name in ("producer_id", "producer_epoch", "coordinator_epoch", "type", "timestamp", "position", "segment"):
             rows[name] = markers[name]
         rows["marker_offset"] = markers["offset"]
@@ -92,7 +92,7 @@ class TransactionSpans(Struct):
 
     def ended(self) -> Rows:
         """All markers kept, by offset; commits only if all of them were kept."""
-        rows = np.concatenate(self._ended) if self._ended else np.empty(0, dtype=ENDED)
+        rows = np.concatenate(self._ended) if self._ended else np.empty(0, dtype=ENDED_TRANSACTION)
         return pick(rows, group(rows["marker_offset"].copy()).order)
 
 

@@ -11,8 +11,8 @@ from msgspec import Struct, field
 
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_append_info import MAX_EPOCH, TRANSACTION_VERSION_2
-from kaudit.broker.releases.changes import SEVEN_DAYS_MS
 from kaudit.broker.releases.profile import Profile
+from kaudit.broker.releases.switches import SEVEN_DAYS_MS
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
@@ -205,7 +205,7 @@ class Coordinator:
         if transactional_id == "":
             return _refused(KafkaError.INVALID_REQUEST, _EMPTY_ID)
         transaction = self._find(request, transactional_id)
-        if transaction is not None and transaction.markers_sent and self._profile.pending_transition_comes_first:
+        if transaction is not None and transaction.markers_sent and self._profile.checks_pending_transition_first:
             return _busy(transaction)
         refusal = self._check_owner(transaction, producer_id, transactional_id)
         if refusal is not None or transaction is None:

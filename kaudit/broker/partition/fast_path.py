@@ -3,25 +3,33 @@
 What is not among them is not refused: produce.py and record_set.py then look at it check by check, and have the words.
 """
 
-import struct
 from binascii import unhexlify
 
 from msgspec import UNSET
 
 from kaudit.broker.attempts.fast_path import PlainProduce
-from kaudit.broker.partition.record_set import CURRENT_MAGIC, HEADER_SIZE, TopicLimits, holds
+from kaudit.broker.partition.record_set import TopicLimits, holds
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
+from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER, HEADER_SIZE, LOG_OVERHEAD
 from kaudit.formats.log.crc32c import crc32c
 from kaudit.model.batch_fields import NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
 
 _ANSWERED_ACKS = (-1, 1)
-_CRC_COVERS_FROM = 21
-_LOG_OVERHEAD = 12
-# base offset, length, magic, crc, attributes, last offset delta, max timestamp, producer id, epoch, sequence, count
-_HEADER = struct.Struct(">qi4xbIhi8xqqhii")
-_read_header = _HEADER.unpack_from
+_read_header = HEADER.struct(
+    "base_offset",
+    "batch_length",
+    "magic",
+    "crc",
+    "attributes",
+    "last_offset_delta",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "record_count",
+).unpack_from
 
 
 def valid_batch(plain: PlainProduce, limits: TopicLimits, now: int, offset: int) -> DataBatch | None:
@@ -70,11 +78,11 @@ def _sound_bytes(sent: str, limits: TopicLimits, now: int, offset: int) -> DataB
     base_offset, length, magic, crc, attributes, delta, timestamp, producer_id, epoch, sequence, count = _read_header(
         data
     )
-    if base_offset != 0 or length + _LOG_OVERHEAD != size or magic != CURRENT_MAGIC:
+    if base_offset != 0 or length + LOG_OVERHEAD != size or magic != CURRENT_MAGIC:
         return None
     if attributes not in (0, TRANSACTIONAL_FLAG) or delta + 1 != count or count <= 0 or sequence < 0 or producer_id < 0:
         return None
-    if crc32c(data[_CRC_COVERS_FROM:]) != crc or not holds(data, count):
+    if crc32c(data[ATTRIBUTES_OFFSET:]) != crc or not holds(data, count):
         return None
     if limits.log_append_time:
         timestamp = now

@@ -81,7 +81,8 @@ class Partition:
         producer_id = batch.producer_id
         states = self.producers.states
         verification = self.verifications.get(producer_id) if self.verifications else None
-        after, verdict = validate_append(states.get(producer_id, UNKNOWN), batch, self._profile, _CLIENT, verification)
+        lowest = verification if self._profile.verification_remembers_lowest_sequence else None
+        after, verdict = validate_append(states.get(producer_id, UNKNOWN), batch, self._profile, _CLIENT, lowest)
         if verdict.outcome is _APPENDED:
             states[producer_id] = after
             if batch.is_transactional:
@@ -142,23 +143,25 @@ class Partition:
     def last_stable_offset(self) -> int:
         """Where readers of committed records stop: the oldest open transaction, at least the log start.
 
-        That start may lie inside of a batch, see Profile.stable_offset_is_a_batchs.
+        That start may lie inside of a batch, see Profile.last_stable_offset_is_batch_base.
         """
         undecided = self.producers.first_undecided
         if undecided is None:
             return self.log_end
         if undecided >= self.log_start:
             return min(undecided, self.log_end)
-        stable = self._history.base_of(self.log_start) if self._profile.stable_offset_is_a_batchs else self.log_start
+        stable = (
+            self._history.base_of(self.log_start) if self._profile.last_stable_offset_is_batch_base else self.log_start
+        )
         return min(stable, self.log_end)
 
     def aborted_for_readers(self) -> Iterator[AbortedTransaction]:
         """Yield the aborted transactions a consumer of committed records is told about when it reads from the log start.
 
         Looked up to where the index of offsets ends what was read: in a short log, to its end. Where nothing can be
-        read, see Profile.empty_read_tells_of_aborted.
+        read, see Profile.empty_read_lists_aborted.
         """
-        if self.last_stable_offset <= self.log_start and not self._profile.empty_read_tells_of_aborted:
+        if self.last_stable_offset <= self.log_start and not self._profile.empty_read_lists_aborted:
             return iter(())
         return self.producers.aborted_between(self.log_start, self.log_end)
 

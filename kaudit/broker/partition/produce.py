@@ -12,7 +12,6 @@ from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.fast_path import valid_batch
 from kaudit.broker.partition.partition import Partition
 from kaudit.broker.partition.record_set import (
-    CURRENT_MAGIC,
     RecordSet,
     Refusal,
     TopicLimits,
@@ -25,6 +24,7 @@ from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Response, Ruling, TopicPartition, appended_fields, rejected_fields
+from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, TRANSACTIONAL_FLAG
 
 _DEFAULT_API_VERSION = 8

@@ -4,7 +4,6 @@ Source: ByteBufferLogInputStream, ProduceRequest.validateRecords, RequestUtils.f
 and LogValidator; what a version does with which is RULES.md 3.1 and section 11.
 """
 
-import struct
 from typing import TypeVar
 
 from msgspec import Struct
@@ -12,20 +11,23 @@ from msgspec import Struct
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.profile import Profile
 from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.log.batch_header import (
+    ATTRIBUTES_OFFSET,
+    CURRENT_MAGIC,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MIN_LENGTH_LEGACY,
+    batch_size,
+)
 from kaudit.formats.log.codecs import Codec
 from kaudit.formats.log.crc32c import crc32c
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import add as add_sequence
 
-_HEADER = struct.Struct(">qiibIhiqqqhii")
-HEADER_SIZE = 61
-_LOG_OVERHEAD = 12
-_MAGIC_AT = 16
-_SMALLEST_RECORD = 14
-"""RECORD_OVERHEAD_V0: a length field below it is corrupt."""
-CURRENT_MAGIC = 2
-_CRC_COVERS_FROM = 21
+_HEADER = HEADER.struct()
 _FIRST_WITH_BATCHES = 3
 """Produce version from which a record set must be exactly one batch of magic 2."""
 _FIRST_WITH_ZSTD = 7
@@ -144,16 +146,16 @@ def split(data: bytes) -> RecordSet:
     """Find the batches of a record set; trailing bytes that are no whole batch are ignored, as brokers do."""
     batches: list[WireBatch] = []
     at, end = 0, len(data)
-    while end - at >= _LOG_OVERHEAD:
-        size = int.from_bytes(data[at + 8 : at + 12], "big", signed=True)
-        if size < _SMALLEST_RECORD:
+    while end - at >= LOG_OVERHEAD:
+        size = batch_size(data, at) - LOG_OVERHEAD
+        if size < MIN_LENGTH_LEGACY:
             return RecordSet(batches, f"a record of {size} bytes")
-        if end - at <= _MAGIC_AT:
+        if end - at <= MAGIC_OFFSET:
             break
-        magic = data[at + _MAGIC_AT]
+        magic = data[at + MAGIC_OFFSET]
         if magic > CURRENT_MAGIC:
             return RecordSet(batches, f"magic {magic - 256 if magic >= 128 else magic}")
-        following = at + size + _LOG_OVERHEAD
+        following = at + size + LOG_OVERHEAD
         if following > end:
             break
         batches.append(_read(data[at:following], magic))
@@ -203,7 +205,7 @@ def _check_shape(records: RecordSet, profile: Profile, api_version: int) -> Refu
     first = batches[0]
     if first.magic != CURRENT_MAGIC:
         return Refusal(profile.invalid_record_error, f"magic {first.magic}, from Produce version 3 on it must be 2")
-    if profile.knows_zstd and api_version < _FIRST_WITH_ZSTD and first.attributes & CODEC_MASK == Codec.ZSTD:
+    if profile.supports_zstd and api_version < _FIRST_WITH_ZSTD and first.attributes & CODEC_MASK == Codec.ZSTD:
         return Refusal(KafkaError.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
     if len(batches) > 1:
         return Refusal(profile.invalid_record_error, f"{len(batches)} batches, it must be exactly one")
@@ -223,7 +225,7 @@ def check_batch(batch: WireBatch, profile: Profile, limits: TopicLimits, now: in
             return Refusal(
                 KafkaError.MESSAGE_TOO_LARGE, f"a batch of {size} bytes, {limits.max_message_bytes} are allowed"
             )
-        if size < HEADER_SIZE or crc32c(memoryview(data)[_CRC_COVERS_FROM:]) != batch.crc:
+        if size < HEADER_SIZE or crc32c(memoryview(data)[ATTRIBUTES_OFFSET:]) != batch.crc:
             return Refusal(KafkaError.CORRUPT_MESSAGE, f"the CRC {batch.crc:#010x} does not match the bytes")
     problem = _header_problem(batch, profile)
     if problem is not None:
@@ -258,7 +260,7 @@ def _check_records(batch: WireBatch, profile: Profile, limits: TopicLimits) -> R
         if holds(batch.data, batch.record_count):
             return None
         return Refusal(profile.invalid_record_error, f"the bytes do not hold {batch.record_count} records")
-    if batch.attributes & CODEC_MASK == Codec.ZSTD and not profile.knows_zstd:
+    if batch.attributes & CODEC_MASK == Codec.ZSTD and not profile.supports_zstd:
         return Refusal(KafkaError.UNKNOWN_SERVER_ERROR, f"unknown compression codec {Codec.ZSTD}")
     try:
         for record in read_records(batch.data):

@@ -48,7 +48,7 @@ class LogReader:
             size = len(buffer)
             found = walk(buffer, 0, size, size)
             sound = [at for at in found.positions if batch_crc_holds(buffer, at, _size(buffer, at))]
-            damaged = not found.sound or found.stop < size or len(sound) < len(found.positions)
+            damaged = not found.valid or found.stop < size or len(sound) < len(found.positions)
             if len(sound) < len(found.positions):
                 sound = sound[: next(i for i, at in enumerate(found.positions) if i >= len(sound) or sound[i] != at)]
             rows = decode_headers(buffer, np.array(sound, dtype=np.int64), 0)

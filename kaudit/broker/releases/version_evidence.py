@@ -1,10 +1,12 @@
-"""Which releases can have written a log: a range, with the reason for each bound (DESIGN.md section 5)."""
+"""Which releases can have written a log: a range of them, with the reason for each bound."""
 
 from collections.abc import Sequence
+from functools import cache
 
 from msgspec import Struct
 
 from kaudit.broker.releases.profile import VersionRange, all_releases
+from kaudit.broker.releases.switches import switches
 from kaudit.broker.releases.version import Version
 
 
@@ -36,16 +38,33 @@ _METADATA_VERSIONS = (
     (27, "4.1.0"),
     (29, "4.2.0"),
 )
-_LOWER_BOUNDS = (
-    ("has_magic_2", "0.11.0.0", "batches of magic 2"),
-    ("has_topic_id", "2.8.0", "partition.metadata with a topic id"),
-    ("has_delete_horizon", "3.1.0", "a batch with a delete horizon (KAFKA-8522)"),
-    ("has_bootstrap_checkpoint", "3.3.0", "bootstrap.checkpoint beside the logs (KRaft)"),
-    ("has_directory_id", "3.7.0", "directory.id in meta.properties (KIP-858)"),
-    ("has_flexible_transaction_value", "4.0.0", "a __transaction_state value of version 1 (transaction.version >= 1)"),
-    ("has_tv2_commit", "4.0.0", "a commit marker with the data's epoch + 1 (transaction version 2)"),
-)
 _LAST_ZOOKEEPER = "3.9"
+
+
+@cache
+def _lower_bounds() -> tuple[tuple[str, str, str], ...]:
+    """Return, by field of VersionEvidence, the first release that can have left it, and what it is."""
+    return (
+        ("has_magic_2", "0.11.0.0", "batches of magic 2"),
+        ("has_topic_id", "2.8.0", "partition.metadata with a topic id"),
+        ("has_delete_horizon", _first_with("writes_delete_horizon"), "a batch with a delete horizon (KAFKA-8522)"),
+        ("has_bootstrap_checkpoint", "3.3.0", "bootstrap.checkpoint beside the logs (KRaft)"),
+        ("has_directory_id", "3.7.0", "directory.id in meta.properties (KIP-858)"),
+        (
+            "has_flexible_transaction_value",
+            "4.0.0",
+            "a __transaction_state value of version 1 (transaction.version >= 1)",
+        ),
+        (
+            "has_tv2_commit",
+            _first_with("transaction_version2"),
+            "a commit marker with the data's epoch + 1 (transaction version 2)",
+        ),
+    )
+
+
+def _first_with(switch: str) -> str:
+    return str(min(switches()[switch].changes[0].since))
 
 
 def infer_range(evidence: VersionEvidence) -> tuple[VersionRange, tuple[str, ...]]:
@@ -53,7 +72,7 @@ def infer_range(evidence: VersionEvidence) -> tuple[VersionRange, tuple[str, ...
     releases = all_releases()
     at_least, at_most = releases[0], releases[-1]
     because: list[str] = []
-    for name, since, reason in _LOWER_BOUNDS:
+    for name, since, reason in _lower_bounds():
         if getattr(evidence, name):
             at_least = max(at_least, Version.parse(since))
             because.append(f">= {since}: {reason}")

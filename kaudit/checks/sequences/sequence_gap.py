@@ -7,9 +7,10 @@ from kaudit.checks.context import Context
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.checks.sequences.sequence_observations import batch_of, sequence_observations, sequences_text
 from kaudit.model import sequence
-from kaudit.model.continuity import Missing, MissingCause
+from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.observation import BoundaryBatch, Observation, ObservationKind
+from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.observation import Observation, ObservationKind
 
 _RULE = (
     "within an epoch the next sequence follows the last; a leader refuses a gap with OUT_OF_ORDER_SEQUENCE_NUMBER "
@@ -60,11 +61,11 @@ def _gap(context: Context, evidence: Evidence, observation: Observation) -> Find
     )
 
 
-def _missing_between(evidence: Evidence, last: BoundaryBatch, batch: BoundaryBatch) -> list[Missing]:
+def _missing_between(evidence: Evidence, last: BoundaryBatch, batch: BoundaryBatch) -> list[MissingOffsets]:
     """Return the missing offsets between two batches; those lost to damage are reported with it, and may be anyone's."""
     return [
         gap
-        for gap in evidence.of(Missing)
+        for gap in evidence.of(MissingOffsets)
         if gap.cause is not MissingCause.DAMAGE
         and gap.first_offset > last.last_offset
         and gap.last_offset < batch.base_offset
@@ -81,5 +82,5 @@ def _explanations(context: Context, last: BoundaryBatch, batch: BoundaryBatch) -
     yield Explanation("data bypassed the broker's checks")
     if not context.compacted:
         yield Explanation(
-            "the topic was once compacted and no checkpoint shows it (then pass --compacted)", innocent=True
+            "the topic was once compacted and there is no checkpoint to show it (then pass --compacted)", innocent=True
         )

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from kaudit.checks.check import Evidence
 from kaudit.model.finding import Explanation
-from kaudit.model.observation import BoundaryBatch, Observation, ObservationKind
+from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.sequence_patterns import SharedProducerId, StepMismatch
 
 _DAY_MS = 86_400_000

@@ -21,13 +21,13 @@ def parse_topics(tables: object, file: Path) -> Sequence[TopicRule]:
 
 def _rule(name: str, table: object, where: str) -> TopicRule:
     if not isinstance(table, Mapping):
-        raise UsageError(f"{where}: is no table")
+        raise UsageError(f"{where}: is not a table")
     _known(table, _KEYS, where)
     compacted, producers = table.get("compacted", False), table.get("expected-producers")
     if not isinstance(compacted, bool):
         raise UsageError(f"{where}.compacted: is true or false, not {compacted!r}")
     if producers is not None and (isinstance(producers, bool) or not isinstance(producers, int) or producers < 0):
-        raise UsageError(f"{where}.expected-producers: {producers!r} is no number of producer ids")
+        raise UsageError(f"{where}.expected-producers: {producers!r} is not a number of producer ids")
     ignored = table.get("ignore", [])
     if not isinstance(ignored, list):
         raise UsageError(f"{where}.ignore: write [[topics.{name}.ignore]] with codes and a reason")

@@ -30,7 +30,7 @@ def from_toml(key: str, value: object, option: TyperOption, file: Path) -> objec
 
 def _scalar(key: str, value: object, file: Path) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | datetime | date):
-        raise UsageError(f"{file}: {key}: {value!r} is no text and no number")
+        raise UsageError(f"{file}: {key}: {value!r} is neither a string nor a number")
     if isinstance(value, date):
         return value.isoformat()
     return str(file.parent / str(value)) if key in _PATHS else str(value)

@@ -1,7 +1,7 @@
 """Where small batches start, found for a whole buffer at once.
 
 Following length fields one by one costs the same for a batch of 100 bytes as for one of 16 KiB. For small ones it is
-cheaper to look at every byte: those equal to 2 may be the magic of a header that starts 16 bytes before; of these
+cheaper to test every byte: those equal to 2 may be the magic of a header that starts 16 bytes before; of these
 candidates, each whose length field leads exactly to the next one is a link of a chain.
 
 Equal to `walk`: the chain starts where the walk starts, and each of its links is what the walk would do there (magic 2,
@@ -10,34 +10,31 @@ behind a broken link is left to `walk` itself. Candidates that nobody leads to -
 dropped first; dropping them can only break the chain, never bend it.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.formats.log.record_batch import (
+from kaudit.formats.log.batch_header import (
+    ATTRIBUTES_OFFSET,
     CURRENT_MAGIC,
     HEADER_SIZE,
     LENGTH_OFFSET,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     MIN_LENGTH_V2,
-    Walk,
-    walk,
 )
+from kaudit.formats.log.record_batch import Walk, length_fields, walk
 
 SCAN_BELOW_BYTES = 600
-"""Mean batch size below which looking at every byte is cheaper than following lengths (measured: 500-700)."""
+"""Mean batch size below which testing every byte is cheaper than following lengths (measured: 500-700)."""
 _SAMPLE_BYTES = 16 << 10
 _BLOCK_BYTES = 256 << 10
-"""Bytes looked at in one go: they and the marks made of them stay in the processor's second level cache."""
-_MAX_STRAYS = 1000
+"""Bytes searched in one go: they and the marks made of them stay in the processor's second level cache."""
+_MAX_BROKEN_LINKS = 1000
 """Broken links mended in one buffer; more are a payload full of headers, for which the walk is cheaper."""
-_ATTRIBUTES_OFFSET = 21
 
 
 class Framing:
-    """Follows the batches of one file, choosing the way by the mean batch size of the last buffer."""
+    """Follows the batches of one file: by length fields or by candidates, as the mean batch size of the last buffer says."""
 
     def __init__(self) -> None:
         self.mean_size: float | None = None
@@ -64,29 +61,31 @@ class Framing:
         # legacy messages, or payloads full of headers: the walk has to do it all anyway
         self._scan_pays = len(chain) >= len(rest.positions)
         positions = np.concatenate((chain, rest.positions)) if len(rest.positions) else chain
-        return Walk(positions, rest.stop, rest.sound)
+        return Walk(positions, rest.stop, rest.valid)
 
 
 def linked_positions(buffer: memoryview, start: int, end: int, last_start: int) -> tuple[NDArray[np.int64], int]:
-    """Return the first batches from `start` on, as far as candidates link up, and where the one after them starts."""
+    """Return where the first batches from `start` on lie, as far as candidates link up, and where the next one starts.
+
+    Positions are bytes of `buffer`: int64, shape (n,), ascending.
+    """
     nothing = np.empty(0, dtype=np.int64), start
     raw: NDArray[np.uint8] = np.frombuffer(buffer, dtype=np.uint8)
     found = _candidates(raw, start, min(last_start, end - HEADER_SIZE + 1))
     if not len(found) or found[0] != start:
         return nothing
-    lengths: NDArray[Any] = np.ndarray((len(raw) - LOG_OVERHEAD + 1,), np.dtype(">i4"), buffer, 8, (1,))
-    length = lengths[found]
+    length = length_fields(buffer)[found]
     following = found + length
     following += LOG_OVERHEAD
     broken = np.append(np.flatnonzero(following[:-1] != found[1:]), len(found) - 1)
-    # what breaks the chain and leads to no batch is dropped first: that leaves few to think about
+    # what breaks the chain and leads to no batch is dropped first: that leaves few to examine
     last = end - MAGIC_OFFSET - 1
     magic = raw[np.minimum(following[broken], last) + MAGIC_OFFSET]
     leads = (magic == CURRENT_MAGIC) | (following[broken] > last)
     kept = np.ones(len(found), dtype=bool)
     kept[broken[(length[broken] < MIN_LENGTH_V2) | (following[broken] > end) | ~leads]] = False
     found, following = found[kept], following[kept]
-    kept = _without_strays(found, following)
+    kept = _without_false_headers(found, following)
     found, following = found[kept], following[kept]
     if not len(found) or found[0] != start:
         return nothing
@@ -107,22 +106,22 @@ def _candidates(raw: NDArray[np.uint8], start: int, limit: int) -> NDArray[np.in
         at, out = odd[:size], marks[:size]
         np.bitwise_xor(raw[first + MAGIC_OFFSET :][:size], CURRENT_MAGIC, out=at)
         at |= raw[first + LENGTH_OFFSET :][:size]
-        at |= raw[first + _ATTRIBUTES_OFFSET :][:size]
+        at |= raw[first + ATTRIBUTES_OFFSET :][:size]
         np.equal(at, 0, out=out)
         parts.append(out.nonzero()[0] + first)
     return np.concatenate(parts)
 
 
-def _without_strays(found: NDArray[np.int64], following: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _without_false_headers(found: NDArray[np.int64], following: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Mark the candidates to keep: not those between a broken link and the candidate it leads to."""
     kept = np.ones(len(found), dtype=bool)
-    broken = np.flatnonzero(following[:-1] != found[1:])[:_MAX_STRAYS]
+    broken = np.flatnonzero(following[:-1] != found[1:])[:_MAX_BROKEN_LINKS]
     targets = np.searchsorted(found, following[broken])
     leads = (found[np.minimum(targets, len(found) - 1)] == following[broken]).tolist()
     reached = 0
     for index, target, leads_on in zip(broken.tolist(), targets.tolist(), leads, strict=True):
         if index < reached:
-            continue  # a stray itself
+            continue  # a false header itself
         if not leads_on:
             break  # the chain ends here, whatever follows
         kept[index + 1 : target] = False

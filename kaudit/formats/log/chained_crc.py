@@ -15,18 +15,18 @@ of Z; the last value is then wrong. Several wrong ones in one buffer escape only
 2^32, the chance any single wrong batch has of escaping its own CRC.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET
 from kaudit.formats.log.crc32c import crc32c
+from kaudit.formats.log.record_batch import Headers, at_every_byte
 
-HEAD_SIZE = 21
-"""Offset 8, length 4, leader epoch 4, magic 1, CRC 4: what a batch's CRC does not cover."""
+HEAD_SIZE = ATTRIBUTES_OFFSET
+"""Offset, length, leader epoch, magic, CRC: what a batch's CRC does not cover."""
 _POLYNOMIAL = 0x82F63B78
 """CRC-32C, bits reflected."""
-_HEAD = np.dtype(f"V{HEAD_SIZE}")
+_HEAD = np.dtype((np.void, HEAD_SIZE))
 
 
 def _before_zero_bytes(register: int, count: int) -> int:
@@ -41,24 +41,19 @@ _LINK = _before_zero_bytes(0xFFFFFFFF, HEAD_SIZE) ^ 0xFFFFFFFF
 
 
 def all_crcs_hold(buffer: memoryview, positions: NDArray[np.int64], stored: NDArray[np.uint32], end: int) -> bool:
-    """Tell whether batches of magic 2 that follow one another without a gap all match their stored CRCs.
+    """Return whether batches of magic 2 that follow one another without a gap all match their `stored` CRCs.
 
-    `buffer` is writable; the batches start at `positions` and the last one ends at `end`. All heads but the first are
-    overwritten: `restore_heads` brings them back.
+    `buffer` is writable; the batches start at `positions` (bytes, shape (n,) as `stored`, n > 0) and the last one ends at
+    `end`. All heads but the first are overwritten: `restore_heads` brings them back.
     """
     if len(positions) > 1:
         links = np.zeros((len(positions) - 1, HEAD_SIZE), dtype=np.uint8)
         links[:, :4] = (stored[:-1] ^ np.uint32(_LINK)).astype("<u4").view(np.uint8).reshape(-1, 4)
-        _heads(buffer)[positions[1:]] = links.view(_HEAD)[:, 0]
+        at_every_byte(buffer, _HEAD)[positions[1:]] = links.view(_HEAD)[:, 0]
     return bool(crc32c(buffer[int(positions[0]) + HEAD_SIZE : end]) == int(stored[-1]))
 
 
-def restore_heads(buffer: memoryview, positions: NDArray[np.int64], headers: NDArray[Any]) -> None:
-    """Write back the heads of the batches at `positions`; `headers` are rows that begin with those bytes."""
-    count = len(headers)
-    heads = np.ascontiguousarray(headers).view(np.uint8).reshape(count, -1)[:, :HEAD_SIZE]
-    _heads(buffer)[positions] = np.ascontiguousarray(heads).view(_HEAD)[:, 0]
-
-
-def _heads(buffer: memoryview) -> NDArray[Any]:
-    return np.ndarray((len(buffer) - HEAD_SIZE + 1,), _HEAD, buffer, 0, (1,))
+def restore_heads(buffer: memoryview, positions: NDArray[np.int64], headers: Headers) -> None:
+    """Write back the heads of the batches at `positions` (bytes, shape (n,)); `headers` are theirs, of HEADER_DTYPE."""
+    heads = np.ascontiguousarray(headers).view(np.uint8).reshape(len(headers), -1)[:, :HEAD_SIZE]
+    at_every_byte(buffer, _HEAD)[positions] = np.ascontiguousarray(heads).view(_HEAD)[:, 0]

@@ -25,7 +25,6 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
-MAGIC_V2: Final = 2
 # Concatenated gzip members are legal and cheap to forge: each costs the decoder a copy of the rest.
 _MAX_FRAMES: Final = 1024
 
@@ -83,7 +82,7 @@ def _gzip(data: Buffer, _magic: int, limit: int) -> bytes:
 
 
 def _snappy(data: Buffer, _magic: int, limit: int) -> bytes:
-    """Xerial frames (Java, librdkafka, ...) or one raw block (some old clients), told apart as SnappyInputStream does."""
+    """Xerial frames (Java, librdkafka, ...) or one raw block (some old clients), distinguished as SnappyInputStream does."""
     whole = bytes(data)
     if not whole.startswith(_XERIAL_MAGIC):
         return _snappy_block(whole, 0, len(whole), 0, limit)

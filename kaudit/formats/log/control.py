@@ -3,7 +3,6 @@
 Source of the format: Kafka's ControlRecordType and EndTransactionMarker (4.1+: EndTxnMarker.json, same bytes).
 """
 
-import struct
 from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final
@@ -12,15 +11,18 @@ from msgspec import Struct
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Reason, WireError
-from kaudit.formats.log.records import DEFAULT_LIMIT, HEADER_BYTES, Record, read_records
+from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, FLAGS_OFFSET
+from kaudit.formats.log.records import DEFAULT_LIMIT, Record, read_records
+from kaudit.formats.schema import Schema
+from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, CONTROL_FLAG, NO_CONTROL_TYPE
 
 
 class ControlType(IntEnum):
     """What a control record says. UNKNOWN is never on disk: it stands for every type this release does not know."""
 
-    UNKNOWN = -1
-    ABORT = 0
-    COMMIT = 1
+    UNKNOWN = NO_CONTROL_TYPE
+    ABORT = ABORT_MARKER
+    COMMIT = COMMIT_MARKER
     LEADER_CHANGE = 2
     SNAPSHOT_HEADER = 3
     SNAPSHOT_FOOTER = 4
@@ -46,21 +48,13 @@ class ControlRecord(Struct, frozen=True):
     value_version: int | None
 
 
-_KEY: Final = struct.Struct(">hh")
-_VALUE: Final = struct.Struct(">hi")
+KEY: Final = Schema(("version", "i2"), ("type", "i2"))
+"""The key of a control record (ControlRecordType)."""
+VALUE: Final = Schema(("version", "i2"), ("coordinator_epoch", "i4"))
+"""The value of a marker (EndTransactionMarker)."""
+_KEY: Final = KEY.struct()
+_VALUE: Final = VALUE.struct()
 _KNOWN_TYPES: Final = {member.value: member for member in ControlType if member is not ControlType.UNKNOWN}
-_COUNT_POSITION: Final = 57
-_ATTRIBUTES_POSITION: Final = 22
-_CODEC_BITS: Final = 0x07
-_CONTROL_BIT: Final = 0x20
-
-# What every broker writes: one uncompressed record of 16 bytes, deltas 0, a 4-byte key, a 6-byte value, no headers.
-_PLAIN_MARKER_BYTES: Final = HEADER_BYTES + 17
-_PLAIN_MARKER: Final = struct.Struct(">5shhchic")
-_PLAIN_START: Final = b"\x20\x00\x00\x00\x08"
-_PLAIN_VALUE_LENGTH: Final = b"\x0c"
-_PLAIN_HEADER_COUNT: Final = b"\x00"
-_PLAIN_COUNT: Final = b"\x00\x00\x00\x01"
 
 
 def parse_control(key: Buffer | None, value: Buffer | None) -> ControlRecord:
@@ -89,8 +83,8 @@ def parse_control(key: Buffer | None, value: Buffer | None) -> ControlRecord:
 
 def read_control_records(batch: Buffer, limit: int = DEFAULT_LIMIT) -> Iterator[tuple[Record, ControlRecord]]:
     """Yield the records of one whole control batch, each with its meaning; raises WireError as read_records does."""
-    if len(batch) > _ATTRIBUTES_POSITION and not batch[_ATTRIBUTES_POSITION] & _CONTROL_BIT:
-        raise WireError(_ATTRIBUTES_POSITION - 1, Reason.VALUE, "not a control batch")
+    if len(batch) > FLAGS_OFFSET and not batch[FLAGS_OFFSET] & CONTROL_FLAG:
+        raise WireError(ATTRIBUTES_OFFSET, Reason.VALUE, "not a control batch")
     for record in read_records(batch, limit):
         yield record, parse_control(record.key, record.value)
 
@@ -98,37 +92,8 @@ def read_control_records(batch: Buffer, limit: int = DEFAULT_LIMIT) -> Iterator[
 def parse_marker(batch: Buffer, limit: int = DEFAULT_LIMIT) -> ControlRecord | None:
     """Decode what one whole control batch says, or None if compaction left it no record.
 
-    That is its first record's meaning, as for brokers; the others are checked for soundness only (KRaft writes several
-    into one batch). Raises WireError for a batch that is no control batch, or is malformed.
+    That is its first record's meaning, as for brokers; the others are only checked (KRaft writes several into one batch).
+    Raises WireError for a batch that is not a control batch, or is malformed.
     """
-    if len(batch) == _PLAIN_MARKER_BYTES and batch[_COUNT_POSITION:HEADER_BYTES] == _PLAIN_COUNT:
-        marker = _parse_plain(batch)
-        if marker is not None:
-            return marker
-    first: ControlRecord | None = None
-    for _, control in read_control_records(batch, limit):
-        first = first or control
-    return first
-
-
-def _parse_plain(batch: Buffer) -> ControlRecord | None:
-    """Decode the usual form of a marker without the record reader, 5 times as fast; None for anything unusual."""
-    start, version, type_id, value_length, value_version, coordinator_epoch, header_count = _PLAIN_MARKER.unpack_from(
-        batch, HEADER_BYTES
-    )
-    control_type = _KNOWN_TYPES.get(type_id, ControlType.UNKNOWN)
-    attributes = batch[_ATTRIBUTES_POSITION]
-    usual = (
-        start == _PLAIN_START
-        and value_length == _PLAIN_VALUE_LENGTH
-        and header_count == _PLAIN_HEADER_COUNT
-        and attributes & _CONTROL_BIT
-        and not attributes & _CODEC_BITS
-        and control_type.ends_transaction
-        and version >= 0
-        and value_version >= 0
-        and batch[16] == 2
-        and batch[8:12] == b"\x00\x00\x00\x42"
-        and batch[23] < 0x80
-    )
-    return ControlRecord(control_type, coordinator_epoch, version, type_id, value_version) if usual else None
+    controls = [control for _, control in read_control_records(batch, limit)]
+    return controls[0] if controls else None

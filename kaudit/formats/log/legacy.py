@@ -13,22 +13,19 @@ from msgspec import Struct
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.log.batch_header import LEGACY_MAGICS, LOG_OVERHEAD, MAGIC_OFFSET, MESSAGE_V0, MESSAGE_V1
 from kaudit.formats.log.codecs import Codec, decompress
 from kaudit.formats.log.records import DEFAULT_LIMIT
+from kaudit.model.batch_fields import CODEC_MASK, LOG_APPEND_TIME_FLAG
 
 if TYPE_CHECKING:
     from kaudit.formats.log.lz4_frames import Lz4HeaderChecksum
 
-LOG_OVERHEAD_BYTES: Final = 12
-MAGIC_POSITION: Final = 16
-MAGICS: Final = (0, 1)
-
-_HEAD: Final = struct.Struct(">qiIbb")  # offset, size, crc, magic, attributes
-_OFFSET_AND_SIZE: Final = struct.Struct(">qi")
-_TIMESTAMP: Final = struct.Struct(">q")
-_LENGTH: Final = struct.Struct(">i")
-_CODEC_BITS: Final = 0x07
-_LOG_APPEND_TIME_BIT: Final = 0x08
+_HEAD: Final = MESSAGE_V0.struct("offset", "message_size", "crc", "magic", "attributes")
+_OFFSET_AND_SIZE: Final = MESSAGE_V0.struct("offset", "message_size")
+_TIMESTAMP: Final = MESSAGE_V1.struct("timestamp")
+_LENGTH: Final = MESSAGE_V0.struct("key_length")
+_SIZE_OFFSET: Final = MESSAGE_V0.offset("message_size")
 _NULL_LENGTH: Final = -1
 _MAX_INT64: Final = 2**63 - 1
 
@@ -55,12 +52,12 @@ class LegacyMessage(Struct, frozen=True):
     @property
     def codec(self) -> int:
         """Compression codec of the value, see Codec; 0 for a plain message."""
-        return self.attributes & _CODEC_BITS
+        return self.attributes & CODEC_MASK
 
     @property
     def is_log_append_time(self) -> bool:
         """True if the broker set the timestamp; magic 0 has none."""
-        return self.magic > 0 and bool(self.attributes & _LOG_APPEND_TIME_BIT)
+        return self.magic > 0 and bool(self.attributes & LOG_APPEND_TIME_FLAG)
 
     @property
     def lz4_header_checksum(self) -> "Lz4HeaderChecksum | None":
@@ -97,15 +94,19 @@ def parse_message(data: Buffer, position: int = 0) -> LegacyMessage:
     except struct.error:
         left = max(size - position, 0)
         raise WireError(size, Reason.TRUNCATED, f"{left} bytes left, an entry has {_HEAD.size} at least") from None
-    if magic not in MAGICS:
-        raise WireError(position + MAGIC_POSITION, Reason.VERSION, f"magic {magic} where 0 or 1 was expected")
-    end = position + LOG_OVERHEAD_BYTES + length
+    if magic not in LEGACY_MAGICS:
+        raise WireError(position + MAGIC_OFFSET, Reason.VERSION, f"magic {magic} where 0 or 1 was expected")
+    end = position + LOG_OVERHEAD + length
     fields = position + _HEAD.size
     shortest = fields + 2 * _LENGTH.size + (_TIMESTAMP.size if magic else 0)
     if end < shortest:
-        raise WireError(position + 8, Reason.LENGTH, f"message size {length} is below the least of magic {magic}")
+        raise WireError(
+            position + _SIZE_OFFSET, Reason.LENGTH, f"message size {length} is below the least of magic {magic}"
+        )
     if end > size:
-        raise WireError(size, Reason.TRUNCATED, f"message size {length}, {size - position - 12} bytes are left")
+        raise WireError(
+            size, Reason.TRUNCATED, f"message size {length}, {size - position - LOG_OVERHEAD} bytes are left"
+        )
     timestamp: int | None = None
     if magic:
         (timestamp,) = _TIMESTAMP.unpack_from(data, fields)
@@ -114,7 +115,7 @@ def parse_message(data: Buffer, position: int = 0) -> LegacyMessage:
     value, fields = _nullable(data, fields, end, "value")
     if fields != end:
         raise WireError(fields, Reason.LENGTH, f"{end - fields} bytes of the message behind its value")
-    computed = zlib.crc32(memoryview(data)[position + MAGIC_POSITION : end])
+    computed = zlib.crc32(memoryview(data)[position + MAGIC_OFFSET : end])
     return LegacyMessage(
         offset, end - position, crc, computed == crc, magic, attributes & 0xFF, timestamp, key, value, position
     )
@@ -131,7 +132,7 @@ def _nullable(data: Buffer, position: int, end: int, what: str) -> tuple[bytes |
 
 
 def read_messages(data: Buffer) -> Iterator[LegacyMessage]:
-    """Yield the entries of a whole message set, wrappers closed; raises WireError at the first that is none."""
+    """Yield the entries of a whole message set, wrappers closed; raises WireError at the first that is malformed."""
     position = 0
     while position < len(data):
         message = parse_message(data, position)
@@ -190,10 +191,10 @@ def _last_offset(message_set: bytes) -> int:
     """Find the stored offset of the last entry by sizes alone: the records need not all be held to know it."""
     position = offset = 0
     while position < len(message_set):
-        if position + LOG_OVERHEAD_BYTES > len(message_set):
+        if position + LOG_OVERHEAD > len(message_set):
             raise WireError(len(message_set), Reason.TRUNCATED, "the message set ends inside an entry")
         offset, length = _OFFSET_AND_SIZE.unpack_from(message_set, position)
         if length <= 0:
-            raise WireError(position + 8, Reason.LENGTH, f"message size {length}")
-        position += LOG_OVERHEAD_BYTES + length
+            raise WireError(position + _SIZE_OFFSET, Reason.LENGTH, f"message size {length}")
+        position += LOG_OVERHEAD + length
     return int(offset)

@@ -1,9 +1,5 @@
-"""Headers of record batches: walking, decoding to columns, CRC.
+"""Finding the batches of a buffer, their headers as columns, their CRCs. Where the fields lie: batch_header.py."""
 
-Formats: DefaultRecordBatch (magic 2, 61-byte header) and LegacyRecord (magic 0 and 1) of Apache Kafka.
-"""
-
-import struct
 import zlib
 from typing import Any
 
@@ -12,9 +8,25 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.formats.errors import WireError
+from kaudit.formats.log.batch_header import (
+    ATTRIBUTES_OFFSET,
+    CRC_OFFSET,
+    CURRENT_MAGIC,
+    FLAGS_OFFSET,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MESSAGE_V0,
+    MESSAGE_V1,
+    MIN_LENGTH_V2,
+    plausible_length,
+)
 from kaudit.formats.log.control import parse_marker
 from kaudit.formats.log.crc32c import crc32c
-from kaudit.model.batch import BATCH, Batches, empty_batches
+from kaudit.formats.log.usual_marker import USUAL_MARKER, USUAL_MARKER_BYTES, USUAL_MARKER_LENGTH, is_usual_marker
+from kaudit.model.batch import BATCH, BATCH_NAMES, Batches, batches_of, empty_batches
 from kaudit.model.batch_fields import (
     CODEC_MASK,
     CONTROL_FLAG,
@@ -29,71 +41,23 @@ from kaudit.model.batch_fields import (
     UNDECODED_CONTROL,
 )
 
-LOG_OVERHEAD = 12
-"""Bytes of offset and length in front of every batch; the length field counts what follows them."""
-LENGTH_OFFSET = 8
-MAGIC_OFFSET = 16
-CRC_OFFSET = 17
-ATTRIBUTES_OFFSET = 21
-HEADER_SIZE = 61
-MIN_LENGTH_V2 = HEADER_SIZE - LOG_OVERHEAD
-MIN_LENGTH_LEGACY = 14
-"""crc 4, magic 1, attributes 1, key length 4, value length 4 (magic 0)."""
-PREFIX_SIZE = MAGIC_OFFSET + 1
-"""Bytes needed to know a batch's length and magic."""
-CURRENT_MAGIC = 2
-
-WIRE_HEADER = np.dtype(
-    [
-        ("base_offset", ">i8"),
-        ("batch_length", ">i4"),
-        ("leader_epoch", ">i4"),
-        ("magic", "i1"),
-        ("crc", ">u4"),
-        ("attributes", ">i2"),
-        ("last_offset_delta", ">i4"),
-        ("base_timestamp", ">i8"),
-        ("max_timestamp", ">i8"),
-        ("producer_id", ">i8"),
-        ("producer_epoch", ">i2"),
-        ("base_sequence", ">i4"),
-        ("record_count", ">i4"),
-    ]
-)
-assert WIRE_HEADER.itemsize == HEADER_SIZE
 Headers = NDArray[Any]
-"""Rows of WIRE_HEADER."""
+"""Rows of HEADER_DTYPE, shape (n,)."""
 
-_LENGTH_AND_MAGIC = struct.Struct(">i4xB")
-_LEGACY = struct.Struct(">qiIbb")  # offset, size, crc, magic, attributes
-_TIMESTAMP = struct.Struct(">q")
-_COPIED = tuple(name for name in WIRE_HEADER.names or () if name != "batch_length")
-_LEGACY_ROW = tuple(name for name in BATCH.names or () if name not in ("control_type", "coordinator_epoch"))
-
-# A marker as brokers write it: one uncompressed record, 4-byte key, 6-byte value, no headers.
-_MARKER_SIZE = 78
-_MARKER = np.dtype(
-    [
-        (
-            "fixed",
-            ">u8",
-        ),  # length, attributes, timestamp delta, offset delta, key length, key version 2, type's first byte
-        ("type", "u1"),
-        ("value_length", "u1"),
-        ("value_version", "u1"),
-        ("value_version_low", "u1"),
-        ("coordinator_epoch", ">i4"),
-    ]
-)
-_MARKER_BYTES = np.dtype(f"V{_MARKER.itemsize}")
-_MARKER_MASK = 0xFFFFFFFF_FF8000FF
-"""Of the key version only the sign matters."""
-_MARKER_FIXED = 0x20000000_08000000
-"""Zigzag of 16 bytes, zeros, zigzag of 4 bytes, a type below 256."""
+HEADER_DTYPE = np.dtype(HEADER.descr)
+"""The header of magic 2 as it lies in a file: 61 bytes, big-endian."""
+HEADER_BYTES = np.dtype((np.void, HEADER_SIZE))
+"""The same as one item: copied at once, not field by field."""
+_LENGTH = np.dtype(dict(HEADER.descr)["batch_length"])
+_LENGTH_AND_MAGIC = HEADER.struct("batch_length", "magic")
+_MESSAGE = MESSAGE_V0.struct("offset", "message_size", "crc", "magic", "attributes")
+_TIMESTAMP = MESSAGE_V1.struct("timestamp")
+_COPIED = tuple(name for name in HEADER.names if name in BATCH_NAMES)
+"""The fields of the header that are columns of Batches under the same name."""
 
 
 class Controls(Struct, frozen=True):
-    """What the records of control batches say: rows of the batches with `indexes` among others."""
+    """What the records of control batches say, shape (m,) each: `indexes` says which of the batches they are."""
 
     indexes: NDArray[np.intp]
     types: NDArray[np.int8]
@@ -106,21 +70,14 @@ _NO_CONTROLS = Controls(
 
 
 class Walk(Struct, frozen=True):
-    """Where batches start in a buffer, and where and why the walk stopped.
+    """Where batches start in a buffer (int64, shape (n,), bytes, ascending), and where and why the walk stopped.
 
-    `sound` is False if the bytes at `stop` cannot be a batch header; True if the buffer just ends before the batch does.
+    `valid` is False if the bytes at `stop` cannot be a batch header; True if the buffer just ends before the batch does.
     """
 
     positions: NDArray[np.int64]
     stop: int
-    sound: bool
-
-
-def plausible_length(magic: int, length: int) -> bool:
-    """Tell whether a batch of this magic can have this length field."""
-    if magic == CURRENT_MAGIC:
-        return length >= MIN_LENGTH_V2
-    return magic in (0, 1) and length >= MIN_LENGTH_LEGACY
+    valid: bool
 
 
 def walk(buffer: memoryview, start: int, end: int, last_start: int) -> Walk:
@@ -129,66 +86,80 @@ def walk(buffer: memoryview, start: int, end: int, last_start: int) -> Walk:
     positions: list[int] = []
     append = positions.append
     lengths = buffer[LENGTH_OFFSET:]
-    at, sound = start, True
+    at, valid = start, True
     limit = min(last_start, end - MAGIC_OFFSET)
     while at < limit:
         length, magic = unpack(lengths, at)
         if (magic != CURRENT_MAGIC or length < MIN_LENGTH_V2) and not plausible_length(magic, length):
-            sound = False
+            valid = False
             break
         append(at)
         at += LOG_OVERHEAD + length
     if positions and at > end:
         # asked once, not for each batch: what is behind the end of the buffer is behind `limit` too
         at = positions.pop()
-    return Walk(np.array(positions, dtype=np.int64), at, sound)
+    return Walk(np.array(positions, dtype=np.int64), at, valid)
 
 
 def decode_headers(buffer: memoryview, positions: NDArray[np.int64], file_position: int) -> Batches:
     """Decode the headers at `positions` of `buffer`, whose first byte lies at `file_position` of the file.
 
-    Every batch must lie in the buffer whole; the decoded control type of a marker needs its record.
+    `positions`: int64, shape (n,), bytes, ascending. Every batch must lie in the buffer whole; the decoded control type of
+    a marker needs its record.
     """
     if len(positions) == 0:
         return empty_batches()
     headers = gather_headers(buffer, positions)
-    batches = header_columns(headers, positions + file_position, decode_controls(buffer, positions, headers))
-    legacy = np.flatnonzero(headers["magic"] != CURRENT_MAGIC)
-    for index in legacy.tolist():
-        row = _legacy_row(buffer, int(positions[index]), file_position)
-        for name, value in zip(_LEGACY_ROW, row, strict=True):
-            batches[name][index] = value
-    return batches
+    columns = _columns(headers, positions + file_position, decode_controls(buffer, positions, headers))
+    for index in np.flatnonzero(headers["magic"] != CURRENT_MAGIC).tolist():
+        for name, value in _legacy_fields(buffer, int(positions[index])).items():
+            columns[name][index] = value
+    return batches_of(columns)
 
 
 def gather_headers(buffer: memoryview, positions: NDArray[np.int64]) -> Headers:
-    """Copy the 61 bytes at each of `positions` out of `buffer`."""
+    """Copy the 61 bytes at each of `positions` (int64, shape (n,), ascending) out of `buffer`: shape (n,)."""
     # Legacy messages may be shorter than 61 bytes: gather only from where 61 bytes exist.
     padded = _readable(buffer, int(positions[-1]) + HEADER_SIZE)
-    windows: NDArray[Any] = np.ndarray((len(padded) - HEADER_SIZE + 1,), np.dtype("V61"), padded, 0, (1,))
-    headers: Headers = windows[positions].view(WIRE_HEADER)
+    headers: Headers = at_every_byte(padded, HEADER_BYTES)[positions].view(HEADER_DTYPE)
     return headers
 
 
+def at_every_byte(buffer: memoryview | NDArray[np.uint8], item: np.dtype[Any], first: int = 0) -> NDArray[Any]:
+    """View `buffer` as items that start at each of its bytes from `first` on, overlapping, as far as whole ones fit."""
+    return np.ndarray((len(buffer) - first - item.itemsize + 1,), item, buffer, first, (1,))
+
+
+def length_fields(buffer: memoryview | NDArray[np.uint8]) -> NDArray[np.int32]:
+    """View the length field of a batch (int32, big-endian) starting at each byte of `buffer` where one fits."""
+    return at_every_byte(buffer, _LENGTH, LENGTH_OFFSET)
+
+
 def header_columns(headers: Headers, file_positions: NDArray[np.int64], controls: Controls) -> Batches:
-    """Columns of headers of magic 2 that lie at these positions of the file."""
+    """Columns of headers of magic 2 that lie at these positions (int64, shape (n,), bytes) of the file."""
+    return batches_of(_columns(headers, file_positions, controls))
+
+
+def _columns(headers: Headers, file_positions: NDArray[np.int64], controls: Controls) -> dict[str, NDArray[Any]]:
     columns = {name: headers[name].astype(BATCH[name]) for name in _COPIED}
     columns["position"] = file_positions
     columns["size"] = headers["batch_length"].astype(np.int64) + LOG_OVERHEAD
     if len(controls.indexes):
-        columns["control_type"] = np.full(len(headers), NO_CONTROL_TYPE, dtype=BATCH["control_type"])
-        columns["coordinator_epoch"] = np.full(len(headers), NO_COORDINATOR_EPOCH, dtype=BATCH["coordinator_epoch"])
-        columns["control_type"][controls.indexes] = controls.types
-        columns["coordinator_epoch"][controls.indexes] = controls.coordinator_epochs
-    return Batches(columns)
+        for name, absent, values in (
+            ("control_type", NO_CONTROL_TYPE, controls.types),
+            ("coordinator_epoch", NO_COORDINATOR_EPOCH, controls.coordinator_epochs),
+        ):
+            columns[name] = np.full(len(headers), absent, dtype=BATCH[name])
+            columns[name][controls.indexes] = values
+    return columns
 
 
 def batch_crc_holds(buffer: memoryview, at: int, size: int) -> bool:
-    """Tell whether the batch of `size` bytes at `at` matches its CRC (CRC-32C for magic 2, CRC-32 before)."""
+    """Return whether the batch of `size` bytes at `at` of `buffer` matches its CRC (CRC-32C for magic 2, CRC-32 before)."""
     if buffer[at + MAGIC_OFFSET] == CURRENT_MAGIC:
         stored = int.from_bytes(buffer[at + CRC_OFFSET : at + ATTRIBUTES_OFFSET], "big")
         return bool(crc32c(buffer[at + ATTRIBUTES_OFFSET : at + size]) == stored)
-    stored = int.from_bytes(buffer[at + LOG_OVERHEAD : at + MAGIC_OFFSET], "big")
+    stored = int.from_bytes(buffer[at + MESSAGE_V0.offset("crc") : at + MAGIC_OFFSET], "big")
     return zlib.crc32(buffer[at + MAGIC_OFFSET : at + size]) == stored
 
 
@@ -198,53 +169,44 @@ def _readable(buffer: memoryview, size: int) -> memoryview:
     return memoryview(bytes(buffer) + bytes(size - len(buffer)))
 
 
-def _legacy_row(buffer: memoryview, at: int, file_position: int) -> tuple[int, ...]:
-    offset, size, crc, magic, attributes = _LEGACY.unpack_from(buffer, at)
-    # MessageSet timestamps exist from magic 1 on
-    timestamp = NO_TIMESTAMP if magic == 0 else _TIMESTAMP.unpack_from(buffer, at + LOG_OVERHEAD + 6)[0]
-    kept = attributes & (CODEC_MASK | LOG_APPEND_TIME_FLAG)
-    count = 1 if attributes & CODEC_MASK == 0 else -1
-    return (
-        at + file_position,
-        size + LOG_OVERHEAD,
-        offset,
-        0,
-        NO_LEADER_EPOCH,
-        magic,
-        crc,
-        kept,
-        timestamp,
-        timestamp,
-        NO_PRODUCER_ID,
-        NO_PRODUCER_EPOCH,
-        NO_SEQUENCE,
-        count,
-    )
+def _legacy_fields(buffer: memoryview, at: int) -> dict[str, int]:
+    """Return the columns of a message of magic 0 or 1 whose bytes are not those of a header of magic 2."""
+    offset, _, crc, magic, attributes = _MESSAGE.unpack_from(buffer, at)
+    timestamp = _TIMESTAMP.unpack_from(buffer, at + MESSAGE_V1.offset("timestamp"))[0] if magic else NO_TIMESTAMP
+    return {
+        "base_offset": offset,
+        "last_offset_delta": 0,
+        "leader_epoch": NO_LEADER_EPOCH,
+        "crc": crc,
+        "attributes": attributes & (CODEC_MASK | LOG_APPEND_TIME_FLAG),
+        "base_timestamp": timestamp,
+        "max_timestamp": timestamp,
+        "producer_id": NO_PRODUCER_ID,
+        "producer_epoch": NO_PRODUCER_EPOCH,
+        "base_sequence": NO_SEQUENCE,
+        "record_count": 1 if attributes & CODEC_MASK == 0 else -1,
+    }
 
 
 def decode_controls(buffer: memoryview, positions: NDArray[np.int64], headers: Headers) -> Controls:
-    """Decode the records of the control batches among the batches with these headers."""
-    flags = headers.view(np.uint8).reshape(-1, HEADER_SIZE)[:, ATTRIBUTES_OFFSET + 1]
+    """Decode the records of the control batches among the batches with these `headers`, which start at `positions`."""
+    flags = headers.view(np.uint8).reshape(-1, HEADER_SIZE)[:, FLAGS_OFFSET]
     indexes = (flags & CONTROL_FLAG).nonzero()[0]
     if not len(indexes):
         return _NO_CONTROLS
     indexes = indexes[headers["magic"][indexes] == CURRENT_MAGIC]
     types = np.full(len(indexes), NO_CONTROL_TYPE, dtype=BATCH["control_type"])
     epochs = np.full(len(indexes), NO_COORDINATOR_EPOCH, dtype=BATCH["coordinator_epoch"])
-    controls = Controls(indexes, types, epochs)
     at, lengths = positions[indexes], headers["batch_length"][indexes]
-    usual = np.flatnonzero((lengths == _MARKER_SIZE - LOG_OVERHEAD) & (flags[indexes] & CODEC_MASK == 0))
+    usual = np.flatnonzero((lengths == USUAL_MARKER_LENGTH) & (flags[indexes] & CODEC_MASK == 0))
     usual = usual[headers["record_count"][indexes[usual]] == 1]
     decoded = np.zeros(len(indexes), dtype=bool)
     if len(usual):
-        raw: NDArray[Any] = np.ndarray((len(buffer) - _MARKER.itemsize + 1,), _MARKER_BYTES, buffer, 0, (1,))
-        records = raw[at[usual] + HEADER_SIZE].view(_MARKER)
-        plain = (records["fixed"] & _MARKER_MASK == _MARKER_FIXED) & (records["type"] < 7)
-        plain &= (records["value_length"] == 12) & (records["value_version"] & 0x80 == 0)
-        good = usual[plain]
-        types[good] = records["type"][plain]
-        epochs[good] = records["coordinator_epoch"][plain]
-        decoded[good] = True
+        records = at_every_byte(buffer, USUAL_MARKER_BYTES)[at[usual] + HEADER_SIZE].view(USUAL_MARKER)
+        good = is_usual_marker(records)
+        decoded[usual[good]] = True
+        types[decoded] = records["type"][good]
+        epochs[decoded] = records["coordinator_epoch"][good]
     for index in np.flatnonzero(~decoded).tolist():
         start = int(at[index])
         try:
@@ -256,4 +218,4 @@ def decode_controls(buffer: memoryview, positions: NDArray[np.int64], headers: H
             types[index] = int(marker.type)
             if marker.coordinator_epoch is not None:
                 epochs[index] = marker.coordinator_epoch
-    return controls
+    return Controls(indexes, types, epochs)

@@ -3,38 +3,37 @@
 Source of the format: Kafka's DefaultRecordBatch, DefaultRecord, DefaultRecordsSend and ByteUtils (zigzag varints).
 """
 
-import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Reason, WireError
-from kaudit.formats.log.codecs import MAGIC_V2, Codec, decompress
-from kaudit.model.sequence import NO_SEQUENCE
+from kaudit.formats.log.batch_header import (
+    CURRENT_MAGIC,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+)
+from kaudit.formats.log.codecs import Codec, decompress
+from kaudit.model.batch_fields import CODEC_MASK, LOG_APPEND_TIME_FLAG, NO_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
 
-HEADER_BYTES: Final = 61
 DEFAULT_LIMIT: Final = 128 << 20
 """Decompressed bytes of one batch we are willing to hold: far above max.message.bytes of any sane topic."""
 
-_LENGTH_PREFIX_BYTES: Final = 12
-_HEADER: Final = struct.Struct(
-    ">"
-    "q"  # base_offset
-    "i"  # batch_length
-    "4x"  # partition_leader_epoch
-    "b"  # magic
-    "4x"  # crc
-    "h"  # attributes
-    "i"  # last_offset_delta
-    "q"  # base_timestamp
-    "q"  # max_timestamp
-    "8x2x"  # producer_id, producer_epoch
-    "i"  # base_sequence
-    "i"  # records_count
+_HEADER: Final = HEADER.struct(
+    "base_offset",
+    "batch_length",
+    "magic",
+    "attributes",
+    "last_offset_delta",
+    "base_timestamp",
+    "max_timestamp",
+    "base_sequence",
+    "record_count",
 )
-_CODEC_BITS: Final = 0x07
-_LOG_APPEND_TIME_BIT: Final = 0x08
 _NULL_LENGTH: Final = -1
 _MIN_RECORD_BYTES: Final = 7  # length, attributes, two deltas, two lengths, header count
 _MAX_INT64: Final = 2**63 - 1
@@ -70,40 +69,34 @@ class Record(NamedTuple):
     size: int
 
 
+class _Batch(NamedTuple):
+    """The fields of a batch's header that its records need, as stored."""
+
+    base_offset: int
+    length: int
+    magic: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    base_sequence: int
+    record_count: int
+
+
 def read_records(batch: Buffer, limit: int = DEFAULT_LIMIT) -> Iterator[Record]:
     """Yield the records of one whole batch (its header's first byte to its last), in order.
 
     `limit` bounds the decompressed bytes. Yields the records before a contradiction, then raises WireError: lengths,
     counts and deltas are checked against each other, and nothing may be left over. Positions in errors raised from
-    inside the records are bytes of the uncompressed records. The CRC is not looked at.
+    inside the records are bytes of the uncompressed records. The CRC is not checked.
     """
-    size = len(batch)
-    if size < HEADER_BYTES:
-        raise WireError(size, Reason.TRUNCATED, f"{size} bytes are less than a batch header")
-    (base_offset, length, magic, attributes, last_offset_delta, base_timestamp, max_timestamp, base_sequence, count) = (
-        _HEADER.unpack_from(batch)
-    )
-    if magic != MAGIC_V2:
-        raise WireError(16, Reason.VERSION, f"magic {magic} where 2 was expected")
-    if length + _LENGTH_PREFIX_BYTES != size:
-        raise WireError(8, Reason.LENGTH, f"batch of {size} bytes says {length + _LENGTH_PREFIX_BYTES}")
-    if last_offset_delta < 0 or base_offset + last_offset_delta > _MAX_INT64:
-        raise WireError(23, Reason.ORDER, f"last offset delta {last_offset_delta} after base offset {base_offset}")
-    # Compaction removes records and keeps the delta: fewer is fine, more is not.
-    if not 0 <= count <= last_offset_delta + 1:
-        raise WireError(57, Reason.COUNT, f"{count} records in {last_offset_delta + 1} offsets")
-    codec = attributes & _CODEC_BITS
-    body: bytes = (
-        bytes(batch[HEADER_BYTES:])
-        if codec == Codec.NONE
-        else b""
-        if count == 0 and size == HEADER_BYTES  # compaction keeps the codec bits of a batch it emptied
-        else decompress(codec, magic, batch[HEADER_BYTES:], limit)
-    )
-    fixed_timestamp = max_timestamp if attributes & _LOG_APPEND_TIME_BIT else None
+    header = _checked_header(batch)
+    body = _uncompressed(batch, header, limit)
+    base_offset, _, _, attributes, last_offset_delta, base_timestamp, _, base_sequence, _ = header
+    fixed_timestamp = header.max_timestamp if attributes & LOG_APPEND_TIME_FLAG else None
     position = 0
     previous_delta = -1
-    for _ in range(count):
+    for _ in range(header.record_count):
         start = position
         try:
             (position, record_attributes, timestamp_delta, offset_delta, key, value, headers) = _parse(body, start)
@@ -116,7 +109,9 @@ def read_records(batch: Buffer, limit: int = DEFAULT_LIMIT) -> Iterator[Record]:
         previous_delta = offset_delta
         timestamp = base_timestamp + timestamp_delta if fixed_timestamp is None else fixed_timestamp
         if not _MIN_INT64 <= timestamp <= _MAX_INT64:
-            raise WireError(start, Reason.VALUE, f"timestamp {base_timestamp} + {timestamp_delta} is no int64")
+            raise WireError(
+                start, Reason.VALUE, f"timestamp {base_timestamp} + {timestamp_delta} does not fit in int64"
+            )
         yield Record(
             base_offset + offset_delta,
             timestamp,
@@ -130,6 +125,35 @@ def read_records(batch: Buffer, limit: int = DEFAULT_LIMIT) -> Iterator[Record]:
         )
     if position != len(body):
         raise WireError(position, Reason.TRAILING, f"{len(body) - position} bytes after the last record")
+
+
+def _checked_header(batch: Buffer) -> _Batch:
+    size = len(batch)
+    if size < HEADER_SIZE:
+        raise WireError(size, Reason.TRUNCATED, f"{size} bytes are less than a batch header")
+    header = _Batch._make(_HEADER.unpack_from(batch))
+    if header.magic != CURRENT_MAGIC:
+        raise WireError(MAGIC_OFFSET, Reason.VERSION, f"magic {header.magic} where {CURRENT_MAGIC} was expected")
+    if header.length + LOG_OVERHEAD != size:
+        raise WireError(LENGTH_OFFSET, Reason.LENGTH, f"batch of {size} bytes says {header.length + LOG_OVERHEAD}")
+    delta = header.last_offset_delta
+    if delta < 0 or header.base_offset + delta > _MAX_INT64:
+        at = HEADER.offset("last_offset_delta")
+        raise WireError(at, Reason.ORDER, f"last offset delta {delta} after base offset {header.base_offset}")
+    # Compaction removes records and keeps the delta: fewer is fine, more is not.
+    if not 0 <= header.record_count <= delta + 1:
+        at = HEADER.offset("record_count")
+        raise WireError(at, Reason.COUNT, f"{header.record_count} records in {delta + 1} offsets")
+    return header
+
+
+def _uncompressed(batch: Buffer, header: _Batch, limit: int) -> bytes:
+    codec = header.attributes & CODEC_MASK
+    if codec == Codec.NONE:
+        return bytes(batch[HEADER_SIZE:])
+    if header.record_count == 0 and len(batch) == HEADER_SIZE:
+        return b""  # compaction keeps the codec bits of a batch it emptied
+    return decompress(codec, header.magic, batch[HEADER_SIZE:], limit)
 
 
 _Fields = tuple[int, int, int, int, bytes | None, bytes | None, tuple[Header, ...]]

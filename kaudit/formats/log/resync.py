@@ -1,33 +1,41 @@
-"""Finding the next sound batch after damage."""
-
-import struct
-from typing import Any
+"""Finding the next valid batch after damage."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.formats.log.record_batch import (
+from kaudit.formats.log.batch_header import (
     CURRENT_MAGIC,
     HEADER_SIZE,
+    LENGTH_OFFSET,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
+    MESSAGE_V0,
     MIN_LENGTH_LEGACY,
     MIN_LENGTH_V2,
     PREFIX_SIZE,
-    WIRE_HEADER,
-    Headers,
-    gather_headers,
+    base_offset_of,
+    batch_size,
+)
+from kaudit.formats.log.codecs import Codec
+from kaudit.formats.log.record_batch import HEADER_DTYPE, Headers, gather_headers, length_fields
+from kaudit.model.batch_fields import (
+    CODEC_MASK,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    LOG_APPEND_TIME_FLAG,
+    TRANSACTIONAL_FLAG,
 )
 
-_KNOWN_ATTRIBUTES = 0x7F
-_LEGACY_ATTRIBUTES = 0x0F
-_HIGHEST_CODEC = 4
-_PREFIX = struct.Struct(">qi")
+_LEGACY_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME_FLAG
+_KNOWN_ATTRIBUTES = _LEGACY_ATTRIBUTES | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
+_MAX_SEGMENT_OFFSETS = 2**31
+"""A segment holds offsets below its base offset plus this: its indexes store them as int32."""
 
 
 def candidates(buffer: memoryview, start: int, remaining_after: int, stop: int | None = None) -> NDArray[np.int64]:
-    """Positions >= `start` (and < `stop`) in `buffer` that could be a batch header, in order; CRCs are for the caller to check.
+    """Return the bytes of `buffer` from `start` on (and below `stop`) where a batch header could be, ascending; shape (n,).
 
+    CRCs are for the caller to check.
     `remaining_after` is how many bytes of the file follow the buffer: no batch may claim more than there is. A position
     needs 61 bytes (magic 2) or 18 (before) inside the buffer to be considered.
     """
@@ -40,13 +48,12 @@ def candidates(buffer: memoryview, start: int, remaining_after: int, stop: int |
     found = (np.flatnonzero((magic <= CURRENT_MAGIC) & (raw[start:limit] == 0)) + start).astype(np.int64)
     if not len(found):
         return found
-    lengths: NDArray[Any] = np.ndarray((len(raw) - LOG_OVERHEAD + 1,), np.dtype(">i4"), buffer, 8, (1,))
-    length = lengths[found].astype(np.int64)
+    length = length_fields(buffer)[found].astype(np.int64)
     found = found[(length >= MIN_LENGTH_LEGACY) & (length <= len(raw) + remaining_after - found - LOG_OVERHEAD)]
     kind = raw[found + MAGIC_OFFSET]
     legacy, current = found[kind < CURRENT_MAGIC], found[kind == CURRENT_MAGIC]
-    attributes = raw[legacy + PREFIX_SIZE]
-    legacy = legacy[(attributes <= _LEGACY_ATTRIBUTES) & (attributes & 0x07 < _HIGHEST_CODEC)]
+    attributes = raw[legacy + MESSAGE_V0.offset("attributes")]
+    legacy = legacy[(attributes <= _LEGACY_ATTRIBUTES) & (attributes & CODEC_MASK < Codec.ZSTD)]
     current = current[current <= len(raw) - HEADER_SIZE]
     if len(current):
         current = _plausible(buffer, current)
@@ -62,7 +69,7 @@ def _plausible_fields(headers: Headers) -> NDArray[np.bool_]:
     attributes = headers["attributes"].astype(np.int64) & 0xFFFF
     plausible: NDArray[np.bool_] = (
         (attributes <= _KNOWN_ATTRIBUTES)
-        & (attributes & 0x07 <= _HIGHEST_CODEC)
+        & (attributes & CODEC_MASK <= max(Codec))
         & (headers["last_offset_delta"] >= 0)
         & (headers["record_count"] >= 0)
     )
@@ -70,26 +77,22 @@ def _plausible_fields(headers: Headers) -> NDArray[np.bool_]:
 
 
 def looks_torn(header: memoryview, available: int, expected_offset: int | None) -> bool:
-    """Tell whether `available` bytes at the end of a file look like the start of a batch cut off by the end.
+    """Return whether `available` bytes at the end of a file may be the start of a batch cut off by the end.
 
     `header` holds up to 61 of them. `expected_offset` is the log's next offset where known: a base offset further than
     one segment can reach from it (2^31 - 1, the limit of relative offsets) speaks against a batch.
     """
-    if len(header) >= 8:
-        base_offset = int.from_bytes(header[:8], "big", signed=True)
-        if base_offset < 0:
-            return False
-        if expected_offset is not None and not expected_offset <= base_offset < expected_offset + 2**31:
-            return False
-    if len(header) >= LOG_OVERHEAD:
-        _, length = _PREFIX.unpack_from(header)
-        if length < MIN_LENGTH_LEGACY or length + LOG_OVERHEAD <= available:
-            return False
-    if len(header) > MAGIC_OFFSET:
-        magic = header[MAGIC_OFFSET]
-        if magic > CURRENT_MAGIC:
-            return False
-        if len(header) >= HEADER_SIZE and magic == CURRENT_MAGIC:
-            first = np.frombuffer(header[:HEADER_SIZE], dtype=WIRE_HEADER)
-            return bool(_plausible_fields(first)[0])
-    return True
+    known = len(header)
+    if known >= LENGTH_OFFSET and not _possible_offset(base_offset_of(header), expected_offset):
+        return False
+    if known >= LOG_OVERHEAD and not MIN_LENGTH_LEGACY + LOG_OVERHEAD <= batch_size(header) > available:
+        return False
+    if known <= MAGIC_OFFSET:
+        return True
+    if known < HEADER_SIZE or header[MAGIC_OFFSET] != CURRENT_MAGIC:
+        return header[MAGIC_OFFSET] <= CURRENT_MAGIC
+    return bool(_plausible_fields(np.frombuffer(header[:HEADER_SIZE], dtype=HEADER_DTYPE))[0])
+
+
+def _possible_offset(base_offset: int, expected: int | None) -> bool:
+    return base_offset >= 0 and (expected is None or expected <= base_offset < expected + _MAX_SEGMENT_OFFSETS)

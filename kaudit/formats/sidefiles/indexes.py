@@ -1,6 +1,6 @@
 """Offset and time indexes of a segment, `%020d.index` and `%020d.timeindex`.
 
-Source of the formats: Kafka's AbstractIndex, OffsetIndex (8-byte rows) and TimeIndex (12-byte rows). An active index is
+Source of the formats: Kafka's AbstractIndex, OffsetIndex and TimeIndex. An active index is
 preallocated: zeros behind the last row are healthy, and are cut off when it is closed.
 """
 
@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Damage, Reason
+from kaudit.formats.schema import Schema
 
 Int64Column = NDArray[np.int64]
 
-_OFFSET_ROW: Final = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
-_TIME_ROW: Final = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
+OFFSET_ENTRY: Final = Schema(("relative_offset", "i4"), ("position", "i4"))
+"""A row of a .index (OffsetIndex)."""
+TIME_ENTRY: Final = Schema(("timestamp", "i8"), ("relative_offset", "i4"))
+"""A row of a .timeindex (TimeIndex)."""
 
 
 class OffsetIndex(Struct, frozen=True, eq=False):
@@ -25,8 +28,8 @@ class OffsetIndex(Struct, frozen=True, eq=False):
     A row is written per append: its position is where the append starts, its offset the last one in it, which in magic
     0, 1 and on followers may lie several batches further on.
 
-    Both columns hold what is stored (-2^31..2^31-1); order and meaning are not judged here. `padding_rows` counts the
-    all-zero rows behind the last one, `damage` tells of a row cut short (a broker then rebuilds the index).
+    Both columns have shape (n,) and hold what is stored (-2^31..2^31-1); order and meaning are not checked here. `padding_rows` counts the
+    all-zero rows behind the last one, `damage` lists a row cut short (a broker then rebuilds the index).
     """
 
     relative_offsets: Int64Column
@@ -38,7 +41,7 @@ class OffsetIndex(Struct, frozen=True, eq=False):
 class TimeIndex(Struct, frozen=True, eq=False):
     """Rows of a .timeindex: the greatest timestamp (ms) so far and the offset of its record, relative to the base.
 
-    Columns hold what is stored; `padding_rows` and `damage` as in OffsetIndex.
+    Columns have shape (n,) and hold what is stored; `padding_rows` and `damage` as in OffsetIndex.
     """
 
     timestamps: Int64Column
@@ -49,7 +52,7 @@ class TimeIndex(Struct, frozen=True, eq=False):
 
 def parse_offset_index(data: Buffer) -> OffsetIndex:
     """Decode a whole .index. Never raises."""
-    rows, padding_rows, damage = _rows(data, _OFFSET_ROW)
+    rows, padding_rows, damage = _rows(data, np.dtype(OFFSET_ENTRY.descr))
     return OffsetIndex(
         rows["relative_offset"].astype(np.int64), rows["position"].astype(np.int64), padding_rows, damage
     )
@@ -57,7 +60,7 @@ def parse_offset_index(data: Buffer) -> OffsetIndex:
 
 def parse_time_index(data: Buffer) -> TimeIndex:
     """Decode a whole .timeindex. Never raises."""
-    rows, padding_rows, damage = _rows(data, _TIME_ROW)
+    rows, padding_rows, damage = _rows(data, np.dtype(TIME_ENTRY.descr))
     return TimeIndex(rows["timestamp"].astype(np.int64), rows["relative_offset"].astype(np.int64), padding_rows, damage)
 
 

@@ -4,7 +4,6 @@ Source of the format: Kafka's ProducerStateManager.readSnapshot / writeSnapshot 
 bytes). The offset in the file's name is the exclusive end of the state.
 """
 
-import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -15,15 +14,13 @@ from numpy.typing import NDArray
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.crc32c import crc32c
+from kaudit.formats.schema import Schema
 
 VERSION: Final = 1
 """The only version there ever was."""
-ENTRY_BYTES: Final = 46
-
-_HEADER: Final = struct.Struct(">hIi")  # version, crc, count
-_CRC_POSITION: Final = 2
-_COUNT_POSITION: Final = 6
-_FIELDS: Final = (
+HEADER: Final = Schema(("version", "i2"), ("crc", "u4"), ("count", "i4"))
+"""The start of the file; the CRC-32C covers what follows it."""
+ENTRY: Final = Schema(
     ("producer_id", "i8"),
     ("producer_epoch", "i2"),
     ("last_sequence", "i4"),
@@ -33,9 +30,11 @@ _FIELDS: Final = (
     ("coordinator_epoch", "i4"),
     ("current_txn_first_offset", "i8"),
 )
-_STORED: Final = np.dtype([(name, f">{kind}") for name, kind in _FIELDS])
-ENTRY_DTYPE: Final = np.dtype([(name, f"={kind}") for name, kind in _FIELDS])
+"""One producer id; entries follow the header to the end of the file."""
+ENTRY_DTYPE: Final = np.dtype(ENTRY.native_descr)
 """The columns of ProducerSnapshot.rows: the fields of SnapshotEntry in file order, native integers."""
+_STORED: Final = np.dtype(ENTRY.descr)
+_HEADER: Final = HEADER.struct()
 
 
 class SnapshotEntry(Struct, frozen=True):
@@ -56,7 +55,7 @@ class SnapshotEntry(Struct, frozen=True):
 
 
 class ProducerSnapshot(Struct, frozen=True, eq=False):
-    """A whole, valid snapshot. `rows` has ENTRY_DTYPE: a million producers as objects would cost 0.9 GB."""
+    """A whole, valid snapshot. `rows` has ENTRY_DTYPE, shape (n,): a million producers as objects would cost 0.9 GB."""
 
     crc: int
     rows: NDArray[Any]
@@ -75,19 +74,19 @@ def parse_producer_snapshot(data: Buffer) -> ProducerSnapshot:
     (bytes beyond the last entry, under a CRC that holds).
     """
     size = len(data)
-    if size < _HEADER.size:
-        raise WireError(size, Reason.TRUNCATED, f"snapshot of {size} bytes, its header needs {_HEADER.size}")
+    if size < HEADER.size:
+        raise WireError(size, Reason.TRUNCATED, f"snapshot of {size} bytes, its header needs {HEADER.size}")
     version, crc, count = _HEADER.unpack_from(data)
     if version != VERSION:
         raise WireError(0, Reason.VERSION, f"snapshot version {version}, only {VERSION} exists")
     if count < 0:
-        raise WireError(_COUNT_POSITION, Reason.COUNT, f"snapshot of {count} entries")
-    end = _HEADER.size + count * ENTRY_BYTES
+        raise WireError(HEADER.offset("count"), Reason.COUNT, f"snapshot of {count} entries")
+    end = HEADER.size + count * ENTRY.size
     if size < end:
         raise WireError(size, Reason.TRUNCATED, f"snapshot of {count} entries needs {end} bytes, has {size}")
-    computed = crc32c(memoryview(data)[_COUNT_POSITION:])
+    computed = crc32c(memoryview(data)[HEADER.offset("count") :])
     if computed != crc:
-        raise WireError(_CRC_POSITION, Reason.CRC, f"snapshot CRC-32C {crc:08x} stored, {computed:08x} computed")
+        raise WireError(HEADER.offset("crc"), Reason.CRC, f"snapshot CRC-32C {crc:08x} stored, {computed:08x} computed")
     if size > end:
         raise WireError(end, Reason.LENGTH, f"snapshot of {count} entries ends at byte {end}, has {size}")
-    return ProducerSnapshot(crc, np.frombuffer(data, _STORED, count, _HEADER.size).astype(ENTRY_DTYPE))
+    return ProducerSnapshot(crc, np.frombuffer(data, _STORED, count, HEADER.size).astype(ENTRY_DTYPE))

@@ -3,24 +3,32 @@
 Source of the format: Kafka's TransactionIndex and AbortedTxn.
 """
 
-import struct
 from typing import Final
 
 from msgspec import Struct
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Damage, Reason
+from kaudit.formats.schema import Schema
 
-ROW_BYTES: Final = 34
-_VERSION: Final = 0
-_ROW: Final = struct.Struct(">hqqqq")
+ENTRY: Final = Schema(
+    ("version", "i2"),
+    ("producer_id", "i8"),
+    ("first_offset", "i8"),
+    ("last_offset", "i8"),
+    ("last_stable_offset", "i8"),
+)
+"""One aborted transaction (AbortedTxn)."""
+VERSION: Final = 0
+"""The only version there ever was."""
+_ENTRY: Final = ENTRY.struct()
 
 
 class AbortedTransaction(Struct, frozen=True):
     """One row, as written. `last_offset` is the abort marker's; `position` the row's byte in the file.
 
     `last_stable_offset` is the first offset of the oldest other open transaction, else the marker's plus one
-    (before 2.2.1 and 2.3.0 computed differently, see RULES.md 1.4).
+    (brokers before 2.2.1, and 2.3.0, computed it differently: KAFKA-7866).
     """
 
     producer_id: int
@@ -38,19 +46,19 @@ class TransactionIndex(Struct, frozen=True):
 
 
 def parse_transaction_index(data: Buffer) -> TransactionIndex:
-    """Decode a whole .txnindex. Never raises; order of the rows is not judged here."""
-    whole = len(data) // ROW_BYTES * ROW_BYTES
+    """Decode a whole .txnindex. Never raises; the order of the rows is not checked here."""
+    whole = len(data) // ENTRY.size * ENTRY.size
     rows: list[AbortedTransaction] = []
     damage: list[Damage] = []
-    for index, (version, *fields) in enumerate(_ROW.iter_unpack(memoryview(data)[:whole])):
-        position = index * ROW_BYTES
-        if version == _VERSION:
+    for index, (version, *fields) in enumerate(_ENTRY.iter_unpack(memoryview(data)[:whole])):
+        position = index * ENTRY.size
+        if version == VERSION:
             rows.append(AbortedTransaction(fields[0], fields[1], fields[2], fields[3], position))
         else:
             damage.append(
-                Damage(position, position + ROW_BYTES, Reason.VERSION, f"row version {version}, only 0 exists")
+                Damage(position, position + ENTRY.size, Reason.VERSION, f"row version {version}, only 0 exists")
             )
     if whole != len(data):
         left = len(data) - whole
-        damage.append(Damage(whole, len(data), Reason.TRUNCATED, f"{left} bytes of a row of {ROW_BYTES}"))
+        damage.append(Damage(whole, len(data), Reason.TRUNCATED, f"{left} bytes of a row of {ENTRY.size}"))
     return TransactionIndex(tuple(rows), tuple(damage))

@@ -2,7 +2,7 @@
 
 {"version":1,"broker":1,"block_start":"1000","block_end":"1999"}            a znode's value
 {"data":"{...}","version":2,"mzxid":46,"mtime":1795241297869}               what a watch or client saw
-{"at_ms":1795241303375,"znode":{...the line above...}}                       the same with the time of looking
+{"at_ms":1795241303375,"znode":{...the line above...}}                       the same with the time it was read
 {"producer_id_start":5000,"producer_id_len":1000,"broker":1,"at_ms":...}     an answer to AllocateProducerIds
 mZxid = 0x2e                                                                 zkCli's stat of the value above it
 """
@@ -90,21 +90,26 @@ def _with_stat(line: ZnodeLine, name: str, value: str) -> ZnodeLine:
 
 
 def _parse(number: int, text: str) -> PidBlockLine | None:
+    """Parse a line of JSON; None for a znode that was not there."""
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
         return BadLine(number, "neither JSON nor a line of zkCli's stat")
     if not isinstance(fields, dict):
         return BadLine(number, "not a JSON object")
-    at = _time(fields)
     znode = fields.get("znode")
-    if isinstance(znode, dict):
-        if "missing" in znode:
-            return None
-        fields = znode
-        at = _time(znode) if _time(znode) is not None else at
+    if not isinstance(znode, dict):
+        return _parse_object(number, fields, text, _time(fields))
+    if "missing" in znode:
+        return None
+    at = _time(znode)
+    return _parse_object(number, znode, json.dumps(znode), _time(fields) if at is None else at)
+
+
+def _parse_object(number: int, fields: dict[str, object], text: str, at: int | None) -> PidBlockLine:
+    """Parse the fields of a line, or of the znode in it, whose JSON is `text`."""
     if "block_start" in fields or "block_end" in fields:
-        return ZnodeLine(number, text.encode() if znode is None else json.dumps(fields).encode(), at_ms=at)
+        return ZnodeLine(number, text.encode(), at_ms=at)
     if "data" in fields:
         return _znode_line(number, fields, at)
     start = next((fields[name] for name in _START_FIELDS if name in fields), None)

@@ -7,7 +7,7 @@
     seal          Adler-32 of everything before it i64 · path "/"
     3.6+          zxid and digest of the tree, sealed once more (not read)
 
-It is fuzzy: written while transactions go on, so a znode may be newer than the name says. Its mzxid tells.
+It is fuzzy: written while transactions go on, so a znode may be newer than the name says: its mzxid is what counts.
 Source: FileSnap, SerializeUtils.serializeSnapshot, DataTree.serialize, DataNode, StatPersisted.
 """
 
@@ -17,13 +17,12 @@ import zlib
 from msgspec import Struct, field
 
 from kaudit.formats.errors import Damage, Reason, WireError
+from kaudit.formats.zookeeper.file_header import FILE_HEADER_SIZE, read_file_header
 from kaudit.formats.zookeeper.jute import JuteReader
 from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent, kept_value
 
 MAGIC = b"ZKSN"
-FORMAT_VERSION = 2
 
-_FILE_HEADER = struct.Struct(">4siq")
 _STAT = struct.Struct(">qqqqiiiqq")  # czxid mzxid ctime mtime version cversion aversion ephemeralOwner pzxid
 _NODE_TAIL = 8 + _STAT.size  # the access list's id precedes the stat
 _ROOT_MARK = "/"
@@ -34,7 +33,7 @@ _CHECKSUM_STEP = 1 << 20
 
 
 class SnapshotScan(Struct):
-    """What a snapshot tells about the znodes looked for: `values`, empty when none was in what could be read.
+    """The znodes searched for in a snapshot: `values`, empty when none was in what could be read.
 
     `complete` says that all znodes were read and the checksum held, so that an absent znode was absent.
     `trailing_bytes` follow the seal (a digest, from 3.6 on).
@@ -55,15 +54,8 @@ def scan_snapshot(data: memoryview, suffix: str) -> SnapshotScan:
     Only those are kept. A snapshot cut short or with a wrong checksum is read as far as it goes and yields
     Damage; raises WireError when `data` is no snapshot at all.
     """
-    if len(data) < _FILE_HEADER.size:
-        raise WireError(0, Reason.TRUNCATED, f"a snapshot of {len(data)} bytes has no file header")
-    magic, version, database_id = _FILE_HEADER.unpack_from(data)
-    if magic != MAGIC:
-        raise WireError(0, Reason.VERSION, f"magic {magic!r} instead of {MAGIC!r}: not a ZooKeeper snapshot")
-    if version != FORMAT_VERSION:
-        raise WireError(4, Reason.VERSION, f"snapshot of format version {version}, known is {FORMAT_VERSION}")
-    scan = SnapshotScan(int(database_id))
-    reader = JuteReader(data, _FILE_HEADER.size, len(data))
+    scan = SnapshotScan(read_file_header(data, MAGIC, "snapshot"))
+    reader = JuteReader(data, FILE_HEADER_SIZE, len(data))
     try:
         _skip_sessions_and_access_lists(reader, scan)
         _read_znodes(reader, suffix, scan)

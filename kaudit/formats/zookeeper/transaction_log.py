@@ -14,13 +14,12 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from kaudit.formats.errors import Damage, Reason, WireError
+from kaudit.formats.zookeeper.file_header import FILE_HEADER_SIZE, read_file_header
 from kaudit.formats.zookeeper.jute import JuteReader
 from kaudit.formats.zookeeper.records import Record, decode_record
 
 MAGIC = b"ZKLG"
-FORMAT_VERSION = 2
 
-_FILE_HEADER = struct.Struct(">4siq")
 _ENTRY_HEADER = struct.Struct(">qi")
 _TXN_HEADER = struct.Struct(">qiqqi")
 _END_MARK = 0x42
@@ -47,26 +46,14 @@ class Transaction(Struct, frozen=True):
         return decode_record(self.type, JuteReader(self.body, 0, len(self.body)))
 
 
-def read_database_id(data: memoryview) -> int:
-    """Check the file header of a transaction log and return its database id. Raises WireError."""
-    if len(data) < _FILE_HEADER.size:
-        raise WireError(0, Reason.TRUNCATED, f"a transaction log of {len(data)} bytes has no file header")
-    magic, version, database_id = _FILE_HEADER.unpack_from(data)
-    if magic != MAGIC:
-        raise WireError(0, Reason.VERSION, f"magic {magic!r} instead of {MAGIC!r}: not a ZooKeeper transaction log")
-    if version != FORMAT_VERSION:
-        raise WireError(4, Reason.VERSION, f"transaction log of format version {version}, known is {FORMAT_VERSION}")
-    return int(database_id)
-
-
 def read_transactions(data: memoryview) -> Iterator[Transaction | Damage]:
     """Read the transactions of one log in file order, and what is damaged between them.
 
-    Raises WireError when `data` is no transaction log at all; anything else comes as Damage, after which reading goes
+    Raises WireError when `data` is not a transaction log at all; anything else comes as Damage, after which reading goes
     on at the next transaction whose checksum holds. Nothing is copied: bodies are views of `data`.
     """
-    read_database_id(data)
-    position = _FILE_HEADER.size
+    read_file_header(data, MAGIC, "transaction log")
+    position = FILE_HEADER_SIZE
     while position < len(data):
         entry = _entry_at(data, position)
         if isinstance(entry, Transaction):
@@ -101,21 +88,28 @@ def _entry_at(data: memoryview, position: int) -> Transaction | Damage | None:
     checksum, length = _ENTRY_HEADER.unpack_from(data, position)
     if length == 0 and checksum == 0:
         return None
-    if length < _TXN_HEADER.size:
-        return Damage(position, position, Reason.LENGTH, f"a transaction of {length} bytes")
     start = position + _ENTRY_HEADER.size
-    if length >= len(data) - start:
-        detail = f"a transaction of {length} bytes where {len(data) - start} are left"
-        return Damage(position, position, Reason.TRUNCATED, detail)
+    fault = _fault(data, start, length, checksum)
+    if fault is not None:
+        return Damage(position, position, *fault)
     body = data[start : start + length]
-    if data[start + length] != _END_MARK:
-        # ZooKeeper calls this a partial transaction: the file grew, the bytes did not arrive.
-        return Damage(position, position, Reason.TRUNCATED, f"a transaction of {length} bytes without its end mark")
-    actual = zlib.adler32(body)
-    if actual != checksum:
-        return Damage(position, position, Reason.CRC, f"Adler-32 {actual:#x} where the log says {checksum:#x}")
     client_id, cxid, zxid, time, type_ = _TXN_HEADER.unpack_from(body)
     return Transaction(position, client_id, cxid, zxid, time, type_, body[_TXN_HEADER.size :])
+
+
+def _fault(data: memoryview, start: int, length: int, checksum: int) -> tuple[Reason, str] | None:
+    """Return what is wrong with the transaction of `length` bytes at `start`, None if nothing is."""
+    if length < _TXN_HEADER.size:
+        return Reason.LENGTH, f"a transaction of {length} bytes"
+    if length >= len(data) - start:
+        return Reason.TRUNCATED, f"a transaction of {length} bytes where {len(data) - start} are left"
+    if data[start + length] != _END_MARK:
+        # ZooKeeper calls this a partial transaction: the file grew, the bytes did not arrive.
+        return Reason.TRUNCATED, f"a transaction of {length} bytes without its end mark"
+    actual = zlib.adler32(data[start : start + length])
+    if actual != checksum:
+        return Reason.CRC, f"Adler-32 {actual:#x} where the log says {checksum:#x}"
+    return None
 
 
 def _next_entry(data: memoryview, position: int) -> int:
@@ -134,7 +128,7 @@ def _next_entry(data: memoryview, position: int) -> int:
 
 
 def _first_nonzero(data: memoryview, position: int) -> int | None:
-    """Find the first byte at or after `position` that is not 0, looking at 64 KiB at a time."""
+    """Find the first byte at or after `position` that is not 0, 64 KiB at a time."""
     while position < len(data):
         block = data[position : position + len(_ZEROS)]
         if block != _ZEROS[: len(block)]:

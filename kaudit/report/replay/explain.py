@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 from kaudit.broker.attempts.attempt import Attempt
 from kaudit.broker.broker import Broker
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, ProducerStateEntry
-from kaudit.broker.releases.changes import CHANGES, RELEASES
-from kaudit.broker.releases.meanings import MEANINGS
-from kaudit.broker.releases.profile import Profile, profile_for, profile_groups
+from kaudit.broker.releases.profile import Profile, profile_groups
 from kaudit.broker.releases.version import Version
 from kaudit.broker.response import Answer
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.session import Session, attempts_only
+from kaudit.report.replay.broker_rules import release_span
 from kaudit.report.replay.render import plain
 
 if TYPE_CHECKING:
@@ -145,61 +144,4 @@ def _elsewhere(answer: Answer, others: list[Answer]) -> Iterator[str]:
     yield "Other versions, asked the same from the beginning:"
     for first, last, words in spans:
         mark = "=" if words == said(answer) else " "
-        yield f"  {mark} {_span(first, last):<22}{words}"
-
-
-def _span(first: Version, last: Version) -> str:
-    if last == RELEASES[-1]:
-        return f"{first} and later"
-    return str(first) if first == last else f"{first} to {last}"
-
-
-def list_profiles() -> Iterator[str]:
-    """Yield the lines that say which releases share their rules, and what each group changed."""
-    for number, (_, versions) in enumerate(profile_groups()):
-        if number == 0:
-            yield f"{_span(versions[0], versions[-1])}: the first with producer ids; every line below is a change to it"
-            continue
-        yield ""
-        yield _span(versions[0], versions[-1])
-        yield from _changes(RELEASES[RELEASES.index(versions[0]) - 1], versions[0])
-
-
-def what_changed(version: str) -> Iterator[str]:
-    """Yield what the rules of a release are told apart by: from those before it, and what the next ones change.
-
-    Raises UnknownVersionError.
-    """
-    profile = profile_for(version)
-    groups = profile_groups()
-    here = next(index for index, (rules, _) in enumerate(groups) if not rules.differences(profile))
-    versions = groups[here][1]
-    yield f"Broker {profile.version}: the rules of {_span(versions[0], versions[-1])}"
-    if here:
-        before = groups[here - 1][1]
-        yield ""
-        yield f"Different from {_span(before[0], before[-1])} before:"
-        yield from _changes(before[-1], versions[0])
-    if here + 1 < len(groups):
-        after = groups[here + 1][1]
-        yield ""
-        yield f"Changed again in {_span(after[0], after[-1])}:"
-        yield from _changes(versions[-1], after[0])
-    yield ""
-    yield "kaudit replay --list-profiles lists every release."
-
-
-def _changes(old: Version, new: Version) -> Iterator[str]:
-    """Yield how two releases differ: each switch with its values and the source of the change, and what it says."""
-    before, after = profile_for(old), profile_for(new)
-    for switch in before.differences(after):
-        sources = [change.source for change in CHANGES if change.switch == switch and new.includes_fix(*change.since)]
-        source = sources[-1] if sources else "not in this line"
-        yield f"  {switch}: {_shown(getattr(before, switch))} -> {_shown(getattr(after, switch))} ({source})"
-        yield f"    {MEANINGS[switch]}"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return getattr(value, "name", None) or ("none" if value is None else str(value))
+        yield f"  {mark} {release_span(first, last):<22}{words}"

@@ -15,7 +15,7 @@ WORDS = {
     "deleted": "deleted",
     "acknowledged_but_lost": "acknowledged, and lost",
     "written_but_not_acknowledged": "written, not acknowledged",
-    "duplicate_copies": "copies too many",
+    "duplicate_copies": "duplicate records",
     "repeated_across_sessions": "repeated across sessions",
     "out_of_order": "out of order",
     "on_a_replica_only": "on another replica only",

@@ -4,24 +4,34 @@ Source of the format: DefaultRecordBatch, DefaultRecord, EndTransactionMarker. B
 covered by the CRC: a leader sets them without touching the rest.
 """
 
-import struct
 from collections.abc import Sequence
 
+from kaudit.formats.log.batch_header import (
+    ATTRIBUTES_OFFSET,
+    CURRENT_MAGIC,
+    HEADER,
+    LENGTH_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+)
+from kaudit.formats.log.control import KEY, VALUE
 from kaudit.formats.log.crc32c import crc32c
-from kaudit.model.batch_fields import CONTROL_FLAG, NO_SEQUENCE, TRANSACTIONAL_FLAG
+from kaudit.model.batch_fields import (
+    ABORT_MARKER,
+    COMMIT_MARKER,
+    CONTROL_FLAG,
+    NO_LEADER_EPOCH,
+    NO_SEQUENCE,
+    TRANSACTIONAL_FLAG,
+)
 
-HEADER_SIZE = 61
-_TAIL = struct.Struct(">hiqqqhii")
-"""attributes, last offset delta, base and max timestamp, producer id and epoch, base sequence, record count."""
-_HEAD = struct.Struct(">qiibI")
-"""base offset, length, leader epoch, magic, crc."""
-_PLACE = struct.Struct(">q")
-_LEADER_EPOCH = struct.Struct(">i")
-_OVERHEAD = 12
-_MAGIC = 2
-_CLIENT_LEADER_EPOCH = -1
-_MARKER_KEY = struct.Struct(">hh")
-_MARKER_VALUE = struct.Struct(">hi")
+_HEAD = HEADER.struct(*HEADER.slice("base_offset", "crc"))
+_TAIL = HEADER.struct(*HEADER.slice("attributes", "record_count"))
+_BASE_OFFSET = HEADER.struct("base_offset")
+_LEADER_EPOCH = HEADER.struct("leader_epoch")
+_MARKER_KEY = KEY.struct()
+_MARKER_VALUE = VALUE.struct()
+_LENGTH_WITHOUT_BODY = ATTRIBUTES_OFFSET - LOG_OVERHEAD
 _MORE = 0x80
 
 
@@ -71,12 +81,15 @@ def batch(
     attributes = (TRANSACTIONAL_FLAG if transactional else 0) | (CONTROL_FLAG if control else 0)
     count = len(records)
     body = _TAIL.pack(attributes, count - 1, *timestamps, *producer, count) + b"".join(records)
-    return _HEAD.pack(0, 9 + len(body), _CLIENT_LEADER_EPOCH, _MAGIC, crc32c(body)) + body
+    return _HEAD.pack(0, _LENGTH_WITHOUT_BODY + len(body), NO_LEADER_EPOCH, CURRENT_MAGIC, crc32c(body)) + body
 
 
 def marker(producer_id: int, epoch: int, coordinator_epoch: int, timestamp: int, *, commit: bool) -> bytes:
     """Encode an end of transaction marker."""
-    key, value = _MARKER_KEY.pack(0, int(commit)), _MARKER_VALUE.pack(0, coordinator_epoch)
+    key, value = (
+        _MARKER_KEY.pack(0, COMMIT_MARKER if commit else ABORT_MARKER),
+        _MARKER_VALUE.pack(0, coordinator_epoch),
+    )
     return batch(
         [record(0, 0, key, value)],
         (producer_id, epoch, NO_SEQUENCE),
@@ -88,4 +101,11 @@ def marker(producer_id: int, epoch: int, coordinator_epoch: int, timestamp: int,
 
 def placed(data: bytes, base_offset: int, leader_epoch: int) -> bytes:
     """Return a batch as it lies in a log: at `base_offset`, written under `leader_epoch`."""
-    return _PLACE.pack(base_offset) + data[8:_OVERHEAD] + _LEADER_EPOCH.pack(leader_epoch) + data[16:]
+    return b"".join(
+        (
+            _BASE_OFFSET.pack(base_offset),
+            data[LENGTH_OFFSET:LOG_OVERHEAD],
+            _LEADER_EPOCH.pack(leader_epoch),
+            data[MAGIC_OFFSET:],
+        )
+    )

@@ -3,20 +3,21 @@
 Source: LogSegment.append (when an index gets a row), OffsetIndex, TimeIndex, TransactionIndex.
 """
 
-import struct
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
+from kaudit.formats.sidefiles import transaction_index
+from kaudit.formats.sidefiles.indexes import OFFSET_ENTRY, TIME_ENTRY
 from kaudit.simulate.cluster.replica_log import ReplicaLog, StoredBatch
 from kaudit.simulate.encode.record_batch import placed
 
 INDEX_INTERVAL_BYTES = 4096
 """index.interval.bytes: an index row at most every so many bytes."""
-_INDEX_ROW = struct.Struct(">ii")
-_TIME_ROW = struct.Struct(">qi")
-_TRANSACTION_ROW = struct.Struct(">hqqqq")
+_INDEX_ROW = OFFSET_ENTRY.struct()
+_TIME_ROW = TIME_ENTRY.struct()
+_TRANSACTION_ROW = transaction_index.ENTRY.struct()
 _NO_TIMESTAMP = -1
 
 
@@ -81,6 +82,8 @@ def _aborted_rows(log: ReplicaLog) -> list[tuple[int, bytes]]:
             row = rows.get(state.offset)
             if row is not None:
                 stable = min(open_since.values(), default=state.offset + 1)
-                packed = _TRANSACTION_ROW.pack(0, row.producer_id, row.first_offset, row.last_offset, stable)
+                packed = _TRANSACTION_ROW.pack(
+                    transaction_index.VERSION, row.producer_id, row.first_offset, row.last_offset, stable
+                )
                 found.append((state.offset, packed))
     return found

@@ -66,7 +66,7 @@ def test_a_foreign_history_does_not_bury_the_report(tmp_path):
     log = written.write(tmp_path / "t-0")
     result = scan(log, blocks=history(tmp_path / "blocks", 0))
     assert len([finding for finding in of(result) if finding.code == "KA401"]) == 1000
-    assert any("500 more producer ids are in no block" in note.reason for note in result.not_audited)
+    assert any("500 more producer ids outside every known block" in note.reason for note in result.not_audited)
 
 
 def test_ids_granted_twice_are_named_with_those_in_the_log(log, tmp_path):
@@ -191,7 +191,7 @@ def test_snapshots_without_logs_are_told_and_used(cluster):
     assert {finding.severity for finding in found} == {Severity.WARNING}
     assert [finding.producer_id for finding in found if finding.producer_id not in range(5000, 6080)] == []
     assert len(found) == 1000
-    assert any(note.reason.startswith("80 more producer ids are in no block") for note in result.not_audited)
+    assert any(note.reason.startswith("80 more producer ids outside every known block") for note in result.not_audited)
 
 
 def test_a_zookeeper_file_without_permission_makes_the_audit_incomplete(cluster, monkeypatch):

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.analysis.scan.columns import Columns
 from kaudit.analysis.scan.merging import merge, with_records
-from kaudit.analysis.scan.rows import EDGE, MARKER, RUN, assemble, pick, put
+from kaudit.analysis.scan.rows import BOUNDARY_BATCH, MARKER, RUN, assemble, pick, put
 from kaudit.analysis.transactions import transaction_spans as transactions
 from kaudit.analysis.transactions.transaction_spans import TransactionSpans
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER
+from kaudit.model.columns import Columns
 
 IDS = st.one_of(st.integers(0, 5), st.sampled_from([0, 1 << 40, (1 << 63) - 1]))
 RUN_KIND, OTHER_MARKER = 2, 5
@@ -123,15 +123,15 @@ def test_with_too_many_markers_none_is_half_told(events, cuts, aborts, commits):
 @given(st.lists(st.integers(0, 99), max_size=150), st.integers(0, 100))
 def test_rows_picked_and_put_whole_are_those_indexed(indexes, seed):
     random = np.random.default_rng(seed)
-    rows = random.integers(0, 256, (100, EDGE.itemsize), dtype=np.uint8).view(EDGE)[:, 0]
+    rows = random.integers(0, 256, (100, BOUNDARY_BATCH.itemsize), dtype=np.uint8).view(BOUNDARY_BATCH)[:, 0]
     chosen = np.array(indexes, dtype=np.intp)
     assert pick(rows, chosen).tolist() == rows[chosen].tolist()
     mask = random.random(100) < 0.5
     assert pick(rows, mask).tolist() == rows[mask].tolist()
-    columns = {name: rows[name] for name in EDGE.names}
+    columns = {name: rows[name] for name in BOUNDARY_BATCH.names}
     places = np.unique(chosen)
     expected, written = rows.copy(), rows.copy()
     expected[places] = rows[::-1][places]
     put(written, places, pick(rows[::-1], places))
     assert written.tolist() == expected.tolist()
-    assert assemble(EDGE, 100, columns).tolist() == rows.tolist()
+    assert assemble(BOUNDARY_BATCH, 100, columns).tolist() == rows.tolist()

@@ -5,11 +5,11 @@ import random
 import numpy as np
 import pytest
 
-from kaudit.analysis.scan.columns import Columns
 from kaudit.analysis.scan.options import ScanOptions
-from kaudit.analysis.scan.rows import EDGE, MARKER, RUN
+from kaudit.analysis.scan.rows import BOUNDARY_BATCH, MARKER, RUN
 from kaudit.analysis.scan.schedule import all_needs, find_input, plan_jobs, read_range
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
+from kaudit.model.columns import Columns
 from tests.engines.faulty_logs import FAULTS
 from tests.logs import Log, data
 
@@ -26,14 +26,14 @@ def test_rows_arrive_as_they_were(tmp_path, make):
     for spec in ranges(make(tmp_path / "orders-0"), 1000):
         sent = read_range(spec)
         received = unpack(pack(sent))
-        for name in ("runs", "edges", "markers", "gaps", "leader_epochs"):
+        for name in ("runs", "boundary_batches", "markers", "gaps", "leader_epochs"):
             before, after = getattr(sent, name), getattr(received, name)
             assert before.dtype == after.dtype
             assert before.tolist() == after.tolist()
         assert (received.counts, received.damages, received.ordered) == (sent.counts, sent.damages, sent.ordered)
 
 
-@pytest.mark.parametrize("dtype", [RUN, EDGE, MARKER])
+@pytest.mark.parametrize("dtype", [RUN, BOUNDARY_BATCH, MARKER])
 @pytest.mark.parametrize("count", [0, 1, 2, 500])
 def test_any_values_survive(dtype, count):
     rows = np.frombuffer(random.Random(count).randbytes(dtype.itemsize * count), dtype=dtype).copy()

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.analysis.sequences.step_patterns import step_mismatches
-from kaudit.model.observation import BoundaryBatch, Observation, ObservationKind
+from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.observation import Observation, ObservationKind
 
 
 def edge(offset, first, records):

@@ -1,17 +1,23 @@
-"""Releases and their switches (RULES.md section 9)."""
+"""Releases and the table of switches."""
 
+import ast
+from itertools import pairwise
+from pathlib import Path
+from typing import get_type_hints
+
+import msgspec
 import pytest
 
+import kaudit
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.releases.changes import CHANGES
 from kaudit.broker.releases.profile import (
-    Profile,
     UnknownVersionError,
     VersionRange,
     all_releases,
     profile_for,
     profile_groups,
 )
+from kaudit.broker.releases.switches import Switches, switches
 from kaudit.broker.releases.version import Version
 
 
@@ -72,16 +78,45 @@ def test_each_switch_turns_where_its_ticket_shipped(switch, expected):
     assert {version: getattr(profile_for(version), switch) for version in expected} == expected
 
 
-def test_every_change_names_a_switch_a_known_release_and_a_source():
-    names = {name for name in Profile.__struct_fields__ if name != "version"}
-    for change in CHANGES:
-        assert change.switch in names
-        assert change.source
-        assert set(change.since) <= set(all_releases())
+def test_every_switch_has_a_meaning_and_changes_with_known_releases_and_sources():
+    for switch in switches().values():
+        assert switch.meaning
+        assert not switch.meaning.endswith(".")
+        assert switch.changes
+        for change in switch.changes:
+            assert change.source
+            assert set(change.since) <= set(all_releases())
 
 
-def test_every_switch_has_a_change():
-    assert {change.switch for change in CHANGES} == {name for name in Profile.__struct_fields__ if name != "version"}
+def test_every_change_has_a_value_of_the_switchs_type_and_changes_it():
+    types = get_type_hints(Switches)
+    for switch in switches().values():
+        values = [switch.default, *(change.value for change in switch.changes)]
+        for before, after in pairwise(values):
+            assert before != after
+        for value in values:
+            msgspec.convert(value, types[switch.name])
+
+
+def test_changes_are_listed_oldest_first():
+    for switch in switches().values():
+        first = [min(change.since) for change in switch.changes]
+        assert first == sorted(first)
+
+
+def test_a_switch_is_read_by_some_module_or_marked_informative():
+    root = Path(kaudit.__file__).parent
+    read = set()
+    for module in root.rglob("*.py"):
+        if module.name == "switches.py":
+            continue
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.Attribute):
+                read.add(node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                read.add(node.value)
+    informative = {switch.name for switch in switches().values() if switch.informative}
+    assert informative == switches().keys() - read
 
 
 def test_a_line_means_its_newest_release():

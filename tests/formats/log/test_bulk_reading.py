@@ -50,7 +50,7 @@ def encoded(content, changes):
 
 def same(first, second):
     assert first.positions.tolist() == second.positions.tolist()
-    assert (first.stop, first.sound) == (second.stop, second.sound)
+    assert (first.stop, first.valid) == (second.stop, second.valid)
 
 
 @BULK

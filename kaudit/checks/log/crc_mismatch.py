@@ -1,0 +1,31 @@
+"""A batch whose framing holds while its CRC does not match its bytes."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.log.damage import Wording, damage_finding, damaged_ranges
+from kaudit.model.continuity import PlacedDamage
+from kaudit.model.damage import DamageKind
+from kaudit.model.finding import Finding, Severity
+
+
+@check(
+    "KA001",
+    severity=Severity.ERROR,
+    summary="a batch's CRC does not match its bytes",
+    since="0.1.0",
+    needs=(PlacedDamage,),
+)
+def crc_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each such batch with the offsets its header claims."""
+    for found in damaged_ranges(evidence, DamageKind.CRC_MISMATCH):
+        damage = found.first.damage
+        wording = Wording(
+            message=f"the batch of offsets {damage.base_offset}..{damage.last_offset} does not match its CRC",
+            rule="a batch's CRC covers everything from its attributes to its last record "
+            "(DefaultRecordBatch.ensureValid); a broker recovering this segment truncates it here and deletes later "
+            "segments",
+            claims_offsets=True,
+        )
+        yield damage_finding(crc_mismatch, context, evidence, found, wording)

@@ -1,0 +1,45 @@
+"""A batch that carries a lower leader epoch than one before it."""
+
+from collections.abc import Iterator
+
+from kaudit.broker.partition.log_loading import gap_verdict
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.log.missing_offsets import NO_PRODUCER
+from kaudit.model.continuity import LeaderEpochRegression
+from kaudit.model.finding import Explanation, Finding, Severity
+
+_CAUSES = (
+    Explanation("a bit of the field flipped on disk or in memory: the CRC does not cover it"),
+    Explanation("the log was written by two leaders that did not know of each other"),
+)
+
+
+@check(
+    "KA009",
+    severity=Severity.ERROR,
+    summary="a batch carries a lower leader epoch than one before it",
+    since="0.1.0",
+    needs=(LeaderEpochRegression,),
+)
+def leader_epoch_regression(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report batches whose leader epoch does not fit between their neighbours'."""
+    for found in evidence.of(LeaderEpochRegression):
+        yield leader_epoch_regression.finding(
+            context,
+            f"the batch at offset {found.base_offset} has leader epoch {found.leader_epoch} "
+            f"among batches of leader epoch {found.expected_epoch}",
+            segment=found.segment,
+            position=found.position,
+            offset=found.base_offset,
+            last_offset=found.last_offset,
+            evidence={
+                "rule": "leader epochs never fall along a log (LeaderEpochFileCache); the CRC does not cover the field",
+                "broker": gap_verdict(),
+                "leader_epoch": found.leader_epoch,
+                "expected_leader_epoch": found.expected_epoch,
+            },
+            explanations=_CAUSES,
+            following=("compare the leader epochs with those of the other replicas and leader-epoch-checkpoint",),
+            absent=NO_PRODUCER,
+        )

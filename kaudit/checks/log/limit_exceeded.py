@@ -1,0 +1,30 @@
+"""A batch that unpacks to more than kaudit is willing to hold in memory."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.log.malformed import Wording, malformed_findings
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.malformed import MalformedBatch
+
+_WORDING = Wording(
+    "too large to unpack",
+    "a batch unpacks to a size consumers can hold",
+    (
+        Explanation("a decompression bomb: a few bytes that unpack to more than a consumer can hold"),
+        Explanation("the topic allows batches this large (give `kaudit inspect` a larger limit)", innocent=True),
+    ),
+)
+
+
+@check(
+    "KA010",
+    severity=Severity.ERROR,
+    summary="a batch unpacks to more than kaudit is willing to hold",
+    since="0.1.0",
+    needs=(MalformedBatch,),
+)
+def limit_exceeded(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each batch once."""
+    yield from malformed_findings(limit_exceeded, context, evidence, _WORDING, limited=True)

@@ -1,0 +1,52 @@
+"""What the two checks of batches that cannot be decoded share."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from kaudit.checks.check import Check, Evidence
+from kaudit.checks.context import Context, quote
+from kaudit.model.batch_fields import NO_PRODUCER_ID
+from kaudit.model.finding import Explanation, Finding
+from kaudit.model.malformed import MalformedBatch
+
+_NO_PRODUCER = "the batch names no producer"
+
+
+class Wording(Struct, frozen=True):
+    """What is wrong with a batch, the rule it breaks, and what may have done it."""
+
+    what: str
+    rule: str
+    explanations: Sequence[Explanation]
+
+
+def malformed_findings(
+    check: Check, context: Context, evidence: Evidence, wording: Wording, *, limited: bool
+) -> Iterator[Finding]:
+    """Yield a finding for each batch; `limited`: of those over a limit, else of those that contradict themselves."""
+    for batch in evidence.of(MalformedBatch):
+        if batch.limited is not limited:
+            continue
+        has_producer = batch.producer_id > NO_PRODUCER_ID
+        path = quote(f"{context.directory}/{context.segments[batch.segment]}")
+        yield check.finding(
+            context,
+            f"the batch of offsets {batch.base_offset}..{batch.last_offset} is {wording.what}: {batch.detail}",
+            segment=batch.segment,
+            position=batch.position,
+            offset=batch.base_offset,
+            last_offset=batch.last_offset,
+            producer_id=batch.producer_id if has_producer else None,
+            producer_epoch=batch.producer_epoch if has_producer else None,
+            evidence={
+                "rule": wording.rule,
+                "broker": "appends, replicates and serves it as it is: only consumers and compaction unpack it",
+                "detail": batch.detail,
+                "bytes": batch.size,
+                "limit": batch.limit,
+            },
+            explanations=wording.explanations,
+            following=(f"kaudit inspect --at {batch.position} {path}",),
+            absent={"producer_id": _NO_PRODUCER, "producer_epoch": _NO_PRODUCER},
+        )

@@ -1,0 +1,49 @@
+"""Offsets missing inside a segment."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.log.missing_offsets import NO_PRODUCER, gap_evidence, offsets_text
+from kaudit.model.continuity import MissingCause, MissingOffsets
+from kaudit.model.finding import Explanation, Finding, Severity
+
+_CAUSES = (
+    Explanation("records were cut out of the segment"),
+    Explanation(
+        "the topic was compacted in the past, and no checkpoint says so (then pass --compacted)", innocent=True
+    ),
+)
+
+
+@check(
+    "KA007",
+    severity=Severity.ERROR,
+    summary="offsets are missing inside a segment",
+    since="0.1.0",
+    needs=(MissingOffsets,),
+)
+def offset_gap(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report offsets nobody can explain; none in a compacted partition. Those lost to damage are reported with it."""
+    if context.compacted:
+        return
+    for gap in evidence.of(MissingOffsets):
+        if gap.cause is not MissingCause.UNKNOWN:
+            continue
+        offsets = "1 offset" if gap.count == 1 else f"{gap.count} offsets"
+        yield offset_gap.finding(
+            context,
+            f"{offsets_text(gap)} missing: the next batch, at byte {gap.position}, starts {offsets} too high",
+            segment=gap.segment,
+            position=gap.position,
+            offset=gap.first_offset,
+            last_offset=gap.last_offset,
+            evidence=gap_evidence(
+                "in a partition that is not compacted every offset from the log start on is covered by a batch",
+                gap,
+                evidence,
+            ),
+            explanations=_CAUSES,
+            following=("look for these offsets on the partition's other replicas",),
+            absent=NO_PRODUCER,
+        )

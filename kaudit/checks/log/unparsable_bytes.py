@@ -1,0 +1,28 @@
+"""Bytes that are not a batch: garbage, an unknown magic, or a length that lost the framing."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.log.damage import Wording, damage_finding, damaged_ranges
+from kaudit.model.continuity import PlacedDamage
+from kaudit.model.damage import DamageKind
+from kaudit.model.finding import Finding, Severity
+
+
+@check(
+    "KA003",
+    severity=Severity.ERROR,
+    summary="bytes that are not a batch: garbage, an unknown magic, or a length that lost the framing",
+    since="0.1.0",
+    needs=(PlacedDamage,),
+)
+def unparsable_bytes(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report the bytes up to the next valid batch, or to the segment's end."""
+    for found in damaged_ranges(evidence, DamageKind.UNPARSABLE):
+        damage = found.first.damage
+        wording = Wording(
+            message=f"{found.size} bytes at {damage.position} are not a valid batch ({damage.detail}){found.unreadable}",
+            rule="every batch begins where the one before it ends, with a magic of 0, 1 or 2",
+        )
+        yield damage_finding(unparsable_bytes, context, evidence, found, wording)

@@ -1,0 +1,79 @@
+"""The headers of record batches and of the messages before them, field by field: the one place that knows their bytes.
+
+Source: Kafka's DefaultRecordBatch (magic 2), LegacyRecord and Records (magic 0 and 1).
+"""
+
+from typing import Final
+
+from kaudit.formats.schema import Schema
+
+HEADER: Final = Schema(
+    ("base_offset", "i8"),
+    ("batch_length", "i4"),
+    ("leader_epoch", "i4"),
+    ("magic", "i1"),
+    ("crc", "u4"),
+    ("attributes", "i2"),
+    ("last_offset_delta", "i4"),
+    ("base_timestamp", "i8"),
+    ("max_timestamp", "i8"),
+    ("producer_id", "i8"),
+    ("producer_epoch", "i2"),
+    ("base_sequence", "i4"),
+    ("record_count", "i4"),
+)
+"""RecordBatch of magic 2. `batch_length` counts the bytes after itself; the CRC-32C covers those from `attributes` on."""
+
+MESSAGE_V0: Final = Schema(
+    ("offset", "i8"), ("message_size", "i4"), ("crc", "u4"), ("magic", "i1"), ("attributes", "i1"), ("key_length", "i4")
+)
+"""Message of magic 0 up to its key. `message_size` counts the bytes after itself; the CRC-32 covers those from `magic` on."""
+
+MESSAGE_V1: Final = Schema(
+    ("offset", "i8"),
+    ("message_size", "i4"),
+    ("crc", "u4"),
+    ("magic", "i1"),
+    ("attributes", "i1"),
+    ("timestamp", "i8"),
+    ("key_length", "i4"),
+)
+"""Message of magic 1: as magic 0, with a timestamp."""
+
+CURRENT_MAGIC: Final = 2
+LEGACY_MAGICS: Final = (0, 1)
+
+HEADER_SIZE: Final = HEADER.size
+LENGTH_OFFSET: Final = HEADER.offset("batch_length")
+LOG_OVERHEAD: Final = HEADER.end("batch_length")
+"""Bytes of offset and length in front of every batch (Records.LOG_OVERHEAD); the length field counts what follows them."""
+MAGIC_OFFSET: Final = HEADER.offset("magic")
+"""The same byte in every magic."""
+CRC_OFFSET: Final = HEADER.offset("crc")
+ATTRIBUTES_OFFSET: Final = HEADER.offset("attributes")
+FLAGS_OFFSET: Final = HEADER.end("attributes") - 1
+"""The low byte of the attributes, which holds all bits in use."""
+PREFIX_SIZE: Final = HEADER.end("magic")
+"""Bytes needed to know a batch's length and magic."""
+MIN_LENGTH_V2: Final = HEADER_SIZE - LOG_OVERHEAD
+MIN_LENGTH_LEGACY: Final = MESSAGE_V0.size - LOG_OVERHEAD + 4
+"""A message of magic 0 without key and value, which still has their lengths (LegacyRecord.RECORD_OVERHEAD_V0)."""
+
+assert MESSAGE_V0.offset("magic") == MESSAGE_V1.offset("magic") == MAGIC_OFFSET
+
+
+def plausible_length(magic: int, length: int) -> bool:
+    """Return whether a batch of this magic can have this length field."""
+    if magic == CURRENT_MAGIC:
+        return length >= MIN_LENGTH_V2
+    return magic in LEGACY_MAGICS and length >= MIN_LENGTH_LEGACY
+
+
+def batch_size(header: bytes | bytearray | memoryview, at: int = 0) -> int:
+    """Return the bytes of the whole batch that starts at `at`, of any magic, as its length field says: -2^31 + 12 and more."""
+    return int.from_bytes(header[at + LENGTH_OFFSET : at + LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
+
+
+def base_offset_of(header: bytes | bytearray | memoryview, at: int = 0) -> int:
+    """Return the offset field of the batch that starts at `at`, of any magic: -2^63..2^63-1."""
+    return int.from_bytes(header[at : at + LENGTH_OFFSET], "big", signed=True)

@@ -1,0 +1,173 @@
+"""Rows as a contiguous array for each field: what reads one field of many rows touches only it.
+
+Where every batch is a run of its own there are as many rows as batches, and writing them out whole costs more than all
+that is asked of them. The same array may be a column of several tables, so columns are never written to; one that few ask
+for may be made when it is asked for.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Row = Mapping[str, Any]
+"""One row: its fields by name, as Python numbers."""
+Column = NDArray[Any] | Callable[[], NDArray[Any]] | int
+"""A column of shape (n,); or what makes it, which until then holds what it is made of; or the number all rows have."""
+Indexes = slice | NDArray[Any] | Sequence[int]
+
+
+class Columns:
+    """Rows of a structured dtype, column by column.
+
+    Indexed like a structured array: by name for a column (shape (n,), the field's dtype; shared, not copied), by position
+    for one row, by slice (views), mask or index array for some rows.
+    """
+
+    __slots__ = ("_columns", "_length", "_part", "dtype")
+
+    def __init__(self, dtype: np.dtype[Any], length: int, columns: Mapping[str, Column]) -> None:
+        """Take a column for each field of `dtype`."""
+        self.dtype = dtype
+        self._length = length
+        self._part: slice | None = None
+        self._columns: dict[str, Column] = {name: _typed(columns[name], dtype[name]) for name in dtype.names or ()}
+
+    def __reduce__(self) -> tuple[type["Columns"], tuple[Any, ...]]:
+        return Columns, (self.dtype, self._length, self._held())
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Row]:
+        return (self[index] for index in range(self._length))
+
+    @overload
+    def __getitem__(self, key: str) -> NDArray[Any]: ...
+    @overload
+    def __getitem__(self, key: int) -> Row: ...
+    @overload
+    def __getitem__(self, key: Indexes) -> "Columns": ...
+    def __getitem__(self, key: str | int | Indexes) -> "NDArray[Any] | Row | Columns":
+        if isinstance(key, str):
+            return self._column(key)
+        if isinstance(key, int):
+            return _Row(self, key)
+        if isinstance(key, slice):
+            return self._slice(*key.indices(self._length))
+        chosen = np.asarray(key, dtype=None if len(key) else np.intp)
+        if chosen.dtype == np.bool_:
+            chosen = np.flatnonzero(chosen)  # once, not once a column
+        held = self._held()
+        taken = {name: column if isinstance(column, int) else column.take(chosen) for name, column in held.items()}
+        return Columns(self.dtype, len(chosen), taken)
+
+    def _column(self, name: str) -> NDArray[Any]:
+        column = self._columns[name]
+        if isinstance(column, int):
+            return np.full(self._length, column, dtype=self.dtype[name])
+        if not isinstance(column, np.ndarray):
+            column = self._columns[name] = column().astype(self.dtype[name], copy=False)
+        return column if self._part is None else column[self._part]
+
+    def settled(self) -> "Columns":
+        """Return these rows with every column made and no more in memory than they need: for who keeps them."""
+        return Columns(self.dtype, self._length, self._held())
+
+    def _held(self) -> dict[str, NDArray[Any] | int]:
+        """Every column, made, cut to these rows; numbers that all rows have stay numbers."""
+        return {
+            name: column if isinstance(column, int) else self._column(name) for name, column in self._columns.items()
+        }
+
+    def _all(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        return ((name, self._column(name)) for name in self._columns)
+
+    def _slice(self, first: int, stop: int, step: int) -> "Columns":
+        if step != 1:
+            return self[np.arange(first, stop, step)]
+        before = 0 if self._part is None else int(self._part.start)
+        return _Part(self.dtype, max(stop - first, 0), self._columns, before + first)
+
+    def plus(self, amount: int, *names: str) -> "Columns":
+        """Return the same rows with so much added to these columns."""
+        columns: Mapping[str, Column] = self._columns if self._part is None else self._held()
+        return Columns(self.dtype, self._length, {**columns, **{name: self[name] + amount for name in names}})
+
+    def rows(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
+        """Return the rows at these indexes as a structured array, shape of `chosen`."""
+        rows = np.empty(len(chosen), dtype=self.dtype)
+        for name, column in self._all():
+            rows[name] = column.take(chosen)
+        return rows
+
+    def item(self, index: int) -> tuple[Any, ...]:
+        """Return a row as Python numbers, fields in the dtype's order."""
+        return tuple(column.item(index) for _, column in self._all())
+
+    def tolist(self) -> list[tuple[Any, ...]]:
+        """All rows as Python numbers, fields in the dtype's order."""
+        return list(zip(*(column.tolist() for _, column in self._all()), strict=True))
+
+    def constant(self, name: str) -> int | None:
+        """Return the number that all rows are known to have in this column without looking at them."""
+        column = self._columns[name]
+        return column if isinstance(column, int) else None
+
+
+class _Part(Columns):
+    """Neighbouring rows of others, whose columns are cut only when they are asked for: few are."""
+
+    __slots__ = ()
+
+    def __init__(self, dtype: np.dtype[Any], length: int, columns: dict[str, Column], first: int) -> None:
+        self.dtype = dtype
+        self._length = length
+        self._part = slice(first, first + length)
+        self._columns = columns
+
+
+class _Row(Mapping[str, Any]):
+    """One row, whose fields are looked up only when they are asked for."""
+
+    __slots__ = ("_index", "_rows")
+
+    def __init__(self, rows: Columns, index: int) -> None:
+        self._rows = rows
+        self._index = index
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a number of the field's type
+        constant = self._rows.constant(name)
+        return self._rows[name].item(self._index) if constant is None else constant
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows.dtype.names or ())
+
+    def __len__(self) -> int:
+        return len(self._rows.dtype.names or ())
+
+
+def no_rows(dtype: np.dtype[Any]) -> Columns:
+    """Columns of this dtype without a row."""
+    return Columns(dtype, 0, dict.fromkeys(dtype.names or (), 0))
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    """All rows of `parts`, which have one dtype, one after the other; there must be at least one part."""
+    if len(parts) == 1:
+        return parts[0]
+    dtype = parts[0].dtype
+    return Columns(dtype, sum(map(len, parts)), {name: _joined(parts, name) for name in dtype.names or ()})
+
+
+def _joined(parts: Sequence[Columns], name: str) -> Column:
+    constants = {part.constant(name) for part in parts}
+    constant = constants.pop()
+    if constant is not None and not constants:
+        return constant
+    return np.concatenate([part[name] for part in parts])
+
+
+def _typed(column: Column, dtype: np.dtype[Any]) -> Column:
+    return column.astype(dtype, copy=False) if isinstance(column, np.ndarray) else column

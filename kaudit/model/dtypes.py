@@ -1,0 +1,98 @@
+"""numpy dtypes of the rows that NamedTuples declare (model/schema.py), rows of defaults, and load and store.
+
+A field that is another row or None becomes two columns, `has_NAME` and `NAME`; one that is a tuple of at most n rows
+becomes `NAME_count` and `NAME`, of which the first `NAME_count` entries count.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from types import UnionType
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.model.schema import AtMost
+
+_Row = TypeVar("_Row", bound=tuple[Any, ...])
+
+
+class _Field(NamedTuple):
+    """One field. `row` is the class of the row or rows it holds, None for a number; `at_most` 0 unless several."""
+
+    name: str
+    dtype: np.dtype[Any]
+    row: type[tuple[Any, ...]] | None
+    at_most: int
+    default: object
+
+    def columns(self) -> list[tuple[Any, ...]]:
+        """Return the fields of the dtype that hold this one."""
+        if self.row is None:
+            return [(self.name, self.dtype)]
+        if self.at_most:
+            return [(f"{self.name}_count", np.dtype(np.int8)), (self.name, self.dtype, (self.at_most,))]
+        return [(f"has_{self.name}", np.dtype(np.bool_)), (self.name, self.dtype)]
+
+
+@cache
+def dtype_of(*schemas: type[tuple[Any, ...]]) -> np.dtype[Any]:
+    """Return the dtype of rows with the fields of all these classes, in their order."""
+    return np.dtype([column for schema in schemas for field in _fields(schema) for column in field.columns()])
+
+
+def default_rows(*schemas: type[tuple[Any, ...]]) -> NDArray[Any]:
+    """Return an array of one row, its fields as the classes say; those without a default are 0."""
+    rows: NDArray[Any] = np.zeros(1, dtype=dtype_of(*schemas))
+    for schema in schemas:
+        for field in _fields(schema):
+            if field.row is None:
+                rows[field.name] = field.default
+    return rows
+
+
+def load(schema: type[_Row], row: Any) -> _Row:  # noqa: ANN401 - np.void
+    """Return the fields of `schema` from a row of a dtype that has them, as a tuple of Python numbers and rows."""
+    make: Callable[..., _Row] = schema
+    return make(*[_loaded(field, row) for field in _fields(schema)])
+
+
+def store(row: Any, values: tuple[Any, ...]) -> None:  # noqa: ANN401 - np.void
+    """Write a tuple, of a class of which `row` has the fields, into it."""
+    for field, value in zip(_fields(type(values)), values, strict=True):
+        if field.row is None:
+            row[field.name] = value
+        elif field.at_most:
+            row[f"{field.name}_count"] = len(value)
+            for index, entry in enumerate(value):
+                row[field.name][index] = tuple(entry)
+        else:
+            row[f"has_{field.name}"] = value is not None
+            if value is not None:
+                row[field.name] = tuple(value)
+
+
+def _loaded(field: _Field, row: Any) -> object:  # noqa: ANN401
+    if field.row is None:
+        return row[field.name].item()
+    if field.at_most:
+        entries = row[field.name][: row[f"{field.name}_count"]].tolist()
+        return tuple([field.row(*entry) for entry in entries])
+    return field.row(*row[field.name].item()) if row[f"has_{field.name}"] else None
+
+
+@cache
+def _fields(schema: type[tuple[Any, ...]]) -> tuple[_Field, ...]:
+    defaults = getattr(schema, "_field_defaults", {})
+    return tuple(_field(name, hint, defaults.get(name, 0)) for name, hint in schema.__annotations__.items())
+
+
+def _field(name: str, hint: Any, default: object) -> _Field:  # noqa: ANN401 - a type
+    if get_origin(hint) is UnionType:
+        row = get_args(hint)[0]
+        return _Field(name, dtype_of(row), row, 0, default)
+    about = hint.__metadata__[0]
+    if isinstance(about, AtMost):
+        row = get_args(hint.__origin__)[0]
+        return _Field(name, dtype_of(row), row, about.length, default)
+    return _Field(name, np.dtype(about), None, 0, default)
