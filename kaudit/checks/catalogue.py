@@ -6,14 +6,6 @@ from kaudit.model.finding import Confidence, Severity
 # code, name, gravest severity, when it is less, one line, since
 _ROWS: tuple[tuple[str, str, str, str, str, str], ...] = (
     (
-        "KA305",
-        "txnindex-mismatch",
-        "error",
-        "",
-        "the transaction index does not list the aborted transactions of its segment",
-        "0.1.0",
-    ),
-    (
         "KA401",
         "unallocated-producer-id",
         "error",
@@ -25,40 +17,6 @@ _ROWS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("KA403", "block-malformed", "warning", "", "a block of producer ids that no broker writes", "0.1.0"),
     ("KA405", "producer-id-flood", "note", "", "producer ids by the hundreds an hour, a few batches each", "0.1.0"),
     ("KA406", "block-range-near-end", "warning", "", "the range of producer ids is nearly used up", "0.1.0"),
-    ("KA501", "snapshot-corrupt", "warning", "", "a producer snapshot cannot be read", "0.1.0"),
-    (
-        "KA503",
-        "index-broken",
-        "warning",
-        "note where it is missing",
-        "an offset index does not lead to its batches",
-        "0.1.0",
-    ),
-    ("KA504", "timeindex-broken", "warning", "note where it is missing", "a time index is out of order", "0.1.0"),
-    (
-        "KA505",
-        "checkpoint-disagrees",
-        "warning",
-        "",
-        "an offset checkpoint cannot be parsed or lies beyond the end of a log",
-        "0.1.0",
-    ),
-    (
-        "KA506",
-        "leader-epoch-checkpoint-disagrees",
-        "error",
-        "warning when it can be parsed",
-        "leader-epoch-checkpoint cannot be parsed or disagrees with the batches",
-        "0.1.0",
-    ),
-    (
-        "KA502",
-        "snapshot-disagrees",
-        "error",
-        "",
-        "a producer snapshot holds something else than the log before it",
-        "0.1.0",
-    ),
     ("KA601", "replicas-diverged", "error", "", "replicas hold different records at one offset", "0.1.0"),
     ("KA602", "replica-behind", "note", "", "a replica ends before the others", "0.1.0"),
     (
