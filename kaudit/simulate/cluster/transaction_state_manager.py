@@ -21,7 +21,7 @@ from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSIO
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition, ok_fields, rejected_fields
-from kaudit.formats.internal_topics.transaction_state import TransactionStatus
+from kaudit.model.transaction_state import TransactionStatus
 from kaudit.simulate.cluster.partition import BrokerStatus, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import OnProducerId
 from kaudit.simulate.cluster.transaction_marker_channel_manager import TransactionMarkerChannelManager
