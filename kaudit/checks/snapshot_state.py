@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from kaudit.checks.context import Context
 from kaudit.formats.sidefiles.producer_snapshot import SnapshotEntry
@@ -148,8 +147,8 @@ def _finding(context: Context, comparison: Comparison, contradiction: str, confi
         evidence={
             "rule": "a snapshot holds of every producer what the log before its offset says, newest batch only "
             "(ProducerStateManager.takeSnapshot); the broker loads it in place of reading the log",
-            "stored": None if stored is None else asdict(stored),
-            "replayed": None if expected is None else asdict(expected),
+            "stored": None if stored is None else stored._asdict(),
+            "replayed": None if expected is None else expected._asdict(),
         },
         explanations=(
             Explanation(
