@@ -1,4 +1,4 @@
-"""The way to a command, and the one place where everything that goes wrong becomes an exit code."""
+"""Runs a command; the one place where everything that goes wrong becomes a message and an exit code."""
 
 import io
 import os
@@ -6,16 +6,13 @@ import sys
 from collections.abc import Sequence
 
 from kaudit.analysis.scan.options import NothingToAuditError, UsageError
-from kaudit.cli.commands import module_of
+from kaudit.cli.commands import COMMANDS
 from kaudit.cli.exits import ExitCode
 from kaudit.report.console import visible
 
-_MAY_BE_PLAIN = ("scan", "timeline", "producers", "diff", "report")
-"""Commands that are read without typer where the command line is plain."""
-
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return the process's exit code (CONTRACT.md section 1)."""
+    """Run one command and return the process's exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file name need not be text
@@ -24,18 +21,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        _forget_stdout()
+        _discard_stdout()
         return ExitCode.BROKEN_PIPE
 
 
 def _run(arguments: Sequence[str]) -> int:
     try:
-        code = _dispatch(arguments)
+        code = _run_command(arguments)
         sys.stdout.flush()
     except NothingToAuditError as error:
-        return _tell(str(error), ExitCode.NOTHING_TO_AUDIT)
+        return _report_error(str(error), ExitCode.NOTHING_TO_AUDIT)
     except UsageError as error:
-        return _tell(str(error), ExitCode.USAGE)
+        return _report_error(str(error), ExitCode.USAGE)
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except Exception as error:  # noqa: BLE001 - the last resort: one paragraph instead of a traceback
@@ -43,33 +40,32 @@ def _run(arguments: Sequence[str]) -> int:
     return int(code or ExitCode.OK)
 
 
-def _dispatch(arguments: Sequence[str]) -> int | None:
-    match arguments:
-        # Nothing to parse here, or nothing that needs typer: half of the time of these.
-        case ["explain", code] if not code.startswith("-"):
-            from kaudit.cli.commands.explain import explain
+def _run_command(arguments: Sequence[str]) -> int | None:
+    """Let typer parse the arguments and run the command; return its exit code, None for 0.
 
-            explain(code)
-            return None
-        case ["checks"]:
-            from kaudit.cli.commands.checks import checks
+    Raises:
+        UsageError: typer cannot make a command of the arguments.
 
-            checks()
-            return None
-        case [name, *rest] if name in _MAY_BE_PLAIN:
-            from kaudit.cli.plain_way import read_plainly
+    """
+    import typer
 
-            command = getattr(module_of(name), name)
-            typed = read_plainly(command, rest, os.environ)
-            if typed is not None:
-                told: int = command(**typed)
-                return told
-    from kaudit.cli.tree import run_tree
+    from kaudit.cli.command_tree import command_tree
 
-    return run_tree(arguments)
+    named = arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS
+    try:
+        result: int | None = command_tree(named)(arguments, prog_name="kaudit", standalone_mode=False)
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        hint = f" (see '{context.command_path} --help')" if context is not None else ""
+        raise UsageError(error.format_message() + hint) from error
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # typer turns it into exit 1
+            raise error.__context__ from None
+        raise
+    return result
 
 
-def _tell(text: str, code: ExitCode) -> int:
+def _report_error(text: str, code: ExitCode) -> int:
     sys.stderr.write(f"kaudit: {visible(text)}\n")
     return code
 
@@ -79,14 +75,14 @@ def _internal(error: Exception) -> int:
         import traceback
 
         traceback.print_exception(error)
-    return _tell(
+    return _report_error(
         f"internal error: {type(error).__name__}: {error}. This is a defect of kaudit, not of the log: nothing it "
         "may have printed is complete. KAUDIT_DEBUG=1 shows the traceback for a report.",
         ExitCode.INTERNAL,
     )
 
 
-def _forget_stdout() -> None:
+def _discard_stdout() -> None:
     """Point stdout at nothing, so that the interpreter's last flush does not complain."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())

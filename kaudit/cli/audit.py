@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # numpy comes with them
 _Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult)
 
 
-class Request(Struct, frozen=True):
+class AuditRequest(Struct, frozen=True):
     """One audit as asked for: what to read, what to report, where and how."""
 
     options: ScanOptions
@@ -63,7 +63,7 @@ class Request(Struct, frozen=True):
         return self.verbose or bool(self.selection.select) or self.fail_on is FailOn.NOTE
 
 
-def run_scan(request: Request, engine: Callable[[ScanOptions, Progress], ScanResult]) -> int:
+def run_scan(request: AuditRequest, engine: Callable[[ScanOptions, Progress], ScanResult]) -> int:
     """Audit and report; return the exit code."""
     return _run(
         request,
@@ -76,7 +76,7 @@ def run_scan(request: Request, engine: Callable[[ScanOptions, Progress], ScanRes
 
 
 def run_recording(
-    request: Request,
+    request: AuditRequest,
     engine: "Callable[[ScanOptions, Progress, Teller], AbstractContextManager[Recording]]",
     *,
     batches: bool,
@@ -113,7 +113,7 @@ def run_recording(
         )
 
 
-def run_timeline(request: Request, engine: Callable[[ScanOptions, Progress], TimelineResult]) -> int:
+def run_timeline(request: AuditRequest, engine: Callable[[ScanOptions, Progress], TimelineResult]) -> int:
     """Tell the producers' histories; return the exit code."""
     return _run(
         request,
@@ -126,7 +126,7 @@ def run_timeline(request: Request, engine: Callable[[ScanOptions, Progress], Tim
 
 
 def run_producers(
-    request: Request, query: Query, engine: Callable[[ScanOptions, Progress, Query], ProducersResult]
+    request: AuditRequest, query: Query, engine: Callable[[ScanOptions, Progress, Query], ProducersResult]
 ) -> int:
     """List producer ids; return the exit code."""
     return _run(
@@ -140,7 +140,7 @@ def run_producers(
 
 
 def run_diff(
-    request: Request,
+    request: AuditRequest,
     replicas: Sequence[Replica],
     engine: Callable[[ScanOptions, Sequence[Replica], Progress], DiffResult],
 ) -> int:
@@ -156,7 +156,7 @@ def run_diff(
 
 
 def _run(
-    request: Request,
+    request: AuditRequest,
     produce: Callable[[Progress], _Result],
     render: Callable[[Format, _Result, View], Content],
     empty: Callable[[ScanResult], _Result],
@@ -195,7 +195,7 @@ def run_facts(started_ms: int, *, reproducible: bool) -> Mapping[str, object] | 
 
 
 def show(
-    request: Request,
+    request: AuditRequest,
     run: Mapping[str, object] | None,
     code: ExitCode,
     render: Callable[[Format, View], Content],

@@ -1,6 +1,6 @@
-"""The options that audits share, each declared and given its meaning here alone, and the request they make.
+"""The groups of options that scan, timeline, producers, diff and report share, and the request each makes.
 
-A command takes groups of them as parameters (`kaudit.cli.declared`); `--help` lists the options in that order.
+A command takes groups as parameters (`kaudit.cli.option_groups`); `--help` lists the options in that order.
 """
 
 from collections.abc import Sequence
@@ -10,25 +10,24 @@ from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import Depth, ScanOptions
 from kaudit.cli import options
-from kaudit.cli.declared import Group
 from kaudit.cli.exits import FailOn
+from kaudit.cli.option_groups import OptionGroup
 from kaudit.cli.settings.settings import Settings
-from kaudit.report.console import ColorChoice
 
 if TYPE_CHECKING:  # every format comes with it
-    from kaudit.cli.audit import Request
+    from kaudit.cli.audit import AuditRequest
     from kaudit.cli.engine import Engine
 
 
-class Output(Group, frozen=True, kw_only=True):
+class OutputOptions(OptionGroup, frozen=True, kw_only=True):
     """Which formats, and where they go."""
 
     output_format: options.OutputFormats = None
     output: options.OutputFile = None
 
 
-class Verdict(Group, frozen=True, kw_only=True):
-    """Which findings there are, how grave they are, and what they make of the exit code."""
+class FindingOptions(OptionGroup, frozen=True, kw_only=True):
+    """Which findings are reported, how severe they are, and which of them fail the run."""
 
     select: options.Select = None
     ignore: options.Ignore = None
@@ -39,15 +38,15 @@ class Verdict(Group, frozen=True, kw_only=True):
     max_findings: options.MaxFindings = None
 
 
-class Which(Group, frozen=True, kw_only=True):
+class PartitionFilter(OptionGroup, frozen=True, kw_only=True):
     """Which partitions are read."""
 
     topic: options.Topics = None
     partition: options.Partitions = None
 
 
-class Who(Group, frozen=True, kw_only=True):
-    """Which producers are told of, and when."""
+class ProducerFilter(OptionGroup, frozen=True, kw_only=True):
+    """Which producers and which times are reported."""
 
     producer_id: options.ProducerIds = None
     since: options.Since = None
@@ -55,29 +54,29 @@ class Who(Group, frozen=True, kw_only=True):
     now: options.Now = None
 
 
-class Missing(Group, frozen=True, kw_only=True):
-    """What a copy of a log directory lacks."""
+class LogFacts(OptionGroup, frozen=True, kw_only=True):
+    """What a broker knows of a log and a copy of its directory may lack."""
 
     log_start_offset: options.LogStartOffset = None
     compacted: options.Compacted = False
 
 
-class Blocks(Group, frozen=True, kw_only=True):
-    """Where blocks of producer ids are told."""
+class BlockSources(OptionGroup, frozen=True, kw_only=True):
+    """Where the blocks of producer ids are recorded."""
 
     zookeeper: options.ZooKeeper = None
     blocks: options.Blocks = None
     metadata: options.Metadata = None
 
 
-class Reading(Group, frozen=True, kw_only=True):
-    """How to read."""
+class ReadOptions(OptionGroup, frozen=True, kw_only=True):
+    """How logs are read."""
 
     jobs: options.Jobs = None
     depth: options.DepthOption = Depth.CRC
 
 
-class Where(Group, frozen=True, kw_only=True):
+class EngineOptions(OptionGroup, frozen=True, kw_only=True):
     """Which engine does the work."""
 
     engine: options.EngineOption = options.EngineChoice.LOCAL
@@ -91,114 +90,113 @@ class Where(Group, frozen=True, kw_only=True):
         return choose_engine(self.engine, self.master, self.spark_conf or ())
 
 
-class Manner(Group, frozen=True, kw_only=True):
+class DisplayOptions(OptionGroup, frozen=True, kw_only=True):
     """How the result is shown, and what every command that can be configured takes."""
 
-    color: options.Color = ColorChoice.AUTO
-    no_color: options.NoColor = False
+    color: options.ColorOptions
     quiet: options.Quiet = False
     verbose: options.Verbose = False
     reproducible: options.Reproducible = False
-    config: options.Config = None
-    """Read before the other options, as is the next."""
-    isolated: options.Isolated = False
+    configuration: options.ConfigurationOptions
     version: options.Version = False
     """Its callback has answered."""
 
 
-class Rendering(Group, frozen=True, kw_only=True):
-    """What `report` makes of a saved scan."""
+class ReportOptions(OptionGroup, frozen=True, kw_only=True):
+    """How `report` renders a saved scan."""
 
-    output: Output
-    verdict: Verdict
+    output: OutputOptions
+    findings: FindingOptions
 
-    def request(self, settings: Settings, saved: str, manner: Manner) -> "Request":
-        """Return what was asked for. Raises UsageError for an option that means nothing."""
-        return _request(settings, ScanOptions(paths=[saved]), self.output, self.verdict, manner)
+    def request(self, settings: Settings, saved: str, display: DisplayOptions) -> "AuditRequest":
+        """Return the request these options make. Raises UsageError for an option that means nothing."""
+        return _request(settings, ScanOptions(paths=[saved]), self.output, self.findings, display)
 
 
-class Comparison(Group, frozen=True, kw_only=True):
+class DiffOptions(OptionGroup, frozen=True, kw_only=True):
     """What `diff` compares, and how."""
 
-    output: Output
-    verdict: Verdict
-    which: Which
-    missing: Missing
-    reading: Reading
+    output: OutputOptions
+    findings: FindingOptions
+    partitions: PartitionFilter
+    log: LogFacts
+    read: ReadOptions
 
-    def request(self, settings: Settings, paths: Sequence[str], manner: Manner) -> "Request":
-        """Return what was asked for. Raises UsageError for an option that means nothing."""
-        asked = _scan_options(settings, paths, self.which, self.missing, self.reading)
-        return replace(_request(settings, asked, self.output, self.verdict, manner), compares=True)
+    def request(self, settings: Settings, paths: Sequence[str], display: DisplayOptions) -> "AuditRequest":
+        """Return the request these options make. Raises UsageError for an option that means nothing."""
+        scan = _scan_options(settings, paths, self.partitions, self.log, self.read)
+        return replace(_request(settings, scan, self.output, self.findings, display), compares=True)
 
 
-class Audit(Group, frozen=True, kw_only=True):
+class AuditOptions(OptionGroup, frozen=True, kw_only=True):
     """What `scan`, `timeline` and `producers` audit, and how."""
 
-    output: Output
+    output: OutputOptions
     broker_version: options.BrokerVersion = "auto"
-    verdict: Verdict
-    which: Which
-    who: Who
-    missing: Missing
-    blocks: Blocks
-    reading: Reading
+    findings: FindingOptions
+    partitions: PartitionFilter
+    producers: ProducerFilter
+    log: LogFacts
+    blocks: BlockSources
+    read: ReadOptions
     layout: options.Layout = None
 
-    def request(self, settings: Settings, paths: Sequence[str], manner: Manner) -> "Request":
-        """Return what was asked for. Raises UsageError for an option that means nothing."""
-        from kaudit.cli.parsing import check_int64, parse_broker_version, parse_moment, parse_window
+    def request(self, settings: Settings, paths: Sequence[str], display: DisplayOptions) -> "AuditRequest":
+        """Return the request these options make. Raises UsageError for an option that means nothing."""
+        from kaudit.cli.parsing import check_int64, parse_broker_version, parse_time, parse_window
 
-        since_ms, until_ms = parse_window(self.who.since, self.who.until)
-        check_int64(self.who.producer_id or (), "--producer-id")
-        asked = replace(
-            _scan_options(settings, paths, self.which, self.missing, self.reading),
+        since_ms, until_ms = parse_window(self.producers.since, self.producers.until)
+        check_int64(self.producers.producer_id or (), "--producer-id")
+        scan = replace(
+            _scan_options(settings, paths, self.partitions, self.log, self.read),
             broker_version=parse_broker_version(self.broker_version),
-            producer_ids=self.who.producer_id or (),
+            producer_ids=self.producers.producer_id or (),
             since_ms=since_ms,
             until_ms=until_ms,
-            now_ms=parse_moment(self.who.now, "--now"),
+            now_ms=parse_time(self.producers.now, "--now"),
             zookeeper=self.blocks.zookeeper,
             blocks=self.blocks.blocks,
             metadata=self.blocks.metadata,
             layout=self.layout,
         )
-        return _request(settings, asked, self.output, self.verdict, manner)
+        return _request(settings, scan, self.output, self.findings, display)
 
 
 def _scan_options(
-    settings: Settings, paths: Sequence[str], which: Which, missing: Missing, reading: Reading
+    settings: Settings, paths: Sequence[str], partitions: PartitionFilter, log: LogFacts, read: ReadOptions
 ) -> ScanOptions:
     from kaudit.cli.parsing import check_int64
 
-    check_int64([missing.log_start_offset or 0], "--log-start-offset")
+    check_int64([log.log_start_offset or 0], "--log-start-offset")
     return ScanOptions(
         paths=paths,
-        topics=which.topic or (),
-        partitions=which.partition or (),
-        log_start_offset=missing.log_start_offset,
-        compacted=missing.compacted,
-        compacted_topics=tuple(rule.pattern for rule in settings.topics if rule.compacted),
-        jobs=reading.jobs,
-        depth=reading.depth,
+        topics=partitions.topic or (),
+        partitions=partitions.partition or (),
+        log_start_offset=log.log_start_offset,
+        compacted=log.compacted,
+        compacted_topics=settings.compacted_topics,
+        jobs=read.jobs,
+        depth=read.depth,
     )
 
 
-def _request(settings: Settings, asked: ScanOptions, output: Output, verdict: Verdict, manner: Manner) -> "Request":
-    from kaudit.cli.audit import Request
-    from kaudit.cli.decisions import parse_policy
+def _request(
+    settings: Settings, scan: ScanOptions, output: OutputOptions, findings: FindingOptions, display: DisplayOptions
+) -> "AuditRequest":
+    from kaudit.cli.audit import AuditRequest
     from kaudit.cli.parsing import parse_selection
+    from kaudit.cli.policy import parse_policy
     from kaudit.cli.targets import parse_targets
 
-    return Request(
-        options=asked,
-        selection=parse_selection(verdict.select or (), verdict.ignore or ()),
-        targets=parse_targets(output.output_format or (), output.output, asked.paths),
-        fail_on=verdict.fail_on,
-        exit_zero=verdict.exit_zero,
-        color=ColorChoice.NEVER if manner.no_color else manner.color,
-        quiet=manner.quiet,
-        verbose=manner.verbose,
-        reproducible=manner.reproducible,
-        policy=parse_policy(verdict.severity or (), verdict.baseline, verdict.max_findings, settings),
+    return AuditRequest(
+        options=scan,
+        selection=parse_selection(findings.select or (), findings.ignore or ()),
+        targets=parse_targets(output.output_format or (), output.output, scan.paths),
+        fail_on=findings.fail_on,
+        exit_zero=findings.exit_zero,
+        color=display.color.choice,
+        quiet=display.quiet,
+        verbose=display.verbose,
+        reproducible=display.reproducible,
+        policy=parse_policy(findings.severity or (), findings.baseline, findings.max_findings, settings),
     )

@@ -3,17 +3,18 @@
 import enum
 from typing import Annotated
 
+import typer
+
 from kaudit import __version__
 from kaudit.analysis.scan.options import Depth
-from kaudit.cli.declared import Argument, Option
 from kaudit.cli.exits import FailOn
+from kaudit.cli.option_groups import OptionGroup
+from kaudit.cli.settings.configure import configure
 from kaudit.report.console import ColorChoice
 
 
 def _show_version(value: bool) -> None:
     if value:
-        import typer
-
         typer.echo(f"kaudit {__version__}")
         raise typer.Exit
 
@@ -32,16 +33,16 @@ class TextFormat(enum.Enum):
     JSON = "json"
 
 
-TextOrJson = Annotated[TextFormat, Option("--output-format", help="For people or for programs.")]
+TextOrJson = Annotated[TextFormat, typer.Option("--output-format", help="For people or for programs.")]
 Paths = Annotated[
     list[str],
-    Argument(
+    typer.Argument(
         metavar="PATH", help="Log or partition directories, .log files, text of kafka-dump-log; hdfs://, s3:// too."
     ),
 ]
 OutputFormats = Annotated[
     list[str] | None,
-    Option(
+    typer.Option(
         "--output-format",
         metavar="FMT[:FILE]",
         help="table (default), concise, json, jsonl, sarif, sarif-github, junit, github, gitlab, markdown; "
@@ -50,103 +51,136 @@ OutputFormats = Annotated[
 ]
 OutputFile = Annotated[
     str | None,
-    Option("--output", "-o", metavar="FILE", help="Where the one format without a file goes; - is stdout."),
+    typer.Option("--output", "-o", metavar="FILE", help="Where the one format without a file goes; - is stdout."),
 ]
 BrokerVersion = Annotated[
-    str, Option(metavar="VERSION", help="The broker that wrote the log, e.g. 2.0.1; auto looks for evidence.")
+    str, typer.Option(metavar="VERSION", help="The broker that wrote the log, e.g. 2.0.1; auto looks for evidence.")
 ]
 Select = Annotated[
     list[str] | None,
-    Option(metavar="CODES", help="Only these checks: KA101, or a prefix like KA1. Commas or repeated."),
+    typer.Option(metavar="CODES", help="Only these checks: KA101, or a prefix like KA1. Commas or repeated."),
 ]
 Ignore = Annotated[
-    list[str] | None, Option(metavar="CODES", help="All but these checks; the longer prefix wins over --select.")
+    list[str] | None, typer.Option(metavar="CODES", help="All but these checks; the longer prefix wins over --select.")
 ]
-FailOnOption = Annotated[FailOn, Option("--fail-on", help="The least severity that makes the exit code 1.")]
-ExitZero = Annotated[bool, Option("--exit-zero", help="Exit 0 even with findings; other codes stay.")]
+FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="The least severity that makes the exit code 1.")]
+ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 even with findings; other codes stay.")]
 SeverityOption = Annotated[
     list[str] | None,
-    Option("--severity", metavar="CODE=LEVEL", help="Judge a check (or prefix) as error, warning or note. Repeatable."),
+    typer.Option(
+        "--severity", metavar="CODE=LEVEL", help="Judge a check (or prefix) as error, warning or note. Repeatable."
+    ),
 ]
 BaselineOption = Annotated[
     str | None,
-    Option("--baseline", metavar="FILE", help="Findings that are known: they are counted, and fail nothing."),
+    typer.Option("--baseline", metavar="FILE", help="Findings that are known: they are counted, and fail nothing."),
 ]
 MaxFindings = Annotated[
     int | None,
-    Option("--max-findings", metavar="N", min=0, help="Show at most N, most severe first; all are counted."),
+    typer.Option("--max-findings", metavar="N", min=0, help="Show at most N, most severe first; all are counted."),
 ]
 Config = Annotated[
     str | None,
-    Option("--config", metavar="FILE", help="Read this configuration, not the nearest kaudit.toml."),
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        callback=configure,
+        is_eager=True,
+        help="Read this configuration, not the nearest kaudit.toml.",
+    ),
 ]
-Isolated = Annotated[bool, Option("--isolated", help="Read no configuration file.")]
-Topics = Annotated[list[str] | None, Option("--topic", metavar="TOPIC", help="Only this topic. Repeatable.")]
+Isolated = Annotated[
+    bool, typer.Option("--isolated", callback=configure, is_eager=True, help="Read no configuration file.")
+]
+Topics = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic. Repeatable.")]
 Partitions = Annotated[
-    list[int] | None, Option("--partition", metavar="N", min=0, help="Only this partition. Repeatable.")
+    list[int] | None, typer.Option("--partition", metavar="N", min=0, help="Only this partition. Repeatable.")
 ]
 ProducerIds = Annotated[
-    list[int] | None, Option("--producer-id", metavar="ID", min=0, help="Only this producer id. Repeatable.")
+    list[int] | None, typer.Option("--producer-id", metavar="ID", min=0, help="Only this producer id. Repeatable.")
 ]
-Since = Annotated[str | None, Option(metavar="TIME", help="Report only from this time on (RFC 3339, UTC).")]
-Until = Annotated[str | None, Option(metavar="TIME", help="Report only up to this time.")]
+Since = Annotated[str | None, typer.Option(metavar="TIME", help="Report only from this time on (RFC 3339, UTC).")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Report only up to this time.")]
 Now = Annotated[
     str | None,
-    Option(metavar="TIME", help="The time to judge idleness by; default: the newest batch in the directory."),
+    typer.Option(metavar="TIME", help="The time to judge idleness by; default: the newest batch in the directory."),
 ]
 LogStartOffset = Annotated[
     int | None,
-    Option(metavar="N", min=0, help="Log start of the partitions, for copies without the broker's checkpoint."),
+    typer.Option(metavar="N", min=0, help="Log start of the partitions, for copies without the broker's checkpoint."),
 ]
 Compacted = Annotated[
-    bool, Option("--compacted", help="The topics are compacted, for copies without the broker's checkpoint.")
+    bool, typer.Option("--compacted", help="The topics are compacted, for copies without the broker's checkpoint.")
 ]
 ZooKeeper = Annotated[
     str | None,
-    Option(metavar="DIR", help="ZooKeeper's data directory: source of producer id blocks, up to 2.8."),
+    typer.Option(metavar="DIR", help="ZooKeeper's data directory: source of producer id blocks, up to 2.8."),
 ]
 Blocks = Annotated[
     str | None,
-    Option(metavar="FILE", help="Saved values of /latest_producer_id_block, or answers, one JSON object a line."),
+    typer.Option(metavar="FILE", help="Saved values of /latest_producer_id_block, or answers, one JSON object a line."),
 ]
 Metadata = Annotated[
     str | None,
-    Option(metavar="DIR", help="A log directory with __cluster_metadata-0: source of producer id blocks under KRaft."),
+    typer.Option(
+        metavar="DIR", help="A log directory with __cluster_metadata-0: source of producer id blocks under KRaft."
+    ),
 ]
-Jobs = Annotated[int | None, Option(metavar="N", min=1, help="Processes to read with; default: one per core.")]
+Jobs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Processes to read with; default: one per core.")]
 DepthOption = Annotated[
-    Depth, Option("--depth", help="How deep to read: trust headers, verify every CRC, or decode records too.")
+    Depth, typer.Option("--depth", help="How deep to read: trust headers, verify every CRC, or decode records too.")
 ]
 Layout = Annotated[
     str | None,
-    Option(
+    typer.Option(
         "--layout",
         metavar="PATTERN",
         help="Where topic, partition and replica stand in a path: 'dc={replica}/{topic}/p{partition}'.",
     ),
 ]
 EngineOption = Annotated[
-    EngineChoice, Option("--engine", help="Read with this machine's processes, or on Apache Spark.")
+    EngineChoice, typer.Option("--engine", help="Read with this machine's processes, or on Apache Spark.")
 ]
 Master = Annotated[
     str | None,
-    Option("--master", metavar="URL", help="With --engine spark: its master; default: as Spark is configured."),
+    typer.Option("--master", metavar="URL", help="With --engine spark: its master; default: as Spark is configured."),
 ]
 SparkSettings = Annotated[
     list[str] | None,
-    Option("--spark-conf", metavar="KEY=VALUE", help="With --engine spark: a setting of Spark. Repeatable."),
+    typer.Option("--spark-conf", metavar="KEY=VALUE", help="With --engine spark: a setting of Spark. Repeatable."),
 ]
-BatchesTable = Annotated[bool, Option("--batches", help="With --output-format parquet: a row for every batch too.")]
-Color = Annotated[ColorChoice, Option("--color", help="When to colour.")]
-NoColor = Annotated[bool, Option("--no-color", help="The same as --color never.")]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress, no closing line; errors stay.")]
+BatchesTable = Annotated[
+    bool, typer.Option("--batches", help="With --output-format parquet: a row for every batch too.")
+]
+Color = Annotated[ColorChoice, typer.Option("--color", help="When to colour.")]
+NoColor = Annotated[bool, typer.Option("--no-color", help="The same as --color never.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing line; errors stay.")]
 Verbose = Annotated[
-    bool, Option("--verbose", "-v", help="Show notes too; off a terminal, tell the progress every 30 s.")
+    bool, typer.Option("--verbose", "-v", help="Show notes too; off a terminal, tell the progress every 30 s.")
 ]
 Reproducible = Annotated[
-    bool, Option("--reproducible", help="Leave out host and time of the run: same log, same bytes.")
+    bool, typer.Option("--reproducible", help="Leave out host and time of the run: same log, same bytes.")
 ]
 Version = Annotated[
     bool,
-    Option("--version", "-V", callback=_show_version, is_eager=True, help="Print the version and exit."),
+    typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Print the version and exit."),
 ]
+
+
+class ColorOptions(OptionGroup, frozen=True, kw_only=True):
+    """Whether output is coloured."""
+
+    color: Color = ColorChoice.AUTO
+    no_color: NoColor = False
+
+    @property
+    def choice(self) -> ColorChoice:
+        """What both options together ask for."""
+        return ColorChoice.NEVER if self.no_color else self.color
+
+
+class ConfigurationOptions(OptionGroup, frozen=True, kw_only=True):
+    """Where the configuration is. Their callbacks have read it before a command runs."""
+
+    config: Config = None
+    isolated: Isolated = False

@@ -80,7 +80,7 @@ def parse_broker_version(text: str) -> str:
 
 def parse_window(since: str | None, until: str | None) -> tuple[int | None, int | None]:
     """Parse --since and --until."""
-    since_ms, until_ms = parse_moment(since, "--since"), parse_moment(until, "--until")
+    since_ms, until_ms = parse_time(since, "--since"), parse_time(until, "--until")
     if since_ms is not None and until_ms is not None and since_ms > until_ms:
         raise UsageError(f"--since {since} is later than --until {until}: nothing lies between")
     return since_ms, until_ms
@@ -111,7 +111,7 @@ def parse_duration(text: str | None, option: str) -> int | None:
     return int(number) * units[unit]
 
 
-def parse_moment(text: str | None, option: str) -> int | None:
+def parse_time(text: str | None, option: str) -> int | None:
     """Parse a time: RFC 3339 (UTC where no zone is given), a date, or milliseconds since the epoch."""
     if text is None:
         return None

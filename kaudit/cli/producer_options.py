@@ -2,31 +2,37 @@
 
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 from kaudit.analysis.producer_ids.query import Query, SortKey
-from kaudit.cli.audit_options import Who
-from kaudit.cli.declared import Group, Option
+from kaudit.cli.audit_options import ProducerFilter
+from kaudit.cli.option_groups import OptionGroup
 
 if TYPE_CHECKING:  # every check comes with it
     from kaudit.report.selection import Selection
 
 
-class Listing(Group, frozen=True, kw_only=True):
+class ListingOptions(OptionGroup, frozen=True, kw_only=True):
     """Which ids are listed, and in which order."""
 
-    summary: Annotated[bool, Option("--summary", help="Only the figures of all ids, no list.")] = False
+    summary: Annotated[bool, typer.Option("--summary", help="Only the figures of all ids, no list.")] = False
     sort: Annotated[
-        SortKey, Option("--sort", help="The order: id, oldest first, or the latest, busiest, most suspect first.")
+        SortKey, typer.Option("--sort", help="The order: id, oldest first, or the latest, busiest, most suspect first.")
     ] = SortKey.ID
-    reverse: Annotated[bool, Option("--reverse", help="The other way round.")] = False
-    limit: Annotated[int | None, Option(metavar="N", min=0, help="List the first N only.")] = None
-    min_batches: Annotated[int | None, Option(metavar="N", min=0, help="Only ids with N batches or more.")] = None
-    max_batches: Annotated[int | None, Option(metavar="N", min=0, help="Only ids with N batches or fewer.")] = None
-    min_epochs: Annotated[int | None, Option(metavar="N", min=0, help="Only ids seen in N epochs or more.")] = None
+    reverse: Annotated[bool, typer.Option("--reverse", help="The other way round.")] = False
+    limit: Annotated[int | None, typer.Option(metavar="N", min=0, help="List the first N only.")] = None
+    min_batches: Annotated[int | None, typer.Option(metavar="N", min=0, help="Only ids with N batches or more.")] = None
+    max_batches: Annotated[int | None, typer.Option(metavar="N", min=0, help="Only ids with N batches or fewer.")] = (
+        None
+    )
+    min_epochs: Annotated[int | None, typer.Option(metavar="N", min=0, help="Only ids seen in N epochs or more.")] = (
+        None
+    )
     min_age: Annotated[
-        str | None, Option(metavar="SPAN", help="Only ids silent for so long: 90s, 30m, 12h, 7d, before --now.")
+        str | None, typer.Option(metavar="SPAN", help="Only ids silent for so long: 90s, 30m, 12h, 7d, before --now.")
     ] = None
-    max_age: Annotated[str | None, Option(metavar="SPAN", help="Only ids silent for no longer.")] = None
-    with_findings: Annotated[bool, Option("--with-findings", help="Only ids that a finding is about.")] = False
+    max_age: Annotated[str | None, typer.Option(metavar="SPAN", help="Only ids silent for no longer.")] = None
+    with_findings: Annotated[bool, typer.Option("--with-findings", help="Only ids that a finding is about.")] = False
 
     def query(self, selection: "Selection") -> Query:
         """Return what was asked for. Raises UsageError for an age that is no span of time."""
@@ -47,10 +53,10 @@ class Listing(Group, frozen=True, kw_only=True):
         )
 
 
-class Active(Who, frozen=True, kw_only=True):
+class ActivityFilter(ProducerFilter, frozen=True, kw_only=True):
     """Which ids are listed, by when they were active: the times say something else here than in an audit."""
 
     since: Annotated[
-        str | None, Option(metavar="TIME", help="Only ids active at or after this time (RFC 3339, UTC).")
+        str | None, typer.Option(metavar="TIME", help="Only ids active at or after this time (RFC 3339, UTC).")
     ] = None
-    until: Annotated[str | None, Option(metavar="TIME", help="Only ids active at or before this time.")] = None
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only ids active at or before this time.")] = None

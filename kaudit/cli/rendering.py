@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from kaudit.analysis.scan.options import UsageError
-from kaudit.cli.audit import Request, show
+from kaudit.cli.audit import AuditRequest, show
 from kaudit.cli.exits import ExitCode, exit_code
 from kaudit.policy.comparison import Scope
 from kaudit.report.formats import in_pieces
@@ -14,7 +14,7 @@ from kaudit.report.saved import Saved, SavedScanError, read_saved
 _STDIN = "-"
 
 
-def run_report(request: Request, file: str) -> int:
+def run_report(request: AuditRequest, file: str) -> int:
     """Render the saved scan; return the code the scan would have returned."""
     saved = read_scan(file)
     scan = request.policy.apply(request.selection.of_scan(saved.result), Scope(request.selection.includes))

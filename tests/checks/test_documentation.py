@@ -8,7 +8,7 @@ import pytest
 from kaudit.checks.check import HEADINGS
 from kaudit.checks.pages import _FAMILIES, pages, write
 from kaudit.checks.registry import CHECKS, UnknownCheckError, check
-from kaudit.cli.tree import command_tree
+from kaudit.cli.command_tree import command_tree
 from kaudit.model.finding import Severity
 
 SOURCES = Path(__file__).parents[2] / "kaudit" / "checks"

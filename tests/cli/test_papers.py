@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from kaudit.cli.command_tree import command_tree
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.reference import reference
-from kaudit.cli.tree import command_tree
 from kaudit.report.formats import FORMATS
 
 ROOT = Path(__file__).parents[2]

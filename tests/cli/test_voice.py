@@ -5,7 +5,7 @@ import re
 import pytest
 from typer.core import TyperGroup
 
-from kaudit.cli.tree import command_tree
+from kaudit.cli.command_tree import command_tree
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 # Commands to copy, a file's or a topic's name: never broken, whatever the width.

@@ -1,4 +1,4 @@
-"""One module per command: the signature, then a thin body."""
+"""One module per command: its `app`, with the signature typer reads and a thin body."""
 
 from importlib import import_module
 from types import ModuleType
@@ -7,7 +7,7 @@ COMMANDS = (
     *("scan", "timeline", "producers", "inspect", "replay", "diff", "simulate", "report"),
     *("explain", "checks", "spark-bundle", "baseline", "config"),
 )
-"""In the order of --help; each is a module here with a function `register`."""
+"""In the order of --help."""
 
 
 def module_of(name: str) -> ModuleType:

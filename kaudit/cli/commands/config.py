@@ -3,42 +3,33 @@
 import typer
 
 from kaudit.cli import options
-from kaudit.cli.settings.command import ConfiguredCommand
-from kaudit.cli.settings.settings import Settings
-from kaudit.cli.typed import typed
-from kaudit.report.console import ColorChoice
+from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.settings.configure import settings_of
 
-config = typer.Typer(name="config", rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(name="config", short_help="Show the configuration.")
 
 
-@config.callback()
+@app.callback()
 def _group() -> None:
-    """Look at the configuration."""
+    """Show the configuration."""
 
 
-@config.command(cls=ConfiguredCommand, short_help="Show every setting with its origin.")
-@typed
+@app.command(short_help="Show every setting with its origin.")
+@with_option_groups
 def show(
-    settings: Settings,
+    context: typer.Context,
     *,
     output_format: options.TextOrJson = options.TextFormat.TEXT,
-    color: options.Color = ColorChoice.AUTO,
-    no_color: options.NoColor = False,
-    config: options.Config = None,  # noqa: ARG001 - read before the other options
-    isolated: options.Isolated = False,  # noqa: ARG001 - read before the other options
+    color: options.ColorOptions,
+    configuration: options.ConfigurationOptions,  # noqa: ARG001 - its callbacks have read it
 ) -> None:
     """Show every setting, its value, and where it comes from: a file, the environment, or the default."""
-    from kaudit.cli.settings.command import all_options
+    from kaudit.cli.command_tree import all_options
     from kaudit.cli.settings.listing import settings_document, settings_text
     from kaudit.cli.stdout import stdout_console, write_stdout
 
-    known = all_options()
+    known, settings = all_options(), settings_of(context)
     if output_format is options.TextFormat.JSON:
         write_stdout(settings_document(known, settings))
     else:
-        write_stdout(settings_text(known, settings, stdout_console(ColorChoice.NEVER if no_color else color)))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group of commands."""
-    app.add_typer(config, short_help="Look at the configuration.")
+        write_stdout(settings_text(known, settings, stdout_console(color.choice)))

@@ -1,13 +1,12 @@
 """`kaudit diff`: replicas held against one another."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from kaudit.cli.audit_options import Comparison, Manner
-from kaudit.cli.declared import Argument, Option
-from kaudit.cli.settings.settings import Settings
+import typer
 
-if TYPE_CHECKING:  # a plain command line does without
-    import typer
+from kaudit.cli.audit_options import DiffOptions, DisplayOptions
+from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.settings.configure import settings_of
 
 _EXAMPLES = """\b
 Examples:
@@ -19,17 +18,26 @@ Examples:
 
 _Replicas = Annotated[
     list[str],
-    Argument(metavar="DIR", help="One directory a replica: a broker's log directory, or a partition's; two or more."),
+    typer.Argument(
+        metavar="DIR", help="One directory a replica: a broker's log directory, or a partition's; two or more."
+    ),
 ]
 _Names = Annotated[
     list[str] | None,
-    Option(
+    typer.Option(
         "--name", metavar="NAME=DIR", help="What to call a replica; default: what tells its path apart. Repeatable."
     ),
 ]
 
 
-def diff(settings: Settings, paths: _Replicas, *, name: _Names = None, asked: Comparison, manner: Manner) -> int:
+app = typer.Typer()
+
+
+@app.command(short_help="Compare replicas batch by batch.", epilog=_EXAMPLES)
+@with_option_groups
+def diff(
+    context: typer.Context, paths: _Replicas, *, name: _Names = None, comparison: DiffOptions, display: DisplayOptions
+) -> int:
     """Compare replicas of the same partitions batch by batch: which agree, which are behind, where they part.
 
     Normal differences are ignored: other segment boundaries, an older log start, compaction. Nothing is ever written
@@ -39,16 +47,8 @@ def diff(settings: Settings, paths: _Replicas, *, name: _Names = None, asked: Co
     from kaudit.cli.parsing import parse_names
 
     names = parse_names(name or (), paths)
-    request = asked.request(settings, paths, manner)
+    request = comparison.request(settings_of(context), paths, display)
     # numpy only loads now, when every option is known to be right.
     from kaudit.engines import replicas
 
     return run_diff(request, replicas.name_replicas(paths, names), replicas.diff)
-
-
-def register(app: "typer.Typer") -> None:
-    """Add the command."""
-    from kaudit.cli.settings.command import ConfiguredCommand
-    from kaudit.cli.typed import typed
-
-    app.command(cls=ConfiguredCommand, short_help="Compare replicas batch by batch.", epilog=_EXAMPLES)(typed(diff))

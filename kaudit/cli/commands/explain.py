@@ -1,25 +1,29 @@
 """`kaudit explain`: one check's page, or the rules of one broker version."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
+
+import typer
 
 from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
-from kaudit.cli.declared import Argument, Option
+from kaudit.cli.option_groups import with_option_groups
 from kaudit.report.console import ColorChoice
 
-if TYPE_CHECKING:  # a plain command line does without
-    import typer
+app = typer.Typer()
 
 
+@app.command(short_help="Explain a check, or a broker version's rules.")
+@with_option_groups
 def explain(
-    code: Annotated[str | None, Argument(metavar="[CODE]", help="A code or a name: KA101, duplicate-batch.")] = None,
+    code: Annotated[
+        str | None, typer.Argument(metavar="[CODE]", help="A code or a name: KA101, duplicate-batch.")
+    ] = None,
     *,
     broker_version: Annotated[
-        str | None, Option(metavar="VERSION", help="What a broker version does differently from its neighbours.")
+        str | None, typer.Option(metavar="VERSION", help="What a broker version does differently from its neighbours.")
     ] = None,
     output_format: options.TextOrJson = options.TextFormat.TEXT,
-    color: options.Color = ColorChoice.AUTO,
-    no_color: options.NoColor = False,
+    color: options.ColorOptions,
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """Explain a check: what it means, what explains it innocently, what to do. Or a broker version's rules."""
@@ -37,7 +41,7 @@ def explain(
     if output_format is options.TextFormat.JSON:
         write_stdout(page_document(check))
     else:
-        write_stdout(page_text(check, stdout_console(ColorChoice.NEVER if no_color else color)))
+        write_stdout(page_text(check, stdout_console(color.choice)))
 
 
 def _explain_version(text: str) -> None:
@@ -52,10 +56,3 @@ def _explain_version(text: str) -> None:
     except UnknownVersionError as error:
         raise UsageError(f"--broker-version {text}: {error}") from None
     write_stdout("".join(f"{fold(line, width, 0)}\n" for line in lines))
-
-
-def register(app: "typer.Typer") -> None:
-    """Add the command."""
-    from kaudit.cli.typed import typed
-
-    app.command(short_help="Explain a check, or a broker version's rules.")(typed(explain))

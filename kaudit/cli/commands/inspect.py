@@ -5,8 +5,7 @@ from typing import Annotated
 import typer
 
 from kaudit.cli import options
-from kaudit.cli.typed import typed
-from kaudit.report.console import ColorChoice
+from kaudit.cli.option_groups import with_option_groups
 
 _EXAMPLES = """\b
 Examples:
@@ -54,6 +53,11 @@ BrokerVersion = Annotated[
 ]
 
 
+app = typer.Typer()
+
+
+@app.command(short_help="Decode batches, records and side files.", epilog=_EXAMPLES)
+@with_option_groups
 def inspect(
     paths: Annotated[
         list[str],
@@ -87,8 +91,7 @@ def inspect(
     partition: Partition = None,
     max_decompressed: Limit = None,
     broker_version: BrokerVersion = "auto",
-    color: options.Color = ColorChoice.AUTO,
-    no_color: options.NoColor = False,
+    color: options.ColorOptions,
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> int:
     """Decode batches, records and side files into rows. Damage is shown, never a stop."""
@@ -140,11 +143,6 @@ def inspect(
             version=None if requested == "auto" else Version.parse(requested),
         ),
         targets,
-        color=ColorChoice.NEVER if no_color else color,
+        color=color.choice,
         table_bytes=_TABLE_BYTES,
     )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(short_help="Decode batches, records and side files.", epilog=_EXAMPLES)(typed(inspect))

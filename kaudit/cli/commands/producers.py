@@ -1,14 +1,22 @@
 """`kaudit producers`: the producer ids in the logs."""
 
-from typing import TYPE_CHECKING
+import typer
 
 from kaudit.cli import options
-from kaudit.cli.audit_options import Audit, Blocks, Manner, Missing, Output, Reading, Verdict, Where, Which
-from kaudit.cli.producer_options import Active, Listing
-from kaudit.cli.settings.settings import Settings
-
-if TYPE_CHECKING:  # a plain command line does without
-    import typer
+from kaudit.cli.audit_options import (
+    AuditOptions,
+    BlockSources,
+    DisplayOptions,
+    EngineOptions,
+    FindingOptions,
+    LogFacts,
+    OutputOptions,
+    PartitionFilter,
+    ReadOptions,
+)
+from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.producer_options import ActivityFilter, ListingOptions
+from kaudit.cli.settings.configure import settings_of
 
 _EXAMPLES = """\b
 Examples:
@@ -18,45 +26,42 @@ Examples:
 """
 
 
+app = typer.Typer()
+
+
+@app.command(short_help="List the producer ids.", epilog=_EXAMPLES)
+@with_option_groups
 def producers(
-    settings: Settings,
+    context: typer.Context,
     paths: options.Paths,
     *,
-    output: Output,
-    listing: Listing,
-    blocks: Blocks,
+    output: OutputOptions,
+    listing: ListingOptions,
+    blocks: BlockSources,
     broker_version: options.BrokerVersion = "auto",
-    verdict: Verdict,
-    which: Which,
-    active: Active,
-    missing: Missing,
-    reading: Reading,
+    findings: FindingOptions,
+    partitions: PartitionFilter,
+    active: ActivityFilter,
+    log: LogFacts,
+    read: ReadOptions,
     layout: options.Layout = None,
-    where: Where,
-    manner: Manner,
+    engine: EngineOptions,
+    display: DisplayOptions,
 ) -> int:
     """List the producer ids in the logs: what each did, what a broker would remember of it, which block it came from."""
     from kaudit.cli.audit import run_producers
 
-    asked = Audit(
+    audit = AuditOptions(
         output=output,
         broker_version=broker_version,
-        verdict=verdict,
-        which=which,
-        who=active,
-        missing=missing,
+        findings=findings,
+        partitions=partitions,
+        producers=active,
+        log=log,
         blocks=blocks,
-        reading=reading,
+        read=read,
         layout=layout,
     )
-    request = asked.request(settings, paths, manner)
+    request = audit.request(settings_of(context), paths, display)
     query = listing.query(request.selection)
-    return run_producers(request, query, where.choose().producers)
-
-
-def register(app: "typer.Typer") -> None:
-    """Add the command."""
-    from kaudit.cli.settings.command import ConfiguredCommand
-    from kaudit.cli.typed import typed
-
-    app.command(cls=ConfiguredCommand, short_help="List the producer ids.", epilog=_EXAMPLES)(typed(producers))
+    return run_producers(request, query, engine.choose().producers)

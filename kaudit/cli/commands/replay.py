@@ -8,7 +8,6 @@ import typer
 
 from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
-from kaudit.cli.typed import typed
 from kaudit.report.console import ColorChoice
 
 if TYPE_CHECKING:
@@ -29,6 +28,10 @@ class Memory(enum.Enum):
     FULL = "full"
 
 
+app = typer.Typer()
+
+
+@app.command(short_help="Say what a broker would have answered.", epilog=_EXAMPLES)
 def replay(
     attempts: Annotated[
         str | None, typer.Argument(metavar="ATTEMPTS.jsonl", help="Attempts, one JSON object a line; - reads stdin.")
@@ -137,8 +140,3 @@ def _checkpointed_log_start(directory: Path, topic: str, partition: int) -> int:
         return 0
     offsets = [entry.offset for entry in checkpoint.rows if (entry.topic, entry.partition) == (topic, partition)]
     return max(offsets, default=0)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(short_help="Say what a broker would have answered.", epilog=_EXAMPLES)(typed(replay))

@@ -1,13 +1,12 @@
 """`kaudit report`: a saved scan in another format."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from kaudit.cli.audit_options import Manner, Rendering
-from kaudit.cli.declared import Argument
-from kaudit.cli.settings.settings import Settings
+import typer
 
-if TYPE_CHECKING:  # a plain command line does without
-    import typer
+from kaudit.cli.audit_options import DisplayOptions, ReportOptions
+from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.settings.configure import settings_of
 
 _EXAMPLES = """\b
 Examples:
@@ -16,22 +15,19 @@ Examples:
 """
 
 
+app = typer.Typer()
+
+
+@app.command(short_help="Render a saved scan.", epilog=_EXAMPLES)
+@with_option_groups
 def report(
-    settings: Settings,
-    saved: Annotated[str, Argument(metavar="SAVED.json", help="What scan wrote with json; - reads stdin.")],
+    context: typer.Context,
+    saved: Annotated[str, typer.Argument(metavar="SAVED.json", help="What scan wrote with json; - reads stdin.")],
     *,
-    asked: Rendering,
-    manner: Manner,
+    rendering: ReportOptions,
+    display: DisplayOptions,
 ) -> int:
     """Render a saved scan in another format; the exit code is the one the scan would have given."""
     from kaudit.cli.rendering import run_report
 
-    return run_report(asked.request(settings, saved, manner), saved)
-
-
-def register(app: "typer.Typer") -> None:
-    """Add the command."""
-    from kaudit.cli.settings.command import ConfiguredCommand
-    from kaudit.cli.typed import typed
-
-    app.command(cls=ConfiguredCommand, short_help="Render a saved scan.", epilog=_EXAMPLES)(typed(report))
+    return run_report(rendering.request(settings_of(context), saved, display), saved)

@@ -1,13 +1,11 @@
 """`kaudit scan`: audit logs."""
 
-from typing import TYPE_CHECKING
+import typer
 
 from kaudit.cli import options
-from kaudit.cli.audit_options import Audit, Manner, Where
-from kaudit.cli.settings.settings import Settings
-
-if TYPE_CHECKING:  # a plain command line does without
-    import typer
+from kaudit.cli.audit_options import AuditOptions, DisplayOptions, EngineOptions
+from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.settings.configure import settings_of
 
 _EXAMPLES = """\b
 Examples:
@@ -17,14 +15,19 @@ Examples:
 """
 
 
+app = typer.Typer()
+
+
+@app.command(short_help="Audit broker logs.", epilog=_EXAMPLES)
+@with_option_groups
 def scan(
-    settings: Settings,
+    context: typer.Context,
     paths: options.Paths,
     *,
-    asked: Audit,
+    audit: AuditOptions,
     batches: options.BatchesTable = False,
-    where: Where,
-    manner: Manner,
+    engine: EngineOptions,
+    display: DisplayOptions,
 ) -> int:
     """Audit broker logs: what went missing, appears twice, or came from a fenced producer - where, and why.
 
@@ -33,18 +36,10 @@ def scan(
     from kaudit.analysis.scan.options import UsageError
     from kaudit.cli.audit import run_recording, run_scan
 
-    request = asked.request(settings, paths, manner)
-    engine = where.choose()
+    request = audit.request(settings_of(context), paths, display)
+    chosen = engine.choose()
     if any(target.form.directory for target in request.targets):
-        return run_recording(request, engine.record, batches=batches)
+        return run_recording(request, chosen.record, batches=batches)
     if batches:
         raise UsageError("--batches needs --output-format parquet")
-    return run_scan(request, engine.scan)
-
-
-def register(app: "typer.Typer") -> None:
-    """Add the command."""
-    from kaudit.cli.settings.command import ConfiguredCommand
-    from kaudit.cli.typed import typed
-
-    app.command(cls=ConfiguredCommand, short_help="Audit broker logs.", epilog=_EXAMPLES)(typed(scan))
+    return run_scan(request, chosen.scan)

@@ -7,8 +7,7 @@ import typer
 
 from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
-from kaudit.cli.typed import typed
-from kaudit.report.console import ColorChoice
+from kaudit.cli.option_groups import with_option_groups
 
 if TYPE_CHECKING:
     from kaudit.report.console import Console
@@ -26,10 +25,16 @@ Examples:
 _FORMATS = ("terminal", "html", "mermaid", "json")
 
 
+app = typer.Typer()
+
+
+@app.command(short_help="Play a scenario: producers, brokers, faults.", epilog=_EXAMPLES)
+@with_option_groups
 def simulate(
     scenario: Annotated[
         str | None, typer.Argument(metavar="SCENARIO", help="A scenario.toml, or the name of a shipped one.")
     ] = None,
+    *,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="What chance does; the scenario has one of its own.")
     ] = None,
@@ -49,15 +54,14 @@ def simulate(
     show_scenario: Annotated[
         bool, typer.Option("--show", help="Print the scenario's TOML: a start for one's own.")
     ] = False,
-    color: options.Color = ColorChoice.AUTO,
-    no_color: options.NoColor = False,
+    color: options.ColorOptions,
     quiet: options.Quiet = False,
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """Play a scenario: producers, brokers and replicas in simulated time. The same seed gives the same run."""
     from kaudit.cli.stdout import stdout_console, write_stdout
 
-    console = stdout_console(ColorChoice.NEVER if no_color else color)
+    console = stdout_console(color.choice)
     if list_scenarios:
         write_stdout(_list(console))
         return
@@ -206,8 +210,3 @@ def _deliver(text: str, file: str) -> None:
         Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}") from error
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(short_help="Play a scenario: producers, brokers, faults.", epilog=_EXAMPLES)(typed(simulate))

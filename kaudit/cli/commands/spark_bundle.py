@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
+app = typer.Typer()
 
+
+@app.command("spark-bundle", short_help="Pack what Spark's workers need.")
 def spark_bundle(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where the archive goes, e.g. kaudit-env.tar.gz.")
@@ -34,8 +37,3 @@ def spark_bundle(
         f"--conf spark.pyspark.driver.python={shlex.quote(sys.executable)} "
         f"--conf spark.pyspark.python=./kaudit-env/bin/python {shlex.quote(str(ENTRY))} scan\n"
     )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("spark-bundle", short_help="Pack what Spark's workers need.")(spark_bundle)

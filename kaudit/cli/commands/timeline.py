@@ -1,13 +1,11 @@
 """`kaudit timeline`: what each producer id did."""
 
-from typing import TYPE_CHECKING
+import typer
 
 from kaudit.cli import options
-from kaudit.cli.audit_options import Audit, Manner, Where
-from kaudit.cli.settings.settings import Settings
-
-if TYPE_CHECKING:  # a plain command line does without
-    import typer
+from kaudit.cli.audit_options import AuditOptions, DisplayOptions, EngineOptions
+from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.settings.configure import settings_of
 
 _EXAMPLES = """\b
 Examples:
@@ -16,17 +14,21 @@ Examples:
 """
 
 
-def timeline(settings: Settings, paths: options.Paths, *, asked: Audit, where: Where, manner: Manner) -> int:
+app = typer.Typer()
+
+
+@app.command(short_help="Show what each producer id did.", epilog=_EXAMPLES)
+@with_option_groups
+def timeline(
+    context: typer.Context,
+    paths: options.Paths,
+    *,
+    audit: AuditOptions,
+    engine: EngineOptions,
+    display: DisplayOptions,
+) -> int:
     """Show what producer ids did, in offset order: runs of batches, markers, missing offsets and findings."""
     from kaudit.cli.audit import run_timeline
 
-    request = asked.request(settings, paths, manner)
-    return run_timeline(request, where.choose().timeline)
-
-
-def register(app: "typer.Typer") -> None:
-    """Add the command."""
-    from kaudit.cli.settings.command import ConfiguredCommand
-    from kaudit.cli.typed import typed
-
-    app.command(cls=ConfiguredCommand, short_help="Show what each producer id did.", epilog=_EXAMPLES)(typed(timeline))
+    request = audit.request(settings_of(context), paths, display)
+    return run_timeline(request, engine.choose().timeline)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from typer.core import TyperOption
 
-from kaudit.cli.settings.settings import Settings, configurable
+from kaudit.cli.settings.settings import Settings
 from kaudit.policy.topics import TopicRule
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.document import pretty
@@ -38,7 +38,7 @@ def settings_document(options: Mapping[str, TyperOption], settings: Settings) ->
 
 def _rows(options: Mapping[str, TyperOption], settings: Settings) -> list[tuple[str, object, str]]:
     rows: list[tuple[str, object, str]] = []
-    for key, option in sorted(configurable(options).items()):
+    for key, option in sorted(options.items()):
         if key in settings.values:
             rows.append((key, settings.values[key].value, settings.values[key].origin))
         else:

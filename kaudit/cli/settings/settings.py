@@ -1,21 +1,18 @@
 """The values of all layers, and where each came from."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import typer
 from msgspec import Struct, field
+from typer.core import TyperOption
 
 from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.parsing import suggestion
 from kaudit.cli.settings.files import project_file, read_table, user_file
+from kaudit.cli.settings.values import check, from_environment, from_toml
 from kaudit.policy.topics import TopicRule
-
-if TYPE_CHECKING:  # where nothing is configured, a plain command line does without
-    from pathlib import Path
-
-    import typer
-    from typer.core import TyperOption
 
 PREFIX = "KAUDIT_"
 _NO_KEYS = ("config", "force", "help", "isolated", "version")
@@ -38,25 +35,25 @@ class Settings(Struct, frozen=True):
     topics_origin: str = ""
     unknown: Sequence[str] = ()
 
+    @property
+    def compacted_topics(self) -> tuple[str, ...]:
+        """Return the topics, names or patterns, that the configuration calls compacted."""
+        return tuple(rule.pattern for rule in self.topics if rule.compacted)
+
     def texts(self, key: str) -> Sequence[str]:
         """Return the configured value of an option that takes many."""
         found = self.values.get(key)
         return [str(item) for item in found.value] if found is not None and isinstance(found.value, list) else ()
 
 
-def configurable(options: "Mapping[str, TyperOption]") -> "dict[str, TyperOption]":
-    """Return the options that configuration may set."""
-    return {key: option for key, option in options.items() if key not in _NO_KEYS}
-
-
-def is_configured(environ: Mapping[str, str], *, config: str | None, isolated: bool) -> bool:
-    """Tell whether there is a file of configuration to read, or a variable."""
-    return bool(_files(environ, config=config, isolated=isolated)) or any(name.startswith(PREFIX) for name in environ)
+def is_configurable(key: str) -> bool:
+    """Return whether configuration may set the option of this name."""
+    return key not in _NO_KEYS
 
 
 def load(
-    context: "typer.Context",
-    all_options: "Callable[[], Mapping[str, TyperOption]]",
+    context: typer.Context,
+    all_options: Callable[[], Mapping[str, TyperOption]],
     environ: Mapping[str, str],
     *,
     config: str | None,
@@ -64,14 +61,12 @@ def load(
 ) -> Settings:
     """Read all layers, the weakest first: the user's file, the project's or --config, the environment.
 
-    `all_options`, by key, of every command are only asked for where there is something to configure.
+    `all_options` of every command that configuration may set, by key, are asked for only where something is configured.
     """
-    if not is_configured(environ, config=config, isolated=isolated):
-        return Settings()
-    from kaudit.cli.settings.values import check, from_environment, from_toml
-
     files = _files(environ, config=config, isolated=isolated)
-    options = configurable(all_options())
+    if not files and not any(name.startswith(PREFIX) for name in environ):
+        return Settings()
+    options = all_options()
     values: dict[str, Value] = {}
     topics: Sequence[TopicRule] = ()
     topics_origin = ""
@@ -94,26 +89,24 @@ def load(
     return Settings(values, topics, topics_origin, _unknown(environ, options))
 
 
-def _files(environ: Mapping[str, str], *, config: str | None, isolated: bool) -> "list[Path]":
+def _files(environ: Mapping[str, str], *, config: str | None, isolated: bool) -> list[Path]:
     config = config or environ.get("KAUDIT_CONFIG") or None
     if config is not None:
         if isolated:
             raise UsageError(f"--isolated reads no configuration, --config {config} is one: give only one of them")
-        from pathlib import Path
-
         if not Path(config).is_file():
             raise UsageError(f"--config {config}: no such file")
         return [Path(config)]
     if isolated:
         return []
     try:
-        project = project_file(os.getcwd())  # noqa: PTH109 - pathlib takes 3 ms
+        project = project_file(Path.cwd())
     except OSError as error:
         raise UsageError(f"configuration cannot be looked for: {error.strerror}; --isolated looks for none") from error
     return [file for file in (user_file(environ), project) if file is not None]
 
 
-def _option(key: str, options: "Mapping[str, TyperOption]", file: "Path") -> "TyperOption":
+def _option(key: str, options: Mapping[str, TyperOption], file: Path) -> TyperOption:
     if key not in options:
         hint = suggestion(key, [*options, "topics"]) or " ('kaudit config show' lists them)"
         raise UsageError(f"configuration {file}: there is no key {key}{hint}")

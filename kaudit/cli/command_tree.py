@@ -1,0 +1,55 @@
+"""The typer application, built from the modules of kaudit.cli.commands."""
+
+import sys
+from collections.abc import Iterable, Mapping
+
+import typer
+from typer.core import TyperGroup, TyperOption
+from typer.main import get_command
+
+from kaudit.cli.commands import COMMANDS, module_of
+from kaudit.cli.exits import ExitCode
+from kaudit.cli.options import Version
+from kaudit.cli.settings.configure import configurable_options
+
+_SHORT_HELP = """\
+kaudit audits Apache Kafka logs: which producer's records were lost, duplicated or fenced, where, and why.
+
+  kaudit scan /var/lib/kafka/data            audit a broker's log directory
+  kaudit timeline --producer-id 42 orders-3  one producer's history in a partition
+
+kaudit --help lists all commands, kaudit checks all checks.
+"""
+
+_EXIT_CODES = (
+    "Exit codes: 0 nothing found, 1 findings, 2 usage, 3 nothing to audit, 4 unreadable files, 70 internal error."
+)
+
+
+def command_tree(names: Iterable[str] = COMMANDS) -> TyperGroup:
+    """Build the tree of these commands. Only their modules are imported."""
+    app = typer.Typer(
+        name="kaudit",
+        rich_markup_mode=None,  # rich's boxes cost a quarter of a second
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True, epilog=_EXIT_CODES)(_root)
+    for name in names:
+        app.add_typer(module_of(name).app)
+    tree = get_command(app)
+    assert isinstance(tree, TyperGroup)
+    return tree
+
+
+def all_options() -> Mapping[str, TyperOption]:
+    """Return the options that configuration may set, of all commands, by key."""
+    return configurable_options(command_tree())
+
+
+def _root(context: typer.Context, version: Version = False) -> None:  # noqa: ARG001 - its callback has answered
+    """Audit Apache Kafka logs: which producer's records were lost, duplicated or fenced, where, and why."""
+    context.obj = all_options  # what a command's --config needs
+    if context.invoked_subcommand is None:
+        sys.stderr.write(_SHORT_HELP)
+        raise typer.Exit(ExitCode.USAGE)

@@ -1,0 +1,59 @@
+"""Groups of options: typer sees single options, the command gets its groups."""
+
+import inspect
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from kaudit.cli.command_tree import all_options, command_tree
+from kaudit.cli.option_groups import OptionGroup, with_option_groups
+
+
+class Inner(OptionGroup, frozen=True, kw_only=True):
+    limit: Annotated[int | None, typer.Option("--limit", min=1)] = None
+
+
+class Outer(OptionGroup, frozen=True, kw_only=True):
+    name: Annotated[str, typer.Option("--name")] = "none"
+    inner: Inner
+    last: Annotated[bool, typer.Option("--last")] = False
+
+
+def call(*arguments):
+    seen = []
+    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+    @app.command()
+    @with_option_groups
+    def main(
+        context: typer.Context, path: str, *, outer: Outer, other: Annotated[bool, typer.Option("--other")] = False
+    ):
+        """Do it."""
+        seen.append((context.command.name, path, outer, other))
+
+    get_command(app)(list(arguments), standalone_mode=False)
+    return seen[0], main
+
+
+def test_options_stand_in_place_of_their_group_in_order():
+    _, main = call("p")
+    assert list(inspect.signature(main).parameters) == ["context", "path", "name", "limit", "last", "other"]
+    assert main.__doc__ == "Do it."
+
+
+def test_the_command_gets_its_groups():
+    assert call("p")[0] == ("main", "p", Outer(inner=Inner()), False)
+    given = call("p", "--limit", "3", "--name", "x", "--last", "--other")[0]
+    assert given == ("main", "p", Outer(name="x", inner=Inner(limit=3), last=True), True)
+
+
+def test_one_command_is_built_where_one_is_named():
+    assert list(command_tree(["scan"]).commands) == ["scan"]
+    assert {"scan", "baseline", "config", "spark-bundle"} <= set(command_tree().commands)
+
+
+def test_configuration_sets_options_of_all_commands_but_not_those_that_must_be_meant_each_time():
+    keys = set(all_options())
+    assert {"jobs", "sort", "batches", "reason", "name"} <= keys
+    assert not {"config", "isolated", "version", "force", "help"} & keys
