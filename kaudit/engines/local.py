@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 from kaudit.analysis.producer_ids.block_histories import read_blocks
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.audit import Audit
+from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.chunk_size import Neighbours, Pace, steady
 from kaudit.analysis.scan.options import Progress, ScanOptions
-from kaudit.analysis.scan.partition_assembler import KeptRows, RowSink
+from kaudit.analysis.scan.partition_assembler import PartitionAssembler
 from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.scan.rows import ChunkRows
-from kaudit.analysis.scan.schedule import Job, PartitionAssembler, all_needs, audit_needs, find_input, plan_jobs
+from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
+from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
 from kaudit.engines.parallelism import Trial
 from kaudit.engines.ranges import RangeRead, ranges, read_here, with_rest
@@ -27,7 +28,7 @@ from kaudit.source.layout import Layout
 from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:
-    from kaudit.analysis.scan.batch_rows import BatchTeller
+    from kaudit.analysis.scan.segment_batches import BatchTeller
     from kaudit.analysis.timelines.producer_histories import HistoryRows, Piece, Recording, Teller
 
 _Keeper = TypeVar("_Keeper", bound=RowSink | None)
@@ -86,7 +87,7 @@ def record(options: ScanOptions, progress: Progress, teller: "Teller") -> "Itera
     from pathlib import Path  # noqa: PLC0415
 
     from kaudit.analysis.producer_ids.producer_listing import remembers_markers  # noqa: PLC0415
-    from kaudit.analysis.scan.batch_rows import segment_tasks, tell_segment  # noqa: PLC0415
+    from kaudit.analysis.scan.segment_batches import segment_tasks, tell_segment  # noqa: PLC0415
     from kaudit.analysis.scan.shuffle_codec import pack, unpack  # noqa: PLC0415
     from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, Recording, by_replica  # noqa: PLC0415
 

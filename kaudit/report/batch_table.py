@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kaudit.analysis.scan.batch_rows import SegmentTask
+from kaudit.analysis.scan.segment_batches import SegmentTask
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from kaudit.report.parquet import columns_to_ipc

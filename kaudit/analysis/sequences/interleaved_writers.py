@@ -1,7 +1,7 @@
 """Producer ids under which two writers write: which to look at again, and what a second look shows."""
 
 from kaudit.analysis.producer_ids.partition_producer_ids import PartitionProducerIds
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.sequences.rescan import Questions, rescan
 from kaudit.broker.producer_ids.interleaved_writers import find_interleaved_writers
 from kaudit.checks.sharing import InterleavedWritersFinding, believable, facts_of_weave, suspects

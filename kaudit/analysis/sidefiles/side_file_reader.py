@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec import Struct, field
 
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.rows import Rows
 from kaudit.checks.checkpoints import check_checkpoint, unparsable_checkpoint
 from kaudit.checks.indexes import (
