@@ -46,7 +46,7 @@ from kaudit.formats.zookeeper.pid_block import parse_pid_block
 from kaudit.formats.zookeeper.pid_block_lines import parse_pid_block_lines
 from kaudit.formats.zookeeper.snapshot import scan_snapshot
 from kaudit.formats.zookeeper.znode import scan_log
-from kaudit.inspect.texts import Texts
+from kaudit.inspect.bytes_text import BytesFormatter
 from kaudit.inspect.walk import InspectOptions, inspect_rows
 from kaudit.policy.baseline import parse_baseline
 from kaudit.report.saved import SavedScanError, read_saved
@@ -240,7 +240,7 @@ def _inspect(data: bytes) -> None:
         path = directory / _NAMES[choice % len(_NAMES)]
         path.write_bytes(data)
         for options in (
-            InspectOptions([str(path)], records=True, limit=_LIMIT, texts=Texts(limit=40)),
+            InspectOptions([str(path)], records=True, limit=_LIMIT, texts=BytesFormatter(limit=40)),
             InspectOptions([str(path)], around=choice % 50),
             InspectOptions([str(path)], at=choice % (len(data) + 1)),
             InspectOptions([str(directory)]),

@@ -16,7 +16,8 @@ from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.crc32c import crc32c
 from kaudit.formats.wire_format import WireFormat
 from kaudit.model.dtypes import dtype_of
-from kaudit.model.schema import Int16, Int32, Int64, UInt32
+from kaudit.model.producer_snapshot import SnapshotEntry
+from kaudit.model.schema import Int16, Int32, UInt32
 
 VERSION: Final = 1
 """The only version there ever was."""
@@ -28,23 +29,6 @@ class SnapshotHeader(NamedTuple):
     version: Int16
     crc: UInt32
     entry_count: Int32
-
-
-class SnapshotEntry(NamedTuple):
-    """The state of one producer id, sentinels as written; entries follow the header to the end of the file.
-
-    `last_sequence`, `last_offset` -1 and `offset_delta` 0: only a marker is remembered. `timestamp` in ms, -1 unknown;
-    `coordinator_epoch` -1: no marker yet; `current_txn_first_offset` -1: no transaction open.
-    """
-
-    producer_id: Int64
-    producer_epoch: Int16
-    last_sequence: Int32
-    last_offset: Int64
-    offset_delta: Int32
-    timestamp: Int64
-    coordinator_epoch: Int32
-    current_txn_first_offset: Int64
 
 
 HEADER: Final = WireFormat(SnapshotHeader)
