@@ -68,8 +68,8 @@ def test_six_in_flight_are_written_twice_in_a_new_epoch(tmp_path):
     summary = truth.summary()
     assert (summary["sent"], summary["acknowledged"], summary["duplicate_copies"]) == (8, 8, 6)
     assert findings(truth, tmp_path / "run") == [("KA203", "note", "orders", 6)]
-    fate = truth.fates["orders", 0][0]
-    assert (fate.copies, "went on as id 0 epoch 1" in fate.why) == ([0, 6], True)
+    outcome = truth.outcomes["orders", 0][0]
+    assert (outcome.copies, "went on as id 0 epoch 1" in outcome.why) == ([0, 6], True)
 
 
 def test_without_idempotence_twice_and_out_of_order_and_one_in_flight_twice_only():
@@ -80,9 +80,9 @@ def test_without_idempotence_twice_and_out_of_order_and_one_in_flight_twice_only
 
 def test_acks1_loses_what_only_the_dead_leader_had(tmp_path):
     truth = played("acks1-leader-dies")
-    lost = [fate for fate in truth.fates["orders", 0] if fate.ended is DeliveryOutcome.NOWHERE]
+    lost = [outcome for outcome in truth.outcomes["orders", 0] if outcome.delivery is DeliveryOutcome.NOWHERE]
     assert lost
-    assert all(fate.told is Acknowledgement.ACKNOWLEDGED for fate in lost)
+    assert all(outcome.acknowledgement is Acknowledgement.ACKNOWLEDGED for outcome in lost)
     assert "then broker 2 became leader of epoch 1" in lost[0].why
     assert truth.simulation.cluster.partitions["orders", 0].truncations[0].broker == 1
     assert findings(truth, tmp_path / "run") == []
@@ -92,7 +92,7 @@ def test_an_unclean_election_loses_what_acks_all_acknowledged_and_the_epoch_tell
     truth = played("unclean-election")
     assert truth.summary()["acknowledged_but_lost"] == 8
     assert {code for code, *_ in findings(truth, tmp_path / "run")} == {"KA203"}
-    assert any("an unclean election made broker" in fate.why for fate in truth.fates["orders", 0])
+    assert any("an unclean election made broker" in outcome.why for outcome in truth.outcomes["orders", 0])
 
 
 def test_a_zombie_is_refused_and_leaves_nothing(tmp_path):
@@ -108,7 +108,7 @@ def test_a_zombie_is_refused_and_leaves_nothing(tmp_path):
 
 def test_a_transaction_that_takes_too_long_is_aborted_with_a_higher_epoch(tmp_path):
     truth = played("transaction-timeout")
-    (ended,) = truth.simulation.cluster.coordination.ended
+    (ended,) = truth.simulation.cluster.transactions.ended
     assert (ended.commit, ended.by_timeout, ended.marker_epoch) == (False, True, 1)
     assert truth.simulation.applications["shop"].transactions[0][2].value == "unknown"
     assert findings(truth, tmp_path / "run") == [("KA203", "note", "orders", 3)]
@@ -131,10 +131,10 @@ def test_an_expired_producer_is_accepted_again_without_state():
 
 def test_a_forgetful_broker_writes_a_duplicate_and_kaudit_finds_it(tmp_path):
     truth = played("forgotten-duplicate")
-    (fate,) = [fate for fate in truth.fates["orders", 0] if fate.ended is DeliveryOutcome.TWICE]
+    (outcome,) = [outcome for outcome in truth.outcomes["orders", 0] if outcome.delivery is DeliveryOutcome.TWICE]
     errors = [row for row in findings(truth, tmp_path / "run") if row[1] == "error"]
-    assert ("KA101", "error", "orders", fate.copies[1]) in errors
-    assert "the broker had forgotten the producer" in fate.why
+    assert ("KA101", "error", "orders", outcome.copies[1]) in errors
+    assert "the broker had forgotten the producer" in outcome.why
 
 
 def test_a_batch_too_large_arrives_in_parts_and_in_sequence():
@@ -181,7 +181,7 @@ for seed in range(3):
     run = Simulation(shipped("anything"), seed).run()
     digest.update(run.recorder.attempts_text().encode())
     digest.update("".join(Truth(run).text()).encode())
-    digest.update(repr(run.trace.rows).encode())
+    digest.update(repr(run.trace.events).encode())
 print(digest.hexdigest())
 """
 

@@ -15,7 +15,8 @@ from kaudit.analysis.scan.options import ScanOptions, UsageError
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.segment_rows import segment_rows
 from kaudit.analysis.sequences.expired_producers import evicted_producers
-from kaudit.analysis.sidefiles.side_file_reader import CheckpointAudit, SideFileReader
+from kaudit.analysis.sidefiles.checkpoint_audit import CheckpointAudit
+from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.analysis.sidefiles.snapshot_states import Suspects
 from kaudit.analysis.transactions.marker_outcomes import compare_outcomes
 from kaudit.broker.releases.profile import UnknownVersionError, VersionRange, profile_for
@@ -29,14 +30,13 @@ from kaudit.checks.outcome import report_outcomes, report_transitions
 from kaudit.checks.registry import run_checks
 from kaudit.checks.repeats import report_repeats, report_resent
 from kaudit.checks.sequence import report_sequences
-from kaudit.checks.sidefiles import report_side_files
-from kaudit.checks.snapshot_state import Comparison, report_snapshots
 from kaudit.checks.state import EvictedProducer, report_state
 from kaudit.checks.transaction import report_transactions
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.observation import Observation
+from kaudit.model.producer_snapshot import SnapshotComparison
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory, Unreadable
 
@@ -57,7 +57,7 @@ class Audit:
     def add(self, partition: PartitionAudit) -> None:
         """Add a partition that was read, and look at its rows in its log directory's checkpoints."""
         if partition.log is not None:
-            partition.side_facts = [*partition.side_facts, *self.checkpoints.facts(partition.log)]
+            partition.side_facts = [*partition.side_facts, *self.checkpoints.compare(partition.log)]
             partition.log = None
         partition.repeats = settle_repeats(partition.repeats, partition.directory, self.open_source)
         partition.resent = compare_sessions(partition.sessions, partition.directory, self.open_source)
@@ -78,8 +78,7 @@ class Audit:
             findings += self._partition_findings(partition, context, *allocation.partition_findings(own, context))
         findings += allocation.cluster_findings(inhabitants, contexts.__getitem__)
         outside = Context(versions=versions, coordinator=coordinator, now_ms=now)
-        findings += run_checks(outside, Evidence(self.layout.leftover_files))
-        findings += self.checkpoints.directory_findings()
+        findings += run_checks(outside, Evidence(self.layout.leftover_files, self.checkpoints.unparsable))
         findings = sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key)
         unreadable = [
             *self.layout.unreadable,
@@ -156,6 +155,8 @@ class Audit:
             partition.regressions,
             directory.leftover_files,
             partition.malformed,
+            partition.side_facts,
+            snapshots,
             partition.opened,
             partition.idle,
             evicted,
@@ -169,8 +170,6 @@ class Audit:
                 *report_repeats(context, partition.repeats),
                 *report_resent(context, partition.resent),
                 *allocation,
-                *report_side_files(context, partition.side_facts),
-                *report_snapshots(context, snapshots),
                 *run_checks(context, evidence),
                 *report_state(context, partition.facts, partition.idle, evicted, partition.empty_marker),
             ]
@@ -178,7 +177,7 @@ class Audit:
 
     def _compared(
         self, directory: PartitionDirectory, context: Context, suspects: Sequence[Suspects], *, holes: bool
-    ) -> list[Comparison]:
+    ) -> list[SnapshotComparison]:
         if not suspects:
             return []
         # imported here: the brokers' rules come with it, and few logs have a snapshot to doubt

@@ -1,6 +1,6 @@
-"""Where producer ids come from: blocks out of a store that only takes conditional writes, or from a controller.
+"""How brokers allocate producer ids: blocks from a znode (0.11 to 2.8) or from the controller (3.0 and later).
 
-The protocols are the replay's own models (kaudit.replay.allocation); this gives every exchange its time and its fate.
+The rules are those of kaudit/broker/producer_ids; here every exchange takes time and its response can get lost.
 """
 
 import json
@@ -12,25 +12,26 @@ from typing import Any, Protocol
 from kaudit.broker.producer_ids.controller_allocator import Controller, ControllerBroker
 from kaudit.broker.producer_ids.zookeeper_allocator import Exchange, Fate, Grant, Znode, acquire
 from kaudit.simulate.clock import Clock
-from kaudit.simulate.trace import Kind, Row, Trace
+from kaudit.simulate.run_context import RunContext
+from kaudit.simulate.trace import EventKind, TraceEvent
 
 _RETRY_MS = 50
-STORE = "znode"
+ZNODE = "znode"
 CONTROLLER = "controller"
 
 OnProducerId = Callable[[int | None], None]
 """Called with a producer id, or with None: no block yet, ask again (COORDINATOR_LOAD_IN_PROGRESS)."""
 
 
-class Allocator(Protocol):
-    """One broker's source of producer ids."""
+class ProducerIdManager(Protocol):
+    """One broker's ProducerIdManager."""
 
     def generate(self, use: OnProducerId) -> None:
         """Hand out the next producer id, now or later."""
         ...
 
-    def lose_answer(self) -> None:
-        """Let the answer to the next exchange get lost."""
+    def lose_response(self) -> None:
+        """Lose the response to the next exchange."""
         ...
 
     def restart(self) -> None:
@@ -38,19 +39,19 @@ class Allocator(Protocol):
         ...
 
 
-class BlockHistory:
-    """Every block the store or the controller granted, as lines `kaudit producers --blocks` reads."""
+class GrantedBlocks:
+    """Every block the znode or the controller granted, as lines `kaudit producers --blocks` reads."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lines: list[dict[str, Any]] = []
 
     def znode(self, data: bytes, version: int) -> None:
-        """Take note of a value written to the znode."""
+        """Record a value written to the znode."""
         self._lines.append({"data": data.decode(), "version": version, "mtime": self._clock.timestamp})
 
     def granted(self, grant: Grant) -> None:
-        """Take note of a block granted by the controller."""
+        """Record a block granted by the controller."""
         length = grant.end - grant.start + 1
         self._lines.append(
             {
@@ -66,18 +67,16 @@ class BlockHistory:
         return "".join(json.dumps(line) + "\n" for line in self._lines)
 
 
-class ZooKeeperAllocator:
-    """ProducerIdManager of 0.11 to 2.8: one exchange with the znode after the other."""
+class ZkProducerIdManager:
+    """ProducerIdManager of 0.11 to 2.8 (later ZkProducerIdManager): one exchange with the znode after the other."""
 
-    def __init__(
-        self, broker: int, store: Znode, history: BlockHistory, clock: Clock, delay: Callable[[], int], trace: Trace
-    ) -> None:
+    def __init__(self, broker: int, znode: Znode, granted: GrantedBlocks, context: RunContext) -> None:
         self._broker = broker
-        self._store = store
-        self._history = history
-        self._clock = clock
-        self._delay = delay
-        self._trace = trace
+        self._znode = znode
+        self._granted_blocks = granted
+        self._clock = context.clock
+        self._delay = context.network.delay
+        self._trace = context.trace
         self._lost = 0
         self._waiting: deque[OnProducerId] = deque()
         self._steps: Generator[Exchange, Fate, Grant] | None = None
@@ -89,8 +88,8 @@ class ZooKeeperAllocator:
         self._waiting.append(use)
         self._serve()
 
-    def lose_answer(self) -> None:
-        """Let the answer to the next write get lost."""
+    def lose_response(self) -> None:
+        """Lose the response to the next write."""
         self._lost += 1
 
     def restart(self) -> None:
@@ -104,74 +103,65 @@ class ZooKeeperAllocator:
             self._next += 1
             self._waiting.popleft()(self._next - 1)
         if self._waiting and self._steps is None:
-            self._steps = acquire(self._broker, self._store)
+            self._steps = acquire(self._broker, self._znode)
             self._ask(self._steps, next(self._steps))
 
     def _ask(self, steps: Generator[Exchange, Fate, Grant], exchange: Exchange) -> None:
-        """Send an exchange to the store; it is done there half-way."""
-        self._clock.after(self._delay(), partial(self._reach, steps, exchange))
+        """Send an exchange to ZooKeeper, where it is carried out half a round trip later."""
+        self._clock.after(self._delay(), partial(self._carry_out, steps, exchange))
 
-    def _reach(self, steps: Generator[Exchange, Fate, Grant], exchange: Exchange) -> None:
+    def _carry_out(self, steps: Generator[Exchange, Fate, Grant], exchange: Exchange) -> None:
         if steps is not self._steps:
             return
         fate = Fate.ANSWERED
         if self._lost and exchange.grant is not None:
             self._lost -= 1
             fate = Fate.ANSWER_LOST
-        before = self._store.version
+        before = self._znode.version
         sent_at = self._clock.now
         try:
             following = steps.send(fate)
         except StopIteration as finished:
-            self._took(exchange, fate, before, sent_at)
+            self._record(exchange, fate, before, sent_at)
             grant: Grant = finished.value
             self._clock.after(self._delay(), partial(self._granted, steps, grant))
             return
-        self._took(exchange, fate, before, sent_at)
+        self._record(exchange, fate, before, sent_at)
         wait = self._delay() + (_RETRY_MS if fate is not Fate.ANSWERED else 0)
         self._clock.after(wait, partial(self._ask, steps, following))
 
-    def _took(self, exchange: Exchange, fate: Fate, before: int | None, at: int) -> None:
-        if self._store.version != before and self._store.data is not None and self._store.version is not None:
-            self._history.znode(self._store.data, self._store.version)
+    def _record(self, exchange: Exchange, fate: Fate, before: int | None, at: int) -> None:
+        if self._znode.version != before and self._znode.data is not None and self._znode.version is not None:
+            self._granted_blocks.znode(self._znode.data, self._znode.version)
         broker = f"broker {self._broker}"
-        written = self._store.version != before
+        written = self._znode.version != before
         what = exchange.what if exchange.grant is None else f"{exchange.what}: {'written' if written else 'refused'}"
-        kind = Kind.REQUEST if fate is Fate.ANSWERED else Kind.LOST
+        kind = EventKind.REQUEST if fate is Fate.ANSWERED else EventKind.LOST
         text = what if fate is Fate.ANSWERED else f"{what}, the answer is lost"
-        self._trace.add(Row(kind, at, at, broker, STORE, text))
+        self._trace.add(TraceEvent(kind, at, at, broker, ZNODE, text))
 
     def _granted(self, steps: Generator[Exchange, Fate, Grant], grant: Grant) -> None:
         if steps is not self._steps:
             return
         self._steps = None
         self._next, self._end = grant.start, grant.end
-        self._trace.note(self._clock.now, f"broker {self._broker}", f"has the ids {grant.start} to {grant.end}")
+        self._trace.note(self._clock.now, f"broker {self._broker}", f"takes the block {grant.start} to {grant.end}")
         self._serve()
 
 
-class ControllerAllocator:
+class RPCProducerIdManager:
     """RPCProducerIdManager of 3.0 and later: blocks are fetched from the controller ahead of need."""
 
-    def __init__(
-        self,
-        broker: int,
-        controller: Controller,
-        history: BlockHistory,
-        clock: Clock,
-        delay: Callable[[], int],
-        trace: Trace,
-    ) -> None:
+    def __init__(self, broker: int, controller: Controller, granted: GrantedBlocks, context: RunContext) -> None:
         self._number = broker
         self._controller = controller
-        self._history = history
-        self._clock = clock
-        self._delay = delay
-        self._trace = trace
+        self._granted_blocks = granted
+        self._clock = context.clock
+        self._delay = context.network.delay
+        self._trace = context.trace
         self._lost = 0
-        self._life = 0
-        self._asked = 0
-        self._broker = ControllerBroker(broker, self._life, controller)
+        self._incarnation = 0
+        self._broker = ControllerBroker(broker, self._incarnation, controller)
 
     def generate(self, use: OnProducerId) -> None:
         """Hand out the next id, or None while there is no block."""
@@ -181,29 +171,36 @@ class ControllerAllocator:
         if len(self._controller.committed) > known:
             granted = self._controller.committed[-1]
             start = granted.next_producer_id - 1000
-            self._history.granted(Grant(self._number, start, granted.next_producer_id - 1))
+            self._granted_blocks.granted(Grant(self._number, start, granted.next_producer_id - 1))
             name = f"broker {self._number}"
             text = f"AllocateProducerIds: {start} to {granted.next_producer_id - 1}"
             if self._lost:
                 self._lost -= 1
                 self._broker.lose_answer()
                 self._trace.add(
-                    Row(Kind.LOST, self._clock.now, self._clock.now, name, CONTROLLER, f"{text}, the answer is lost")
+                    TraceEvent(
+                        EventKind.LOST,
+                        self._clock.now,
+                        self._clock.now,
+                        name,
+                        CONTROLLER,
+                        f"{text}, the answer is lost",
+                    )
                 )
             else:
-                self._trace.add(Row(Kind.REQUEST, self._clock.now, self._clock.now, name, CONTROLLER, text))
-                self._clock.after(2 * self._delay(), partial(self._receive, self._life))
+                self._trace.add(TraceEvent(EventKind.REQUEST, self._clock.now, self._clock.now, name, CONTROLLER, text))
+                self._clock.after(2 * self._delay(), partial(self._receive, self._incarnation))
         use(producer_id)
 
-    def _receive(self, life: int) -> None:
-        if life == self._life:
+    def _receive(self, incarnation: int) -> None:
+        if incarnation == self._incarnation:
             self._broker.receive()
 
-    def lose_answer(self) -> None:
-        """Let the next answer of the controller get lost: its block is granted and never used."""
+    def lose_response(self) -> None:
+        """Lose the controller's next response: its block is granted and never used."""
         self._lost += 1
 
     def restart(self) -> None:
         """Drop the blocks."""
-        self._life += 1
-        self._broker = ControllerBroker(self._number, self._life, self._controller)
+        self._incarnation += 1
+        self._broker = ControllerBroker(self._number, self._incarnation, self._controller)

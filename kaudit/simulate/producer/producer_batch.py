@@ -1,4 +1,4 @@
-"""One batch on its way. Source: ProducerBatch."""
+"""One batch of a producer. Source: ProducerBatch."""
 
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition
@@ -10,7 +10,7 @@ from kaudit.simulate.payload import Payload
 
 
 class ProducerBatch:
-    """Records of one partition that travel together, and what became of them.
+    """Records of one partition that are sent together, and their result.
 
     `numbers` are the application's numbers of its records, `timestamps` their times (ms since 1970). Times of the
     batch itself are simulated.
@@ -29,12 +29,12 @@ class ProducerBatch:
         "is_split",
         "last_appended_at",
         "last_attempt_at",
+        "last_error",
         "numbers",
         "offset",
         "partition",
         "payload",
         "producer_id",
-        "refused",
         "sequence_was_reset",
         "size",
         "timestamps",
@@ -61,8 +61,8 @@ class ProducerBatch:
         self.data: bytes | None = None
         self.finished = False
         self.error: KafkaError | None = None
-        self.refused: KafkaError | None = None
-        """The last error a broker answered, for the story of its records."""
+        self.last_error: KafkaError | None = None
+        """The last error a broker responded with."""
         self.offset = -1
 
     def append(self, number: int, timestamp: int, size: int, now: int) -> None:
@@ -74,7 +74,7 @@ class ProducerBatch:
 
     @property
     def has_sequence(self) -> bool:
-        """Whether a sequence was assigned: then it never changes, except for a whole partition's."""
+        """Whether a sequence was assigned: it changes only together with all of the partition's."""
         return self.base_sequence != NO_SEQUENCE
 
     @property
@@ -88,24 +88,24 @@ class ProducerBatch:
         return add_sequence(self.base_sequence, len(self.numbers) - 1)
 
     def set_producer_state(self, producer_id: int, epoch: int, base_sequence: int, *, transactional: bool) -> None:
-        """Give the batch its place in the producer's sequence. Source: setProducerState."""
+        """Set producer id, epoch and base sequence. Source: setProducerState."""
         self.producer_id, self.epoch, self.base_sequence = producer_id, epoch, base_sequence
         self.transactional = transactional
         self.data = None
 
     def reset_producer_state(self, producer_id: int, epoch: int, base_sequence: int) -> None:
-        """Give it another place, as all batches of its partition get. Source: resetProducerState."""
+        """Set them again, as for all batches of its partition. Source: resetProducerState."""
         self.sequence_was_reset = True
         self.set_producer_state(producer_id, epoch, base_sequence, transactional=self.transactional)
 
     def reenqueued(self, now: int) -> None:
-        """Take note of a failed attempt."""
+        """Count a failed attempt. Source: reenqueued."""
         self.attempts += 1
         self.last_attempt_at = max(self.last_appended_at, now)
         self.in_retry = True
 
     def has_reached(self, delivery_timeout_ms: int, now: int) -> bool:
-        """Tell whether it may not be sent any more."""
+        """Whether the delivery timeout is over. Source: hasReachedDeliveryTimeout."""
         return delivery_timeout_ms <= now - self.created_at
 
     def encoded(self) -> bytes:

@@ -1,14 +1,11 @@
-"""The transaction coordinator: the replay's own, with its log and its time.
+"""Transactions of a cluster: their state, the partition of __transaction_state it is written to, and their timeouts.
 
-Source: TransactionCoordinator, TransactionStateManager, TransactionMarkerChannelManager. Markers for partitions whose
-leader does not answer wait for one; a timeout fires on time even while the coordinator moves.
+Decisions are those of kaudit/broker/coordinator. Source: TransactionCoordinator, TransactionStateManager. A timeout fires
+on time even while the coordinator moves.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
-
-from msgspec.structs import replace
+from typing import NamedTuple, Protocol
 
 from kaudit.broker.coordinator.transaction_coordinator import (
     Coordinator,
@@ -20,18 +17,22 @@ from kaudit.broker.coordinator.transaction_coordinator import (
 from kaudit.broker.coordinator.transaction_coordinator import Request as CoordinatorRequest
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
-from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, MarkerBatch
-from kaudit.broker.producer_state.verdict import Outcome, Verdict
+from kaudit.broker.producer_state.producer_state_entry import UNKNOWN
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition, ok_fields, rejected_fields
 from kaudit.formats.internal_topics.transaction_state import TransactionStatus
-from kaudit.simulate.clock import Clock
-from kaudit.simulate.cluster.partition import ReplicatedPartition
-from kaudit.simulate.cluster.recorder import Recorder
+from kaudit.simulate.cluster.partition import BrokerStatus, ReplicatedPartition
+from kaudit.simulate.cluster.producer_id_manager import OnProducerId
+from kaudit.simulate.cluster.transaction_marker_channel_manager import TransactionMarkerChannelManager
 from kaudit.simulate.encode import record_batch, transaction_state
-from kaudit.simulate.producer.sequences import NO_PRODUCER
-from kaudit.simulate.requests import AddPartitionsRequest, CoordinatorResponse, EndTxnRequest, InitProducerIdRequest
-from kaudit.simulate.trace import Trace
+from kaudit.simulate.producer.transaction_manager import NO_PRODUCER
+from kaudit.simulate.requests import (
+    AddPartitionsToTxnRequest,
+    CoordinatorResponse,
+    EndTxnRequest,
+    InitProducerIdRequest,
+)
+from kaudit.simulate.run_context import RunContext
 
 TRANSACTION_TOPIC = "__transaction_state"
 _FIRST_END_TXN_OF_VERSION_2 = 5
@@ -47,7 +48,7 @@ _STATUS = {
 
 
 class EndedTransaction(NamedTuple):
-    """A transaction as it ended, for the truth."""
+    """A transaction as it ended, for truth.json."""
 
     transactional_id: str
     producer_id: int
@@ -58,43 +59,43 @@ class EndedTransaction(NamedTuple):
     by_timeout: bool
 
 
-class Coordination:
-    """Transactions of a cluster, and the partition of __transaction_state they are written to."""
+class CoordinatorBrokers(BrokerStatus, Protocol):
+    """Which brokers are up, and the producer ids of the coordinator's."""
+
+    def with_producer_id(self, use: OnProducerId) -> None:
+        """Call `use` with a new producer id of the coordinator's broker."""
+        ...
+
+
+class TransactionStateManager:
+    """Transactions of a cluster and the transaction log, the one partition of __transaction_state."""
 
     def __init__(
         self,
         profile: Profile,
         limits: CoordinatorLimits,
-        partitions: dict[TopicPartition, ReplicatedPartition],
-        clock: Clock,
-        recorder: Recorder,
-        trace: Trace,
-        is_running: Callable[[int], bool],
-        with_producer_id: Callable[[Callable[[int | None], None]], None],
+        markers: TransactionMarkerChannelManager,
+        brokers: CoordinatorBrokers,
+        context: RunContext,
     ) -> None:
         self._profile = profile
-        self._is_running = is_running
-        self.with_producer_id = with_producer_id
-        self._partitions = partitions
-        self._clock = clock
-        self._recorder = recorder
-        self._trace = trace
+        self._brokers = brokers
+        self._clock = context.clock
+        self._recorder = context.recorder
+        self._trace = context.trace
+        self.markers = markers
         self.log: ReplicatedPartition | None = None
         self.coordinator = Coordinator(profile, limits, self._write_markers, self._allocate)
         self.ended: list[EndedTransaction] = []
         self._watched: dict[str, tuple[int | None, int]] = {}
-        """By transactional id: start and number of partitions of the transaction as last written."""
+        """By transactional id: start (ms) and number of partitions of the transaction as last written."""
         self._owners: dict[int, str] = {}
         """Transactional ids by producer id."""
         self._timing_out = False
-        self._completes_itself = False
-        """Whether the end under way is recorded by who asked for it, who learns of a new producer id first."""
-        self._markers: dict[TopicPartition, list[MarkerBatch]] = {}
-        """Markers written, by partition."""
-        self._waiting: dict[TopicPartition, list[MarkerBatch]] = {}
-        """Markers no leader has taken yet."""
+        self._caller_writes_completion = False
+        """Whether end_transaction writes the completed state itself, after it has set a new producer id."""
         self._unwritten: list[bytes] = []
-        """Records for the coordinator's own log, while it has no leader."""
+        """Records for the transaction log, while it has no leader."""
         self._granted_id: int | None = None
         self._used_id: int | None = None
 
@@ -108,10 +109,6 @@ class Coordination:
         """The coordinator's epoch: the leader epoch of its partition."""
         return 0 if self.log is None else self.log.leader_epoch
 
-    def _answers(self, partition: ReplicatedPartition) -> bool:
-        """Tell whether a partition's leader handles requests."""
-        return partition.leader is not None and self._is_running(partition.leader)
-
     def _allocate(self, granted: int | None) -> int:
         producer_id = self._granted_id if granted is None else granted
         assert producer_id is not None
@@ -120,40 +117,40 @@ class Coordination:
 
     # -- requests ----------------------------------------------------------------------------------------------------
     def needs_producer_id(self, request: InitProducerIdRequest) -> bool:
-        """Tell whether answering may take a new producer id."""
+        """Whether the response may need a new producer id."""
         tid = request.transactional_id
         known = None if tid is None else self.coordinator.transaction(tid)
         return known is None or known.epoch >= _NEARLY_EXHAUSTED
 
     def init_producer_id(self, request: InitProducerIdRequest, granted: int | None) -> CoordinatorResponse:
-        """Answer InitProducerId; `granted` is what the broker's allocator has ready."""
+        """Answer InitProducerId; `granted` is a producer id of the broker's, None where none is needed."""
         tid = request.transactional_id
         self._granted_id, self._used_id = granted, None
         answer = self.coordinator.init_producer_id(
-            CoordinatorRequest(request.home, request.api_version, self._clock.timestamp, True, None),
+            CoordinatorRequest(request.recorded_under, request.api_version, self._clock.timestamp, True, None),
             tid,
             request.timeout_ms,
-            request.held,
+            request.producer,
         )
         fields = ok_fields() if answer.error is KafkaError.NONE else rejected_fields(answer.error)
         fields["producer_id"], fields["producer_epoch"] = answer.producer_id, answer.producer_epoch
         attempt = self._recorder.attempt(
             "init_producer_id",
-            request.home,
+            request.recorded_under,
             transactional_id=tid,
             api_version=request.api_version,
             timeout_ms=request.timeout_ms,
             granted_producer_id=self._used_id,
         )
-        if request.held != NO_PRODUCER:
-            attempt["producer_id"], attempt["producer_epoch"] = request.held
+        if request.producer != NO_PRODUCER:
+            attempt["producer_id"], attempt["producer_epoch"] = request.producer
         self._recorder.record(attempt, fields)
         if tid is not None and answer.error is KafkaError.NONE:
             self._owners[answer.producer_id] = tid
             self._write_state(tid)
         return _response(answer)
 
-    def add_partitions(self, request: AddPartitionsRequest) -> CoordinatorResponse:
+    def add_partitions(self, request: AddPartitionsToTxnRequest) -> CoordinatorResponse:
         """Answer AddPartitionsToTxn."""
         answer = Granted(KafkaError.NONE, *request.producer, "")
         for key in request.partitions:
@@ -175,32 +172,32 @@ class Coordination:
             if answer.error is not KafkaError.NONE:
                 break
         if answer.error is KafkaError.NONE:
-            self.began(request.transactional_id)
+            self.partition_added(request.transactional_id)
         return CoordinatorResponse(answer.error, NO_PRODUCER)
 
     def may_need_producer_id(self, request: EndTxnRequest) -> bool:
-        """Tell whether ending the transaction may use up the epochs of its producer id."""
+        """Whether ending the transaction may use up the epochs of its producer id."""
         known = self.coordinator.transaction(request.transactional_id)
         return self._profile.transaction_version2 and known is not None and known.epoch >= _NEARLY_EXHAUSTED
 
     def end_transaction(self, request: EndTxnRequest, granted: int | None) -> CoordinatorResponse:
-        """Answer EndTxn: markers are written at once. `granted` is what the broker's allocator has ready."""
+        """Answer EndTxn: markers are written at once. `granted` is a producer id of the broker's, None where none is needed."""
         tid = request.transactional_id
         bumps = self._profile.transaction_version2 and request.api_version >= _FIRST_END_TXN_OF_VERSION_2
         self._granted_id, self._used_id = granted, None
-        self._completes_itself = bumps
+        self._caller_writes_completion = bumps
         ended_before = len(self.ended)
         answer = self.coordinator.end_transaction(
-            CoordinatorRequest(request.home, request.api_version, self._clock.timestamp, True, None),
+            CoordinatorRequest(request.recorded_under, request.api_version, self._clock.timestamp, True, None),
             tid,
             *request.producer,
             commit=request.commit,
             transaction_version=TRANSACTION_VERSION_2 if bumps else 0,
         )
-        self._completes_itself = False
+        self._caller_writes_completion = False
         attempt = self._recorder.attempt(
             "end_txn",
-            request.home,
+            request.recorded_under,
             transactional_id=tid,
             producer_id=request.producer[0],
             producer_epoch=request.producer[1],
@@ -221,8 +218,8 @@ class Coordination:
         return _response(answer)
 
     # -- time --------------------------------------------------------------------------------------------------------
-    def began(self, transactional_id: str) -> None:
-        """Take note that a partition was added; watch the transaction's timeout."""
+    def partition_added(self, transactional_id: str) -> None:
+        """Write the state of a transaction that a partition was added to, and schedule its timeout."""
         transaction = self.coordinator.transaction(transactional_id)
         if transaction is None or transaction.state is not TransactionState.ONGOING:
             return
@@ -241,7 +238,7 @@ class Coordination:
         if transaction is None or transaction.started_at != started_at or not transaction.partitions:
             return
         if transaction.epoch >= _NEARLY_EXHAUSTED and self._granted_id is None:
-            self.with_producer_id(partial(self._time_out_with_id, transactional_id, started_at))
+            self._brokers.with_producer_id(partial(self._time_out_with_id, transactional_id, started_at))
             return
         self._timing_out = True
         partitions = tuple(transaction.partitions)
@@ -251,7 +248,7 @@ class Coordination:
         self.coordinator.abort_timed_out(partitions[0], self._clock.timestamp)
         self._timing_out = False
         for key in partitions:
-            # Attempts tell of time only: this is when the abort shows.
+            # An abort by timeout is no attempt: the answers after this one show it.
             self._recorder.record(self._recorder.attempt("wait", key, ms=0), {"outcome": "ok"})
 
     def _time_out_with_id(self, transactional_id: str, started_at: int, granted: int | None) -> None:
@@ -264,26 +261,13 @@ class Coordination:
 
     # -- what follows from decisions ---------------------------------------------------------------------------------
     def _write_markers(self, ended: EndOfTransaction) -> bool:
-        """Write a transaction's markers; tell whether none was refused. One that waits for a leader counts as taken."""
+        """Write a transaction's states and markers; return whether no marker was rejected."""
         owner = self._owners[ended.producer_id]
         prepared = TransactionStatus.PREPARE_COMMIT if ended.commit else TransactionStatus.PREPARE_ABORT
         self._write_value(owner, prepared, ended.partitions, ended.marker_epoch)
-        taken = True
-        for key in ended.partitions:
-            marker = MarkerBatch(
-                ended.producer_id,
-                ended.marker_epoch,
-                self.epoch,
-                -1,
-                ended.at,
-                ended.commit,
-                ended.transaction_version,
-            )
-            self._waiting.setdefault(key, []).append(marker)
-            taken = self.write_waiting_markers(key) and taken
-        if not taken:
+        if not self.markers.write(ended, self.epoch):
             return False
-        if not self._completes_itself:
+        if not self._caller_writes_completion:
             complete = TransactionStatus.COMPLETE_COMMIT if ended.commit else TransactionStatus.COMPLETE_ABORT
             self._write_value(owner, complete, (), ended.marker_epoch)
         self.ended.append(
@@ -299,52 +283,6 @@ class Coordination:
         )
         return True
 
-    def write_waiting_markers(self, key: TopicPartition) -> bool:
-        """Write the markers a partition's leader has not taken yet, if it can now; tell whether none was refused."""
-        if not self._answers(self._partitions[key]):
-            return True
-        verdicts = [self._append_marker(key, marker) for marker in self._waiting.pop(key, ())]
-        return all(verdict.outcome is Outcome.APPENDED for verdict in verdicts)
-
-    def write_lost_markers(self, key: TopicPartition, lost_from: int, committed: int) -> None:
-        """Write the markers again that a partition's new leader lacks from `lost_from` on, and those that wait.
-
-        Only those not below `committed`, the old high watermark: the coordinator had no answer to them yet.
-        """
-        written = self._markers.get(key, [])
-        lost = [marker for marker in written if marker.offset >= max(lost_from, committed)]
-        self._markers[key] = [marker for marker in written if marker.offset < lost_from]
-        for marker in [*lost, *self._waiting.pop(key, ())]:
-            attempt = self._recorder.attempt(
-                "write_marker",
-                key,
-                producer_id=marker.producer_id,
-                producer_epoch=marker.producer_epoch,
-                commit=marker.commit,
-                coordinator_epoch=0,  # attempts know of one coordinator, which never moves
-                transaction_version=marker.transaction_version,
-            )
-            verdict = self._append_marker(key, replace(marker, timestamp=self._clock.timestamp))
-            outcome = "ok" if verdict.outcome is Outcome.APPENDED else "rejected"
-            self._recorder.record(
-                attempt, {"outcome": outcome, "error": verdict.error.name, "error_code": int(verdict.error)}
-            )
-
-    def _append_marker(self, key: TopicPartition, marker: MarkerBatch) -> Verdict:
-        partition = self._partitions[key]
-        marker = replace(marker, offset=partition.leader_log().memory.log_end)
-        verdict = partition.append_marker(marker)
-        if verdict.outcome is Outcome.APPENDED:
-            self._markers.setdefault(key, []).append(marker)
-        kind = "commit" if marker.commit else "abort"
-        self._trace.note(
-            self._clock.now,
-            f"broker {partition.leader}",
-            f"{partition.name}: {kind} marker, id {marker.producer_id} epoch {marker.producer_epoch}, "
-            f"offset {marker.offset}",
-        )
-        return verdict
-
     def _write_state(self, transactional_id: str) -> None:
         transaction = self.coordinator.transaction(transactional_id)
         assert transaction is not None
@@ -355,7 +293,7 @@ class Coordination:
     def _write_value(
         self, transactional_id: str, status: TransactionStatus, partitions: tuple[TopicPartition, ...], epoch: int
     ) -> None:
-        """Append a record to the coordinator's log; every replica in sync has it at once."""
+        """Append a record to the transaction log; every in-sync replica has it at once."""
         transaction = self.coordinator.transaction(transactional_id)
         if self.log is None or transaction is None:
             return
@@ -378,15 +316,15 @@ class Coordination:
         self.write_unwritten()
 
     def write_unwritten(self) -> None:
-        """Write what waits for the coordinator's own log to have a leader."""
+        """Write what waits for the transaction log to have a leader."""
         log = self.log
-        if log is None or not self._answers(log):
+        if log is None or log.leader is None or not self._brokers.is_running(log.leader):
             return
         waiting, self._unwritten = self._unwritten, []
         for data in waiting:
             log.leader_log().memory.log_end += 1
             log.append_internal(data, None, UNKNOWN, self._clock.timestamp)
-            log.share()
+            log.replicate_at_once()
 
 
 _NEARLY_EXHAUSTED = 32766

@@ -5,13 +5,13 @@ from bisect import insort
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
-from kaudit.simulate.producer.batch import ProducerBatch
+from kaudit.simulate.producer.producer_batch import ProducerBatch
 
 NO_PRODUCER = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 _NOTHING_ACKNOWLEDGED = -1
 
 
-class PartitionSequences:
+class TxnPartitionEntry:
     """One partition's place in the sequence: under which producer id and epoch, what comes next, what is under way."""
 
     __slots__ = ("in_flight", "last_acknowledged", "last_acknowledged_offset", "next_sequence", "producer")
@@ -80,7 +80,7 @@ class TransactionManager:
     def __init__(self, *, transactional: bool) -> None:
         self.transactional = transactional
         self.producer = NO_PRODUCER
-        self.partitions: dict[TopicPartition, PartitionSequences] = {}
+        self.partitions: dict[TopicPartition, TxnPartitionEntry] = {}
         self.unresolved: dict[TopicPartition, int] = {}
         """Partitions where a batch was given up after it was sent: the sequence behind the last such one."""
         self.bumps: dict[TopicPartition, None] = {}
@@ -93,11 +93,11 @@ class TransactionManager:
         """Whether a producer id was granted and not given back."""
         return self.producer != NO_PRODUCER
 
-    def of(self, partition: TopicPartition) -> PartitionSequences:
+    def of(self, partition: TopicPartition) -> TxnPartitionEntry:
         """Return a partition's sequences, new ones if it has none."""
         found = self.partitions.get(partition)
         if found is None:
-            found = self.partitions[partition] = PartitionSequences(self.producer)
+            found = self.partitions[partition] = TxnPartitionEntry(self.producer)
         return found
 
     # -- draining ----------------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
-"""The attempts made on a cluster and its answers, as lines `kaudit replay` reads (CONTRACT.md section 4).
+"""The attempts made on a cluster and its answers, as lines `kaudit replay` reads (docs/guide.md).
 
-A partition's lines are in the order its leaders handled them. What a leader refuses before it looks at the batch - it
-is not the leader, too few replicas are in sync - is no question of the log's rules and not among them. The lines end
-where an unclean election brings records back that an earlier leader lacked, or one of several replicas loses its
-snapshots or starts with nothing left of its log: the attempts format cannot express that.
+A partition's lines are in the order its leaders handled them. A request that a leader rejects before it validates the
+batch - it is not the leader, too few replicas are in sync - is not recorded. The lines end where an unclean election
+brings records back that an earlier leader lacked, or where one of several replicas loses its snapshots or starts with
+its whole log deleted: the attempts format cannot express these.
 """
 
 import json
@@ -16,15 +16,15 @@ from kaudit.simulate.clock import Clock
 _dumps = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
-class Recorder:
-    """Writes down what was asked and answered."""
+class AttemptRecorder:
+    """Records the attempts of a run and the answers to them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.lines: list[tuple[Attempt, dict[str, Any]]] = []
         """Attempts with the answers to them."""
         self.ended_because: str | None = None
-        """Why there are no more lines than these, None where they tell of the whole run."""
+        """Why recording stopped before the end of the run, None where it did not."""
 
     def attempt(self, op: str, key: TopicPartition, **fields: object) -> Attempt:
         """Return a new attempt with the index it will have if it is recorded next."""
@@ -39,7 +39,7 @@ class Recorder:
         }
 
     def end(self, because: str) -> None:
-        """Say nothing more: what happens next has no words in attempts."""
+        """Stop recording: the attempts format cannot express what happens next."""
         if self.ended_because is None:
             self.ended_because = because
 
@@ -51,7 +51,7 @@ class Recorder:
         self.lines.append((attempt, fields))
 
     def broker(self, version: str, config: dict[str, str]) -> None:
-        """Say which broker answers."""
+        """Add the line that names the broker release and its configuration."""
         attempt = {"index": len(self.lines), "op": "broker", "broker_version": version, "config": config}
         self.lines.append((attempt, {"op": "broker"}))
 
@@ -60,5 +60,5 @@ class Recorder:
         return "".join(_dumps(attempt) + "\n" for attempt, _ in self.lines)
 
     def answers_text(self) -> str:
-        """Return answers.jsonl: the answers by index, in the form of CONTRACT.md section 4."""
+        """Return answers.jsonl: one answer a line, joined to its attempt by `index`."""
         return "".join(_dumps({"index": attempt["index"], **answer}) + "\n" for attempt, answer in self.lines)
