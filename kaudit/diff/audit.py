@@ -13,7 +13,6 @@ from kaudit.analysis.scan.segment_rows import segment_rows
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
-from kaudit.checks.coordinator import CoordinatorView
 from kaudit.checks.registry import run_checks
 from kaudit.checks.replicas import ReplicaFacts, report_replicas
 from kaudit.diff.replica_reader import ReplicaReader
@@ -25,6 +24,7 @@ from kaudit.formats.sidefiles.checkpoints import (
     parse_leader_epoch_checkpoint,
     parse_offset_checkpoint,
 )
+from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.replicas import DiffResult, PartitionComparison, Replica
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary

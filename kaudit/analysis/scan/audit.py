@@ -15,6 +15,7 @@ from kaudit.analysis.scan.options import ScanOptions, UsageError
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.segment_rows import segment_rows
 from kaudit.analysis.sequences.expired_producers import evicted_producers
+from kaudit.analysis.sequences.step_patterns import step_mismatches
 from kaudit.analysis.sidefiles.checkpoint_audit import CheckpointAudit
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.analysis.sidefiles.snapshot_states import Suspects
@@ -23,19 +24,14 @@ from kaudit.broker.releases.profile import UnknownVersionError, VersionRange, pr
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
-from kaudit.checks.coordinator import CoordinatorView
-from kaudit.checks.epoch import report_epochs
 from kaudit.checks.notes import fold_notes
-from kaudit.checks.outcome import report_outcomes, report_transitions
 from kaudit.checks.registry import run_checks
 from kaudit.checks.repeats import report_repeats, report_resent
-from kaudit.checks.sequence import report_sequences
-from kaudit.checks.state import EvictedProducer, report_state
-from kaudit.checks.transaction import report_transactions
+from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity
-from kaudit.model.observation import Observation
+from kaudit.model.forgotten_producers import EvictedProducer
 from kaudit.model.producer_snapshot import SnapshotComparison
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory, Unreadable
@@ -73,9 +69,11 @@ class Audit:
         contexts = [self._context(partition, versions, coordinator, now) for partition in self.partitions]
         allocation = AllocationAudit(self.book, self.open_source)
         inhabitants = [_inhabitants(partition) for partition in self.partitions]
-        findings = self._outcome_findings(reader.history, contexts)
-        for partition, context, own in zip(self.partitions, contexts, inhabitants, strict=True):
-            findings += self._partition_findings(partition, context, *allocation.partition_findings(own, context))
+        findings: list[Finding] = []
+        outcomes = self._transaction_evidence(reader.history)
+        for partition, context, own, ended in zip(self.partitions, contexts, inhabitants, outcomes, strict=True):
+            flood, shared = allocation.partition_findings(own, context)
+            findings += self._partition_findings(partition, context, flood, [*ended, *shared])
         findings += allocation.cluster_findings(inhabitants, contexts.__getitem__)
         outside = Context(versions=versions, coordinator=coordinator, now_ms=now)
         findings += run_checks(outside, Evidence(self.layout.leftover_files, self.checkpoints.unparsable))
@@ -103,20 +101,18 @@ class Audit:
             ],
         )
 
-    def _outcome_findings(self, history: DecisionHistory, contexts: Sequence[Context]) -> list[Finding]:
-        """What the coordinator's log says against itself and against the partitions' markers."""
-        found: list[Finding] = []
-        chosen = [
-            (part.markers, context)
-            for part, context in zip(self.partitions, contexts, strict=True)
-            if part.markers is not None
+    def _transaction_evidence(self, history: DecisionHistory) -> list[list[object]]:
+        """Return, for each partition, what contradicts the coordinator's decisions, and what its own log contradicts."""
+        found: list[list[object]] = [
+            [transition for directory, transition in history.transitions if directory == part.directory]
+            for part in self.partitions
         ]
-        outcomes = compare_outcomes([markers for markers, _ in chosen], history.decisions)
-        for (_, context), own in zip(chosen, outcomes, strict=True):
-            found += report_outcomes(context, own)
-        for part, context in zip(self.partitions, contexts, strict=True):
-            own_transitions = [entry for directory, entry in history.transitions if directory == part.directory]
-            found += report_transitions(context, own_transitions)
+        with_markers = [
+            (own, part.markers) for own, part in zip(found, self.partitions, strict=True) if part.markers is not None
+        ]
+        mismatched = compare_outcomes([markers for _, markers in with_markers], history.decisions)
+        for (own, _), markers in zip(with_markers, mismatched, strict=True):
+            own.extend(markers)
         return found
 
     @staticmethod
@@ -139,7 +135,7 @@ class Audit:
         )
 
     def _partition_findings(
-        self, partition: PartitionAudit, context: Context, allocation: Sequence[Finding], facts: Sequence[Observation]
+        self, partition: PartitionAudit, context: Context, allocation: Sequence[Finding], found: Sequence[object]
     ) -> list[Finding]:
         directory = partition.directory
         holes = partition.compacted or bool(partition.missing or partition.damages)
@@ -148,8 +144,10 @@ class Audit:
         snapshots = self._compared(directory, context, suspects, holes=holes)
         evicted = self._evicted(directory, context.versions)
         evidence = Evidence(
+            found,
             partition.unreadable,
             partition.facts,
+            step_mismatches(partition.facts),
             partition.missing,
             partition.damages,
             partition.regressions,
@@ -164,14 +162,10 @@ class Audit:
         )
         return fold_notes(
             [
-                *report_sequences(context, facts, partition.missing),
-                *report_epochs(context, partition.facts),
-                *report_transactions(context, partition.opened, partition.facts),
                 *report_repeats(context, partition.repeats),
                 *report_resent(context, partition.resent),
                 *allocation,
                 *run_checks(context, evidence),
-                *report_state(context, partition.facts, partition.idle, evicted, partition.empty_marker),
             ]
         )
 

@@ -18,14 +18,14 @@ from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.analysis.sidefiles.snapshot_states import Suspects
 from kaudit.analysis.transactions.marker_outcomes import Markers
 from kaudit.checks.repeats import Repeats, Resent
-from kaudit.checks.state import EmptyMarker, IdleProducer
-from kaudit.checks.transaction import OpenTransaction
 from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.continuity import LeaderEpochRegression, MissingOffsets, PlacedDamage
 from kaudit.model.coverage_gap import CoverageGap
+from kaudit.model.forgotten_producers import IdleProducer
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.observation import Observation
 from kaudit.model.producer_state import AFTER_MARKER, TV2
+from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
 

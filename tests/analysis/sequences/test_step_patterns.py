@@ -1,11 +1,11 @@
-"""KA107: neighbouring bad joints of a producer that move its sequence by one rule, beside a naive search for them."""
+"""Neighbouring gaps and overlaps of a producer that move its sequence by one rule, against a naive search for them."""
 
 from types import SimpleNamespace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaudit.checks.sequence import step_mismatches
+from kaudit.analysis.sequences.step_patterns import step_mismatches
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation, ObservationKind
 
@@ -45,10 +45,14 @@ def naive(moves):
     st.lists(st.tuples(st.integers(2, 4), st.integers(1, 3), st.sampled_from([True, True, True, False])), max_size=30)
 )
 def test_chains_are_those_a_naive_search_finds(moves):
-    assert [len(chain) for chain in step_mismatches(joints(moves))] == naive(moves)
+    assert [len(chain.observations) for chain in step_mismatches(joints(moves))] == naive(moves)
 
 
 def test_a_client_that_counts_one_a_batch_and_one_that_skips_one():
-    assert [len(chain) for chain in step_mismatches(joints([(1, records, True) for records in (2, 5, 3, 4)]))] == [4]
-    assert [len(chain) for chain in step_mismatches(joints([(r + 1, r, True) for r in (2, 5, 3, 4)]))] == [4]
+    assert [
+        len(chain.observations) for chain in step_mismatches(joints([(1, records, True) for records in (2, 5, 3, 4)]))
+    ] == [4]
+    assert [len(chain.observations) for chain in step_mismatches(joints([(r + 1, r, True) for r in (2, 5, 3, 4)]))] == [
+        4
+    ]
     assert step_mismatches(joints([(2, 1, True), (4, 1, True), (3, 1, True)])) == []

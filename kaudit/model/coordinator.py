@@ -1,15 +1,15 @@
-"""What the transaction coordinator's own log, __transaction_state, says about a producer's transaction."""
+"""What the transaction coordinator's own log, __transaction_state, says about transactions open in a partition."""
 
 import enum
 from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from kaudit.formats.internal_topics.transaction_state import TransactionStatus, TransactionValue
+from kaudit.model.transaction_state import TransactionStatus, TransactionValue
 
 
-class Standing(enum.Enum):
-    """Where the coordinator stands towards a transaction that is open in a partition."""
+class TransactionStanding(enum.Enum):
+    """What the coordinator will do with a transaction that is open in a partition."""
 
     ONGOING = "ongoing"
     DECIDED = "decided"
@@ -27,10 +27,10 @@ class CoordinatorEntry(Struct, frozen=True):
     offset: int
 
 
-class Verdict(Struct, frozen=True):
-    """The coordinator's word about one open transaction, and the sentence that says it."""
+class CoordinatorVerdict(Struct, frozen=True):
+    """How the coordinator sees one open transaction, and the sentence that says it."""
 
-    standing: Standing
+    standing: TransactionStanding
     reason: str
     entry: CoordinatorEntry | None = None
 
@@ -47,35 +47,36 @@ class CoordinatorView(Struct, frozen=True):
         entry = self.entries.get(producer_id)
         return entry.transactional_id if entry is not None else None
 
-    def standing(self, producer_id: int, epoch: int, topic: str | None, partition: int | None) -> Verdict:
-        """Say where the coordinator stands to a transaction of this producer that is open in this partition.
+    def standing(self, producer_id: int, epoch: int, topic: str | None, partition: int | None) -> CoordinatorVerdict:
+        """Return how the coordinator sees a transaction of this producer that is open in this partition.
 
         The definition of a hanging transaction is that of TransactionsCommand (KIP-664): no transactional id for the
         producer id, or its transaction is another one, or it does not list the partition.
         """
         if not self.present:
-            return Verdict(Standing.UNKNOWN, "__transaction_state is not among the inputs")
+            return CoordinatorVerdict(TransactionStanding.UNKNOWN, "__transaction_state is not among the inputs")
         entry = self.entries.get(producer_id)
         if entry is None:
             if self.complete:
-                return Verdict(Standing.NOT_ONGOING, "no transactional id in __transaction_state has this producer id")
-            return Verdict(
-                Standing.UNKNOWN, "the partition of __transaction_state that would tell is not among the inputs"
+                return CoordinatorVerdict(
+                    TransactionStanding.NOT_ONGOING, "no transactional id in __transaction_state has this producer id"
+                )
+            return CoordinatorVerdict(
+                TransactionStanding.UNKNOWN,
+                "the partition of __transaction_state that holds this producer id is not among the inputs",
             )
         value, name = entry.value, entry.transactional_id
-        said = f"__transaction_state has {name!r} at {_status(value)}, epoch {value.producer_epoch}"
+        said = f"__transaction_state has {name!r} at {value.status_name}, epoch {value.producer_epoch}"
         listed = any(known.topic == topic and partition in known.partitions for known in (value.partitions or ()))
         if value.status is TransactionStatus.ONGOING and value.producer_epoch == epoch:
             if listed:
-                return Verdict(Standing.ONGOING, said, entry)
-            return Verdict(
-                Standing.NOT_ONGOING, f"{said}, and its transaction does not include {topic}-{partition}", entry
+                return CoordinatorVerdict(TransactionStanding.ONGOING, said, entry)
+            return CoordinatorVerdict(
+                TransactionStanding.NOT_ONGOING,
+                f"{said}, and its transaction does not include {topic}-{partition}",
+                entry,
             )
         prepared = value.status in (TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT)
         if prepared and listed and value.producer_epoch in (epoch, epoch + 1):
-            return Verdict(Standing.DECIDED, said, entry)
-        return Verdict(Standing.NOT_ONGOING, said, entry)
-
-
-def _status(value: TransactionValue) -> str:
-    return value.status.name.title().replace("_", "")
+            return CoordinatorVerdict(TransactionStanding.DECIDED, said, entry)
+        return CoordinatorVerdict(TransactionStanding.NOT_ONGOING, said, entry)
