@@ -12,8 +12,8 @@ from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOpti
 from kaudit.diff.audit import Compared, Task, compare_task, diff_result, tasks
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.source.discover import PathNotFoundError, discover
-from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout
+from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri, UrlError
 
 _POOL_THRESHOLD_BYTES = 64 << 20

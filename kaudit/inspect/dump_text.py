@@ -26,8 +26,8 @@ from kaudit.inspect.content import printed_content_row
 from kaudit.inspect.file_kinds import FileKind, LogFile, identify_by_name
 from kaudit.inspect.selection import Row
 from kaudit.inspect.texts import Texts
-from kaudit.source.filesystem import filesystem
 from kaudit.source.layout import TextRange
+from kaudit.source.schemes import filesystem
 from kaudit.source.text import SegmentText
 from kaudit.source.uri import Uri
 

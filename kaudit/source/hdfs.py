@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kaudit.source.filesystem import Entry
+from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri, UrlError
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ class HdfsFileSystem:
         with _as_os_errors(f"hdfs://{authority}"):
             self._client = hdfs_native.Client(f"hdfs://{authority}" if authority else None)
 
-    def status(self, place: Uri) -> Entry:
+    def status(self, place: Uri) -> FileStatus:
         """Return what is at `place`, with size and time."""
         with _as_os_errors(str(place)):
             return _entry(self._client.get_file_info(place.path))
 
-    def entries(self, place: Uri) -> Sequence[Entry]:
+    def entries(self, place: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name, with sizes: one question to the name node."""
         with _as_os_errors(str(place)):
             return sorted(map(_entry, self._client.list_status(place.path)), key=lambda entry: entry.name)
@@ -89,6 +89,6 @@ def _as_os_errors(name: str) -> Iterator[None]:
         raise OSError(0, f"HDFS: {error}", name) from error
 
 
-def _entry(status: Any) -> Entry:  # noqa: ANN401 - a class of the extra's extension module
+def _entry(status: Any) -> FileStatus:  # noqa: ANN401 - a class of the extra's extension module
     name = str(status.path).rstrip("/").rpartition("/")[2]
-    return Entry(name, bool(status.isdir), int(status.length), int(status.modification_time))
+    return FileStatus(name, bool(status.isdir), int(status.length), int(status.modification_time))

@@ -7,22 +7,24 @@ import stat
 from collections.abc import Hashable, Sequence
 
 from kaudit.source.bytes import LocalFile
-from kaudit.source.filesystem import Entry
+from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri
 
 
 class LocalFileSystem:
     """Directories and files the operating system opens. Symbolic links are followed."""
 
-    def status(self, place: Uri) -> Entry:
+    def status(self, place: Uri) -> FileStatus:
         """Return what is at `place`, with size and time."""
         status = os.stat(place.path)
-        return Entry(place.last, stat.S_ISDIR(status.st_mode), status.st_size, status.st_mtime_ns // 1_000_000)
+        return FileStatus(place.last, stat.S_ISDIR(status.st_mode), status.st_size, status.st_mtime_ns // 1_000_000)
 
-    def entries(self, place: Uri) -> Sequence[Entry]:
+    def entries(self, place: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name; sizes are asked for where they matter, each is a system call."""
         with os.scandir(place.path) as found:
-            return sorted((Entry(entry.name, _is_directory(entry)) for entry in found), key=lambda entry: entry.name)
+            return sorted(
+                (FileStatus(entry.name, _is_directory(entry)) for entry in found), key=lambda entry: entry.name
+            )
 
     def identity(self, place: Uri) -> Hashable:
         """Return device and inode."""

@@ -4,7 +4,7 @@ import os
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from kaudit.source.filesystem import Entry
+from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri, UrlError
 
 ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -32,14 +32,14 @@ class S3FileSystem:
             endpoint_override=_first(ENDPOINT_VARIABLES), region=_first(REGION_VARIABLES) or "us-east-1"
         )
 
-    def status(self, place: Uri) -> Entry:
+    def status(self, place: Uri) -> FileStatus:
         """Return what is at `place`, with size and time."""
         info = self._s3.get_file_info(self._key(place))
         if info.type == self._kinds.NotFound:
             raise FileNotFoundError(2, "no such object or prefix", str(place))
         return self._entry(info)
 
-    def entries(self, place: Uri) -> Sequence[Entry]:
+    def entries(self, place: Uri) -> Sequence[FileStatus]:
         """List what lies directly under a prefix, sorted by name, with sizes."""
         infos = self._s3.get_file_info(self._selector(self._key(place), recursive=False))
         return sorted(map(self._entry, infos), key=lambda entry: entry.name)
@@ -60,10 +60,12 @@ class S3FileSystem:
     def _key(self, place: Uri) -> str:
         return f"{self._bucket}{place.path}".rstrip("/")
 
-    def _entry(self, info: Any) -> Entry:  # noqa: ANN401 - pyarrow has no types
+    def _entry(self, info: Any) -> FileStatus:  # noqa: ANN401 - pyarrow has no types
         is_directory = info.type == self._kinds.Directory
         modified = info.mtime_ns
-        return Entry(info.base_name, is_directory, 0 if is_directory else int(info.size), (modified or 0) // 1_000_000)
+        return FileStatus(
+            info.base_name, is_directory, 0 if is_directory else int(info.size), (modified or 0) // 1_000_000
+        )
 
 
 class S3File:

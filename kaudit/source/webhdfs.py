@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from kaudit.source.filesystem import Entry
+from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri
 
 _TIMEOUT_SECONDS = 60
@@ -21,11 +21,11 @@ class WebHdfsFileSystem:
     def __init__(self, protocol: str, authority: str) -> None:
         self._base = f"{protocol}://{authority}/webhdfs/v1"
 
-    def status(self, place: Uri) -> Entry:
+    def status(self, place: Uri) -> FileStatus:
         """Return what is at `place`, with size and time."""
         return _entry(self._ask(place, "GETFILESTATUS")["FileStatus"], place.last)
 
-    def entries(self, place: Uri) -> Sequence[Entry]:
+    def entries(self, place: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name, with sizes."""
         found = self._ask(place, "LISTSTATUS")["FileStatuses"]["FileStatus"]
         return sorted((_entry(status, str(status["pathSuffix"])) for status in found), key=lambda entry: entry.name)
@@ -96,5 +96,5 @@ class WebHdfsFile:
         """Nothing is held open between reads."""
 
 
-def _entry(status: Mapping[str, Any], name: str) -> Entry:
-    return Entry(name, status["type"] == "DIRECTORY", int(status["length"]), int(status["modificationTime"]))
+def _entry(status: Mapping[str, Any], name: str) -> FileStatus:
+    return FileStatus(name, status["type"] == "DIRECTORY", int(status["length"]), int(status["modificationTime"]))

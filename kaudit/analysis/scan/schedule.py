@@ -17,9 +17,9 @@ from kaudit.analysis.scan.partition_audit import Needs, PartitionAudit, close_pa
 from kaudit.analysis.scan.rows import ChunkRows
 from kaudit.analysis.scan.run_batches import RunFetcher
 from kaudit.source.discover import PathNotFoundError, discover
-from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 from kaudit.source.pattern import LayoutPattern, PatternError
+from kaudit.source.schemes import open_segment
 from kaudit.source.uri import UrlError
 
 _DAY_MS = 86_400_000
