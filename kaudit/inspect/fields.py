@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+from crc32c import crc32c
 from msgspec import Struct
 
 from kaudit.formats.log.batch_header import (
@@ -17,7 +18,6 @@ from kaudit.formats.log.batch_header import (
     MESSAGE_V1,
     plausible_length,
 )
-from kaudit.formats.log.crc32c import crc32c
 from kaudit.inspect.batches import codec_name
 from kaudit.inspect.segment import SegmentReader
 from kaudit.inspect.selection import Row, RowFilter

@@ -21,17 +21,17 @@ class FileStatus(Struct, frozen=True):
 class FileSystem(Protocol):
     """Reads directories and files. Every failure is an OSError; what is not there, a FileNotFoundError."""
 
-    def status(self, place: Uri) -> FileStatus:
-        """Return what is at `place`, with size and time."""
+    def status(self, uri: Uri) -> FileStatus:
+        """Return what is at `uri`, with size and time."""
 
-    def entries(self, place: Uri) -> Sequence[FileStatus]:
+    def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name."""
 
-    def identity(self, place: Uri) -> Hashable:
+    def identity(self, uri: Uri) -> Hashable:
         """Return what is equal for two names of one directory: links may form rings."""
 
-    def read_start(self, place: Uri, limit: int) -> bytes:
+    def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of a file, fewer if it has fewer."""
 
-    def open(self, place: Uri) -> ByteSource:
+    def open(self, uri: Uri) -> ByteSource:
         """Open a file for ranged reads."""

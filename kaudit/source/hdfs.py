@@ -24,30 +24,30 @@ class HdfsFileSystem:
         with _as_os_errors(f"hdfs://{authority}"):
             self._client = hdfs_native.Client(f"hdfs://{authority}" if authority else None)
 
-    def status(self, place: Uri) -> FileStatus:
-        """Return what is at `place`, with size and time."""
-        with _as_os_errors(str(place)):
-            return _entry(self._client.get_file_info(place.path))
+    def status(self, uri: Uri) -> FileStatus:
+        """Return what is at `uri`, with size and time."""
+        with _as_os_errors(str(uri)):
+            return _entry(self._client.get_file_info(uri.path))
 
-    def entries(self, place: Uri) -> Sequence[FileStatus]:
+    def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name, with sizes: one question to the name node."""
-        with _as_os_errors(str(place)):
-            return sorted(map(_entry, self._client.list_status(place.path)), key=lambda entry: entry.name)
+        with _as_os_errors(str(uri)):
+            return sorted(map(_entry, self._client.list_status(uri.path)), key=lambda entry: entry.name)
 
-    def identity(self, place: Uri) -> Hashable:
+    def identity(self, uri: Uri) -> Hashable:
         """Return the path: HDFS has no links between directories."""
-        return str(place)
+        return str(uri)
 
-    def read_start(self, place: Uri, limit: int) -> bytes:
+    def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of a file."""
-        with _as_os_errors(str(place)):
-            reader = self._client.read(place.path)
+        with _as_os_errors(str(uri)):
+            reader = self._client.read(uri.path)
             return bytes(reader.read_range(0, min(limit, len(reader))))
 
-    def open(self, place: Uri) -> "HdfsFile":
+    def open(self, uri: Uri) -> "HdfsFile":
         """Open a file for ranged reads."""
-        with _as_os_errors(str(place)):
-            return HdfsFile(self._client.read(place.path), str(place))
+        with _as_os_errors(str(uri)):
+            return HdfsFile(self._client.read(uri.path), str(uri))
 
 
 class HdfsFile:

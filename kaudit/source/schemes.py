@@ -55,17 +55,17 @@ def _connect(scheme: str, authority: str) -> FileSystem:
     return _SCHEMES[scheme](authority)
 
 
-def filesystem(place: Uri) -> FileSystem:
-    """Return the file system that holds `place`, connected once a process.
+def filesystem(uri: Uri) -> FileSystem:
+    """Return the file system that holds `uri`, connected once a process.
 
     Raises:
         UrlError: no file system has this scheme, or the extra it needs is not installed.
 
     """
-    if place.scheme not in _SCHEMES:
+    if uri.scheme not in _SCHEMES:
         known = ", ".join(f"{scheme}://" for scheme in _SCHEMES if scheme)
-        raise UrlError(f"{place}: kaudit reads local paths, file://, {known}")
-    return _connect(place.scheme, place.authority)
+        raise UrlError(f"{uri}: kaudit reads local paths, file://, {known}")
+    return _connect(uri.scheme, uri.authority)
 
 
 def open_segment(segment: SegmentFile) -> ByteSource:
@@ -75,8 +75,8 @@ def open_segment(segment: SegmentFile) -> ByteSource:
         OSError: it cannot be opened.
 
     """
-    place = Uri.parse(segment.path)
-    source = filesystem(place).open(place)
+    uri = Uri.parse(segment.path)
+    source = filesystem(uri).open(uri)
     return source if segment.text is None else SegmentText(source, segment.text)
 
 
@@ -87,5 +87,5 @@ def read_side_file(path: str, limit: int) -> bytes:
         OSError: it cannot be read.
 
     """
-    place = Uri.parse(path)
-    return filesystem(place).read_start(place, limit)
+    uri = Uri.parse(path)
+    return filesystem(uri).read_start(uri, limit)

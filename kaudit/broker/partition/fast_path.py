@@ -5,13 +5,13 @@ What is not among them is not refused: produce.py and record_set.py then look at
 
 from binascii import unhexlify
 
+from crc32c import crc32c
 from msgspec import UNSET
 
 from kaudit.broker.attempts.fast_path import PlainProduce
 from kaudit.broker.partition.record_set import TopicLimits, holds
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER, HEADER_SIZE, LOG_OVERHEAD
-from kaudit.formats.log.crc32c import crc32c
 from kaudit.model.batch_fields import NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.model.sequence import add as add_sequence

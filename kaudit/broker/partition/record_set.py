@@ -6,6 +6,7 @@ and LogValidator; what a version does with which is RULES.md 3.1 and section 11.
 
 from typing import TypeVar
 
+from crc32c import crc32c
 from msgspec import Struct
 
 from kaudit.broker.errors import KafkaError
@@ -22,7 +23,6 @@ from kaudit.formats.log.batch_header import (
     batch_size,
 )
 from kaudit.formats.log.codecs import Codec
-from kaudit.formats.log.crc32c import crc32c
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import add as add_sequence

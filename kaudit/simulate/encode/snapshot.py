@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from crc32c import crc32c
 from msgspec.structs import astuple
 
-from kaudit.formats.log.crc32c import crc32c
 from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, VERSION, SnapshotEntry
 
 _ENTRY = ENTRY.struct(*SnapshotEntry.__struct_fields__)
