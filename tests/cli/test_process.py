@@ -88,7 +88,7 @@ PROGRAM = "import sys; sys.argv = ['kaudit', 'checks']; from kaudit.__main__ imp
     [
         ("import atexit; atexit.register(print, 'at exit')", "at exit"),
         (
-            "import threading, time; threading.Thread(target=lambda: (time.sleep(0.5), print('thread'))).start()",
+            "import threading, time; threading.Thread(target=lambda: (time.sleep(3), print('thread'))).start()",
             "thread",
         ),
         ("import weakref; held = weakref.ref; weakref.finalize(held, print, 'finalized')", "finalized"),
