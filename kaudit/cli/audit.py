@@ -23,15 +23,15 @@ from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary,
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
 from kaudit.report.console import ColorChoice
-from kaudit.report.content import Content, Tables
 from kaudit.report.formats import FORMATS, Format, in_pieces
-from kaudit.report.phrases import closing_line
+from kaudit.report.formatting import closing_line
+from kaudit.report.output import Output, Tables
+from kaudit.report.render_options import RenderOptions
 from kaudit.report.selection import Selection, count
 from kaudit.report.timestamps import rfc3339
-from kaudit.report.view import View
 
 if TYPE_CHECKING:  # numpy comes with them
-    from kaudit.analysis.timelines.producer_histories import Recording, Teller
+    from kaudit.analysis.timelines.producer_histories import HistoryWriter, RecordedScan
 
 _Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult)
 
@@ -77,7 +77,7 @@ def run_scan(request: AuditRequest, engine: Callable[[ScanOptions, Progress], Sc
 
 def run_recording(
     request: AuditRequest,
-    engine: "Callable[[ScanOptions, Progress, Teller], AbstractContextManager[Recording]]",
+    engine: "Callable[[ScanOptions, Progress, HistoryWriter], AbstractContextManager[RecordedScan]]",
     *,
     batches: bool,
 ) -> int:
@@ -85,21 +85,20 @@ def run_recording(
 
     `batches`: with a row for every batch, too.
     """
-    from kaudit.report.batch_table import tell_batches
-    from kaudit.report.history_tables import tell_tables
+    from kaudit.report.streamed_tables import write_batches, write_histories
     from kaudit.report.tables import recorded_tables
 
     with ExitStack() as stack:
-        recorded: list[Recording] = []
+        recorded: list[RecordedScan] = []
 
         def produce(progress: Progress) -> ScanResult:
-            recorded.append(stack.enter_context(engine(request.options, progress, tell_tables)))
+            recorded.append(stack.enter_context(engine(request.options, progress, write_histories)))
             return request.selection.of_scan(recorded[0].result)
 
-        def render(form: Format, result: ScanResult, view: View) -> Content:
+        def render(form: Format, result: ScanResult, view: RenderOptions) -> Output:
             if form.directory:
-                told = [recording.tell(result.findings) for recording in recorded]
-                told += [recording.tell_batches(tell_batches) for recording in recorded if batches]
+                told = [recording.write_histories(result.findings) for recording in recorded]
+                told += [recording.write_batches(write_batches) for recording in recorded if batches]
                 return recorded_tables(result, chain.from_iterable(told), view, batches=batches)
             return in_pieces(form.scan(result, view))
 
@@ -158,7 +157,7 @@ def run_diff(
 def _run(
     request: AuditRequest,
     produce: Callable[[Progress], _Result],
-    render: Callable[[Format, _Result, View], Content],
+    render: Callable[[Format, _Result, RenderOptions], Output],
     empty: Callable[[ScanResult], _Result],
     scan_of: Callable[[_Result], ScanResult],
     with_scan: Callable[[_Result, ScanResult], _Result],
@@ -198,12 +197,12 @@ def show(
     request: AuditRequest,
     run: Mapping[str, object] | None,
     code: ExitCode,
-    render: Callable[[Format, View], Content],
+    render: Callable[[Format, RenderOptions], Output],
     *,
     machines_only: bool,
 ) -> None:
     """Write the result to every target, and the step summary where a target is for GitHub Actions."""
-    view = View(
+    view = RenderOptions(
         show_notes=request.show_notes,
         run=run,
         exit_code=int(code),
@@ -217,7 +216,7 @@ def show(
             append_step_summary("".join(_texts(render(FORMATS["markdown"], view))), os.environ)
 
 
-def _texts(content: Content) -> Iterable[str]:
+def _texts(content: Output) -> Iterable[str]:
     assert not isinstance(content, Tables)
     return content
 

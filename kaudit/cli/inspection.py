@@ -15,9 +15,9 @@ from kaudit.cli.parsing import parse_int64, suggestion
 from kaudit.cli.stdout import stdout_console
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_directory, output_file, split_formats
-from kaudit.report import rows as row_formats
+from kaudit.report import inspect_json
 from kaudit.report.console import ColorChoice, Console, visible
-from kaudit.report.rows_table import table
+from kaudit.report.inspect_table import table
 
 if TYPE_CHECKING:
     from kaudit.inspect.walk import InspectOptions
@@ -78,11 +78,11 @@ def run_inspect(
         rows = reading.watched(inspect_rows(shown, batches=target.form in ("jsonl", PARQUET)), UNREADABLE)
         first = list(islice(rows, 1))  # wrong options show before anything is written
         if target.form == PARQUET:
-            from kaudit.report.row_tables import write_row_tables
+            from kaudit.report.inspect_parquet import write_inspect_tables
 
             assert target.file is not None
             try:
-                write_row_tables(chain(first, rows), target.file, options.paths)
+                write_inspect_tables(chain(first, rows), target.file, options.paths)
             except OSError as error:
                 raise UsageError(f"--output {target.file}: cannot be written: {error.strerror or error}") from error
             continue
@@ -116,7 +116,7 @@ class _Reading:
 
 def _pieces(form: str, rows: Iterable[_Row], inputs: Sequence[str], console: Console) -> Iterator[str]:
     if form == "jsonl":
-        return row_formats.jsonl(rows)
+        return inspect_json.jsonl(rows)
     if form == "json":
-        return row_formats.document(rows, inputs)
+        return inspect_json.document(rows, inputs)
     return table(rows, console)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kaudit.analysis.scan.options import Progress, SilentProgress
-from kaudit.report.phrases import size
+from kaudit.report.formatting import size
 
 if TYPE_CHECKING:
     from rich import progress as bars

@@ -8,7 +8,7 @@ from kaudit.cli.audit import AuditRequest, show
 from kaudit.cli.exits import ExitCode, exit_code
 from kaudit.policy.comparison import Scope
 from kaudit.report.formats import in_pieces
-from kaudit.report.phrases import closing_line
+from kaudit.report.formatting import closing_line
 from kaudit.report.saved import Saved, SavedScanError, read_saved
 
 _STDIN = "-"

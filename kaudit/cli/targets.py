@@ -12,8 +12,8 @@ from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.parsing import suggestion
 from kaudit.cli.stdout import stdout_console, write_stdout
 from kaudit.report.console import ColorChoice, Console
-from kaudit.report.content import Content, Tables
 from kaudit.report.formats import FORMATS, Format
+from kaudit.report.output import Output, Tables
 
 if TYPE_CHECKING:  # 3 ms, and most reports go to stdout
     from pathlib import Path
@@ -129,7 +129,7 @@ def console_of(target: Target, choice: ColorChoice) -> Console:
     return stdout_console(choice) if target.file is None else Console(color=choice is ColorChoice.ALWAYS)
 
 
-def write(target: Target, content: Content) -> None:
+def write(target: Target, content: Output) -> None:
     """Write a report: text to stdout as it comes, to its file or directory through a temporary one beside it."""
     if isinstance(content, Tables):
         from kaudit.report.parquet import write_tables

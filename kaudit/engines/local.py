@@ -27,8 +27,8 @@ from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:
-    from kaudit.analysis.scan.batch_rows import BatchTeller
-    from kaudit.analysis.timelines.producer_histories import HistoryRows, Piece, Recording, Teller
+    from kaudit.analysis.scan.batch_export import BatchWriter
+    from kaudit.analysis.timelines.producer_histories import HistoryRows, HistoryWriter, Piece, RecordedScan
 
 _Keeper = TypeVar("_Keeper", bound=RowSink | None)
 _SMALL_PIECE_BYTES = 1 << 20
@@ -76,8 +76,8 @@ def producers(options: ScanOptions, progress: Progress, query: Query) -> Produce
 
 
 @contextmanager
-def record(options: ScanOptions, progress: Progress, teller: "Teller") -> "Iterator[Recording]":
-    """Audit, and keep on disk what `teller` needs to tell the producers' histories while the body runs.
+def record(options: ScanOptions, progress: Progress, writer: "HistoryWriter") -> "Iterator[RecordedScan]":
+    """Audit, and keep on disk what `writer` needs to tell the producers' histories while the body runs.
 
     Raises as `scan` does.
     """
@@ -86,9 +86,9 @@ def record(options: ScanOptions, progress: Progress, teller: "Teller") -> "Itera
     from pathlib import Path  # noqa: PLC0415
 
     from kaudit.analysis.producer_ids.producer_listing import remembers_markers  # noqa: PLC0415
-    from kaudit.analysis.scan.batch_rows import segment_tasks, tell_segment  # noqa: PLC0415
+    from kaudit.analysis.scan.batch_export import segment_tasks, write_segment  # noqa: PLC0415
     from kaudit.analysis.scan.shuffle_codec import pack, unpack  # noqa: PLC0415
-    from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, Recording, by_replica  # noqa: PLC0415
+    from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, RecordedScan, by_replica  # noqa: PLC0415
 
     keep_freed_memory()
     with tempfile.TemporaryDirectory(prefix="kaudit-") as directory:
@@ -101,17 +101,17 @@ def record(options: ScanOptions, progress: Progress, teller: "Teller") -> "Itera
         audit = _run(options, progress, HistoryRows, on_close=close)
         result = audit.result()
 
-        def tell(findings: Sequence[Finding]) -> "Iterator[Piece]":
+        def write_histories(findings: Sequence[Finding]) -> "Iterator[Piece]":
             own, remembers = by_replica(findings), remembers_markers(result)
             for file in files:
                 history: PartitionHistory = unpack(file.read_bytes())
-                yield from teller(history, own.get(history.place, ()), remembers)
+                yield from writer(history, own.get(history.key, ()), remembers)
 
-        def tell_batches(teller: "BatchTeller") -> "Iterator[Piece]":
+        def write_batches(writer: "BatchWriter") -> "Iterator[Piece]":
             for task in segment_tasks(plan_jobs(options, audit.layout, audit_needs(audit.layout, audit.book))):
-                yield from tell_segment(task, open_segment, teller)
+                yield from write_segment(task, open_segment, writer)
 
-        yield Recording(result, tell, tell_batches)
+        yield RecordedScan(result, write_histories, write_batches)
 
 
 def _appended(kept: list[_Keeper], keeper: _Keeper) -> _Keeper:

@@ -19,7 +19,7 @@ from kaudit.analysis.producer_ids.block_histories import read_blocks
 from kaudit.analysis.producer_ids.producer_listing import list_producers, remembers_markers
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.audit import Audit
-from kaudit.analysis.scan.batch_rows import BatchTeller, segment_tasks
+from kaudit.analysis.scan.batch_export import BatchWriter, segment_tasks
 from kaudit.analysis.scan.options import Progress, ScanOptions, UsageError
 from kaudit.analysis.scan.partition_assembler import KeptRows, RowSink
 from kaudit.analysis.scan.partition_audit import PartitionAudit
@@ -27,10 +27,10 @@ from kaudit.analysis.scan.schedule import Job, all_needs, audit_needs, find_inpu
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.timelines.producer_histories import (
     HistoryRows,
+    HistoryWriter,
     PartitionHistory,
     Piece,
-    Recording,
-    Teller,
+    RecordedScan,
     by_replica,
 )
 from kaudit.analysis.timelines.timeline import build_timelines
@@ -43,10 +43,10 @@ from kaudit.engines.spark_tasks import (
     ROWS_SCHEMA,
     Lots,
     Seal,
+    batch_writing,
+    history_writing,
     read,
     replayer,
-    telling,
-    telling_batches,
     whole,
 )
 from kaudit.model.finding import Finding
@@ -105,9 +105,9 @@ def producers(
 
 @contextmanager
 def record(
-    options: ScanOptions, progress: Progress, teller: Teller, spark: SparkOptions | None = None
-) -> Iterator[Recording]:
-    """Audit on Spark, and keep on its disks what `teller` needs to tell the producers' histories while the body runs.
+    options: ScanOptions, progress: Progress, writer: HistoryWriter, spark: SparkOptions | None = None
+) -> Iterator[RecordedScan]:
+    """Audit on Spark, and keep on its disks what `writer` needs to tell the producers' histories while the body runs.
 
     They are told in tasks; pieces of tables come to the driver one after the other. Raises as `scan` does.
     """
@@ -117,17 +117,17 @@ def record(
         replayed = run.replayed.persist(StorageLevel.DISK_ONLY)
         result = run.audit(_collect(run, replayed.select("place", "audit"), progress)).result()
 
-        def tell(findings: Sequence[Finding]) -> Iterator[Piece]:
+        def write_histories(findings: Sequence[Finding]) -> Iterator[Piece]:
             own = by_replica(findings)
             places = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in run.jobs)
             packed = {number: pack(own[place]) for number, place in enumerate(places) if place in own}
             lots = Lots(len(run.jobs), _MOST_LOTS)
             told = replayed.select("place", "kept").mapInArrow(
-                telling(teller, packed, lots, remembers_markers=remembers_markers(result)), PIECES_SCHEMA
+                history_writing(writer, packed, lots, remembers_markers=remembers_markers(result)), PIECES_SCHEMA
             )
             yield from _in_order(run.session, told, lots.count, "kaudit: tell the producers' histories")
 
-        def tell_batches(teller: BatchTeller) -> Iterator[Piece]:
+        def write_batches(writer: BatchWriter) -> Iterator[Piece]:
             tasks = segment_tasks(run.jobs)
             lots = Lots(len(tasks), _MOST_LOTS)
             table = pa.table(
@@ -137,10 +137,10 @@ def record(
                 }
             )
             planned = run.session.createDataFrame(table).repartitionById(lots.count, "lot")
-            told = planned.mapInArrow(telling_batches(teller, lots), PIECES_SCHEMA)
+            told = planned.mapInArrow(batch_writing(writer, lots), PIECES_SCHEMA)
             yield from _in_order(run.session, told, lots.count, "kaudit: tell the batches")
 
-        yield Recording(result, tell, tell_batches)
+        yield RecordedScan(result, write_histories, write_batches)
 
 
 def _in_order(spark: "SparkSession", told: "DataFrame", lots: int, description: str) -> Iterator[Piece]:

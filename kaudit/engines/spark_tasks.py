@@ -12,14 +12,14 @@ import pyarrow as pa
 from msgspec import Struct
 
 from kaudit import __version__
-from kaudit.analysis.scan.batch_rows import BatchTeller, SegmentTask, tell_segment
+from kaudit.analysis.scan.batch_export import BatchWriter, SegmentTask, write_segment
 from kaudit.analysis.scan.chunk_plan import cut
 from kaudit.analysis.scan.chunk_reader import ChunkSpec
 from kaudit.analysis.scan.partition_assembler import RowSink
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.schedule import Job, PartitionAssembler, read_range
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
-from kaudit.analysis.timelines.producer_histories import Piece, Teller
+from kaudit.analysis.timelines.producer_histories import HistoryWriter, Piece
 from kaudit.engines.memory import keep_freed_memory
 from kaudit.model.finding import Finding
 from kaudit.source.schemes import open_segment
@@ -156,10 +156,12 @@ class Lots(Struct, frozen=True):
         return place * self.count // max(self.places, 1)
 
 
-def telling(teller: Teller, findings: Mapping[int, bytes], lots: Lots, *, remembers_markers: bool) -> ArrowMap:
+def history_writing(
+    writer: HistoryWriter, findings: Mapping[int, bytes], lots: Lots, *, remembers_markers: bool
+) -> ArrowMap:
     """Return the function that turns histories into pieces of tables. `findings` by place, packed."""
 
-    def tell(histories: Batches) -> Batches:
+    def write_histories(histories: Batches) -> Batches:
         slices = (
             (batch.column("place")[at].as_py(), batch.column("kept")[at].as_py())
             for batch in histories
@@ -167,21 +169,21 @@ def telling(teller: Teller, findings: Mapping[int, bytes], lots: Lots, *, rememb
         )
         for place, history in whole(slices):
             own: Sequence[Finding] = unpack(findings[place]) if place in findings else ()
-            yield from _pieces(lots.of(place), place, teller(history, own, remembers_markers))
+            yield from _pieces(lots.of(place), place, writer(history, own, remembers_markers))
 
-    return tell
+    return write_histories
 
 
-def telling_batches(teller: BatchTeller, lots: Lots) -> ArrowMap:
+def batch_writing(writer: BatchWriter, lots: Lots) -> ArrowMap:
     """Return the function that reads segments and turns their batches into pieces of a table."""
 
-    def tell(segments: Batches) -> Batches:
+    def write_histories(segments: Batches) -> Batches:
         for batch in segments:
             for data in batch.column("work"):
                 task: SegmentTask = unpack(data.as_py())
-                yield from _pieces(lots.of(task.number), task.number, tell_segment(task, open_segment, teller))
+                yield from _pieces(lots.of(task.number), task.number, write_segment(task, open_segment, writer))
 
-    return tell
+    return write_histories
 
 
 def _pieces(lot: int, place: int, pieces: Iterable[Piece]) -> Batches:

@@ -21,11 +21,11 @@ from kaudit.formats.dump_text.rows import (
 from kaudit.formats.dump_text.text import read_dump
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.control import ControlType
-from kaudit.inspect.batches import BATCH_FIELDS
-from kaudit.inspect.content import printed_content_row
+from kaudit.inspect.batch_rows import BATCH_FIELDS
+from kaudit.inspect.bytes_text import BytesFormatter
 from kaudit.inspect.file_kinds import FileKind, LogFile, identify_by_name
-from kaudit.inspect.selection import Row
-from kaudit.inspect.texts import Texts
+from kaudit.inspect.internal_topics import dump_content_row
+from kaudit.inspect.row_filter import Row
 from kaudit.source.layout import TextRange
 from kaudit.source.schemes import filesystem
 from kaudit.source.text import SegmentText
@@ -43,7 +43,7 @@ _CONTROL_NAMES = {
 _DAMAGE = (NoteKind.INVALID_BYTES, NoteKind.NON_CONSECUTIVE, NoteKind.MISMATCH, NoteKind.TOO_LONG)
 
 
-def dump_rows(place: LogFile, texts: Texts, *, records: bool) -> Iterator[Row]:
+def dump_rows(place: LogFile, texts: BytesFormatter, *, records: bool) -> Iterator[Row]:
     """Yield the rows of a dump's text. Raises OSError if it cannot be read.
 
     Records are shown if asked for, and where the text has no batches to show (a deep dump of 0.11 or 1.x).
@@ -59,7 +59,7 @@ def dump_rows(place: LogFile, texts: Texts, *, records: bool) -> Iterator[Row]:
 class _Dump:
     """Follows the files a text tells of, one after the other."""
 
-    def __init__(self, place: LogFile, texts: Texts, *, records: bool) -> None:
+    def __init__(self, place: LogFile, texts: BytesFormatter, *, records: bool) -> None:
         self._given = place
         self._place = replace(place, kind=FileKind.SEGMENT)
         self._texts = texts
@@ -131,7 +131,7 @@ class _Dump:
         }
         if line.end_marker is not None or line.control is not None:
             return row
-        return printed_content_row(row, line.key, None if line.value_size == _NULL_SIZE else line.payload or b"")
+        return dump_content_row(row, line.key, None if line.value_size == _NULL_SIZE else line.payload or b"")
 
     def _shown(self, printed: bytes | None, size: int) -> dict[str, object] | None:
         """Show what the text shows; `size` is the real one, and without --print-data-log there is no text."""

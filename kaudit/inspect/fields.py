@@ -18,9 +18,9 @@ from kaudit.formats.log.batch_header import (
     MESSAGE_V1,
     plausible_length,
 )
-from kaudit.inspect.batches import codec_name
+from kaudit.inspect.batch_rows import codec_name
+from kaudit.inspect.row_filter import Row, RowFilter
 from kaudit.inspect.segment import SegmentReader
-from kaudit.inspect.selection import Row, RowFilter
 from kaudit.model.batch_fields import (
     CODEC_MASK,
     CONTROL_FLAG,

@@ -1,8 +1,8 @@
 """One row a file: what it is, how large, whether it is sound, and what offsets it spans."""
 
 from kaudit.inspect.file_kinds import FileKind, LogFile
+from kaudit.inspect.row_filter import Row
 from kaudit.inspect.segment import SegmentReader
-from kaudit.inspect.selection import Row
 from kaudit.inspect.side_files import side_rows
 from kaudit.model.batch import last_offsets
 from kaudit.model.damage import DamageKind

@@ -7,16 +7,16 @@ from kaudit.formats.log.batch_header import CURRENT_MAGIC, MAGIC_OFFSET
 from kaudit.formats.log.control import parse_control
 from kaudit.formats.log.legacy import parse_message, read_legacy_records
 from kaudit.formats.log.records import Record, read_records
-from kaudit.inspect.content import content_row
+from kaudit.inspect.bytes_text import BytesFormatter
 from kaudit.inspect.file_kinds import LogFile
-from kaudit.inspect.selection import Row
-from kaudit.inspect.texts import Texts
+from kaudit.inspect.internal_topics import content_row
+from kaudit.inspect.row_filter import Row
 
 MAX_BATCH_BYTES = 256 << 20
 """Largest batch read whole to decode its records: more than any broker accepts."""
 
 
-def record_rows(raw: bytes, batch: Row, place: LogFile, texts: Texts, limit: int) -> Iterator[Row]:
+def record_rows(raw: bytes, batch: Row, place: LogFile, texts: BytesFormatter, limit: int) -> Iterator[Row]:
     """Yield a row for each record of one whole batch; what contradicts itself ends them with a damage row.
 
     `batch` is the batch's own row, `limit` bounds the decompressed bytes.
@@ -50,7 +50,7 @@ def _common(kind: str, batch: Row, place: LogFile) -> Row:
     }
 
 
-def _record_row(record: Record, batch: Row, place: LogFile, texts: Texts) -> Row:
+def _record_row(record: Record, batch: Row, place: LogFile, texts: BytesFormatter) -> Row:
     return _common("record", batch, place) | {
         "offset": record.offset,
         "timestamp": None if record.timestamp == -1 else record.timestamp,
@@ -70,7 +70,7 @@ def _record_row(record: Record, batch: Row, place: LogFile, texts: Texts) -> Row
     }
 
 
-def _control_rows(raw: bytes, batch: Row, place: LogFile, texts: Texts, limit: int) -> Iterator[Row]:
+def _control_rows(raw: bytes, batch: Row, place: LogFile, texts: BytesFormatter, limit: int) -> Iterator[Row]:
     for record in read_records(raw, limit):
         control = parse_control(record.key, record.value)
         if not control.type.ends_transaction:
@@ -90,7 +90,7 @@ def _control_rows(raw: bytes, batch: Row, place: LogFile, texts: Texts, limit: i
         }
 
 
-def _legacy_rows(raw: bytes, batch: Row, place: LogFile, texts: Texts, limit: int) -> Iterator[Row]:
+def _legacy_rows(raw: bytes, batch: Row, place: LogFile, texts: BytesFormatter, limit: int) -> Iterator[Row]:
     for record in read_legacy_records(parse_message(raw), limit):
         yield _common("record", batch, place) | {
             "offset": record.offset,

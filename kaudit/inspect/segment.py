@@ -11,9 +11,9 @@ from kaudit.broker.partition.log_loading import loading_verdict
 from kaudit.broker.releases.version import Version
 from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.formats.log.record_batch import decode_headers
-from kaudit.inspect.batches import batch_rows, damage_row, is_batch
+from kaudit.inspect.batch_rows import batch_rows, damage_row, is_batch
 from kaudit.inspect.file_kinds import LogFile
-from kaudit.inspect.selection import Row, RowFilter
+from kaudit.inspect.row_filter import Row, RowFilter
 from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.source.names import segment_base_offset

@@ -17,7 +17,7 @@ from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_inde
 from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, parse_producer_snapshot
 from kaudit.formats.sidefiles.transaction_index import parse_transaction_index
 from kaudit.inspect.file_kinds import FileKind, LogFile
-from kaudit.inspect.selection import Row
+from kaudit.inspect.row_filter import Row
 from kaudit.source.schemes import filesystem
 
 MAX_SIDE_FILE = 1 << 30

@@ -8,16 +8,16 @@ from msgspec import Struct, field
 from kaudit.analysis.scan.options import NothingToAuditError, UsageError
 from kaudit.broker.releases.version import Version
 from kaudit.formats.log.records import DEFAULT_LIMIT
-from kaudit.inspect.content import CONTENT_TOPICS
+from kaudit.inspect.bytes_text import BytesFormatter
 from kaudit.inspect.dump_text import dump_rows
 from kaudit.inspect.fields import field_rows
 from kaudit.inspect.file_kinds import FileKind, LogFile, identify, identify_by_name
 from kaudit.inspect.files import file_row
+from kaudit.inspect.internal_topics import CONTENT_TOPICS
 from kaudit.inspect.records import MAX_BATCH_BYTES, record_rows
+from kaudit.inspect.row_filter import Row, RowFilter, around
 from kaudit.inspect.segment import SegmentReader
-from kaudit.inspect.selection import Row, RowFilter, around
 from kaudit.inspect.side_files import side_rows
-from kaudit.inspect.texts import Texts
 from kaudit.source.discover import MAX_DEPTH, PathNotFoundError, discover
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import Unreadable
@@ -36,7 +36,7 @@ class InspectOptions(Struct, frozen=True):
 
     paths: Sequence[str]
     records: bool = False
-    texts: Texts = field(default_factory=Texts)
+    texts: BytesFormatter = field(default_factory=BytesFormatter)
     wanted: RowFilter = field(default_factory=RowFilter)
     around: int | None = None
     at: int | None = None

@@ -79,6 +79,11 @@ class ProducerAuditState(NamedTuple):
     flags: Int32 = 0
     """The bits above."""
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self.txn_first_offset != NO_OFFSET
+
 
 class OpenRun(NamedTuple):
     """The run going on where a chunk of the log ends: with it the next chunk's first run may be one. Columns only."""

@@ -11,7 +11,7 @@ from kaudit.policy.baseline import Baseline
 from kaudit.policy.comparison import Scope, compare
 from kaudit.policy.severities import Severities
 from kaudit.policy.topics import TopicRule
-from kaudit.report.limits import gravest
+from kaudit.report.most_severe import most_severe
 from kaudit.report.selection import count, count_statuses
 
 
@@ -50,6 +50,6 @@ class Policy(Struct, frozen=True):
         """Return the result with the gravest findings that --max-findings allows; the summary counts all."""
         if self.max_findings is None or len(result.findings) <= self.max_findings:
             return result
-        kept = gravest(result.findings, self.max_findings)
+        kept = most_severe(result.findings, self.max_findings)
         omitted = result.summary.omitted + len(result.findings) - len(kept)
         return replace(result, findings=kept, summary=replace(result.summary, omitted=omitted))

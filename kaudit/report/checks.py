@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from kaudit.checks.check import HEADINGS, Check
 from kaudit.report.console import Console, Style
-from kaudit.report.document import pretty
-from kaudit.report.markdown import markdown_lines
-from kaudit.report.phrases import SEVERITY_STYLE
+from kaudit.report.formatting import SEVERITY_STYLE
+from kaudit.report.json_documents import pretty
+from kaudit.report.terminal_markdown import markdown_lines
 
 _READABLE = 100
 

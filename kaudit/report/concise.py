@@ -7,23 +7,23 @@ from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.model.replicas import DiffResult, Relation
 from kaudit.model.result import NotAudited, ScanResult, TimelineResult
 from kaudit.report.console import visible
-from kaudit.report.entries import describe
-from kaudit.report.limits import more
-from kaudit.report.phrases import SEVERITY_STYLE, headline, partition_of, plural, span
-from kaudit.report.producer_phrases import blocks_of, one_moment
-from kaudit.report.view import View
+from kaudit.report.formatting import SEVERITY_STYLE, headline, partition_of, plural, span
+from kaudit.report.most_severe import omitted_text
+from kaudit.report.producer_formatting import blocks_of, timestamp_text
+from kaudit.report.render_options import RenderOptions
+from kaudit.report.timeline_entries import describe
 
 
-def render_scan(result: ScanResult, view: View) -> str:
+def render_scan(result: ScanResult, options: RenderOptions) -> str:
     """Return `file:byte: error[CODE] name: message [topic-partition@offset producer id/epoch fingerprint]` lines."""
-    lines = [_finding(finding, view) for finding in view.for_people(result.findings)]
+    lines = [_finding(finding, options) for finding in options.for_people(result.findings)]
     if result.summary.omitted:
-        lines.append(f"-:-: more: {more(result.summary.omitted)}")
+        lines.append(f"-:-: more: {omitted_text(result.summary.omitted)}")
     lines += [_not_audited(item) for item in result.not_audited]
     return "".join(f"{line}\n" for line in lines)
 
 
-def render_timeline(result: TimelineResult, view: View) -> str:
+def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
     """Return one line per entry of every timeline."""
     by_fingerprint = {finding.fingerprint: finding for finding in result.scan.findings}
     lines = []
@@ -33,19 +33,19 @@ def render_timeline(result: TimelineResult, view: View) -> str:
             if entry["kind"] != "finding":
                 lines.append(f"{place}: producer {timeline.producer_id}: {describe(entry)}")
             elif (finding := by_fingerprint.get(str(entry["fingerprint"]))) is not None:
-                lines.append(_finding(finding, view))
+                lines.append(_finding(finding, options))
     lines += [_not_audited(item) for item in result.scan.not_audited]
     return "".join(f"{line}\n" for line in lines)
 
 
-def render_producers(result: ProducersResult, view: View) -> Iterator[str]:
+def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:
     """Yield one line per producer id, then the findings and what was not checked."""
     for producer in result.producers:
         yield _producer(producer) + "\n"
-    yield render_scan(result.scan, view)
+    yield render_scan(result.scan, options)
 
 
-def render_diff(result: DiffResult, view: View) -> str:
+def render_diff(result: DiffResult, options: RenderOptions) -> str:
     """Return one line per partition that is not identical everywhere, then the findings and what was not checked."""
     lines = []
     for entry in result.partitions:
@@ -53,17 +53,21 @@ def render_diff(result: DiffResult, view: View) -> str:
             ends = ", ".join(f"{name} ends at {end}" for name, end in entry.end_offsets.items())
             agree = "" if entry.common_end_offset is None else f"identical up to {entry.common_end_offset}, "
             lines.append(visible(f"{entry.topic}-{entry.partition}: {entry.relation.value}: {agree}{ends}") + "\n")
-    return "".join(lines) + render_scan(result.scan, view)
+    return "".join(lines) + render_scan(result.scan, options)
 
 
 def _producer(producer: Producer) -> str:
     parts = [plural(len(producer.partitions), "partition"), plural(producer.batches, "batch", "batches")]
-    parts += [plural(producer.records, "record"), f"last {one_moment(producer.last_timestamp)}", blocks_of(producer)]
+    parts += [
+        plural(producer.records, "record"),
+        f"last {timestamp_text(producer.last_timestamp)}",
+        blocks_of(producer),
+    ]
     parts += [visible(producer.transactional_id or producer.pattern), *producer.findings]
     return f"producer {producer.producer_id}: {', '.join(parts)}"
 
 
-def _finding(finding: Finding, view: View) -> str:
+def _finding(finding: Finding, options: RenderOptions) -> str:
     file = visible(finding.file or finding.log_dir or "-")
     label, rest = headline(finding)
     where = []
@@ -75,7 +79,7 @@ def _finding(finding: Finding, view: View) -> str:
             f"producer {finding.producer_id}/{'-' if finding.producer_epoch is None else finding.producer_epoch}"
         )
     where.append(finding.fingerprint)
-    label = view.console.paint(label, SEVERITY_STYLE[finding.severity])
+    label = options.console.paint(label, SEVERITY_STYLE[finding.severity])
     byte = "-" if finding.position is None else finding.position
     return f"{file}:{byte}: {label}{rest} [{' '.join(where)}]"
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from kaudit.model.replicas import DiffResult, PartitionComparison, Relation
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import text_of, unchecked_sections
-from kaudit.report.phrases import plural, size
+from kaudit.report.formatting import plural, size
+from kaudit.report.render_options import RenderOptions
 from kaudit.report.table import explain_lines, finding_lines, hidden_lines
-from kaudit.report.view import View
 
 _GAP = "  "
 _STYLES = {
@@ -20,10 +20,10 @@ _STYLES = {
 _PARTITIONS_SHOWN = 200
 
 
-def render_diff(result: DiffResult, view: View) -> str:
+def render_diff(result: DiffResult, options: RenderOptions) -> str:
     """Return the report as text."""
-    console = view.console
-    shown = view.for_people(result.scan.findings)
+    console = options.console
+    shown = options.for_people(result.scan.findings)
     sections = [_replicas(result, console), _partitions(result, console)]
     sections += [finding_lines(finding, console, many_inputs=True) for finding in shown]
     summary = _summary(result)

@@ -8,10 +8,10 @@ from msgspec import Struct
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.content import Content, Tables
-from kaudit.report.view import View
+from kaudit.report.output import Output, Tables
+from kaudit.report.render_options import RenderOptions
 
-_RenderScan = Callable[[ScanResult, View], str]
+_RenderScan = Callable[[ScanResult, RenderOptions], str]
 
 
 class Format(Struct, frozen=True):
@@ -23,47 +23,47 @@ class Format(Struct, frozen=True):
 
     name: str
     machine: bool
-    scan: Callable[[ScanResult, View], str | Tables]
-    timeline: Callable[[TimelineResult, View], str | Tables]
-    producers: Callable[[ProducersResult, View], Content]
-    diff: Callable[[DiffResult, View], str | Tables]
+    scan: Callable[[ScanResult, RenderOptions], str | Tables]
+    timeline: Callable[[TimelineResult, RenderOptions], str | Tables]
+    producers: Callable[[ProducersResult, RenderOptions], Output]
+    diff: Callable[[DiffResult, RenderOptions], str | Tables]
     directory: bool = False
 
 
-def in_pieces(content: str | Tables) -> Content:
+def in_pieces(content: str | Tables) -> Output:
     """Return a report as what is written piece by piece."""
     return content if isinstance(content, Tables) else (content,)
 
 
-def _about_findings(name: str, scan: _RenderScan) -> Format:
-    """Return a format that knows findings only: of timelines, producers and replicas it tells those."""
+def _findings_only(name: str, scan: _RenderScan) -> Format:
+    """Return a format that shows findings only, also those of timelines, producers and replicas."""
     return Format(
         name,
         machine=True,
         scan=scan,
-        timeline=lambda result, view: scan(result.scan, view),
-        producers=lambda result, view: (scan(result.scan, view),),
-        diff=lambda result, view: scan(result.scan, view),
+        timeline=lambda result, options: scan(result.scan, options),
+        producers=lambda result, options: (scan(result.scan, options),),
+        diff=lambda result, options: scan(result.scan, options),
     )
 
 
-class _Complete(Protocol):
+class _AllResults(Protocol):
     """A module of a format that renders all results."""
 
-    def render_scan(self, result: ScanResult, view: View) -> str:
+    def render_scan(self, result: ScanResult, options: RenderOptions) -> str:
         """Render a scan."""
 
-    def render_timeline(self, result: TimelineResult, view: View) -> str:
+    def render_timeline(self, result: TimelineResult, options: RenderOptions) -> str:
         """Render histories."""
 
-    def render_producers(self, result: ProducersResult, view: View) -> Iterable[str]:
+    def render_producers(self, result: ProducersResult, options: RenderOptions) -> Iterable[str]:
         """Render producer ids."""
 
-    def render_diff(self, result: DiffResult, view: View) -> str:
+    def render_diff(self, result: DiffResult, options: RenderOptions) -> str:
         """Render a comparison of replicas."""
 
 
-def _whole(name: str, module: _Complete, *, machine: bool) -> Format:
+def _all_results(name: str, module: _AllResults, *, machine: bool) -> Format:
     return Format(
         name, machine, module.render_scan, module.render_timeline, module.render_producers, module.render_diff
     )
@@ -85,55 +85,55 @@ def _table() -> Format:
 def _concise() -> Format:
     from kaudit.report import concise
 
-    return _whole("concise", concise, machine=False)
+    return _all_results("concise", concise, machine=False)
 
 
 def _json() -> Format:
     from kaudit.report import json
 
-    return _whole("json", json, machine=True)
+    return _all_results("json", json, machine=True)
 
 
 def _jsonl() -> Format:
     from kaudit.report import jsonl
 
-    return _whole("jsonl", jsonl, machine=True)
+    return _all_results("jsonl", jsonl, machine=True)
 
 
 def _sarif() -> Format:
     from kaudit.report import sarif
 
-    return _about_findings("sarif", sarif.render_scan)
+    return _findings_only("sarif", sarif.render_scan)
 
 
 def _sarif_github() -> Format:
     from kaudit.report import sarif
 
-    return _about_findings("sarif-github", sarif.render_scan_for_github)
+    return _findings_only("sarif-github", sarif.render_scan_for_github)
 
 
 def _junit() -> Format:
     from kaudit.report import junit
 
-    return _about_findings("junit", junit.render_scan)
+    return _findings_only("junit", junit.render_scan)
 
 
 def _github() -> Format:
     from kaudit.report import github
 
-    return _about_findings("github", github.render_scan)
+    return _findings_only("github", github.render_scan)
 
 
 def _gitlab() -> Format:
     from kaudit.report import gitlab
 
-    return _about_findings("gitlab", gitlab.render_scan)
+    return _findings_only("gitlab", gitlab.render_scan)
 
 
 def _markdown() -> Format:
-    from kaudit.report import markdown_report as digest
+    from kaudit.report import markdown_report
 
-    return _about_findings("markdown", digest.render_scan)
+    return _findings_only("markdown", markdown_report.render_scan)
 
 
 def _parquet() -> Format:

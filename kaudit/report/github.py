@@ -3,19 +3,19 @@
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
-from kaudit.report.limits import more
-from kaudit.report.phrases import extent, plural, verdict
-from kaudit.report.places import place_in_words
-from kaudit.report.view import View
+from kaudit.report.formatting import extent, plural, verdict
+from kaudit.report.locations import location_text
+from kaudit.report.most_severe import omitted_text
+from kaudit.report.render_options import RenderOptions
 
 ANNOTATIONS_PER_LEVEL = 10
 """GitHub shows no more of one level per step, and does not say so."""
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-def render_scan(result: ScanResult, view: View) -> str:
+def render_scan(result: ScanResult, options: RenderOptions) -> str:
     """Return the annotations, most severe first, then lines of text with what they leave out."""
-    shown = view.for_people(result.findings)
+    shown = options.for_people(result.findings)
     lines = []
     left_out = result.summary.omitted
     for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE):
@@ -27,8 +27,8 @@ def render_scan(result: ScanResult, view: View) -> str:
     if result.incomplete:
         lines.append(_command("warning", {"title": "kaudit: incomplete audit"}, _incomplete(result)))
     if left_out:
-        lines.append(f"kaudit: {more(left_out)}; see the step summary or --output-format json")
-    lines.append(f"kaudit: {verdict(result, notes_hidden=not view.show_notes)} {extent(result)}")
+        lines.append(f"kaudit: {omitted_text(left_out)}; see the step summary or --output-format json")
+    lines.append(f"kaudit: {verdict(result, notes_hidden=not options.show_notes)} {extent(result)}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -36,7 +36,7 @@ def _annotation(finding: Finding) -> str:
     properties = {"title": f"kaudit {finding.code} {finding.name}"}
     if finding.file is not None:
         properties["file"] = visible(finding.file)
-    place = place_in_words(finding)
+    place = location_text(finding)
     text = f"{finding.message}{f' ({place})' if place else ''} [{finding.fingerprint}]"
     return _command(_LEVELS[finding.severity], properties, text)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
-from kaudit.report.limits import gravest, more
-from kaudit.report.phrases import plural
-from kaudit.report.places import place_in_words
-from kaudit.report.view import View
+from kaudit.report.formatting import plural
+from kaudit.report.locations import location_text
+from kaudit.report.most_severe import most_severe, omitted_text
+from kaudit.report.render_options import RenderOptions
 
 ISSUES_SHOWN = 10_000
 _UNREAD_SHOWN = 100
@@ -18,14 +18,14 @@ _SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.N
 _Issue = dict[str, object]
 
 
-def render_scan(result: ScanResult, view: View) -> str:  # noqa: ARG001 - every format has the same signature
+def render_scan(result: ScanResult, options: RenderOptions) -> str:  # noqa: ARG001 - every format has the same signature
     """Return the array. Findings in a baseline are left out: GitLab has no way to mark them."""
     new = [finding for finding in result.findings if finding.status is Status.NEW]
-    listed = gravest(new, ISSUES_SHOWN)
+    listed = most_severe(new, ISSUES_SHOWN)
     issues = _without_doubles(listed)
     left_out = result.summary.omitted + len(new) - len(listed)
     if left_out:
-        issues.append(_about_the_audit("kaudit-limit", _first_input(result), more(left_out), "info"))
+        issues.append(_about_the_audit("kaudit-limit", _first_input(result), omitted_text(left_out), "info"))
     issues += _unread(result)
     return json.dumps(issues, sort_keys=True, indent=2) + "\n"
 
@@ -40,7 +40,7 @@ def _without_doubles(findings: Iterable[Finding]) -> list[_Issue]:
 
 def _issue(group: list[Finding]) -> _Issue:
     first = group[0]
-    place = place_in_words(first)
+    place = location_text(first)
     text = f"{first.code} {first.name}: {first.message}" + (f" ({place})" if place else "")
     if len(group) > 1:
         text += f", also in {plural(len(group) - 1, 'other replica')}"

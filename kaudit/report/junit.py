@@ -12,10 +12,10 @@ from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import Console, visible
-from kaudit.report.limits import more
-from kaudit.report.phrases import plural
+from kaudit.report.formatting import plural
+from kaudit.report.most_severe import omitted_text
+from kaudit.report.render_options import RenderOptions
 from kaudit.report.table import finding_lines
-from kaudit.report.view import View
 
 FINDINGS_PER_CASE = 100
 HEALTHY_SUITES = 1000
@@ -24,7 +24,7 @@ _Place = tuple[str, int, str]
 _NO_PARTITION: _Place = ("", -1, "")
 
 
-def render_scan(result: ScanResult, view: View) -> str:
+def render_scan(result: ScanResult, options: RenderOptions) -> str:
     """Return the JUnit XML."""
     by_place = {place: list(found) for place, found in groupby(result.findings, _place)}
     read = [(part.topic, part.partition, part.replica) for part in result.partitions]
@@ -33,7 +33,7 @@ def render_scan(result: ScanResult, view: View) -> str:
     several = len({place[:2] for place in read}) < len(read)
     root = ET.Element("testsuites", name="kaudit")
     for place in sorted(listed):
-        _suite(root, _name(place, with_replica=several), by_place.get(place, []), view)
+        _suite(root, _name(place, with_replica=several), by_place.get(place, []), options)
     if len(healthy) > HEALTHY_SUITES:
         number = len(healthy) - HEALTHY_SUITES
         rest = ET.SubElement(root, "testsuite", name="more partitions")
@@ -57,24 +57,24 @@ def _name(place: _Place, *, with_replica: bool) -> str:
     return visible(f"{topic}-{partition}" + (f" on {replica}" if with_replica and replica else ""))
 
 
-def _suite(root: ET.Element, name: str, findings: Sequence[Finding], view: View) -> None:
+def _suite(root: ET.Element, name: str, findings: Sequence[Finding], options: RenderOptions) -> None:
     suite = ET.SubElement(root, "testsuite", name=name)
     by_code: dict[str, list[Finding]] = {}
     for finding in findings:
         by_code.setdefault(finding.code, []).append(finding)
     for check in CHECKS.values():
-        _case(suite, name, check, by_code.get(check.code, []), view)
+        _case(suite, name, check, by_code.get(check.code, []), options)
 
 
-def _case(suite: ET.Element, place: str, check: Check, findings: Sequence[Finding], view: View) -> None:
+def _case(suite: ET.Element, place: str, check: Check, findings: Sequence[Finding], options: RenderOptions) -> None:
     case = ET.SubElement(suite, "testcase", classname=f"kaudit.{place}", name=f"{check.code} {check.name}")
-    failing = [finding for finding in findings if view.fails(finding)]
-    others = [finding for finding in findings if not view.fails(finding)]
+    failing = [finding for finding in findings if options.fails(finding)]
+    others = [finding for finding in findings if not options.fails(finding)]
     if failing:
         message = visible(failing[0].message) + (f" (and {len(failing) - 1} more)" if len(failing) > 1 else "")
         failure = ET.SubElement(case, "failure", type=failing[0].severity.value, message=message)
         failure.text = _body(failing)
-    elif not view.asked_for(check.code):
+    elif not options.asked_for(check.code):
         ET.SubElement(case, "skipped", message="check not selected")
     if others:
         ET.SubElement(case, "system-out").text = _body(others)
@@ -86,7 +86,7 @@ def _body(findings: Sequence[Finding]) -> str:
         lines += ["", *finding_lines(finding, Console(), many_inputs=True)]
         status = finding.status.value + (f": {visible(finding.suppression)}" if finding.suppression else "")
         lines.append(f"  fingerprint {finding.fingerprint}, {status}")
-    rest = more(len(findings) - FINDINGS_PER_CASE) if len(findings) > FINDINGS_PER_CASE else ""
+    rest = omitted_text(len(findings) - FINDINGS_PER_CASE) if len(findings) > FINDINGS_PER_CASE else ""
     return "\n".join([*lines, "", *filter(None, [rest])])
 
 
@@ -98,7 +98,7 @@ def _evidence(root: ET.Element, result: ScanResult) -> None:
         message = "the audit is incomplete: the absence of findings proves nothing"
         ET.SubElement(whole, "error", type="incomplete", message=message)
     if result.summary.omitted:
-        ET.SubElement(whole, "system-out").text = more(result.summary.omitted)
+        ET.SubElement(whole, "system-out").text = omitted_text(result.summary.omitted)
     _not_audited(suite, sorted(result.not_audited, key=lambda item: not item.unreadable))
 
 

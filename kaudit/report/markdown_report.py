@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from kaudit.model.finding import Finding
 from kaudit.model.result import Expected, ScanResult
 from kaudit.report.console import visible
-from kaudit.report.limits import gravest, more
-from kaudit.report.phrases import extent, partition_of, plural, span, verdict
-from kaudit.report.view import View
+from kaudit.report.formatting import extent, partition_of, plural, span, verdict
+from kaudit.report.most_severe import most_severe, omitted_text
+from kaudit.report.render_options import RenderOptions
 
 FINDINGS_SHOWN = 100
 _LINES_SHOWN = 20
@@ -15,17 +15,17 @@ _SPECIAL = "\\`*_[]#|~"
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
 
 
-def render_scan(result: ScanResult, view: View) -> str:
+def render_scan(result: ScanResult, options: RenderOptions) -> str:
     """Return the report: counts, a table of findings, the baseline's state, what was not audited."""
-    shown = view.for_people(result.findings)
-    listed = gravest(shown, FINDINGS_SHOWN)
+    shown = options.for_people(result.findings)
+    listed = most_severe(shown, FINDINGS_SHOWN)
     left_out = result.summary.omitted + len(shown) - len(listed)
     paragraphs = [
         "## kaudit",
-        f"**{verdict(result, notes_hidden=not view.show_notes)}** {extent(result)}",
+        f"**{verdict(result, notes_hidden=not options.show_notes)}** {extent(result)}",
         "> **This audit is incomplete**: the absence of findings proves nothing." if result.incomplete else "",
         _table(listed),
-        f"… and {more(left_out)}." if left_out else "",
+        f"… and {omitted_text(left_out)}." if left_out else "",
         _baseline(result),
         _unread(result, unreadable=True),
         _unread(result, unreadable=False),

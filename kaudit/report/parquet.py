@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from kaudit.report.content import Row, Tables
+from kaudit.report.output import Row, Tables
 from kaudit.report.tables import COLUMNS
 
 MANIFEST = "manifest.json"

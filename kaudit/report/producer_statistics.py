@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.report.console import Console, Style, visible
-from kaudit.report.phrases import plural
-from kaudit.report.producer_phrases import one_moment
+from kaudit.report.formatting import plural
+from kaudit.report.producer_formatting import timestamp_text
 
 _DAYS_PER_YEAR = 365.25
 _HOUR_MS = 3_600_000
 _Figures = Mapping[str, object]
 
 
-def population_lines(result: ProducersResult, console: Console) -> list[str]:
+def statistics_lines(result: ProducersResult, console: Console) -> list[str]:
     """Return the summary; nothing where there are no ids."""
     ids = result.summary.get("ids")
     if not isinstance(ids, Mapping) or not result.found:
@@ -35,7 +35,7 @@ def _headline(ids: _Figures) -> str:
     text += f": {plural(_number(ids, 'batches'), 'batch', 'batches')}, {plural(_number(ids, 'records'), 'record')}"
     first, last = ids.get("first_timestamp"), ids.get("last_timestamp")
     if isinstance(first, int) and isinstance(last, int):
-        text += f", {one_moment(first)} to {one_moment(last)} UTC"
+        text += f", {timestamp_text(first)} to {timestamp_text(last)} UTC"
     return text
 
 
@@ -47,7 +47,7 @@ def _rate(ids: _Figures) -> str:
     if isinstance(first, int) and isinstance(last, int) and last - first < _HOUR_MS:
         return "new ids: all within an hour"
     start = busiest.get("start_timestamp")
-    hour = one_moment(start)[:16] if isinstance(start, int) else "-"
+    hour = timestamp_text(start)[:16] if isinstance(start, int) else "-"
     return f"new ids: {per_hour:,.1f} an hour; most in the hour from {hour}: {_number(busiest, 'ids'):,}"
 
 

@@ -6,10 +6,10 @@ from itertools import islice
 from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
-from kaudit.report.phrases import SEVERITY_STYLE, extent, headline, partition_of
-from kaudit.report.producer_phrases import one_moment, partition_text
-from kaudit.report.producer_statistics import population_lines
-from kaudit.report.view import View
+from kaudit.report.formatting import SEVERITY_STYLE, extent, headline, partition_of
+from kaudit.report.producer_formatting import partition_text, timestamp_text
+from kaudit.report.producer_statistics import statistics_lines
+from kaudit.report.render_options import RenderOptions
 
 _PAGE = 1000
 """Rows whose widths are settled together: a million do not fit into memory as text."""
@@ -18,11 +18,11 @@ _DISPENSABLE = ("records", "first seen (UTC)", "pattern", "epochs", "partitions"
 """Columns left out of a narrow terminal, in this order."""
 
 
-def render_producers(result: ProducersResult, view: View) -> Iterator[str]:
+def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:
     """Yield the report in pieces."""
-    console = view.console
-    yield from _list(result, console, detailed=result.detailed or view.show_notes)
-    shown = view.for_people(result.scan.findings)
+    console = options.console
+    yield from _list(result, console, detailed=result.detailed or options.show_notes)
+    shown = options.for_people(result.scan.findings)
     findings = [console.paint("Findings (details: kaudit scan):", Style.STRONG)] if shown else []
     for finding in shown:
         label, rest = headline(finding)
@@ -30,7 +30,7 @@ def render_producers(result: ProducersResult, view: View) -> Iterator[str]:
         lines = console.wrap(label + rest + (f" [{where}]" if where else ""), lead="  ", indent="    ")
         lines[0] = lines[0].replace(label, console.paint(label, SEVERITY_STYLE[finding.severity]), 1)
         findings += lines
-    yield text_of([population_lines(result, console), findings, *coverage_sections(result.scan, console)])
+    yield text_of([statistics_lines(result, console), findings, *coverage_sections(result.scan, console)])
 
 
 def _list(result: ProducersResult, console: Console, *, detailed: bool) -> Iterator[str]:
@@ -65,8 +65,8 @@ def _cells(producer: Producer) -> Mapping[str, str]:
         "records": str(producer.records),
         "epochs": str(producer.epochs),
         "partitions": str(len({(place.topic, place.partition) for place in producer.partitions})),
-        "first seen (UTC)": one_moment(producer.first_timestamp),
-        "last seen (UTC)": one_moment(producer.last_timestamp),
+        "first seen (UTC)": timestamp_text(producer.first_timestamp),
+        "last seen (UTC)": timestamp_text(producer.last_timestamp),
         "block": block or "-",
         "pattern": visible(producer.pattern),
         "findings": ", ".join(dict.fromkeys(producer.findings)) or "-",

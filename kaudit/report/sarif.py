@@ -10,11 +10,11 @@ from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
-from kaudit.report.document import pretty
-from kaudit.report.limits import gravest, more
-from kaudit.report.phrases import plural, span
-from kaudit.report.places import base_directory, place_in_words
-from kaudit.report.view import View
+from kaudit.report.formatting import plural, span
+from kaudit.report.json_documents import pretty
+from kaudit.report.locations import base_directory, location_text
+from kaudit.report.most_severe import most_severe, omitted_text
+from kaudit.report.render_options import RenderOptions
 
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT_KEY = "kauditFinding/v1"
@@ -25,18 +25,18 @@ _NOTIFICATIONS_SHOWN = 1000
 _Object = dict[str, object]
 
 
-def render_scan(result: ScanResult, view: View) -> str:
+def render_scan(result: ScanResult, options: RenderOptions) -> str:
     """Return the SARIF log."""
-    return pretty(_log(result, view, region={}))
+    return pretty(_log(result, options, region={}))
 
 
-def render_scan_for_github(result: ScanResult, view: View) -> str:
+def render_scan_for_github(result: ScanResult, options: RenderOptions) -> str:
     """Return the same with line 1 in every region: GitHub's code scanning wants lines, even of binary files."""
-    return pretty(_log(result, view, region={"startLine": 1}))
+    return pretty(_log(result, options, region={"startLine": 1}))
 
 
-def _log(result: ScanResult, view: View, region: Mapping[str, object]) -> _Object:
-    findings = gravest(result.findings, RESULTS_SHOWN)
+def _log(result: ScanResult, options: RenderOptions, region: Mapping[str, object]) -> _Object:
+    findings = most_severe(result.findings, RESULTS_SHOWN)
     left_out = result.summary.omitted + len(result.findings) - len(findings)
     bases = {base: f"INPUT_{rank}" for rank, base in enumerate(_bases(findings), start=1)}
     rules = {code: rank for rank, code in enumerate(CHECKS)}
@@ -45,10 +45,10 @@ def _log(result: ScanResult, view: View, region: Mapping[str, object]) -> _Objec
             "driver": {
                 "name": "kaudit",
                 "semanticVersion": __version__,
-                "rules": [_rule(check, view) for check in CHECKS.values()],
+                "rules": [_rule(check, options) for check in CHECKS.values()],
             }
         },
-        "invocations": [_invocation(result, view, left_out)],
+        "invocations": [_invocation(result, options, left_out)],
         "results": [_result(finding, result, bases, rules, region) for finding in findings],
         "properties": {"incomplete": result.incomplete, "summary": result.summary.to_dict()},
     }
@@ -57,7 +57,7 @@ def _log(result: ScanResult, view: View, region: Mapping[str, object]) -> _Objec
     return {"$schema": SCHEMA_URI, "version": "2.1.0", "runs": [run]}
 
 
-def _rule(check: Check, view: View) -> _Object:
+def _rule(check: Check, options: RenderOptions) -> _Object:
     documentation = check.documentation()
     body = "\n\n".join(f"## {heading}\n{documentation[heading]}" for heading in HEADINGS)
     return {
@@ -66,7 +66,7 @@ def _rule(check: Check, view: View) -> _Object:
         "shortDescription": {"text": f"{check.summary[0].upper()}{check.summary[1:]}."},
         "fullDescription": {"text": _text(" ".join(documentation[HEADINGS[0]].split()))},
         "help": {"text": _text(f"{documentation['What to do']}\n\nkaudit explain {check.code}"), "markdown": body},
-        "defaultConfiguration": {"level": check.severity.value, "enabled": view.asked_for(check.code)},
+        "defaultConfiguration": {"level": check.severity.value, "enabled": options.asked_for(check.code)},
         "properties": {"tags": ["kafka", check.family], "since": check.since},
     }
 
@@ -78,7 +78,7 @@ def _result(
     rules: Mapping[str, int],
     region: Mapping[str, object],
 ) -> _Object:
-    place = place_in_words(finding)
+    place = location_text(finding)
     where = f" ({place})" if place else ""
     entry: _Object = {
         "ruleId": finding.code,
@@ -164,22 +164,22 @@ def _steps(finding: Finding, bases: Mapping[str, str], region: Mapping[str, obje
     return steps
 
 
-def _invocation(result: ScanResult, view: View, left_out: int) -> _Object:
+def _invocation(result: ScanResult, options: RenderOptions, left_out: int) -> _Object:
     unreadable = any(item.unreadable for item in result.not_audited)
     invocation: _Object = {
         "executionSuccessful": not unreadable and not result.incomplete,
         "toolExecutionNotifications": _notifications(result, left_out),
     }
-    if view.exit_code is not None:
-        invocation["exitCode"] = view.exit_code
-    if view.run is not None:
-        invocation |= {"machine": str(view.run["host"]), "startTimeUtc": view.run["started_at"]}
+    if options.exit_code is not None:
+        invocation["exitCode"] = options.exit_code
+    if options.run is not None:
+        invocation |= {"machine": str(options.run["host"]), "startTimeUtc": options.run["started_at"]}
     return invocation
 
 
 def _notifications(result: ScanResult, left_out: int) -> list[_Object]:
     """Return what the results do not cover: unread files, unchecked aspects, findings beyond the limit."""
-    notices = [_notice(Severity.WARNING, more(left_out))] if left_out else []
+    notices = [_notice(Severity.WARNING, omitted_text(left_out))] if left_out else []
     if result.incomplete:
         notices.append(_notice(Severity.ERROR, "The audit is incomplete: the absence of findings proves nothing."))
     told = sorted(result.not_audited, key=lambda item: not item.unreadable)

@@ -8,15 +8,15 @@ from kaudit.model.result import ScanResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
 from kaudit.report.evidence import evidence_lines
-from kaudit.report.limits import more
-from kaudit.report.phrases import SEVERITY_STYLE, extent, headline, partition_of, plural, span
-from kaudit.report.view import View
+from kaudit.report.formatting import SEVERITY_STYLE, extent, headline, partition_of, plural, span
+from kaudit.report.most_severe import omitted_text
+from kaudit.report.render_options import RenderOptions
 
 
-def render_scan(result: ScanResult, view: View) -> str:
+def render_scan(result: ScanResult, options: RenderOptions) -> str:
     """Return the report as text."""
-    console = view.console
-    shown = view.for_people(result.findings)
+    console = options.console
+    shown = options.for_people(result.findings)
     many_inputs = len(result.inputs) > 1
     sections = [finding_lines(finding, console, many_inputs=many_inputs) for finding in shown]
     return text_of([*sections, _overview(result, shown, console), *coverage_sections(result, console)])
@@ -121,7 +121,7 @@ def hidden_lines(result: ScanResult, shown: Sequence[Finding]) -> list[str]:
         lines.append(f"{plural(notes, 'informational note')} hidden (-v shows {'it' if notes == 1 else 'them'})")
     lines += [f"{plural(number, 'finding')} hidden: {why}" for number, why in _accepted(result)]
     if result.summary.omitted:
-        lines.append(f"{more(result.summary.omitted)} (--max-findings)")
+        lines.append(f"{omitted_text(result.summary.omitted)} (--max-findings)")
     return lines
 
 

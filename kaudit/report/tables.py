@@ -10,8 +10,8 @@ from kaudit import __version__
 from kaudit.model.producer_listing import ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult, PartitionComparison
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
-from kaudit.report.content import Row, Tables
-from kaudit.report.view import View
+from kaudit.report.output import Row, Tables
+from kaudit.report.render_options import RenderOptions
 
 SCHEMA = "kaudit.tables/1"
 
@@ -75,24 +75,24 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 """Tables, their columns and types; `timestamp` is ms since the epoch, UTC. JSON stands in strings."""
 
 
-def scan_tables(result: ScanResult, view: View) -> Tables:
+def scan_tables(result: ScanResult, options: RenderOptions) -> Tables:
     """Return a scan's findings, partitions and segments."""
-    return _tables(result, view, {})
+    return _tables(result, options, {})
 
 
 def recorded_tables(
-    result: ScanResult, pieces: Iterable[tuple[str, bytes]], view: View, *, batches: bool = False
+    result: ScanResult, pieces: Iterable[tuple[str, bytes]], options: RenderOptions, *, batches: bool = False
 ) -> Tables:
     """Return the same, and the timelines and producers of all producer ids; with `batches` the batches too."""
     streamed = ("timelines", "producers", "batches") if batches else ("timelines", "producers")
-    return replace(_tables(result, view, {}), streamed=streamed, pieces=pieces)
+    return replace(_tables(result, options, {}), streamed=streamed, pieces=pieces)
 
 
-def timeline_tables(result: TimelineResult, view: View) -> Tables:
+def timeline_tables(result: TimelineResult, options: RenderOptions) -> Tables:
     """Return a scan's tables, and the timelines and producers asked for."""
     return _tables(
         result.scan,
-        view,
+        options,
         {
             "timelines": [row for timeline in result.timelines for row in timeline_rows(timeline)],
             "producers": [_producer(timeline) for timeline in result.timelines],
@@ -100,7 +100,7 @@ def timeline_tables(result: TimelineResult, view: View) -> Tables:
     )
 
 
-def producers_tables(result: ProducersResult, view: View) -> Tables:
+def producers_tables(result: ProducersResult, options: RenderOptions) -> Tables:
     """Return the scan's tables, one row for each producer id in each partition listed, and one for each block."""
     rows = [
         producer_row(producer.producer_id, producer.transactional_id, part)
@@ -118,12 +118,12 @@ def producers_tables(result: ProducersResult, view: View) -> Tables:
         }
         for block in result.blocks
     ]
-    return _tables(result.scan, view, {"producers": rows, "blocks": blocks})
+    return _tables(result.scan, options, {"producers": rows, "blocks": blocks})
 
 
-def diff_tables(result: DiffResult, view: View) -> Tables:
+def diff_tables(result: DiffResult, options: RenderOptions) -> Tables:
     """Return the scan's tables, and one row for each replica of each partition compared."""
-    return _tables(result.scan, view, {"comparisons": list(_compared(result))})
+    return _tables(result.scan, options, {"comparisons": list(_compared(result))})
 
 
 def _compared(result: DiffResult) -> Iterable[Row]:
@@ -154,7 +154,7 @@ def _relation(entry: PartitionComparison, name: str) -> str | None:
     return entry.relations[name].value if name in entry.relations else None
 
 
-def _tables(result: ScanResult, view: View, more: Mapping[str, Sequence[Row]]) -> Tables:
+def _tables(result: ScanResult, options: RenderOptions, more: Mapping[str, Sequence[Row]]) -> Tables:
     rows: dict[str, Sequence[Row]] = {
         "findings": [_finding(finding.to_dict()) for finding in result.findings],
         "partitions": [partition.to_dict() for partition in result.partitions],
@@ -170,8 +170,8 @@ def _tables(result: ScanResult, view: View, more: Mapping[str, Sequence[Row]]) -
         "broker_version": result.broker_version.to_dict(),
         "summary": result.summary.to_dict(),
     }
-    if view.run is not None:
-        manifest["run"] = dict(view.run)
+    if options.run is not None:
+        manifest["run"] = dict(options.run)
     return Tables(rows, manifest)
 
 

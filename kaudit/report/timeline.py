@@ -4,22 +4,22 @@ from collections.abc import Mapping, Sequence
 
 from kaudit.model.finding import Finding
 from kaudit.model.result import Timeline, TimelineResult
-from kaudit.report import entries
+from kaudit.report import timeline_entries
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
-from kaudit.report.phrases import SEVERITY_STYLE, extent, headline, partition_of, span
+from kaudit.report.formatting import SEVERITY_STYLE, extent, headline, partition_of, span
+from kaudit.report.render_options import RenderOptions
 from kaudit.report.timestamps import date_and_clock
-from kaudit.report.view import View
 
 _HEADINGS = ("offset", "event", "epoch", "sequence", "time (UTC)")
 _GAP = "  "
 _INDENT = "  "
 
 
-def render_timeline(result: TimelineResult, view: View) -> str:
+def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
     """Return the report as text."""
-    console = view.console
-    shown = view.for_people(result.scan.findings)
+    console = options.console
+    shown = options.for_people(result.scan.findings)
     by_fingerprint = {finding.fingerprint: finding for finding in shown}
     sections = [_block(timeline, by_fingerprint, console) for timeline in result.timelines]
     if not result.timelines:
@@ -63,24 +63,24 @@ def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console
         if date and date != day:
             lines.append(console.paint(f"{_INDENT}{date}", Style.FAINT))
             day = date
-        lines += _row(cells, widths, entries.detail(entry), console)
+        lines += _row(cells, widths, timeline_entries.detail(entry), console)
     return lines + console.wrap(_state(timeline.state), lead=f"{_INDENT}end state: ")
 
 
-def _cells(entry: entries.Entry) -> Sequence[str]:
+def _cells(entry: timeline_entries.Entry) -> Sequence[str]:
     if entry["kind"] == "finding":
         return ("",) * len(_HEADINGS)
     epoch = entry.get("producer_epoch")
     return (
-        entries.offsets(entry),
-        entries.event(entry),
+        timeline_entries.offsets(entry),
+        timeline_entries.event(entry),
         "-" if epoch is None else str(epoch),
-        entries.sequences(entry),
+        timeline_entries.sequences(entry),
         _time(entry)[1],
     )
 
 
-def _time(entry: entries.Entry) -> tuple[str, str]:
+def _time(entry: timeline_entries.Entry) -> tuple[str, str]:
     """Return (date, clock) of the entry's first timestamp."""
     return date_and_clock(entry.get("min_timestamp", entry.get("timestamp")))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from kaudit.analysis.timelines.producer_histories import Recording
+from kaudit.analysis.timelines.producer_histories import RecordedScan
 from kaudit.cli.app import run
 from kaudit.engines import local
 from tests import scan_results as results
@@ -50,7 +50,7 @@ class Engine:
 
     @contextmanager
     def record(self, options, progress, teller):
-        yield Recording(self.scan(options, progress), lambda findings: iter(()), lambda teller: iter(()))
+        yield RecordedScan(self.scan(options, progress), lambda findings: iter(()), lambda teller: iter(()))
 
     def timeline(self, options, progress):
         self.options = options

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from kaudit.report.formats import FORMATS
+from kaudit.report.render_options import RenderOptions
 from kaudit.report.saved import SavedScanError, read_saved
-from kaudit.report.view import View
 from tests import scan_results as results
 
 
@@ -210,7 +210,7 @@ def test_a_saved_scan_with_anything_anywhere_is_refused_or_rendered(engine, kaud
                 outcomes["refused"] += 1
                 continue
             for name in ("table", "json", "junit"):
-                assert FORMATS[name].scan(saved.result, View(run=saved.run)), (path, odd, name)
+                assert FORMATS[name].scan(saved.result, RenderOptions(run=saved.run)), (path, odd, name)
             outcomes["rendered"] += 1
     assert min(outcomes["refused"], outcomes["rendered"]) > 100
 

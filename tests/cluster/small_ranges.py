@@ -5,11 +5,11 @@ import sys
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.cli.engine import choose_engine
 from kaudit.cli.options import EngineChoice
-from kaudit.report.document import pretty, scan_document
-from kaudit.report.view import View
+from kaudit.report.json_documents import pretty, scan_document
+from kaudit.report.render_options import RenderOptions
 
 if __name__ == "__main__":
     path, engine, master = sys.argv[1:]
     chosen = choose_engine(EngineChoice(engine), master or None, [])
     result = chosen.scan(ScanOptions([path], chunk_bytes=20_000), SilentProgress())
-    sys.stdout.write(pretty(scan_document(result, View())))
+    sys.stdout.write(pretty(scan_document(result, RenderOptions())))

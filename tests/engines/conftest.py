@@ -7,8 +7,8 @@ import pytest
 
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
-from kaudit.report.document import producers_document, scan_document, timeline_document
-from kaudit.report.view import View
+from kaudit.report.json_documents import producers_document, scan_document, timeline_document
+from kaudit.report.render_options import RenderOptions
 
 # one group: xdist gives all of its tests to one worker, so that one JVM starts and not one a core
 ON_SPARK = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -31,7 +31,7 @@ class Engine:
 
     def documents(self, *paths, **options):
         """Scan, timeline and producers as JSON: findings, their order, fingerprints, evidence, counts, states."""
-        view = View(show_notes=True)
+        view = RenderOptions(show_notes=True)
         listed = self.producers(*paths, **options)
         return (
             scan_document(self.scan(*paths, **options), view),

@@ -7,7 +7,7 @@ import pytest
 
 from kaudit.analysis.scan.options import Depth
 from kaudit.checks.registry import CHECKS
-from kaudit.report.document import pretty
+from kaudit.report.json_documents import pretty
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = (

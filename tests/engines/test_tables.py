@@ -162,7 +162,7 @@ def test_a_job_that_fails_is_told_in_one_line(spark_session, tmp_path):
         spark.record(options, SilentProgress(), fails) as recording,
         pytest.raises(UsageError, match=r"^Spark gave up: .*a task's own trouble$"),
     ):
-        list(recording.tell(recording.result.findings))
+        list(recording.write_histories(recording.result.findings))
 
 
 def test_tables_need_a_directory(tmp_path, capsys):

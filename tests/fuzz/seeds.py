@@ -5,8 +5,8 @@ import struct
 from functools import cache
 from pathlib import Path
 
-from kaudit.report.document import pretty, scan_document
-from kaudit.report.view import View
+from kaudit.report.json_documents import pretty, scan_document
+from kaudit.report.render_options import RenderOptions
 from tests import scan_results
 from tests.formats import encoders
 from tests.formats.zookeeper import zookeeper_bytes
@@ -268,7 +268,7 @@ def saved_scans() -> list[bytes]:
     }
     return [
         json.dumps({"schema": "kaudit.scan/1", "findings": [finding], "partitions": [], "summary": {}}).encode(),
-        pretty(scan_document(scan_results.scan_result(scan_results.old_duplicate()), View())).encode(),
+        pretty(scan_document(scan_results.scan_result(scan_results.old_duplicate()), RenderOptions())).encode(),
         json.dumps({"schema": "kaudit.baseline/1", "entries": [entry]}).encode(),
         b"[" * 100_000,
     ]

@@ -17,7 +17,6 @@ import numpy as np
 
 from kaudit.analysis.scan.batch_stream import stream_batches
 from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, SilentProgress, UsageError
-from kaudit.broker.attempts.attempt import AttemptError, read_attempts
 from kaudit.engines import local
 from kaudit.formats.dump_text.columns import DumpBatchColumns
 from kaudit.formats.dump_text.lines import DumpLines
@@ -46,9 +45,10 @@ from kaudit.formats.zookeeper.pid_block import parse_pid_block
 from kaudit.formats.zookeeper.pid_block_lines import parse_pid_block_lines
 from kaudit.formats.zookeeper.snapshot import scan_snapshot
 from kaudit.formats.zookeeper.znode import scan_log
-from kaudit.inspect.texts import Texts
+from kaudit.inspect.bytes_text import BytesFormatter
 from kaudit.inspect.walk import InspectOptions, inspect_rows
 from kaudit.policy.baseline import parse_baseline
+from kaudit.replay.attempt_lines import AttemptError, read_attempts
 from kaudit.report.saved import SavedScanError, read_saved
 from tests.fuzz import seeds
 from tests.memory import Memory
@@ -240,7 +240,7 @@ def _inspect(data: bytes) -> None:
         path = directory / _NAMES[choice % len(_NAMES)]
         path.write_bytes(data)
         for options in (
-            InspectOptions([str(path)], records=True, limit=_LIMIT, texts=Texts(limit=40)),
+            InspectOptions([str(path)], records=True, limit=_LIMIT, texts=BytesFormatter(limit=40)),
             InspectOptions([str(path)], around=choice % 50),
             InspectOptions([str(path)], at=choice % (len(data) + 1)),
             InspectOptions([str(directory)]),
@@ -292,7 +292,7 @@ def _text(*parsers: Callable[[str], object], refusing: tuple[type[Exception], ..
 
 
 def _attempts(data: bytes) -> None:
-    for lines in (data.split(b"\n"), data.decode("utf-8", "replace").splitlines()):
+    for lines in (data.split(b"\n"), data.decode("utf-8", "replace").encode().splitlines()):
         try:
             for _ in read_attempts(lines):
                 pass

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from kaudit.inspect.batches import BATCH_FIELDS
+from kaudit.inspect.batch_rows import BATCH_FIELDS
 from tests.cli.conftest import kaudit, plain_environment  # noqa: F401 - fixtures
 from tests.logs import Log, data, marker
 

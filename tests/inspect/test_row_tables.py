@@ -5,7 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from kaudit.report.row_tables import COLUMNS
+from kaudit.report.inspect_parquet import COLUMNS
 from tests.cli.conftest import kaudit, plain_environment  # noqa: F401 - fixtures
 from tests.logs import Log, data
 

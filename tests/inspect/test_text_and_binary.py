@@ -8,7 +8,7 @@ import pytest
 
 from kaudit.formats.dump_text.rows import DumpFile
 from kaudit.formats.dump_text.text import read_dump
-from kaudit.inspect.batches import BATCH_FIELDS
+from kaudit.inspect.batch_rows import BATCH_FIELDS
 from kaudit.inspect.file_kinds import identify_by_name
 from kaudit.inspect.walk import InspectOptions, inspect_rows
 from kaudit.source.uri import Uri

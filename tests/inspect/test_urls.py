@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from kaudit.analysis.scan.options import NothingToAuditError, UsageError
-from kaudit.inspect.selection import RowFilter
+from kaudit.inspect.row_filter import RowFilter
 from kaudit.inspect.walk import InspectOptions, inspect_rows
 from tests.cli.conftest import kaudit, plain_environment  # noqa: F401 - fixtures
 from tests.engines.webhdfs_server import WebHdfs

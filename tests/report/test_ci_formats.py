@@ -14,10 +14,9 @@ from sarif.loader import load_sarif_file
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import BaselineComparison, Expected
-from kaudit.report import github, gitlab, junit, sarif
-from kaudit.report import markdown_report as digest
+from kaudit.report import github, gitlab, junit, markdown_report, sarif
 from kaudit.report.formats import FORMATS
-from kaudit.report.view import View
+from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
 
 SCHEMA = Path(__file__).parents[1] / "schemas" / "sarif-schema-2.1.0.json"
@@ -45,19 +44,19 @@ def accepted():
 
 
 def read_sarif(result, view=None, name="sarif"):
-    document = json.loads(FORMATS[name].scan(result, view or View()))
+    document = json.loads(FORMATS[name].scan(result, view or RenderOptions()))
     SARIF.validate(document)
     return document["runs"][0]
 
 
 def read_junit(result, view=None):
-    return junitparser.JUnitXml.fromstring(FORMATS["junit"].scan(result, view or View()).encode())
+    return junitparser.JUnitXml.fromstring(FORMATS["junit"].scan(result, view or RenderOptions()).encode())
 
 
 @pytest.mark.parametrize("name", NEW)
 @pytest.mark.parametrize("case", ["one", "incomplete"])
 def test_what_each_format_looks_like(name, case, golden):
-    text = FORMATS[name].scan(CASES[case](), View(run=RUN, exit_code=1))
+    text = FORMATS[name].scan(CASES[case](), RenderOptions(run=RUN, exit_code=1))
     # How many checks there are is no part of how a format looks.
     if name == "sarif":
         document = json.loads(text)
@@ -81,7 +80,7 @@ def test_the_schema_is_the_one_oasis_published():
 @pytest.mark.parametrize("case", CASES)
 def test_sarif_is_valid(name, case):
     result = CASES[case]()
-    run = read_sarif(result, View(run=RUN, exit_code=0), name)
+    run = read_sarif(result, RenderOptions(run=RUN, exit_code=0), name)
     assert [entry["partialFingerprints"] for entry in run["results"]] == [
         {"kauditFinding/v1": finding.fingerprint} for finding in result.findings
     ]
@@ -90,7 +89,7 @@ def test_sarif_is_valid(name, case):
 
 
 def test_sarif_lists_every_check_with_help_and_says_which_were_off():
-    rules = read_sarif(results.scan_result(), View(codes=frozenset({"KA102"})))["tool"]["driver"]["rules"]
+    rules = read_sarif(results.scan_result(), RenderOptions(codes=frozenset({"KA102"})))["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == list(CHECKS)
     assert {rule["id"] for rule in rules if rule["defaultConfiguration"]["enabled"]} == {"KA102"}
     assert all(rule["help"]["text"] and "## What to do" in rule["help"]["markdown"] for rule in rules)
@@ -134,7 +133,7 @@ def test_sarif_paths_are_relative_to_a_place_that_is_told(log_dir, file, base):
 
 def test_sarif_is_read_by_sarif_tools(tmp_path):
     path = tmp_path / "scan.sarif"
-    path.write_text(FORMATS["sarif-github"].scan(results.many(), View()))
+    path.write_text(FORMATS["sarif-github"].scan(results.many(), RenderOptions()))
     read = load_sarif_file(str(path))
     assert read.get_distinct_tool_names() == ["kaudit"]
     assert read.get_result_count() == 4
@@ -172,9 +171,9 @@ def test_incomplete_is_said_in_every_format():
         "Permission denied" in told["message"]["text"] for told in run["invocations"][0]["toolExecutionNotifications"]
     )
     assert read_junit(result).errors == 2
-    assert "::warning title=kaudit%3A incomplete audit::" in FORMATS["github"].scan(result, View())
-    assert json.loads(FORMATS["gitlab"].scan(result, View()))[0]["check_name"] == "kaudit-incomplete"
-    assert "This audit is incomplete" in FORMATS["markdown"].scan(result, View())
+    assert "::warning title=kaudit%3A incomplete audit::" in FORMATS["github"].scan(result, RenderOptions())
+    assert json.loads(FORMATS["gitlab"].scan(result, RenderOptions()))[0]["check_name"] == "kaudit-incomplete"
+    assert "This audit is incomplete" in FORMATS["markdown"].scan(result, RenderOptions())
 
 
 def test_junit_has_a_case_per_check_and_partition_even_when_all_is_well():
@@ -194,19 +193,19 @@ def test_junit_has_a_case_per_check_and_partition_even_when_all_is_well():
     ],
 )
 def test_junit_fails_where_the_exit_code_does(fail_on, failing):
-    xml = read_junit(results.many(), View(fail_on=fail_on))
+    xml = read_junit(results.many(), RenderOptions(fail_on=fail_on))
     failed = {
         case.name.split()[0] for suite in xml for case in suite for outcome in case.result
         if isinstance(outcome, junitparser.Failure)
     }  # fmt: skip
     assert failed == failing
     assert xml.failures == len(failing)
-    bodies = "".join(FORMATS["junit"].scan(results.many(), View(fail_on=fail_on)))
+    bodies = "".join(FORMATS["junit"].scan(results.many(), RenderOptions(fail_on=fail_on)))
     assert all(finding.fingerprint in bodies for finding in results.many().findings)
 
 
 def test_junit_skips_what_was_not_asked_for():
-    xml = read_junit(results.scan_result(), View(codes=frozenset({"KA102"})))
+    xml = read_junit(results.scan_result(), RenderOptions(codes=frozenset({"KA102"})))
     skipped = {
         case.name.split()[0] for suite in xml for case in suite if case.classname == "kaudit.orders-3" and case.result
     }
@@ -221,19 +220,19 @@ def test_junit_tells_replicas_apart():
 
 def test_github_escapes_as_documented():
     finding = results.old_duplicate(message="50% of a::b,c", file="a:b,c%/0.log")
-    lines = FORMATS["github"].scan(results.scan_result(finding), View()).splitlines()
+    lines = FORMATS["github"].scan(results.scan_result(finding), RenderOptions()).splitlines()
     assert lines[0].startswith("::error title=kaudit KA102 old-duplicate,file=a%3Ab%2Cc%25/0.log::50%25 of a::b,c (")
 
 
 def test_no_line_of_a_hostile_log_is_a_workflow_command():
     finding = results.old_duplicate(topic="t\n::stop-commands::x", message="m\r\n::error::x\n##[error]x")
-    lines = FORMATS["github"].scan(results.scan_result(finding), View()).splitlines()
+    lines = FORMATS["github"].scan(results.scan_result(finding), RenderOptions()).splitlines()
     assert [line.split(" ", 1)[0] for line in lines] == ["::error", "kaudit:"]
 
 
 def test_github_annotates_ten_a_level_and_says_how_many_more():
     many = [results.old_duplicate(offset=n) for n in range(12)] + [results.unknown_start()]
-    lines = FORMATS["github"].scan(results.scan_result(*many), View()).splitlines()
+    lines = FORMATS["github"].scan(results.scan_result(*many), RenderOptions()).splitlines()
     assert sum(line.startswith("::error") for line in lines) == 10
     assert sum(line.startswith("::warning") for line in lines) == 1
     assert "kaudit: 2 more findings, not listed here; see the step summary or --output-format json" in lines
@@ -241,7 +240,7 @@ def test_github_annotates_ten_a_level_and_says_how_many_more():
         sum(
             line.startswith("::warning")
             for line in FORMATS["github"]
-            .scan(results.incomplete(*[replace(results.unknown_start(), offset=n) for n in range(12)]), View())
+            .scan(results.incomplete(*[replace(results.unknown_start(), offset=n) for n in range(12)]), RenderOptions())
             .splitlines()
         )
         == 10
@@ -251,19 +250,21 @@ def test_github_annotates_ten_a_level_and_says_how_many_more():
 def test_gitlab_has_what_it_needs_and_no_fingerprint_twice():
     other = results.old_duplicate(replica="2", log_dir="/data2")
     issues = json.loads(
-        FORMATS["gitlab"].scan(results.scan_result(results.old_duplicate(), other, results.fencing()), View())
+        FORMATS["gitlab"].scan(results.scan_result(results.old_duplicate(), other, results.fencing()), RenderOptions())
     )
     assert len({issue["fingerprint"] for issue in issues}) == len(issues) == 2
     assert {issue["severity"] for issue in issues} == {"critical", "info"}
     assert all(issue["location"]["path"] and issue["location"]["lines"]["begin"] for issue in issues)
     assert issues[0]["description"].endswith("also in 1 other replica")
-    assert FORMATS["gitlab"].scan(results.scan_result(), View()) == "[]\n"
-    assert [issue["check_name"] for issue in json.loads(FORMATS["gitlab"].scan(accepted(), View()))] == ["KA106"]
+    assert FORMATS["gitlab"].scan(results.scan_result(), RenderOptions()) == "[]\n"
+    assert [issue["check_name"] for issue in json.loads(FORMATS["gitlab"].scan(accepted(), RenderOptions()))] == [
+        "KA106"
+    ]
 
 
 def test_markdown_is_a_table_whatever_the_topic_is_called():
     finding = results.old_duplicate(topic="a|b`c``d", message="<b>|x|</b> @you [l](http://e)")
-    row = FORMATS["markdown"].scan(results.scan_result(finding), View()).splitlines()[6]
+    row = FORMATS["markdown"].scan(results.scan_result(finding), RenderOptions()).splitlines()[6]
     assert len(re.findall(r"(?<!\\)\|", row)) == 6
     assert "``` a\\|b`c``d-3@512..516 ```" in row
     assert "&lt;b&gt;\\|x\\|&lt;/b&gt; &#64;you \\[l\\](http://e)" in row
@@ -271,14 +272,14 @@ def test_markdown_is_a_table_whatever_the_topic_is_called():
 
 def test_people_are_told_of_accepted_findings_by_number_only():
     for name in ("table", "concise", "github", "markdown"):
-        text = FORMATS[name].scan(accepted(), View())
+        text = FORMATS[name].scan(accepted(), RenderOptions())
         assert "KA106" in text, name
         assert "KA102 " not in text, name
     for name in ("table", "markdown"):
-        text = FORMATS[name].scan(accepted(), View())
+        text = FORMATS[name].scan(accepted(), RenderOptions())
         assert "0123456789abcdef" in text
         assert "out of scope" in text
-    assert "1 new, 1 in the baseline, 1 suppressed" in FORMATS["github"].scan(accepted(), View())
+    assert "1 new, 1 in the baseline, 1 suppressed" in FORMATS["github"].scan(accepted(), RenderOptions())
 
 
 LIMITS = [
@@ -286,25 +287,27 @@ LIMITS = [
     ("junit", junit, "FINDINGS_PER_CASE"),
     ("github", github, "ANNOTATIONS_PER_LEVEL"),
     ("gitlab", gitlab, "ISSUES_SHOWN"),
-    ("markdown", digest, "FINDINGS_SHOWN"),
+    ("markdown", markdown_report, "FINDINGS_SHOWN"),
 ]
 
 
 @pytest.mark.parametrize(("name", "module", "limit"), LIMITS, ids=[limit[0] for limit in LIMITS])
 def test_a_limit_is_never_silent(monkeypatch, name, module, limit):
     monkeypatch.setattr(module, limit, 3)
-    text = FORMATS[name].scan(results.scan_result(*[results.old_duplicate(offset=n) for n in range(5)]), View())
+    text = FORMATS[name].scan(
+        results.scan_result(*[results.old_duplicate(offset=n) for n in range(5)]), RenderOptions()
+    )
     assert "2 more findings, not listed here" in text
 
 
 @pytest.mark.parametrize("name", [*NEW, "table", "concise"])
 def test_findings_left_out_of_the_result_are_told(name):
     whole = results.scan_result(results.old_duplicate())
-    text = FORMATS[name].scan(replace(whole, summary=replace(whole.summary, omitted=7)), View())
+    text = FORMATS[name].scan(replace(whole, summary=replace(whole.summary, omitted=7)), RenderOptions())
     assert "7 more findings, not listed here" in text
     for machine in ("json", "jsonl"):
         assert '"omitted": 7' in FORMATS[machine].scan(
-            replace(whole, summary=replace(whole.summary, omitted=7)), View()
+            replace(whole, summary=replace(whole.summary, omitted=7)), RenderOptions()
         )
 
 
@@ -326,5 +329,5 @@ def test_many_healthy_partitions_are_counted_not_listed(monkeypatch):
 def test_paths_not_audited_are_capped_too(monkeypatch):
     monkeypatch.setattr(junit, "EVIDENCE_CASES", 2)
     monkeypatch.setattr(sarif, "_NOTIFICATIONS_SHOWN", 2)
-    assert "4 more paths not audited" in FORMATS["junit"].scan(results.incomplete(), View())
-    assert "4 more paths not audited" in FORMATS["sarif"].scan(results.incomplete(), View())
+    assert "4 more paths not audited" in FORMATS["junit"].scan(results.incomplete(), RenderOptions())
+    assert "4 more paths not audited" in FORMATS["sarif"].scan(results.incomplete(), RenderOptions())

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from kaudit.report.console import ColorChoice, Console, Style, wanted_width, wants_color
-from kaudit.report.phrases import duration, size
+from kaudit.report.formatting import duration, size
 
 
 class Terminal(io.StringIO):

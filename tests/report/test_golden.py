@@ -4,7 +4,7 @@ import pytest
 
 from kaudit.report.console import Console
 from kaudit.report.formats import FORMATS
-from kaudit.report.view import View
+from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
 
 PIPE, NARROW, WIDE = Console(), Console(width=80), Console(width=140)
@@ -21,13 +21,13 @@ SCANS = {
 @pytest.mark.parametrize("case", SCANS)
 @pytest.mark.parametrize("width", [80, 140])
 def test_table(case, width, golden):
-    assert FORMATS["table"].scan(SCANS[case](), View(Console(width=width))) == golden
+    assert FORMATS["table"].scan(SCANS[case](), RenderOptions(Console(width=width))) == golden
 
 
 @pytest.mark.parametrize("form", ["table", "concise"])
 def test_colors_only_add_to_the_text(form, golden):
-    colored = FORMATS[form].scan(results.many(), View(COLORED, show_notes=True))
-    plain = FORMATS[form].scan(results.many(), View(NARROW, show_notes=True))
+    colored = FORMATS[form].scan(results.many(), RenderOptions(COLORED, show_notes=True))
+    plain = FORMATS[form].scan(results.many(), RenderOptions(NARROW, show_notes=True))
     assert colored == golden
     assert colored != plain
     assert _without_color(colored) == plain
@@ -35,58 +35,61 @@ def test_colors_only_add_to_the_text(form, golden):
 
 @pytest.mark.parametrize("case", SCANS)
 def test_concise(case, golden):
-    assert FORMATS["concise"].scan(SCANS[case](), View(PIPE)) == golden
+    assert FORMATS["concise"].scan(SCANS[case](), RenderOptions(PIPE)) == golden
 
 
 @pytest.mark.parametrize("form", ["json", "jsonl"])
 @pytest.mark.parametrize("case", ["empty", "many", "incomplete"])
 def test_documents(form, case, golden):
     assert (
-        FORMATS[form].scan(SCANS[case](), View(run={"host": "h", "started_at": "2026-11-21T03:00:00.000Z"})) == golden
+        FORMATS[form].scan(SCANS[case](), RenderOptions(run={"host": "h", "started_at": "2026-11-21T03:00:00.000Z"}))
+        == golden
     )
 
 
 @pytest.mark.parametrize("width", [80, 140])
 def test_timeline(width, golden):
-    assert FORMATS["table"].timeline(results.timeline_result(), View(Console(width=width))) == golden
+    assert FORMATS["table"].timeline(results.timeline_result(), RenderOptions(Console(width=width))) == golden
 
 
 @pytest.mark.parametrize("form", ["concise", "json", "jsonl"])
 def test_timeline_for_programs(form, golden):
-    assert FORMATS[form].timeline(results.timeline_result(), View(PIPE)) == golden
+    assert FORMATS[form].timeline(results.timeline_result(), RenderOptions(PIPE)) == golden
 
 
 def test_timeline_in_color(golden):
-    colored = FORMATS["table"].timeline(results.timeline_result(), View(COLORED, show_notes=True))
+    colored = FORMATS["table"].timeline(results.timeline_result(), RenderOptions(COLORED, show_notes=True))
     assert colored == golden
     assert _without_color(colored) == FORMATS["table"].timeline(
-        results.timeline_result(), View(NARROW, show_notes=True)
+        results.timeline_result(), RenderOptions(NARROW, show_notes=True)
     )
 
 
 def test_timeline_without_producers(golden):
     nothing = results.TimelineResult(results.scan_result(), [])
-    assert FORMATS["table"].timeline(nothing, View(NARROW)) == golden
+    assert FORMATS["table"].timeline(nothing, RenderOptions(NARROW)) == golden
 
 
 @pytest.mark.parametrize("width", [80, 140])
 def test_producers(width, golden):
-    assert "".join(FORMATS["table"].producers(results.producers_result(), View(Console(width=width)))) == golden
+    assert (
+        "".join(FORMATS["table"].producers(results.producers_result(), RenderOptions(Console(width=width)))) == golden
+    )
 
 
 def test_producers_with_their_partitions(golden):
-    shown = FORMATS["table"].producers(results.producers_result(detailed=True), View(NARROW))
+    shown = FORMATS["table"].producers(results.producers_result(detailed=True), RenderOptions(NARROW))
     assert "".join(shown) == golden
 
 
 @pytest.mark.parametrize("form", ["concise", "json", "jsonl"])
 def test_producers_for_programs(form, golden):
-    assert "".join(FORMATS[form].producers(results.producers_result(), View(PIPE))) == golden
+    assert "".join(FORMATS[form].producers(results.producers_result(), RenderOptions(PIPE))) == golden
 
 
 def test_no_producers(golden):
     nothing = results.ProducersResult(results.scan_result(), (), found=0, listed=0)
-    assert "".join(FORMATS["table"].producers(nothing, View(NARROW))) == golden
+    assert "".join(FORMATS["table"].producers(nothing, RenderOptions(NARROW))) == golden
 
 
 def _without_color(text):

@@ -9,7 +9,7 @@ import pytest
 import referencing
 
 from kaudit.report.formats import FORMATS
-from kaudit.report.view import View
+from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
 from tests.report.test_ci_formats import RUN, accepted
 
@@ -41,7 +41,7 @@ def test_they_are_schemas(schema):
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
-@pytest.mark.parametrize("view", [View(), View(run=RUN)], ids=["reproducible", "with run"])
+@pytest.mark.parametrize("view", [RenderOptions(), RenderOptions(run=RUN)], ids=["reproducible", "with run"])
 @pytest.mark.parametrize("case", CASES)
 def test_scans(case, view):
     validator(DOCUMENT).validate(json.loads(FORMATS["json"].scan(CASES[case](), view)))
@@ -50,20 +50,20 @@ def test_scans(case, view):
 
 
 def test_timelines():
-    validator(DOCUMENT).validate(json.loads(FORMATS["json"].timeline(results.timeline_result(), View())))
-    for line in FORMATS["jsonl"].timeline(results.timeline_result(), View()).splitlines():
+    validator(DOCUMENT).validate(json.loads(FORMATS["json"].timeline(results.timeline_result(), RenderOptions())))
+    for line in FORMATS["jsonl"].timeline(results.timeline_result(), RenderOptions()).splitlines():
         validator(LINE).validate(json.loads(line))
 
 
 @pytest.mark.parametrize("result", [results.producers_result(), results.hostile_producers()], ids=["many", "hostile"])
 def test_producers(result):
-    validator(DOCUMENT).validate(json.loads("".join(FORMATS["json"].producers(result, View()))))
-    for line in "".join(FORMATS["jsonl"].producers(result, View())).splitlines():
+    validator(DOCUMENT).validate(json.loads("".join(FORMATS["json"].producers(result, RenderOptions()))))
+    for line in "".join(FORMATS["jsonl"].producers(result, RenderOptions())).splitlines():
         validator(LINE).validate(json.loads(line))
 
 
 def test_a_producer_s_field_that_is_missing_is_noticed():
-    whole = json.loads("".join(FORMATS["json"].producers(results.producers_result(), View())))
+    whole = json.loads("".join(FORMATS["json"].producers(results.producers_result(), RenderOptions())))
     places = (("producers", 2), ("producers", 2, "partitions", 0), ("blocks", 0), ("summary",))
     for place in places:
         inner = whole
@@ -87,8 +87,8 @@ def test_real_producers(evidence):
 
     capture = evidence.capture("zk-pid-blocks")
     result = local.producers(ScanOptions([str(capture)], jobs=1), SilentProgress(), Query())
-    validator(DOCUMENT).validate(json.loads("".join(FORMATS["json"].producers(result, View()))))
-    for line in "".join(FORMATS["jsonl"].producers(result, View())).splitlines():
+    validator(DOCUMENT).validate(json.loads("".join(FORMATS["json"].producers(result, RenderOptions()))))
+    for line in "".join(FORMATS["jsonl"].producers(result, RenderOptions())).splitlines():
         validator(LINE).validate(json.loads(line))
 
 
@@ -100,7 +100,7 @@ def test_real_logs(evidence, command):
     for logs in (evidence.oracle("2.0.1", "logdir"), evidence.capture("txn-mix-2.8.2") / "logdirs"):
         result = getattr(local, command)(ScanOptions([str(logs)], jobs=1), SilentProgress())
         for name, schema in (("json", DOCUMENT), ("jsonl", LINE)):
-            text = getattr(FORMATS[name], command)(result, View())
+            text = getattr(FORMATS[name], command)(result, RenderOptions())
             for document in text.splitlines() if name == "jsonl" else [text]:
                 validator(schema).validate(json.loads(document))
 
@@ -114,7 +114,7 @@ def _holes(document, path=()):
 
 
 def test_a_field_that_is_missing_is_noticed():
-    whole = json.loads(FORMATS["json"].scan(results.scan_result(results.old_duplicate()), View()))
+    whole = json.loads(FORMATS["json"].scan(results.scan_result(results.old_duplicate()), RenderOptions()))
     finding = whole["findings"][0]
     for path in [*_holes(whole), *(("findings", 0, *hole) for hole in _holes(finding))]:
         broken = copy.deepcopy(whole)
@@ -128,7 +128,7 @@ def test_a_field_that_is_missing_is_noticed():
 
 
 def test_the_schemas_name_every_field_that_is_printed():
-    whole = json.loads(FORMATS["json"].scan(accepted(), View(run=RUN)))
+    whole = json.loads(FORMATS["json"].scan(accepted(), RenderOptions(run=RUN)))
     defs = DOCUMENT["$defs"]
     assert set(whole) == set(defs["scan_document"]["properties"])
     assert set(whole["findings"][0]) == set(defs["finding"]["properties"])

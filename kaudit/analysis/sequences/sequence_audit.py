@@ -1,16 +1,39 @@
-"""The auditor's own state machine: what each batch or marker on disk says, given what came before it.
+"""The auditor's state machine: what each batch or marker on disk shows, held against what came before it.
 
-A broker answers an append; the auditor looks at what was appended. The two differ in what a bad batch does to the state
-(DESIGN.md section 2): a gap, a bump, a restart or an unknown start is adopted; of a stale, repeated or overlapping batch
-only what lies beyond the remembered last sequence is. Transactions follow the broker: whatever is on disk opens and
-closes them (ProducerAppendInfo.append and appendEndTxnMarker with origin REPLICATION).
+A broker answers an append; the auditor looks at what was appended. Its steps have the names and the order of Kafka's
+ProducerAppendInfo (broker/producer_state/producer_append_info.py) and ask the same rules. Where that throws, the auditor
+makes an observation, and the two differ in what a bad batch does to the state:
+- adopted: a gap, a restart at 0, an unknown start, an epoch that begins above 0, and of an overlap what lies beyond;
+- not adopted: a stale epoch, a duplicate, a batch behind the window or inside what is remembered.
+Transactions follow the broker: whatever is on disk opens and closes them, as with origin REPLICATION.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from kaudit.broker.producer_state.rules import (
+    SHORTEST_EXPIRY_MS,
+    begins_epoch,
+    explains,
+    in_sequence,
+    is_ahead,
+    is_coordinator_fenced,
+    is_duplicate,
+    is_expired,
+    is_fenced,
+    is_nearly_exhausted,
+    is_new_epoch,
+    is_outside_transaction,
+    is_raising_abort,
+    is_version_2_commit,
+    marks_own_epoch,
+    may_commit,
+    offsets_missing,
+    sequences_missing,
+    starts_above_zero,
+)
 from kaudit.model import sequence
-from kaudit.model.batch_fields import MAYBE_COMMITS, NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, UNTOLD_CONTROL
+from kaudit.model.batch_fields import ABORT_MARKER, NO_LEADER_EPOCH, NO_OFFSET, NO_SEQUENCE, UNTOLD_CONTROL
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_state import (
@@ -18,6 +41,9 @@ from kaudit.model.producer_state import (
     AFTER_MARKER,
     EXHAUSTION_REPORTED,
     MARKED_EPOCH,
+    NO_CRC,
+    NO_POSITION,
+    NO_SEGMENT,
     NUM_BATCHES_TO_RETAIN,
     OUTSIDE_REPORTED,
     SILENCE_REPORTED,
@@ -25,24 +51,6 @@ from kaudit.model.producer_state import (
     ProducerAuditState,
     RetainedBatch,
 )
-
-NEARLY_EXHAUSTED_EPOCH = 32000
-SHORTEST_EXPIRY_MS = 24 * 3600 * 1000
-"""Least silence after which any release forgets a producer by default (KIP-854)."""
-
-
-class Reporter(Protocol):
-    """Takes down one observation about the current batch."""
-
-    def __call__(
-        self,
-        kind: ObservationKind,
-        *,
-        twin: RetainedBatch | None = None,
-        missing_sequences: int = 0,
-        missing_offsets: int = 0,
-    ) -> None:
-        """Report `kind`, explained if as many offsets are missing as sequences."""
 
 
 class Producer(NamedTuple):
@@ -52,13 +60,6 @@ class Producer(NamedTuple):
     sequences_count: bool = True
 
 
-def offsets_missing(batch: BoundaryBatch, last: BoundaryBatch | None) -> int:
-    """Offsets between two batches of a producer (or the offset 0 and its first) that no batch in the log covers."""
-    if last is None:
-        return batch.base_offset - batch.present_before
-    return (batch.base_offset - last.base_offset) - (batch.present_before - last.present_before)
-
-
 def audit_batch(
     state: ProducerAuditState | None,
     batch: BoundaryBatch,
@@ -66,82 +67,244 @@ def audit_batch(
     is_transactional: bool,  # noqa: FBT001 - a column of the run
     producer: Producer,
 ) -> tuple[ProducerAuditState, Sequence[Observation]]:
-    """Judge one data batch; return the state after it and what there is to report."""
-    facts: list[Observation] = []
+    """Audit one data batch; return the state after it and what there is to report. `state` None: nothing is known."""
+    audit = _BatchAudit(state, batch, epoch, is_transactional, producer)
+    return audit.append(), audit.observations
 
-    def report(
-        kind: ObservationKind,
-        *,
-        twin: RetainedBatch | None = None,
-        missing_sequences: int = 0,
-        missing_offsets: int = 0,
+
+class _BatchAudit:
+    """One data batch held against the state before it. Each check returns the state after the batch."""
+
+    __slots__ = ("batch", "epoch", "is_transactional", "observations", "producer", "remembered", "reported", "state")
+
+    def __init__(
+        self,
+        state: ProducerAuditState | None,
+        batch: BoundaryBatch,
+        epoch: int,
+        is_transactional: bool,  # noqa: FBT001
+        producer: Producer,
     ) -> None:
-        facts.append(
-            Observation(
-                kind,
-                producer.producer_id,
-                epoch,
-                batch,
-                None,
-                is_transactional,
-                state,
-                twin,
-                missing_sequences,
-                missing_offsets,
-                explained=0 < missing_sequences <= missing_offsets,
+        self.remembered = state
+        self.state = ProducerAuditState(epoch=epoch) if state is None else state
+        self.batch, self.epoch, self.is_transactional, self.producer = batch, epoch, is_transactional, producer
+        self.observations: list[Observation] = []
+        self.reported = 0
+
+    def append(self) -> ProducerAuditState:
+        """Source: ProducerAppendInfo.appendDataBatch."""
+        if is_nearly_exhausted(self.epoch):
+            self._report_once(ObservationKind.NEARLY_EXHAUSTED, EXHAUSTION_REPORTED)
+        if is_outside_transaction(self.state.in_transaction, self.is_transactional):
+            self._report_once(ObservationKind.OUTSIDE_TRANSACTION, OUTSIDE_REPORTED)
+        if self._continues_after_silence():
+            self._report_once(ObservationKind.CONTINUED_AFTER_SILENCE, SILENCE_REPORTED)
+        after = self._validate_data_batch()
+        flags = after.flags | self.reported
+        if not is_fenced(self.epoch, self.state.epoch):
+            flags &= ~ABORT_BUMPED
+        return self._track_transaction(after._replace(last_timestamp=self.batch.max_timestamp, flags=flags))
+
+    def _continues_after_silence(self) -> bool:
+        """Return whether this is the next batch, but so late that a broker had forgotten the one before."""
+        state, batch = self.state, self.batch
+        return (
+            self.producer.sequences_count
+            and self.epoch == state.epoch
+            and state.last_sequence != NO_SEQUENCE
+            and not state.in_transaction
+            and state.last is not None
+            and bool(
+                is_expired(max(state.last_timestamp, state.last.max_timestamp), batch.max_timestamp, SHORTEST_EXPIRY_MS)
+                & in_sequence(state.last_sequence, batch.first_sequence)
             )
         )
 
-    told = 0
-    flags = state.flags if state is not None else 0
-    if epoch >= NEARLY_EXHAUSTED_EPOCH and not flags & EXHAUSTION_REPORTED:
-        told |= EXHAUSTION_REPORTED
-        report(ObservationKind.NEARLY_EXHAUSTED)
-    if state is None:
-        if producer.sequences_count and batch.first_sequence > 0:
-            missing = offsets_missing(batch, None)
-            report(ObservationKind.UNKNOWN_START, missing_sequences=batch.first_sequence, missing_offsets=missing)
-        after = _adopt(_fresh(epoch), batch)
-    else:
-        if state.txn_first_offset != NO_OFFSET and not is_transactional and not flags & OUTSIDE_REPORTED:
-            told |= OUTSIDE_REPORTED
-            report(ObservationKind.OUTSIDE_TRANSACTION)
-        if producer.sequences_count and not flags & SILENCE_REPORTED and _goes_on_after_silence(state, batch, epoch):
-            told |= SILENCE_REPORTED
-            report(ObservationKind.CONTINUED_AFTER_SILENCE)
-        after = _judge_known(state, batch, epoch, is_transactional, producer, report)
-        if epoch >= state.epoch:
-            after = after._replace(flags=after.flags & ~ABORT_BUMPED)
-    after = after._replace(flags=after.flags | told)
-    return _track_transaction(after, batch, epoch, is_transactional=is_transactional), facts
+    def _validate_data_batch(self) -> ProducerAuditState:
+        """Source: maybeValidateDataBatch."""
+        if is_fenced(self.epoch, self.state.epoch):
+            self._report(ObservationKind.STALE_BATCH)
+            return self.state
+        if is_new_epoch(self.epoch, self.state.epoch):
+            return self._check_first_of_epoch()
+        return self._check_sequence()
+
+    def _check_first_of_epoch(self) -> ProducerAuditState:
+        """A broker adopts a new epoch that begins at 0 only."""
+        if self.producer.sequences_count and starts_above_zero(self.batch.first_sequence):
+            self._report_missing(ObservationKind.BUMP_NONZERO, self.batch.first_sequence)
+        elif not self.state.flags & TV2:
+            kind = ObservationKind.RESTART_BUMP if self.is_transactional else ObservationKind.CLIENT_BUMP
+            self._report(kind)
+        return self._add_batch(_without_batches(self.state, self.epoch, self.state.flags & ~MARKED_EPOCH))
+
+    def _check_sequence(self) -> ProducerAuditState:
+        """Source: checkSequence, for a batch of the current epoch."""
+        last, first = self.state.last_sequence, self.batch.first_sequence
+        if not self.producer.sequences_count or first < 0 or in_sequence(last, first):
+            return self._add_batch(self.state)
+        if last == NO_SEQUENCE:
+            # the data of this epoch may have been removed together with any data before it
+            unknown = self.remembered is None
+            self._report_missing(ObservationKind.UNKNOWN_START if unknown else ObservationKind.AFTER_MARKER, first)
+            return self._add_batch(self.state)
+        return self._check_out_of_order()
+
+    def _check_out_of_order(self) -> ProducerAuditState:
+        """A duplicate, a restart, a gap or an overlap: a broker answers DUPLICATE or OUT_OF_ORDER_SEQUENCE_NUMBER."""
+        duplicate = self._find_duplicate_batch()
+        if duplicate is not None and duplicate.crc == self.batch.crc:
+            self._report(ObservationKind.EXACT_DUPLICATE, duplicate)
+            return self.state
+        if self.batch.first_sequence == 0 and self.batch.crc != self.state.start_crc:
+            return self._check_restart(duplicate)
+        if duplicate is not None:
+            self._report(ObservationKind.SAME_SEQUENCES, duplicate)
+            return self.state
+        missing = sequences_missing(self.state.last_sequence, self.batch.first_sequence)
+        if is_ahead(missing):
+            self._report_missing(ObservationKind.GAP, missing)
+            return self._add_batch(self.state)
+        return self._check_overlap()
+
+    def _find_duplicate_batch(self) -> RetainedBatch | None:
+        """Source: ProducerStateEntry.findDuplicateBatch, newest first."""
+        first, last = self.batch.first_sequence, self.batch.last_sequence
+        for known in reversed(self.state.window):
+            if is_duplicate(first, last, known.first_sequence, known.last_sequence):
+                return known
+        return None
+
+    def _check_restart(self, duplicate: RetainedBatch | None) -> ProducerAuditState:
+        missing = sequences_missing(self.state.last_sequence, 0)
+        if explains(self._offsets_missing(), missing):  # the sequences up to the wrap lie in the missing offsets
+            self._report_missing(ObservationKind.GAP, missing)
+            return self._add_batch(self.state)
+        self._report(ObservationKind.SEQUENCE_RESTART, duplicate)
+        return self._add_batch(_without_batches(self.state, self.epoch, self.state.flags))
+
+    def _check_overlap(self) -> ProducerAuditState:
+        state, last_sequence = self.state, self.batch.last_sequence
+        if sequence.distance(state.last_sequence, last_sequence) > 0:
+            self._report(ObservationKind.OVERLAP)
+            return self._add_batch(state)
+        oldest = state.window[0].first_sequence if state.window else state.last_sequence
+        behind = sequence.distance(oldest, last_sequence) < 0
+        self._report(ObservationKind.BEHIND_WINDOW if behind else ObservationKind.INSIDE)
+        return state
+
+    def _add_batch(self, state: ProducerAuditState) -> ProducerAuditState:
+        """Source: ProducerStateEntry.addBatch."""
+        batch = self.batch
+        retained = RetainedBatch(batch.base_offset, batch.first_sequence, batch.last_sequence, batch.crc)
+        opens = begins_epoch(batch.first_sequence, state.last_sequence)
+        return state._replace(
+            last_sequence=batch.last_sequence,
+            window=(*state.window[1 - NUM_BATCHES_TO_RETAIN :], retained),
+            last=batch,
+            start_crc=batch.crc if opens else state.start_crc,
+        )
+
+    def _track_transaction(self, state: ProducerAuditState) -> ProducerAuditState:
+        """Source: appendDataBatch, its last lines."""
+        batch = self.batch
+        if not self.is_transactional:
+            return state
+        if state.in_transaction:
+            return state._replace(txn_records=state.txn_records + batch.record_count)
+        after_marker = state.marker_offset != NO_OFFSET and state.epoch == self.epoch and state.flags & MARKED_EPOCH
+        return state._replace(
+            txn_first_offset=batch.base_offset,
+            txn_first_timestamp=batch.max_timestamp,
+            txn_position=batch.position,
+            txn_segment=batch.segment,
+            txn_records=batch.record_count,
+            flags=state.flags | AFTER_MARKER if after_marker else state.flags & ~AFTER_MARKER,
+        )
+
+    def _offsets_missing(self) -> int:
+        batch, last = self.batch, self.state.last
+        if last is None:
+            return offsets_missing(batch.base_offset, batch.present_before, 0, 0)
+        return offsets_missing(batch.base_offset, batch.present_before, last.base_offset, last.present_before)
+
+    def _report_once(self, kind: ObservationKind, flag: int) -> None:
+        if not self.state.flags & flag:
+            self.reported |= flag
+            self._report(kind)
+
+    def _report_missing(self, kind: ObservationKind, missing_sequences: int) -> None:
+        missing = self._offsets_missing()
+        self._report(kind)
+        self.observations[-1] = self.observations[-1]._replace(
+            missing_sequences=missing_sequences,
+            missing_offsets=missing,
+            explained=missing_sequences > 0 and bool(explains(missing, missing_sequences)),
+        )
+
+    def _report(self, kind: ObservationKind, duplicate: RetainedBatch | None = None) -> None:
+        self.observations.append(
+            Observation(
+                kind,
+                self.producer.producer_id,
+                self.epoch,
+                self.batch,
+                None,
+                self.is_transactional,
+                self.remembered,
+                duplicate,
+            )
+        )
 
 
 def audit_marker(
     state: ProducerAuditState | None, marker: EndTxnMarker
 ) -> tuple[ProducerAuditState | None, Sequence[Observation]]:
-    """Judge one end marker; one whose record compaction removed has no effect (KAFKA-7467)."""
+    """Audit one end marker; one whose record compaction removed has no effect (KAFKA-7467)."""
     if marker.record_count == 0:
         return state, ()
     if state is None:
-        return _close(_fresh(marker.producer_epoch), marker), ()
-    facts: list[Observation] = []
+        return _append_end_txn_marker(ProducerAuditState(epoch=marker.producer_epoch), marker), ()
+    kinds = []
+    if is_coordinator_fenced(marker.coordinator_epoch, state.coordinator_epoch) and marker.type != UNTOLD_CONTROL:
+        kinds.append(ObservationKind.COORDINATOR_EPOCH_REGRESSION)
+    if is_fenced(marker.producer_epoch, state.epoch):
+        kinds.append(ObservationKind.STALE_MARKER)
+    observations = [
+        Observation(kind, marker.producer_id, marker.producer_epoch, None, marker, True, state) for kind in kinds
+    ]
+    return _append_end_txn_marker(state, marker), observations
 
-    def report(kind: ObservationKind) -> None:
-        facts.append(Observation(kind, marker.producer_id, marker.producer_epoch, None, marker, True, state))
 
-    if marker.coordinator_epoch < state.coordinator_epoch and marker.type != UNTOLD_CONTROL:
-        report(ObservationKind.COORDINATOR_EPOCH_REGRESSION)
-    if marker.producer_epoch < state.epoch:
-        report(ObservationKind.STALE_MARKER)
-        return _close(state, marker), facts
-    if marker.producer_epoch == state.epoch:
-        return _close(state, marker), facts
-    committed = marker.type in MAYBE_COMMITS
-    bumped = state._replace(epoch=marker.producer_epoch, last_sequence=NO_SEQUENCE, window=(), start_crc=-1)
-    after = _close(bumped, marker)
-    if committed and marker.producer_epoch == state.epoch + 1:
-        return after._replace(flags=after.flags | TV2), facts
-    return after._replace(flags=after.flags | (0 if committed else ABORT_BUMPED)), facts
+def _append_end_txn_marker(state: ProducerAuditState, marker: EndTxnMarker) -> ProducerAuditState:
+    """Source: ProducerAppendInfo.appendEndTxnMarker; a marker of an older epoch ends the transaction all the same."""
+    flags = state.flags & ~(OUTSIDE_REPORTED | ABORT_BUMPED | AFTER_MARKER | MARKED_EPOCH)
+    committed = may_commit(marker.type)
+    if marks_own_epoch(marker.producer_epoch, state.epoch, state.last_sequence):
+        flags |= MARKED_EPOCH
+    if is_version_2_commit(marker.producer_epoch, state.epoch, committed):
+        flags |= TV2
+    if is_raising_abort(marker.producer_epoch, state.epoch, committed):
+        flags |= ABORT_BUMPED
+    if is_new_epoch(marker.producer_epoch, state.epoch):
+        state = _without_batches(state, marker.producer_epoch, flags)
+    return state._replace(
+        coordinator_epoch=max(marker.coordinator_epoch, state.coordinator_epoch),
+        last_timestamp=marker.timestamp,
+        txn_first_offset=NO_OFFSET,
+        txn_first_timestamp=-1,
+        txn_position=NO_POSITION,
+        txn_segment=NO_SEGMENT,
+        txn_records=0,
+        marker_offset=marker.offset,
+        marker_timestamp=marker.timestamp,
+        flags=flags,
+    )
+
+
+def _without_batches(state: ProducerAuditState, epoch: int, flags: int) -> ProducerAuditState:
+    """Source: ProducerStateEntry.maybeUpdateProducerEpoch."""
+    return state._replace(epoch=epoch, last_sequence=NO_SEQUENCE, window=(), start_crc=NO_CRC, flags=flags)
 
 
 def audit_end(state: ProducerAuditState, producer_id: int) -> Sequence[Observation]:
@@ -149,178 +312,17 @@ def audit_end(state: ProducerAuditState, producer_id: int) -> Sequence[Observati
     if not state.flags & ABORT_BUMPED or state.flags & TV2:
         return ()
     marker = EndTxnMarker(
-        state.marker_offset,
-        producer_id,
-        state.epoch,
-        state.coordinator_epoch,
-        0,
-        state.marker_timestamp,
-        -1,
-        0,
-        0,
-        0,
-        1,
-        0,
+        offset=state.marker_offset,
+        producer_id=producer_id,
+        producer_epoch=state.epoch,
+        coordinator_epoch=state.coordinator_epoch,
+        type=ABORT_MARKER,
+        timestamp=state.marker_timestamp,
+        leader_epoch=NO_LEADER_EPOCH,
+        present_before=0,
+        position=0,
+        size=0,
+        record_count=1,
+        segment=0,
     )
     return (Observation(ObservationKind.TIMEOUT_ABORT, producer_id, state.epoch, None, marker, True, state),)
-
-
-def _goes_on_after_silence(state: ProducerAuditState, batch: BoundaryBatch, epoch: int) -> bool:
-    """Tell whether a batch is the next one, but comes so late that a broker had forgotten the one before."""
-    return (
-        epoch == state.epoch
-        and state.last_sequence != NO_SEQUENCE
-        and state.txn_first_offset == NO_OFFSET
-        and state.last is not None
-        and batch.max_timestamp - max(state.last_timestamp, state.last.max_timestamp) >= SHORTEST_EXPIRY_MS
-        and sequence.follows(state.last_sequence, batch.first_sequence)
-    )
-
-
-def _judge_known(
-    state: ProducerAuditState,
-    batch: BoundaryBatch,
-    epoch: int,
-    is_transactional: bool,  # noqa: FBT001
-    producer: Producer,
-    report: Reporter,
-) -> ProducerAuditState:
-    if epoch < state.epoch:
-        report(ObservationKind.STALE_BATCH)
-        return state
-    if epoch > state.epoch:
-        return _judge_bump(state, batch, epoch, is_transactional, producer, report)
-    if not producer.sequences_count or batch.first_sequence < 0:
-        return _adopt(state, batch)
-    if state.last_sequence == NO_SEQUENCE:
-        if batch.first_sequence > 0:
-            # the data of this epoch may have been removed together with any data before it
-            missing = offsets_missing(batch, state.last)
-            report(ObservationKind.AFTER_MARKER, missing_sequences=batch.first_sequence, missing_offsets=missing)
-        return _adopt(state, batch)
-    if sequence.follows(state.last_sequence, batch.first_sequence):
-        return _adopt(state, batch)
-    return _judge_joint(state, batch, report)
-
-
-def _judge_bump(
-    state: ProducerAuditState,
-    batch: BoundaryBatch,
-    epoch: int,
-    is_transactional: bool,  # noqa: FBT001
-    producer: Producer,
-    report: Reporter,
-) -> ProducerAuditState:
-    if producer.sequences_count and batch.first_sequence > 0:
-        missing = offsets_missing(batch, state.last)
-        report(ObservationKind.BUMP_NONZERO, missing_sequences=batch.first_sequence, missing_offsets=missing)
-    elif not state.flags & TV2:
-        report(ObservationKind.RESTART_BUMP if is_transactional else ObservationKind.CLIENT_BUMP)
-    flags = state.flags & ~MARKED_EPOCH
-    return _adopt(state._replace(epoch=epoch, last_sequence=NO_SEQUENCE, window=(), start_crc=-1, flags=flags), batch)
-
-
-def _judge_joint(state: ProducerAuditState, batch: BoundaryBatch, report: Reporter) -> ProducerAuditState:
-    """Same epoch, not the next sequence: a repeat, a restart, a gap, or an overlap."""
-    twin = next(
-        (
-            known
-            for known in reversed(state.window)
-            if (known.first_sequence, known.last_sequence) == (batch.first_sequence, batch.last_sequence)
-        ),
-        None,
-    )
-    if twin is not None and twin.crc == batch.crc:
-        report(ObservationKind.EXACT_DUPLICATE, twin=twin)
-        return state
-    if batch.first_sequence == 0 and batch.crc != state.start_crc:
-        missing = offsets_missing(batch, state.last)
-        gap = (0 - state.last_sequence - 1) % (sequence.MAX_SEQUENCE + 1)
-        if missing >= gap:  # the sequences up to the wrap lie in the missing offsets
-            report(ObservationKind.GAP, missing_sequences=gap, missing_offsets=missing)
-            return _adopt(state, batch)
-        report(ObservationKind.SEQUENCE_RESTART, twin=twin)
-        return _adopt(state._replace(last_sequence=NO_SEQUENCE, window=(), start_crc=-1), batch)
-    if twin is not None:
-        report(ObservationKind.SAME_SEQUENCES, twin=twin)
-        return state
-    ahead = sequence.distance(sequence.add(state.last_sequence, 1), batch.first_sequence)
-    if ahead > 0:
-        missing = offsets_missing(batch, state.last)
-        report(ObservationKind.GAP, missing_sequences=ahead, missing_offsets=missing)
-        return _adopt(state, batch)
-    beyond = sequence.distance(state.last_sequence, batch.last_sequence)
-    oldest = state.window[0].first_sequence if state.window else state.last_sequence
-    if beyond <= 0 and sequence.distance(oldest, batch.last_sequence) < 0:
-        report(ObservationKind.BEHIND_WINDOW)
-        return state
-    report(ObservationKind.OVERLAP if beyond > 0 else ObservationKind.INSIDE)
-    return _adopt(state, batch) if beyond > 0 else state
-
-
-def _fresh(epoch: int) -> ProducerAuditState:
-    return ProducerAuditState(
-        epoch=epoch,
-        last_sequence=NO_SEQUENCE,
-        window=(),
-        last=None,
-        start_crc=-1,
-        coordinator_epoch=NO_COORDINATOR_EPOCH,
-        last_timestamp=-1,
-        txn_first_offset=NO_OFFSET,
-        txn_first_timestamp=-1,
-        txn_position=-1,
-        txn_segment=-1,
-        txn_records=0,
-        marker_offset=NO_OFFSET,
-        marker_timestamp=-1,
-        flags=0,
-    )
-
-
-def _adopt(state: ProducerAuditState, batch: BoundaryBatch) -> ProducerAuditState:
-    remembered = RetainedBatch(batch.base_offset, batch.first_sequence, batch.last_sequence, batch.crc)
-    starts_epoch = batch.first_sequence == 0 and state.last_sequence == NO_SEQUENCE
-    return state._replace(
-        last_sequence=batch.last_sequence,
-        window=(*state.window[1 - NUM_BATCHES_TO_RETAIN :], remembered),
-        last=batch,
-        start_crc=batch.crc if starts_epoch else state.start_crc,
-    )
-
-
-def _track_transaction(
-    state: ProducerAuditState, batch: BoundaryBatch, epoch: int, *, is_transactional: bool
-) -> ProducerAuditState:
-    state = state._replace(last_timestamp=batch.max_timestamp)
-    if not is_transactional:
-        return state
-    if state.txn_first_offset != NO_OFFSET:
-        return state._replace(txn_records=state.txn_records + batch.record_count)
-    after_marker = state.marker_offset != NO_OFFSET and state.epoch == epoch and bool(state.flags & MARKED_EPOCH)
-    flags = (state.flags | AFTER_MARKER) if after_marker else (state.flags & ~AFTER_MARKER)
-    return state._replace(
-        txn_first_offset=batch.base_offset,
-        txn_first_timestamp=batch.max_timestamp,
-        txn_position=batch.position,
-        txn_segment=batch.segment,
-        txn_records=batch.record_count,
-        flags=flags,
-    )
-
-
-def _close(state: ProducerAuditState, marker: EndTxnMarker) -> ProducerAuditState:
-    same_epoch = state.last is not None and state.last_sequence != NO_SEQUENCE and marker.producer_epoch == state.epoch
-    flags = state.flags & ~(OUTSIDE_REPORTED | ABORT_BUMPED | AFTER_MARKER | MARKED_EPOCH)
-    return state._replace(
-        coordinator_epoch=max(marker.coordinator_epoch, state.coordinator_epoch),
-        last_timestamp=marker.timestamp,
-        txn_first_offset=NO_OFFSET,
-        txn_first_timestamp=-1,
-        txn_position=-1,
-        txn_segment=-1,
-        txn_records=0,
-        marker_offset=marker.offset,
-        marker_timestamp=marker.timestamp,
-        flags=flags | (MARKED_EPOCH if same_epoch else 0),
-    )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kaudit.analysis.scan.merging import Merged
 from kaudit.analysis.scan.rows import SILENCE_MS, Rows, pick, put, whole
 from kaudit.analysis.sequences.producer_table import RETAINED_BATCH
-from kaudit.analysis.sequences.sequence_audit import NEARLY_EXHAUSTED_EPOCH, SHORTEST_EXPIRY_MS
+from kaudit.broker.producer_state.rules import NEARLY_EXHAUSTED_EPOCH, SHORTEST_EXPIRY_MS
 from kaudit.model.batch_fields import MAYBE_COMMITS, NO_OFFSET, NO_SEQUENCE
 from kaudit.model.columns import Columns
 from kaudit.model.producer_state import (

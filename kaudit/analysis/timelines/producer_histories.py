@@ -1,6 +1,6 @@
-"""What every producer id of a partition did, for tables: rows kept while the log goes by, told when all is judged.
+"""The history of every producer id of a partition, for tables: kept while reading, written once findings are known.
 
-They are kept and told one partition at a time: no process ever holds more than one partition's.
+They are kept and written one partition at a time: no process ever holds more than one partition's.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kaudit.analysis.producer_ids.activity import ActivityRows
 from kaudit.analysis.producer_ids.producer_listing import producer_partition
-from kaudit.analysis.scan.batch_rows import BatchTeller
+from kaudit.analysis.scan.batch_export import BatchWriter
 from kaudit.analysis.scan.partition_assembler import KeptRows
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.rows import Rows
@@ -41,7 +41,7 @@ class HistoryRows(Struct):
         self._table = table
 
     def clear(self) -> None:
-        """Forget all: the partition is read again."""
+        """Drop everything: the partition is read again."""
         self.rows.clear()
         self.activity.clear()
         self._table = ProducerTable()
@@ -67,7 +67,7 @@ class PartitionHistory(Struct, frozen=True):
         return cls(partition, kept.rows, kept.activity.rows.copy(), kept.producer_ids.copy())
 
     @property
-    def place(self) -> tuple[str, int, str]:
+    def key(self) -> tuple[str, int, str]:
         """Topic, partition and replica."""
         directory = self.partition.directory
         return directory.topic, directory.partition, directory.replica
@@ -82,22 +82,22 @@ class PartitionHistory(Struct, frozen=True):
         `remembers_markers`: the brokers in question renew a producer's timestamp with a marker (2.4.1 and later).
         """
         for row in np.argsort(self.producer_ids, kind="stable").tolist():
-            told = producer_partition(
+            activity = producer_partition(
                 self.partition.directory, self.activity[row], (), remembers_markers=remembers_markers
             )
-            yield int(self.producer_ids[row]), told
+            yield int(self.producer_ids[row]), activity
 
 
-Teller = Callable[[PartitionHistory, Sequence[Finding], bool], Iterator[Piece]]
+HistoryWriter = Callable[[PartitionHistory, Sequence[Finding], bool], Iterator[Piece]]
 """Makes tables' rows of a partition's history, its findings, and whether its brokers remember markers' times."""
 
 
-class Recording(Struct, frozen=True):
-    """A scan whose producers' histories can be told afterwards, with the findings that are reported."""
+class RecordedScan(Struct, frozen=True):
+    """A scan whose producers' histories can be written afterwards, with the findings that are reported."""
 
     result: ScanResult
-    tell: Callable[[Sequence[Finding]], Iterator[Piece]]
-    tell_batches: Callable[[BatchTeller], Iterator[Piece]]
+    write_histories: Callable[[Sequence[Finding]], Iterator[Piece]]
+    write_batches: Callable[[BatchWriter], Iterator[Piece]]
     """Reads everything once more, for a row of each batch."""
 
 

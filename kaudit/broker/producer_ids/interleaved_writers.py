@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from kaudit.model.sequence import follows
+from kaudit.broker.producer_state.rules import in_sequence
+from kaudit.model.sequence_patterns import Chain, InterleavedWriters
 
 MIN_CHANGES = 3
 """A B A may be one writer: a gap filled late, or a restart and one overtaken batch."""
@@ -19,34 +20,6 @@ _CRC_BITS = 32
 
 SequencedBatch = tuple[int, int, int, int]
 """offset, first sequence, last sequence, crc of one data batch."""
-
-
-class Chain(Struct, frozen=True):
-    """Batches of which each starts where the one before it in the chain ended: offsets and sequences, inclusive.
-
-    `first_offset` and `last_offset` are the base offsets of its first and last batch.
-    """
-
-    first_offset: int
-    last_offset: int
-    first_sequence: int
-    last_sequence: int
-    batches: int
-
-
-class InterleavedWriters(Struct, frozen=True):
-    """Two chains, the one that starts first in the log first, and how often the log changes between them.
-
-    `copies` are batches that repeat an earlier one, sequences and crc alike; they belong to neither chain.
-    `rewritten` are batches of the chains whose sequences an earlier batch of another crc has exactly: a copy whose crc
-    the broker changed (LogAppendTime, recompression) looks the same, so many of them weaken the verdict.
-    """
-
-    first: Chain
-    second: Chain
-    changes: int
-    copies: int
-    rewritten: int
 
 
 def find_interleaved_writers(batches: Iterable[SequencedBatch]) -> InterleavedWriters | None:
@@ -104,14 +77,14 @@ class _Weave(Struct):
     def extend(self, batch: SequencedBatch) -> bool:
         """Add the batch to the chain it continues - of both, the one that grew last - or to a second one, if it can."""
         second = self.second
-        to_first = follows(self.first.last_sequence, batch[1])
+        to_first = bool(in_sequence(self.first.last_sequence, batch[1]))
         if second is None:
             if to_first:
                 self.first.add(batch)
             else:
                 self.begin_second(batch)
             return True
-        to_second = follows(second.last_sequence, batch[1])
+        to_second = bool(in_sequence(second.last_sequence, batch[1]))
         if not (to_first or to_second):
             return False
         use_second = self.on_second if to_first and to_second else to_second
@@ -124,7 +97,7 @@ class _Weave(Struct):
 
     def _join(self, lower: _Growing, upper: _Growing) -> None:
         """Make one chain of two that meet: batches that overtook others, all of one writer."""
-        if self.second is None or not follows(lower.last_sequence, upper.first_sequence):
+        if self.second is None or not in_sequence(lower.last_sequence, upper.first_sequence):
             return
         self.first = _Growing(
             min(lower.first_offset, upper.first_offset),

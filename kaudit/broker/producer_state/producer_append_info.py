@@ -1,8 +1,10 @@
-"""The state machine of one producer id in one partition: pure, one small check after the other.
+"""The state machine of one producer id in one partition: pure functions, named and ordered as the methods of Kafka's.
 
-Source: ProducerAppendInfo, ProducerStateEntry and UnifiedLog.analyzeAndValidateProducerState (Log before 3.0), which
-RULES.md section 3 describes version by version.
+Source: ProducerAppendInfo, ProducerStateEntry and UnifiedLog.analyzeAndValidateProducerState (Log before 3.0). What differs
+between releases is asked of the profile.
 """
+
+from typing import NamedTuple
 
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_state_entry import (
@@ -12,10 +14,15 @@ from kaudit.broker.producer_state.producer_state_entry import (
     ProducerStateEntry,
     VerificationStateEntry,
 )
+from kaudit.broker.producer_state.rules import (
+    in_sequence,
+    is_coordinator_fenced,
+    is_fenced,
+    is_outside_transaction,
+)
 from kaudit.broker.producer_state.verdict import CompletedTransaction, Origin, Outcome, Rule, Verdict
 from kaudit.broker.releases.profile import Profile
 from kaudit.model.batch_fields import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
-from kaudit.model.sequence import MAX_SEQUENCE
 
 TRANSACTION_VERSION_2 = 2
 MAX_EPOCH = 2**15 - 1
@@ -23,6 +30,17 @@ MAX_EPOCH = 2**15 - 1
 # Looking a member up in its Enum costs as much as making a state does.
 _APPENDED, _NONE, _NEXT, _MARKER = Outcome.APPENDED, KafkaError.NONE, Rule.NEXT, Rule.MARKER
 _CLIENT, _REPLICATION = Origin.CLIENT, Origin.REPLICATION
+
+
+class _Refusal(NamedTuple):
+    """The error a check throws; `bound` is the lowest sequence under verification where that decided."""
+
+    error: KafkaError
+    rule: Rule
+    bound: int = 0
+
+    def of(self, batch: DataBatch | MarkerBatch, state: ProducerStateEntry) -> Verdict:
+        return Verdict(Outcome.REJECTED, self.error, self.rule, NO_OFFSET, batch, state, self.bound)
 
 
 def validate_append(
@@ -35,31 +53,27 @@ def validate_append(
     """Check one batch against a producer's state; return the state afterwards and the verdict.
 
     `verification` is the entry the leader keeps for this producer, if any. A rejected batch leaves the state as it is;
-    a duplicate too.
+    a duplicate too. Source: analyzeAndValidateProducerState, then appendDataBatch.
     """
     if origin is _CLIENT:
-        if verification is None and _simply_follows(state, batch):
+        if verification is None and _is_next(state, batch):
             return add_batch(state, batch, profile), Verdict(_APPENDED, _NONE, _NEXT, batch.base_offset, batch, state)
-        duplicate = find_duplicate(state, batch, profile)
+        duplicate = find_duplicate_batch(state, batch, profile)
         if duplicate is not None:
             return state, Verdict(Outcome.DUPLICATE, _NONE, Rule.DUPLICATE, duplicate.first_offset, batch, state)
-        refusal = _check_epoch(state, batch) or _check_sequence(state, batch, profile, verification)
-    elif origin is Origin.COORDINATOR:
-        refusal = _check_epoch(state, batch)
-    else:
-        refusal = None
+    refusal = _validate_data_batch(state, batch, profile, origin, verification)
+    if refusal is None and is_outside_transaction(state.in_transaction, batch.is_transactional):
+        refusal = _Refusal(KafkaError.INVALID_TXN_STATE, Rule.NOT_TRANSACTIONAL)
     if refusal is not None:
-        return state, refusal
-    if state.current_txn_first_offset != NO_OFFSET and not batch.is_transactional:
-        return state, _rejected(KafkaError.INVALID_TXN_STATE, Rule.NOT_TRANSACTIONAL, batch, state)
+        return state, refusal.of(batch, state)
     rule = _accepting_rule(state, batch, origin)
     return add_batch(state, batch, profile), Verdict(_APPENDED, _NONE, rule, batch.base_offset, batch, state)
 
 
-def _simply_follows(state: ProducerStateEntry, batch: DataBatch) -> bool:
-    """Tell whether every check passes: the next sequence of the current epoch, no plain batch in a transaction, no wrap.
+def _is_next(state: ProducerStateEntry, batch: DataBatch) -> bool:
+    """Return whether all rules below accept: the next sequence of the current epoch, in its transaction, no wrap.
 
-    Nearly all batches of a producer are like that; a remembered sequence that is not below makes it a matter of rules.
+    Nearly all batches of a producer are like that. Where a remembered sequence is not below, the rules decide.
     """
     batches = state.batches
     if not batches or state.epoch != batch.producer_epoch or state.epoch < 0:
@@ -69,27 +83,113 @@ def _simply_follows(state: ProducerStateEntry, batch: DataBatch) -> bool:
         return False
     if state.current_txn_first_offset != NO_OFFSET and not batch.is_transactional:
         return False
-    for cached in batches:  # noqa: SIM110 - a generator costs more than the five steps
-        if cached.last_sequence >= base_sequence:
+    for known in batches:  # noqa: SIM110 - a generator costs more than the five steps
+        if known.last_sequence >= base_sequence:
             return False
     return True
 
 
+def find_duplicate_batch(state: ProducerStateEntry, batch: DataBatch, profile: Profile) -> BatchMetadata | None:
+    """Return the remembered batch `batch` repeats exactly, or None. Source: ProducerStateEntry.findDuplicateBatch."""
+    if batch.producer_epoch != state.epoch:
+        return None
+    for known in state.batches:
+        # rules.is_duplicate, but the first sequence is computed last: it costs the most
+        if known.last_sequence == batch.last_sequence and known.first_sequence(profile) == batch.base_sequence:
+            return known
+    return None
+
+
+def _validate_data_batch(
+    state: ProducerStateEntry,
+    batch: DataBatch,
+    profile: Profile,
+    origin: Origin,
+    verification: VerificationStateEntry | None,
+) -> _Refusal | None:
+    """Source: maybeValidateDataBatch."""
+    if origin is _REPLICATION:
+        return None
+    refusal = _check_producer_epoch(state, batch)
+    if refusal is None and origin is _CLIENT:
+        refusal = _check_verification(state, batch, profile, verification) or _check_sequence(state, batch, profile)
+    return refusal
+
+
+def _check_producer_epoch(state: ProducerStateEntry, batch: DataBatch) -> _Refusal | None:
+    if is_fenced(batch.producer_epoch, state.epoch):
+        return _Refusal(KafkaError.INVALID_PRODUCER_EPOCH, Rule.STALE_EPOCH)
+    return None
+
+
+def _check_verification(
+    state: ProducerStateEntry, batch: DataBatch, profile: Profile, verification: VerificationStateEntry | None
+) -> _Refusal | None:
+    """Source: checkSequence, its first two conditions."""
+    if verification is None:
+        return None
+    version2 = verification.transaction_version >= TRANSACTION_VERSION_2
+    if profile.tv2_starts_at_zero and version2 and batch.base_sequence != 0 and not state.batches:
+        return _Refusal(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.TV2_START)
+    if batch.base_sequence > verification.lowest_sequence:
+        return _Refusal(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.VERIFICATION, verification.lowest_sequence)
+    return None
+
+
+def _check_sequence(state: ProducerStateEntry, batch: DataBatch, profile: Profile) -> _Refusal | None:
+    if batch.producer_epoch != state.epoch:
+        return _check_first_of_epoch(state, profile) if batch.base_sequence != 0 else None
+    last = state.last_sequence
+    if in_sequence(last, batch.base_sequence) or (state.epoch == NO_PRODUCER_EPOCH and profile.accepts_unknown_nonzero):
+        return None  # an entry of epoch -1 counts as unknown
+    if last == NO_SEQUENCE:
+        return _Refusal(profile.marker_only_nonzero_error, Rule.UNKNOWN_NEXT)
+    if _ends_before_window(state, batch, profile):
+        return _Refusal(profile.old_duplicate_error, Rule.OLD_DUPLICATE)
+    return _Refusal(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.OUT_OF_ORDER)
+
+
+def _check_first_of_epoch(state: ProducerStateEntry, profile: Profile) -> _Refusal | None:
+    if state.epoch != NO_PRODUCER_EPOCH:
+        return _Refusal(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.NEW_EPOCH_NONZERO)
+    if profile.accepts_unknown_nonzero:
+        return None
+    return _Refusal(profile.unknown_producer_error, Rule.UNKNOWN_PRODUCER)
+
+
+def _ends_before_window(state: ProducerStateEntry, batch: DataBatch, profile: Profile) -> bool:
+    oldest = state.batches[0].first_sequence(profile)
+    return batch.last_sequence != 0 and batch.last_sequence < oldest
+
+
+def _accepting_rule(state: ProducerStateEntry, batch: DataBatch, origin: Origin) -> Rule:
+    if origin is _REPLICATION:
+        return Rule.REPLICATED
+    if origin is Origin.COORDINATOR:
+        return Rule.COORDINATOR
+    if state.epoch == NO_PRODUCER_EPOCH:
+        return Rule.FIRST if batch.base_sequence == 0 else Rule.UNKNOWN_ACCEPTED
+    return Rule.NEXT if batch.producer_epoch == state.epoch else Rule.NEW_EPOCH
+
+
 def add_batch(state: ProducerStateEntry, batch: DataBatch, profile: Profile) -> ProducerStateEntry:
-    """Return the state after `batch` was written, whatever it holds. A different epoch, even a lower one, replaces."""
+    """Return the state after `batch` was written, whatever it holds. A different epoch, even a lower one, replaces.
+
+    Source: ProducerStateEntry.addBatch, and what appendDataBatch does with the transaction.
+    """
     epoch, last_offset, timestamp = batch.producer_epoch, batch.last_offset, batch.max_timestamp
     if profile.offset_delta_from_sequences:
         length = batch.last_sequence - batch.base_sequence
     else:
         length = last_offset - batch.base_offset
     batches = state.batches
-    cached = BatchMetadata(batch.last_sequence, last_offset, length, timestamp)
+    newest = BatchMetadata(batch.last_sequence, last_offset, length, timestamp)
     if state.epoch != epoch:
-        batches = (cached,)
+        batches = (newest,)
     elif len(batches) < profile.window:
-        batches = (*batches, cached)
+        batches = (*batches, newest)
     else:
-        batches = (*batches[len(batches) - profile.window + 1 :], cached)
+        batches = (*batches[len(batches) - profile.window + 1 :], newest)
     first_offset = state.current_txn_first_offset
     if first_offset == NO_OFFSET and batch.is_transactional:
         first_offset = last_offset - length
@@ -103,7 +203,7 @@ def validate_end_txn_marker(
     if origin is not _REPLICATION or profile.marker_checks_bind_replicas:
         refusal = _check_marker_epoch(state, marker, profile, origin) or _check_coordinator_epoch(state, marker)
         if refusal is not None:
-            return state, refusal, None
+            return state, refusal.of(marker, state), None
     completed: CompletedTransaction | None = None
     if state.in_transaction:
         completed = CompletedTransaction(
@@ -125,107 +225,24 @@ def append_end_txn_marker(state: ProducerStateEntry, marker: MarkerBatch, profil
     return ProducerStateEntry(marker.producer_epoch, marker.coordinator_epoch, timestamp, batches, NO_OFFSET)
 
 
-def find_duplicate(state: ProducerStateEntry, batch: DataBatch, profile: Profile) -> BatchMetadata | None:
-    """Return the remembered batch `batch` repeats exactly, or None."""
-    if batch.producer_epoch != state.epoch:
-        return None
-    for cached in state.batches:
-        if cached.last_sequence == batch.last_sequence and cached.first_sequence(profile) == batch.base_sequence:
-            return cached
-    return None
-
-
-def in_sequence(last: int, following: int) -> bool:
-    """Tell whether `following` comes after `last`, where -1 stands for nothing yet. Source: inSequence."""
-    return following == last + 1 or (following == 0 and last == MAX_SEQUENCE)
-
-
-def _rejected(
-    error: KafkaError, rule: Rule, batch: DataBatch | MarkerBatch, state: ProducerStateEntry, bound: int = 0
-) -> Verdict:
-    return Verdict(Outcome.REJECTED, error, rule, NO_OFFSET, batch, state, bound)
-
-
-def _check_epoch(state: ProducerStateEntry, batch: DataBatch) -> Verdict | None:
-    if batch.producer_epoch < state.epoch:
-        return _rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.STALE_EPOCH, batch, state)
-    return None
-
-
-def _check_sequence(
-    state: ProducerStateEntry, batch: DataBatch, profile: Profile, verification: VerificationStateEntry | None
-) -> Verdict | None:
-    if verification is not None:
-        refusal = _check_verification(state, batch, profile, verification)
-        if refusal is not None:
-            return refusal
-    if batch.producer_epoch != state.epoch:
-        return _check_first_of_epoch(state, batch, profile) if batch.base_sequence != 0 else None
-    last = state.last_sequence
-    if in_sequence(last, batch.base_sequence):
-        return None
-    if state.epoch == NO_PRODUCER_EPOCH and profile.accepts_unknown_nonzero:
-        return None  # an entry of epoch -1 counts as unknown
-    if last == NO_SEQUENCE:
-        return _rejected(profile.marker_only_nonzero_error, Rule.UNKNOWN_NEXT, batch, state)
-    if _ends_before_window(state, batch, profile):
-        return _rejected(profile.old_duplicate_error, Rule.OLD_DUPLICATE, batch, state)
-    return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.OUT_OF_ORDER, batch, state)
-
-
-def _check_verification(
-    state: ProducerStateEntry, batch: DataBatch, profile: Profile, verification: VerificationStateEntry
-) -> Verdict | None:
-    version2 = verification.transaction_version >= TRANSACTION_VERSION_2
-    if profile.tv2_starts_at_zero and version2 and batch.base_sequence != 0 and not state.batches:
-        return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.TV2_START, batch, state)
-    lowest = verification.lowest_sequence
-    if batch.base_sequence > lowest:
-        return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.VERIFICATION, batch, state, lowest)
-    return None
-
-
-def _check_first_of_epoch(state: ProducerStateEntry, batch: DataBatch, profile: Profile) -> Verdict | None:
-    if state.epoch != NO_PRODUCER_EPOCH:
-        return _rejected(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, Rule.NEW_EPOCH_NONZERO, batch, state)
-    if profile.accepts_unknown_nonzero:
-        return None
-    return _rejected(profile.unknown_producer_error, Rule.UNKNOWN_PRODUCER, batch, state)
-
-
 def _check_marker_epoch(
     state: ProducerStateEntry, marker: MarkerBatch, profile: Profile, origin: Origin
-) -> Verdict | None:
+) -> _Refusal | None:
     # The log does not say a marker's transaction version, so replicas use the lenient test.
     strict = (
         profile.tv2_marker_must_exceed_epoch
         and marker.transaction_version >= TRANSACTION_VERSION_2
         and origin is not _REPLICATION
     )
-    if marker.producer_epoch < state.epoch:
-        return _rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.STALE_MARKER, marker, state)
+    if is_fenced(marker.producer_epoch, state.epoch):
+        return _Refusal(KafkaError.INVALID_PRODUCER_EPOCH, Rule.STALE_MARKER)
     last = profile.tv2_marker_may_repeat_last_epoch and marker.producer_epoch == MAX_EPOCH
     if strict and marker.producer_epoch == state.epoch and state.in_transaction and not last:
-        return _rejected(KafkaError.INVALID_PRODUCER_EPOCH, Rule.REPEATED_MARKER, marker, state)
+        return _Refusal(KafkaError.INVALID_PRODUCER_EPOCH, Rule.REPEATED_MARKER)
     return None
 
 
-def _check_coordinator_epoch(state: ProducerStateEntry, marker: MarkerBatch) -> Verdict | None:
-    if state.coordinator_epoch > marker.coordinator_epoch:
-        return _rejected(KafkaError.TRANSACTION_COORDINATOR_FENCED, Rule.STALE_COORDINATOR, marker, state)
+def _check_coordinator_epoch(state: ProducerStateEntry, marker: MarkerBatch) -> _Refusal | None:
+    if is_coordinator_fenced(marker.coordinator_epoch, state.coordinator_epoch):
+        return _Refusal(KafkaError.TRANSACTION_COORDINATOR_FENCED, Rule.STALE_COORDINATOR)
     return None
-
-
-def _ends_before_window(state: ProducerStateEntry, batch: DataBatch, profile: Profile) -> bool:
-    oldest = state.batches[0].first_sequence(profile)
-    return batch.last_sequence != 0 and batch.last_sequence < oldest
-
-
-def _accepting_rule(state: ProducerStateEntry, batch: DataBatch, origin: Origin) -> Rule:
-    if origin is _REPLICATION:
-        return Rule.REPLICATED
-    if origin is Origin.COORDINATOR:
-        return Rule.COORDINATOR
-    if state.epoch == NO_PRODUCER_EPOCH:
-        return Rule.FIRST if batch.base_sequence == 0 else Rule.UNKNOWN_ACCEPTED
-    return Rule.NEXT if batch.producer_epoch == state.epoch else Rule.NEW_EPOCH

@@ -7,6 +7,7 @@ of the garbage collector's sight (gc=False): none of them can be part of a cycle
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.broker.producer_state.rules import is_expired
 from kaudit.broker.releases.profile import Profile
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.model.sequence import subtract as subtract_sequence
@@ -72,12 +73,12 @@ class ProducerStateEntry(Struct, frozen=True, gc=False):
         return replace(self, batches=newest)
 
     def is_expired(self, now: int, limit: int) -> bool:
-        """Tell whether the entry is dropped at `now` (ms): idle for `limit` ms by record time, no transaction open."""
-        return not self.in_transaction and now - self.last_timestamp >= limit
+        """Return whether the entry is dropped at `now` (ms): idle for `limit` ms by record time, no transaction open."""
+        return not self.in_transaction and bool(is_expired(self.last_timestamp, now, limit))
 
 
 UNKNOWN = ProducerStateEntry()
-"""The state of a producer id nobody has heard of."""
+"""The entry of a producer id without one."""
 
 
 class DataBatch(Struct, frozen=True, gc=False):

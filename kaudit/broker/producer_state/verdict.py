@@ -1,5 +1,6 @@
-"""What a broker says to one batch, and why."""
+"""What a broker answers to one batch, and why."""
 
+from collections.abc import Callable
 from enum import Enum
 
 from msgspec import Struct
@@ -38,7 +39,7 @@ class Compared(Enum):
 
 
 class Rule(Enum):
-    """The check that spoke: its reason in one clause, and what it compared."""
+    """The check that decided: its reason in one clause, and what it compared."""
 
     DUPLICATE = (
         "same epoch, first and last sequence as a remembered batch: answered with its offset, nothing is written",
@@ -78,7 +79,7 @@ class Rule(Enum):
     OLD_DUPLICATE = ("it ends before the oldest remembered batch", Compared.WINDOW)
     OUT_OF_ORDER = ("it is neither the next sequence nor a remembered batch", Compared.SEQUENCES)
     NOT_TRANSACTIONAL = (
-        "the producer has an open transaction, a plain batch must not come between",
+        "the producer has an open transaction, a non-transactional batch must not come between",
         Compared.TRANSACTION,
     )
 
@@ -127,7 +128,7 @@ class Verdict(Struct, frozen=True, gc=False):
         if isinstance(batch, MarkerBatch):
             return f"marker of epoch {batch.producer_epoch}, coordinator epoch {batch.coordinator_epoch}"
         if self.rule.compared is Compared.TRANSACTION:
-            return "a plain batch"
+            return "a non-transactional batch"
         if batch.base_sequence == batch.last_sequence:
             return f"epoch {batch.producer_epoch}, sequence {batch.base_sequence}"
         return f"epoch {batch.producer_epoch}, sequences {batch.base_sequence} to {batch.last_sequence}"
@@ -140,20 +141,21 @@ class Verdict(Struct, frozen=True, gc=False):
             return f"lowest sequence {self.bound} under verification"
         if state.epoch == NO_PRODUCER_EPOCH and not state.batches:
             return "nothing"
-        if compared is Compared.COORDINATOR_EPOCHS:
-            return f"epoch {state.epoch}, coordinator epoch {state.coordinator_epoch}"
-        if compared is Compared.TRANSACTION:
-            return f"a transaction open since offset {state.current_txn_first_offset}"
-        if compared is Compared.EPOCHS:
-            return f"epoch {state.epoch}"
-        if not state.batches:
+        if compared in (Compared.SEQUENCES, Compared.WINDOW) and not state.batches:
             return f"epoch {state.epoch} without a batch"
-        if compared is Compared.WINDOW:
-            oldest = state.batches[0]
-            return (
-                f"epoch {state.epoch}, batches from offset {oldest.first_offset} to last sequence {state.last_sequence}"
-            )
-        return f"epoch {state.epoch}, last sequence {state.last_sequence}"
+        return _REMEMBERED[compared](state)
+
+
+_REMEMBERED: dict[Compared, Callable[[ProducerStateEntry], str]] = {
+    Compared.SEQUENCES: lambda state: f"epoch {state.epoch}, last sequence {state.last_sequence}",
+    Compared.EPOCHS: lambda state: f"epoch {state.epoch}",
+    Compared.COORDINATOR_EPOCHS: lambda state: f"epoch {state.epoch}, coordinator epoch {state.coordinator_epoch}",
+    Compared.TRANSACTION: lambda state: f"a transaction open since offset {state.current_txn_first_offset}",
+    Compared.WINDOW: lambda state: (
+        f"epoch {state.epoch}, batches from offset {state.batches[0].first_offset} "
+        f"to last sequence {state.last_sequence}"
+    ),
+}
 
 
 class CompletedTransaction(Struct, frozen=True, gc=False):

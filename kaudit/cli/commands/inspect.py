@@ -116,8 +116,8 @@ def inspect(
 
     from kaudit.broker.releases.version import Version
     from kaudit.formats.log.records import DEFAULT_LIMIT
-    from kaudit.inspect.selection import RowFilter
-    from kaudit.inspect.texts import BytesForm, Texts
+    from kaudit.inspect.bytes_text import BytesForm, BytesFormatter
+    from kaudit.inspect.row_filter import RowFilter
     from kaudit.inspect.walk import InspectOptions
 
     form = BytesForm.HEX if hex_bytes else BytesForm.UTF8 if utf8 else BytesForm.AUTO
@@ -125,7 +125,7 @@ def inspect(
         InspectOptions(
             paths=paths,
             records=records,
-            texts=Texts(form, max_bytes),
+            texts=BytesFormatter(form, max_bytes),
             wanted=RowFilter(
                 frozenset(producer_id or ()),
                 frozenset(producer_epoch or ()),

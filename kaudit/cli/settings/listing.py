@@ -8,7 +8,7 @@ from typer.core import TyperOption
 from kaudit.cli.settings.settings import Settings
 from kaudit.policy.topics import TopicRule
 from kaudit.report.console import Console, Style, visible
-from kaudit.report.document import pretty
+from kaudit.report.json_documents import pretty
 
 DEFAULT = "default"
 SCHEMA = "kaudit.config/1"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from kaudit.report.console import visible
-from kaudit.simulate.trace import Kind, Row
+from kaudit.simulate.trace import EventKind, TraceEvent
 
 _LANE = 210
 _LEFT = 70
@@ -46,7 +46,7 @@ svg circle.note { fill: var(--note); }
 
 
 def page(
-    title: str, story: str, facts: Mapping[str, str], rows: Sequence[Row], lanes: Sequence[str], omitted: int
+    title: str, story: str, facts: Mapping[str, str], rows: Sequence[TraceEvent], lanes: Sequence[str], omitted: int
 ) -> Iterator[str]:
     """Yield the page in pieces; `facts` are shown in a table, in order."""
     told = " ".join(story.split())
@@ -64,7 +64,7 @@ def page(
     yield "</body>\n</html>\n"
 
 
-def _drawing(rows: Sequence[Row], lanes: Sequence[str]) -> Iterator[str]:
+def _drawing(rows: Sequence[TraceEvent], lanes: Sequence[str]) -> Iterator[str]:
     places = {name: _LEFT + _LANE // 2 + index * _LANE for index, name in enumerate(lanes)}
     width = _LEFT + _LANE * len(lanes) + _LANE // 2
     height = _TOP + _STEP * (len(rows) + 1)
@@ -82,9 +82,9 @@ def _drawing(rows: Sequence[Row], lanes: Sequence[str]) -> Iterator[str]:
     yield "</svg>\n"
 
 
-def _row(row: Row, places: Mapping[str, int], y: int) -> Iterator[str]:
+def _row(row: TraceEvent, places: Mapping[str, int], y: int) -> Iterator[str]:
     source, target = places[row.source], places[row.target]
-    kind = row.kind.value + (" refused" if row.refused else "")
+    kind = row.kind.value + (" refused" if row.is_error else "")
     yield f'<text class="at" x="{_LEFT - 8}" y="{y + 4}">{row.at} ms</text>\n'
     if source == target:
         yield f'<circle class="{kind}" cx="{source}" cy="{y}" r="5"/>\n'
@@ -92,10 +92,10 @@ def _row(row: Row, places: Mapping[str, int], y: int) -> Iterator[str]:
         return
     top = y - (_SLANT if row.at > row.sent_at else 0)
     end_x, end_y, head = target, y, ' marker-end="url(#head)"'
-    if row.kind is Kind.LOST:
+    if row.kind is EventKind.LOST:
         end_x, end_y, head = (source + target) // 2, (top + y) // 2, ""
     yield f'<line class="{kind}" x1="{source}" y1="{top}" x2="{end_x}" y2="{end_y}"{head}/>\n'
-    if row.kind is Kind.LOST:
+    if row.kind is EventKind.LOST:
         yield f'<text class="words lost" x="{end_x - 4}" y="{end_y + 5}">✗</text>\n'
     middle = (source + target) // 2
     yield (

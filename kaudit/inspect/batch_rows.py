@@ -1,0 +1,159 @@
+"""Record batches as rows: the columns of CONTRACT.md section 3, from bytes or from a dump's text."""
+
+from collections.abc import Iterable, Iterator
+
+from kaudit.formats.log.batch_header import CURRENT_MAGIC
+from kaudit.formats.log.control import ControlType
+from kaudit.inspect.file_kinds import LogFile
+from kaudit.inspect.row_filter import Row
+from kaudit.model.batch import Batches, last_offsets, last_sequences
+from kaudit.model.batch_fields import (
+    CODEC_MASK,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    LOG_APPEND_TIME_FLAG,
+    TRANSACTIONAL_FLAG,
+)
+from kaudit.model.damage import DamageKind, LogDamage
+
+BATCH_FIELDS = (
+    "topic",
+    "partition",
+    "replica",
+    "segment",
+    "position",
+    "size",
+    "base_offset",
+    "last_offset",
+    "last_offset_delta",
+    "record_count",
+    "leader_epoch",
+    "magic",
+    "crc",
+    "crc_valid",
+    "codec",
+    "timestamp_type",
+    "base_timestamp",
+    "max_timestamp",
+    "is_transactional",
+    "is_control",
+    "control_type",
+    "coordinator_epoch",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "last_sequence",
+    "delete_horizon_ms",
+)
+"""The fields of a batch row, in the contract's order, without `row`."""
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+_NULLABLE = (
+    "last_offset_delta",
+    "record_count",
+    "leader_epoch",
+    "base_timestamp",
+    "max_timestamp",
+    "coordinator_epoch",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+)
+_NO_BATCH = -1
+
+
+def codec_name(attributes: int) -> str:
+    """Name of the compression codec; `codec-5` and on for numbers no release has used."""
+    codec = attributes & CODEC_MASK
+    return CODECS[codec] if codec < len(CODECS) else f"codec-{codec}"
+
+
+def control_name(control_type: int, record_count: int | None) -> str | None:
+    """What a control batch says: COMMIT, ABORT, KRaft's own, UNKNOWN, UNDECODED; None where compaction emptied it."""
+    if record_count == 0:
+        return None
+    if control_type < _NO_BATCH:
+        return "UNDECODED"
+    return ControlType(control_type).name
+
+
+def null_if_absent(values: Iterable[int]) -> list[int | None]:
+    """Replace -1, and only it, by None."""
+    return [None if value == -1 else value for value in values]
+
+
+def batch_rows(batches: Batches, place: LogFile, *, crc_valid: bool | None = True) -> Iterator[Row]:
+    """Yield a row for each batch, in order. A field is None only when that field itself is -1, or the magic has none."""
+    columns = {name: null_if_absent(batches[name].tolist()) for name in _NULLABLE}
+    attributes = batches["attributes"].tolist()
+    magics = batches["magic"].tolist()
+    control_types = batches["control_type"].tolist()
+    base_offsets = null_if_absent(batches["base_offset"].tolist())
+    lasts = null_if_absent(last_offsets(batches).tolist())
+    sequences = null_if_absent(last_sequences(batches).tolist())
+    common: Row = {
+        "row": "batch",
+        "topic": place.topic,
+        "partition": place.partition,
+        "replica": place.replica,
+        "segment": place.segment,
+        "crc_valid": crc_valid,
+    }
+    positions, sizes, crcs = batches["position"].tolist(), batches["size"].tolist(), batches["crc"].tolist()
+    for index, flags in enumerate(attributes):
+        magic = magics[index]
+        current = magic >= CURRENT_MAGIC
+        row: Row = common | {name: values[index] for name, values in columns.items()}
+        row["position"], row["size"], row["crc"] = positions[index], sizes[index], crcs[index]
+        row["magic"] = magic
+        row["base_offset"], row["last_offset"] = base_offsets[index], lasts[index]
+        row["last_sequence"] = sequences[index]
+        row["codec"] = codec_name(flags)
+        row["is_transactional"] = current and bool(flags & TRANSACTIONAL_FLAG)
+        is_control = current and bool(flags & CONTROL_FLAG)
+        row["is_control"] = is_control
+        row["control_type"] = control_name(control_types[index], columns["record_count"][index]) if is_control else None
+        row["timestamp_type"] = timestamp_type(magic, flags)
+        row["delete_horizon_ms"] = row["base_timestamp"] if current and flags & DELETE_HORIZON_FLAG else None
+        if not current and flags & CODEC_MASK:
+            # a wrapper names its last offset only; what lies in it is known once it is opened (--records)
+            row["base_offset"] = row["last_offset_delta"] = row["record_count"] = None
+        yield row
+
+
+def timestamp_type(magic: int, attributes: int) -> str | None:
+    """Name of the timestamp type; None in magic 0, which has no timestamps."""
+    if magic == 0:
+        return None
+    return "LogAppendTime" if attributes & LOG_APPEND_TIME_FLAG else "CreateTime"
+
+
+def damage_row(damage: LogDamage, place: LogFile, broker: str, missing: tuple[int | None, int | None]) -> Row:
+    """A row for a stretch of bytes that is no sound batch; `end` is the byte after it, `broker` what one does with it.
+
+    `missing` are the first and last offset that are not there because of it: (None, None) if none is, and the last one
+    None where nothing behind it tells.
+    """
+    return {
+        "row": "damage",
+        "topic": place.topic,
+        "partition": place.partition,
+        "replica": place.replica,
+        "segment": place.segment,
+        "file": place.path.name,
+        "position": damage.position,
+        "end": damage.end,
+        "size": damage.end - damage.position,
+        "kind": damage.kind.value,
+        "detail": damage.detail,
+        "resynchronised": damage.resynchronised,
+        "base_offset": damage.base_offset,
+        "first_missing_offset": missing[0],
+        "last_missing_offset": missing[1],
+        "broker": broker,
+    }
+
+
+def is_batch(damage: LogDamage) -> bool:
+    """Tell whether the framing holds: the bytes can be shown as a batch whose CRC does not hold."""
+    return damage.kind is DamageKind.CRC_MISMATCH

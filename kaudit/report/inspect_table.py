@@ -1,0 +1,322 @@
+"""Rows of `kaudit inspect` as tables: one header for rows of a kind that follow one another, nothing cut off."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from kaudit.report.console import Console, Style, visible
+from kaudit.report.formatting import span
+from kaudit.report.timestamps import date_and_clock
+
+Row = Mapping[str, object]
+_Column = tuple[str, Callable[[Row], str]]
+
+_SAMPLE_ROWS = 500
+"""Rows held back to find the widths of columns; later ones may be wider and are then shown whole."""
+_PLACE = ("topic", "partition", "replica", "segment", "file", "row")
+_GAP = "  "
+_HEX_CHARACTERS = 23
+_NESTED = "    "
+_IN_BATCHES = frozenset({"record", "marker", "control", "txn_state", "offset_commit", "group_metadata", "metadata"})
+"""Kinds that stand under the batch they are of."""
+
+
+def table(rows: Iterable[Row], console: Console) -> Iterator[str]:
+    """Yield the text in pieces, in the order of the rows: each place is named once, and each kind in it has one header."""
+    held: list[Row] = []
+    sheet: _Sheet | None = None
+    for row in rows:
+        if held and (len(held) >= _SAMPLE_ROWS or _group(row) != _group(held[0])):
+            sheet = _sheet_of(held[0], sheet)
+            yield from sheet.lines(held, console)
+            held = []
+        held.append(row)
+    if held:
+        yield from _sheet_of(held[0], sheet).lines(held, console)
+
+
+def _group(row: Row) -> tuple[object, ...]:
+    """Key of the rows that share one heading: those of one segment or side file, whatever their kind; or of files."""
+    if row["row"] == "file":
+        return ("file",)
+    if row["row"] == "checkpoint":
+        return None, None, None, row.get("file")  # its entries are of many partitions
+    return (*(row.get(name) for name in ("topic", "partition", "replica")), row.get("file") or row.get("segment"))
+
+
+class _Sheet:
+    """One place: its columns and their widths by kind of row, and which headers have been shown."""
+
+    def __init__(self, first: Row) -> None:
+        self.group = _group(first)
+        self._place: str | None = _place(first)
+        self._columns: dict[str, Sequence[_Column]] = {}
+        self._widths: dict[str, list[int]] = {}
+        self._shown: set[str] = set()
+        self._has_batches = False
+
+    def lines(self, rows: Sequence[Row], console: Console) -> Iterator[str]:
+        """Yield the lines of more rows of this place."""
+        cells = self._measure(rows)
+        if self._place:
+            yield console.paint(self._place, Style.STRONG) + "\n"
+        self._place = None
+        for row, line in zip(rows, cells, strict=True):
+            kind = str(row["row"])
+            indent = _NESTED if self._has_batches and kind in _IN_BATCHES else ""
+            if kind not in self._shown:
+                self._shown.add(kind)
+                header = _line([name for name, _ in self._columns[kind]], self._widths[kind])
+                yield console.paint(indent + header, Style.FAINT) + "\n"
+            style, text = _style(row), indent + _line(line, self._widths[kind])
+            yield (text if style is None else console.paint(text, style)) + "\n"
+
+    def _measure(self, rows: Sequence[Row]) -> list[list[str]]:
+        """Cells of each row; columns grow to the widest of them, kind by kind."""
+        by_kind: dict[str, list[Row]] = {}
+        for row in rows:
+            by_kind.setdefault(str(row["row"]), []).append(row)
+        self._has_batches = self._has_batches or "batch" in by_kind
+        for kind, own in by_kind.items():
+            columns = _COLUMNS.get(kind) or _plain_columns(own)
+            if kind not in self._columns or len(columns) > len(self._columns[kind]):
+                self._columns[kind] = columns
+                self._widths[kind] = [len(name) for name, _ in columns]
+                self._shown.discard(kind)
+        cells = [[cell(row) for _, cell in self._columns[str(row["row"])]] for row in rows]
+        for row, line in zip(rows, cells, strict=True):
+            widths = self._widths[str(row["row"])]
+            widths[:] = [max(width, len(cell)) for width, cell in zip(widths, line, strict=True)]
+        return cells
+
+
+def _sheet_of(row: Row, sheet: _Sheet | None) -> _Sheet:
+    return sheet if sheet is not None and sheet.group == _group(row) else _Sheet(row)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _place(row: Row) -> str | None:
+    if row["row"] == "file":
+        return None
+    named = row.get("topic") is not None and row["row"] != "checkpoint"
+    parts = [f"{row['topic']}-{row['partition']}"] if named else []
+    parts += [str(name) for name in (row.get("replica"), row.get("file") or row.get("segment")) if name is not None]
+    return visible(" ".join(parts))
+
+
+def _style(row: Row) -> Style | None:
+    if row["row"] == "damage" or row.get("crc_valid") is False or row.get("status") in ("damaged", "unreadable"):
+        return Style.ERROR
+    return Style.STRONG if row.get("here") else None
+
+
+def _text(name: str) -> Callable[[Row], str]:
+    return lambda row: _shown(name, row.get(name))
+
+
+def _shown(name: str, value: object) -> str:
+    if value is None:
+        return "-"
+    if name.endswith("timestamp") and isinstance(value, int):
+        return " ".join(date_and_clock(value)).strip()
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return visible(", ".join(map(str, value))) or "-"
+    if isinstance(value, Mapping):
+        return visible(", ".join(f"{key}={item}" for key, item in value.items())) or "-"
+    return visible(str(value))
+
+
+def _offsets(row: Row) -> str:
+    first, last = row.get("base_offset"), row.get("last_offset")
+    return f"..{last}" if first is None and last is not None else span(first, last)
+
+
+def _lost(row: Row) -> str:
+    first, last = row.get("first_missing_offset"), row.get("last_missing_offset")
+    return f"{first}.." if first is not None and last is None else span(first, last)
+
+
+def _kind(row: Row) -> str:
+    control = row.get("control_type")
+    if row.get("is_control"):
+        if control in ("COMMIT", "ABORT"):
+            return f"{control} marker"
+        # a text without records does not show which
+        return str(control or ("emptied marker" if row.get("record_count") == 0 else "control"))
+    return "txn" if row.get("is_transactional") else "-"
+
+
+def _crc(row: Row) -> str:
+    crc = row.get("crc")
+    text = f"{crc:08x}" if isinstance(crc, int) else "-"
+    return f"{text} BAD" if row.get("crc_valid") is False else text
+
+
+def _bytes(name: str) -> Callable[[Row], str]:
+    return lambda row: _bytes_text(row.get(name))
+
+
+def _bytes_text(shown: object) -> str:
+    if not isinstance(shown, Mapping):
+        return "null"
+    size = shown["size"]
+    if shown["text"] is None:
+        return f"({size} bytes)"
+    text = visible(str(shown["text"]))
+    if shown["encoding"] == "hex":
+        text = f"0x{text}"
+    return f"{text}… ({size} bytes)" if shown["truncated"] else text or "''"
+
+
+def _headers(row: Row) -> str:
+    headers = row.get("headers")
+    if not isinstance(headers, list) or not headers:
+        return "-"
+    return ", ".join(f"{visible(str(header['key']))}={_bytes_text(header['value'])}" for header in headers)
+
+
+def _partitions(row: Row) -> str:
+    """Topics with their partitions, as `orders-0,3`."""
+    entries = row.get("partitions")
+    if not isinstance(entries, list) or not entries:
+        return "-"
+    return visible(" ".join(f"{entry['topic']}-{','.join(map(str, entry['partitions']))}" for entry in entries))
+
+
+def _metadata(row: Row) -> str:
+    """What of a metadata record kaudit decodes: feature levels and blocks of producer ids."""
+    if row.get("feature") is not None:
+        return visible(f"{row['feature']} {row['feature_level']}")
+    if row.get("next_producer_id") is not None:
+        return f"broker {row['broker_id']}: ids up to {row['next_producer_id']}, exclusive"
+    return visible(str(row["error"])) if row.get("error") is not None else "-"
+
+
+def _hex(row: Row) -> str:
+    """The bytes of a field; of a payload the first eight, or it would widen every line."""
+    text = str(row.get("hex"))
+    return text if len(text) <= _HEX_CHARACTERS else text[:_HEX_CHARACTERS] + "…"
+
+
+def _here(row: Row) -> str:
+    return ">" if row.get("here") else ""
+
+
+def _plain_columns(rows: Sequence[Row]) -> list[_Column]:
+    names = dict.fromkeys(name for row in rows for name in row if name not in _PLACE)
+    return [(name.replace("_", " "), _text(name)) for name in names]
+
+
+_COLUMNS: Mapping[str, Sequence[_Column]] = {
+    "file": [
+        ("file", _text("file")),
+        ("kind", _text("kind")),
+        ("size", _text("size")),
+        ("status", _text("status")),
+        ("first offset", _text("first_offset")),
+        ("last offset", _text("last_offset")),
+        ("entries", _text("entries")),
+        ("detail", _text("detail")),
+    ],
+    "batch": [
+        ("byte", _text("position")),
+        ("size", _text("size")),
+        ("offset", _offsets),
+        ("records", _text("record_count")),
+        ("time (UTC)", _text("max_timestamp")),
+        ("producer", _text("producer_id")),
+        ("epoch", _text("producer_epoch")),
+        ("sequence", lambda row: span(row.get("base_sequence"), row.get("last_sequence"))),
+        ("leader epoch", _text("leader_epoch")),
+        ("kind", _kind),
+        ("codec", _text("codec")),
+        ("magic", _text("magic")),
+        ("crc", _crc),
+    ],
+    "record": [
+        ("offset", _text("offset")),
+        ("time (UTC)", _text("timestamp")),
+        ("producer", _text("producer_id")),
+        ("epoch", _text("producer_epoch")),
+        ("sequence", _text("sequence")),
+        ("key", _bytes("key")),
+        ("value", _bytes("value")),
+        ("headers", _headers),
+    ],
+    "damage": [
+        ("byte", _text("position")),
+        ("size", _text("size")),
+        ("damage", _text("kind")),
+        ("offsets lost", _lost),
+        ("detail", _text("detail")),
+        ("broker's reaction", _text("broker")),
+    ],
+    "marker": [
+        ("offset", _text("offset")),
+        ("time (UTC)", _text("timestamp")),
+        ("producer", _text("producer_id")),
+        ("epoch", _text("producer_epoch")),
+        ("marker", _text("control_type")),
+        ("coordinator epoch", _text("coordinator_epoch")),
+    ],
+    "txn_state": [
+        ("offset", _text("offset")),
+        ("transactional id", _text("transactional_id")),
+        ("state", lambda row: "tombstone" if row.get("tombstone") else _shown("status", row.get("status"))),
+        ("producer", _text("producer_id")),
+        ("epoch", _text("producer_epoch")),
+        ("updated (UTC)", _text("last_update_timestamp")),
+        ("started (UTC)", _text("start_timestamp")),
+        ("timeout ms", _text("transaction_timeout_ms")),
+        ("partitions", _partitions),
+    ],
+    "offset_commit": [
+        ("offset", _text("offset")),
+        ("group", _text("group")),
+        ("partition", lambda row: visible(f"{row.get('committed_topic')}-{row.get('committed_partition')}")),
+        ("commits", lambda row: "tombstone" if row.get("tombstone") else _shown("", row.get("committed_offset"))),
+        ("leader epoch", _text("committed_leader_epoch")),
+        ("at (UTC)", _text("commit_timestamp")),
+        ("metadata", _text("metadata")),
+    ],
+    "control": [
+        ("offset", _text("offset")),
+        ("time (UTC)", _text("timestamp")),
+        ("control", _text("control_type")),
+        ("type id", _text("type_id")),
+        ("key", _bytes("key")),
+        ("value", lambda row: _bytes_text(row.get("value")) if row.get("control") is None else _text("control")(row)),
+    ],
+    "metadata": [
+        ("offset", _text("offset")),
+        ("time (UTC)", _text("timestamp")),
+        ("api key", _text("api_key")),
+        ("version", _text("version")),
+        ("record", _text("name")),
+        ("content", _metadata),
+    ],
+    "group_metadata": [
+        ("offset", _text("offset")),
+        ("group", _text("group")),
+        ("generation", lambda row: "tombstone" if row.get("tombstone") else _shown("", row.get("generation"))),
+        ("protocol", _text("protocol")),
+        ("leader", _text("leader")),
+        ("members", _text("members")),
+    ],
+    "checkpoint": [
+        ("partition", lambda row: visible(f"{row.get('topic')}-{row.get('partition')}")),
+        ("offset", _text("offset")),
+    ],
+    "field": [
+        ("", _here),
+        ("byte", _text("position")),
+        ("length", _text("length")),
+        ("field", _text("field")),
+        ("hex", _hex),
+        ("value", _text("value")),
+        ("meaning", _text("meaning")),
+    ],
+}

@@ -1,0 +1,114 @@
+"""The JSON documents of CONTRACT.md section 2 as plain dicts, shared by json and jsonl."""
+
+import json
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+
+from kaudit import __version__
+from kaudit.model.producer_listing import GrantedBlock, ProducersResult
+from kaudit.model.replicas import DiffResult
+from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.report.render_options import RenderOptions
+from kaudit.report.timestamps import NO_TIMESTAMP, rfc3339
+
+
+def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str, object]:
+    """Return what every document begins with: who made it, from what, and what it leaves out."""
+    document: dict[str, object] = {
+        "schema": schema,
+        "tool": {"name": "kaudit", "version": __version__},
+        "broker_version": result.broker_version.to_dict(),
+        "inputs": list(result.inputs),
+        "incomplete": result.incomplete,
+        "not_audited": [item.to_dict() for item in result.not_audited],
+        "summary": result.summary.to_dict(),
+        "partitions": [partition.to_dict() for partition in result.partitions],
+    }
+    if result.baseline is not None:
+        document["baseline"] = result.baseline.to_dict()
+    if options.run is not None:
+        document["run"] = dict(options.run)
+    return document
+
+
+def scan_document(result: ScanResult, options: RenderOptions) -> dict[str, object]:
+    """Return the kaudit.scan/1 document."""
+    findings = [finding.to_dict() for finding in result.findings]
+    return {**header(result, "kaudit.scan/1", options), "findings": findings}
+
+
+def timeline_document(result: TimelineResult, options: RenderOptions) -> dict[str, object]:
+    """Return the kaudit.timeline/1 document."""
+    return {
+        **header(result.scan, "kaudit.timeline/1", options),
+        "timelines": [timeline.to_dict() for timeline in result.timelines],
+        "findings": [finding.to_dict() for finding in result.scan.findings],
+    }
+
+
+def producers_document(result: ProducersResult, options: RenderOptions) -> dict[str, object]:
+    """Return the kaudit.producers/1 document with an empty list of producers: they come one at a time."""
+    return {
+        **header(result.scan, "kaudit.producers/1", options),
+        "producers": [],
+        "blocks": [_block(block) for block in result.blocks],
+        "summary": dict(result.summary),
+        "findings": [finding.to_dict() for finding in result.scan.findings],
+    }
+
+
+def diff_document(result: DiffResult, options: RenderOptions) -> dict[str, object]:
+    """Return the kaudit.diff/1 document."""
+    return {
+        **header(result.scan, "kaudit.diff/1", options),
+        "replicas": [replica.to_dict() for replica in result.replicas],
+        "partitions": [partition.to_dict() for partition in result.partitions],
+        "findings": [finding.to_dict() for finding in result.scan.findings],
+    }
+
+
+def _block(block: GrantedBlock) -> dict[str, object]:
+    return {
+        "start": block.start,
+        "end": block.end,
+        "broker": block.broker,
+        "version": block.version,
+        "at": None if block.at_ms is None else rfc3339(block.at_ms) or block.at_ms,
+        "source": block.source,
+    }
+
+
+def pretty_pieces(document: Mapping[str, object], key: str, items: Iterable[Mapping[str, object]]) -> Iterator[str]:
+    """Yield what `pretty` returns for the document with these items under `key`, which is an empty list in it."""
+    empty = f'\n  "{key}": []'  # at the top level only: deeper keys stand further right, and no string holds a newline
+    before, _, after = pretty(document).partition(empty)
+    first = True
+    for item in items:
+        text = json.dumps(_presentable(item), sort_keys=True, indent=2, allow_nan=False, default=operator.index)
+        lead = f'{before}\n  "{key}": [\n' if first else ",\n"
+        yield lead + "\n".join(f"    {row}" for row in text.split("\n"))
+        first = False
+    yield f"{before}{empty}{after}" if first else f"\n  ]{after}"
+
+
+def pretty(document: Mapping[str, object]) -> str:
+    """Serialise for a file people may open: sorted keys, two spaces, ASCII (so no byte can drive a terminal)."""
+    return json.dumps(_presentable(document), sort_keys=True, indent=2, allow_nan=False, default=operator.index) + "\n"
+
+
+def line(document: Mapping[str, object]) -> str:
+    """Serialise onto one line."""
+    return json.dumps(_presentable(document), sort_keys=True, allow_nan=False, default=operator.index) + "\n"
+
+
+def _presentable(value: object, key: str = "") -> object:
+    """Turn ms under keys ending in `timestamp` into RFC 3339, -1 (none) into null; all else stays as it is."""
+    if isinstance(value, Mapping):
+        return {str(name): _presentable(item, str(name)) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_presentable(item, key) for item in value]
+    if key.endswith("timestamp") and isinstance(value, int) and not isinstance(value, bool):
+        if value == NO_TIMESTAMP:
+            return None
+        return rfc3339(value) or value
+    return value

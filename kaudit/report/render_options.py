@@ -1,0 +1,39 @@
+"""What every format is told beside the result."""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct, field
+
+from kaudit.model.finding import Finding, Severity, Status
+from kaudit.report.console import Console
+
+
+class RenderOptions(Struct, frozen=True):
+    """What the reader wants to see, and facts of this run that are no part of the result.
+
+    `run` is host and time, None with --reproducible; `codes` the checks that were asked for, None for all;
+    `fail_on` the least severity that fails the run, None for never.
+    """
+
+    console: Console = field(default_factory=Console)
+    show_notes: bool = False
+    run: Mapping[str, object] | None = None
+    exit_code: int | None = None
+    codes: frozenset[str] | None = None
+    fail_on: Severity | None = Severity.ERROR
+
+    def for_people(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings that people are shown: new ones, and notes only when asked for."""
+        return [
+            finding
+            for finding in findings
+            if finding.status is Status.NEW and (self.show_notes or finding.severity is not Severity.NOTE)
+        ]
+
+    def asked_for(self, code: str) -> bool:
+        """Tell whether the run looked for findings of this code."""
+        return self.codes is None or code in self.codes
+
+    def fails(self, finding: Finding) -> bool:
+        """Tell whether the finding makes the exit code 1."""
+        return finding.status is Status.NEW and self.fail_on is not None and finding.severity >= self.fail_on

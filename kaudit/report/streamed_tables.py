@@ -1,0 +1,73 @@
+"""Tables too large for memory, packed a piece at a time where their rows are made: `timelines`, `producers`, `batches`."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from kaudit.analysis.scan.batch_export import SegmentTask
+from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
+from kaudit.model.batch import Batches, last_offsets, last_sequences
+from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
+from kaudit.model.finding import Finding
+from kaudit.report.output import Row
+from kaudit.report.parquet import columns_to_ipc, to_ipc
+from kaudit.report.tables import producer_row, timeline_rows
+
+_PIECE_ROWS = 20_000
+"""Rows made at once: some MB as Python objects."""
+_CODECS = np.array(["none", "gzip", "snappy", "lz4", "zstd", "5", "6", "7"])
+
+
+def write_histories(history: PartitionHistory, findings: Sequence[Finding], remembers_markers: bool) -> Iterator[Piece]:  # noqa: FBT001 - a HistoryWriter
+    """Yield the rows of one partition replica: its timelines, then its producers."""
+    entries = (row for timeline in history.timelines(findings) for row in timeline_rows(timeline))
+    yield from _pieces("timelines", entries)
+    names = {
+        finding.producer_id: name
+        for finding in findings
+        if isinstance(name := finding.evidence.get("transactional_id"), str)
+    }
+    producers = history.producers(remembers_markers=remembers_markers)
+    yield from _pieces("producers", (producer_row(number, names.get(number), part) for number, part in producers))
+
+
+def _pieces(table: str, rows: Iterable[Row]) -> Iterator[Piece]:
+    waiting = iter(rows)
+    while held := list(islice(waiting, _PIECE_ROWS)):
+        yield table, to_ipc(table, held)
+
+
+def write_batches(task: SegmentTask, batches: Batches) -> Piece:
+    """Pack some of a segment's batches as rows of `batches`, numpy columns throughout.
+
+    Fields of batches without a producer are null.
+    """
+    attributes, count = batches["attributes"], len(batches)
+    no_producer = batches["producer_id"] <= NO_PRODUCER_ID
+    no_sequence = no_producer | (batches["base_sequence"] < 0)
+    columns: dict[str, Any] = {
+        "topic": np.full(count, task.topic),
+        "partition": np.full(count, task.partition),
+        "replica": np.full(count, task.replica),
+        "segment": np.full(count, task.spec.file.name),
+        "position": batches["position"],
+        "bytes": batches["size"],
+        "base_offset": batches["base_offset"],
+        "last_offset": last_offsets(batches),
+        "magic": batches["magic"],
+        "leader_epoch": batches["leader_epoch"],
+        "crc": batches["crc"].astype(np.int64),
+        "codec": _CODECS[attributes & CODEC_MASK],
+        "is_transactional": attributes & TRANSACTIONAL_FLAG != 0,
+        "is_control": attributes & CONTROL_FLAG != 0,
+        "is_log_append_time": attributes & LOG_APPEND_TIME_FLAG != 0,
+        "max_timestamp": np.ma.array(batches["max_timestamp"], mask=batches["max_timestamp"] < 0),
+        "producer_id": np.ma.array(batches["producer_id"], mask=no_producer),
+        "producer_epoch": np.ma.array(batches["producer_epoch"], mask=no_producer),
+        "first_sequence": np.ma.array(batches["base_sequence"], mask=no_sequence),
+        "last_sequence": np.ma.array(last_sequences(batches), mask=no_sequence),
+        "records": np.ma.array(batches["record_count"], mask=batches["record_count"] < 0),
+    }
+    return "batches", columns_to_ipc("batches", columns)
