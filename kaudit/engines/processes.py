@@ -9,8 +9,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from threading import Thread
 
-from kaudit.analysis.scan.chunk_reader import ChunkSpec
-from kaudit.analysis.scan.schedule import Outcome
+from kaudit.analysis.scan.chunk_plan import ChunkSpec
+from kaudit.analysis.scan.partition_assembler import Outcome
 from kaudit.engines.ranges import Range, RangeRead, read_most
 
 _TASK_BYTES = 4 << 20
