@@ -1,4 +1,4 @@
-"""Where answers go: all of them, or, when a line is bad, nothing at all."""
+"""Writes answers to stdout and files: all of them, or none if a line is bad."""
 
 import os
 import shutil
@@ -13,7 +13,8 @@ from typing import BinaryIO, cast
 from msgspec import Struct
 
 from kaudit.broker.broker import Broker
-from kaudit.replay.session import FORMATS, Session, formatted
+from kaudit.replay.session import Session
+from kaudit.report.replay.formats import FORMATS, formatted
 from kaudit.report.replay.render import ROW_INDENT, fold
 
 STDIN = "-"
@@ -23,7 +24,7 @@ _TEXT_INDENT = 2
 
 
 class OutputError(ValueError):
-    """Output options that contradict each other or name nothing we can write."""
+    """Output options that contradict each other, or a format that does not exist."""
 
 
 class Target(Struct, frozen=True):

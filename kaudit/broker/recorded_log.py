@@ -1,4 +1,4 @@
-"""What would happen now: attempts answered on top of a real partition's log."""
+"""A partition's log that a broker begins with, instead of an empty one."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from kaudit.model.batch_fields import NO_TIMESTAMP
 
 
 class RecordedLog(Struct, frozen=True):
-    """What a partition's log holds, to begin with.
+    """What a partition's log holds.
 
     `now` is the log's own clock, its newest timestamp in ms. `restarts`: the broker has just been restarted, so that
     only the newest batch of a producer is remembered; otherwise as if it had been up since the log began.
@@ -25,10 +25,10 @@ class RecordedLog(Struct, frozen=True):
     restarts: bool
 
     @classmethod
-    def read(
+    def of_segments(
         cls, key: TopicPartition, segments: Iterable[memoryview], log_start: int, *, restarts: bool
     ) -> "RecordedLog":
-        """Read a log's segments, in order, up to the first damage: what lies behind it a broker would cut off."""
+        """Return what a log's segments hold, in order, up to the first damage: there a broker would truncate it."""
         reader = LogReader(segments)
         batches = tuple(reader)
         now = max((_timestamp(batch) for batch in batches), default=NO_TIMESTAMP)

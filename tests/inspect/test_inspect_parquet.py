@@ -5,7 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from kaudit.report.inspect_parquet import COLUMNS
+from kaudit.model.table_columns import INSPECT_TABLES
 from tests.cli.conftest import kaudit, plain_environment  # noqa: F401 - fixtures
 from tests.logs import Log, data
 
@@ -19,8 +19,8 @@ def same_rows(kaudit, target, *arguments):  # noqa: F811
         row = json.loads(line)
         expected.setdefault(row.pop("row"), []).append(row)
     manifest = json.loads((target / "manifest.json").read_text())
-    assert set(manifest["tables"]) == set(COLUMNS)
-    for kind in COLUMNS:
+    assert set(manifest["tables"]) == set(INSPECT_TABLES)
+    for kind in INSPECT_TABLES:
         rows = pq.read_table(target / kind).to_pylist()
         assert manifest["tables"][kind]["rows"] == len(rows) == len(expected.get(kind, []))
         for row, own in zip(rows, expected.get(kind, []), strict=True):
