@@ -23,7 +23,7 @@ class UnknownCheckError(LookupError):
         super().__init__(f"there is no check {code}{hint}")
 
 
-def _discover() -> Iterator[Check]:
+def discover() -> Iterator[Check]:
     """Import the modules of every room; yield the checks that are named as their modules."""
     for room in pkgutil.iter_modules(kaudit.checks.__path__, f"{kaudit.checks.__name__}."):
         if not room.ispkg:
@@ -34,7 +34,7 @@ def _discover() -> Iterator[Check]:
                 yield check
 
 
-CHECKS: Mapping[str, Check] = {found.code: found for found in sorted(_discover(), key=lambda check: check.code)}
+CHECKS: Mapping[str, Check] = {found.code: found for found in sorted(discover(), key=lambda check: check.code)}
 
 
 def check(code: str) -> Check:

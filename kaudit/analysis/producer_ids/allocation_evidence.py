@@ -52,7 +52,7 @@ def _statistics(part: PartitionProducerIds) -> ProducerIdStatistics:
 def _shared(
     part: PartitionProducerIds, histories: BlockHistories, open_source: OpenSource
 ) -> Sequence[SharedProducerId]:
-    if not part.facts:
+    if not part.observations:
         return ()
     from kaudit.analysis.sequences.interleaved_writers import shared_producer_ids  # noqa: PLC0415
 

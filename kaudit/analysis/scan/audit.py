@@ -154,4 +154,4 @@ def _context(part: PartitionAudit, scan_wide: Context) -> Context:
 
 
 def _producer_ids(part: PartitionAudit) -> PartitionProducerIds:
-    return PartitionProducerIds(part.directory, part.producer_ids, part.producers, part.facts, part.counts)
+    return PartitionProducerIds(part.directory, part.producer_ids, part.producers, part.observations, part.counts)

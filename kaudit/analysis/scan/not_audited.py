@@ -44,7 +44,7 @@ def partitions_not_audited(
 def anomalies_not_listed(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]:
     """Yield the partitions with more anomalies than are kept."""
     for part in parts:
-        more = part.unlisted + part.dropped_facts
+        more = part.unlisted + part.dropped_observations
         if more:
             yield NotAudited(part.directory.name, f"{more} more anomalies are counted here, not listed")
 

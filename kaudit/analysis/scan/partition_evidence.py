@@ -21,8 +21,8 @@ def partition_evidence(
     return Evidence(
         found,
         part.unreadable,
-        part.facts,
-        step_mismatches(part.facts),
+        part.observations,
+        step_mismatches(part.observations),
         part.missing,
         part.damages,
         part.regressions,

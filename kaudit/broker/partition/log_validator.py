@@ -1,7 +1,9 @@
-"""One batch of a produce request, checked as the log and its validator do before they look at its producer.
+"""One batch of a produce request, checked as the log and its validator do before its producer's state is.
 
 Source: UnifiedLog.analyzeAndValidateRecords (Log before 3.0) and LogValidator.
 """
+
+from crc32c import crc32c
 
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.record_set import Refusal, WireBatch
@@ -10,7 +12,6 @@ from kaudit.broker.releases.profile import Profile
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER_SIZE
 from kaudit.formats.log.codecs import Codec
-from kaudit.formats.log.crc32c import crc32c
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP
 
@@ -19,7 +20,7 @@ _NOT_UNPACKED = (Reason.CODEC, Reason.DECOMPRESSION)
 
 
 def check_batch(batch: WireBatch, profile: Profile, limits: TopicLimits, now: int) -> Refusal | None:
-    """Check one batch as the log and its validator do before they look at the producer."""
+    """Check one batch as the log and its validator do, before the producer's state; return why it is refused."""
     data = batch.data
     if data and batch.magic == CURRENT_MAGIC:
         if batch.base_offset != 0:
