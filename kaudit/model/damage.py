@@ -1,4 +1,4 @@
-"""A stretch of a segment file that holds no usable batch."""
+"""A range of a segment file that holds no usable batch."""
 
 import enum
 
@@ -16,7 +16,7 @@ class DamageKind(enum.Enum):
     """Garbage, an unknown magic, or a length that lost the framing."""
     ZEROS = "zeros"
     OUT_OF_ORDER = "out-of-order"
-    """A sound batch whose offsets do not follow its neighbours'."""
+    """A valid batch whose offsets do not follow its neighbours'."""
     LEFT_OUT = "left-out"
     """No damage of the log: a text of it does not show these bytes."""
 
@@ -24,7 +24,7 @@ class DamageKind(enum.Enum):
 class LogDamage(Struct, frozen=True):
     """Bytes `position` (inclusive) to `end` (exclusive) of a segment; `base_offset`/`last_offset` as the header claims.
 
-    `resynchronised` tells whether a batch whose CRC holds follows; otherwise the stretch reaches the end of the file.
+    `resynchronised`: a batch whose CRC holds follows; otherwise the range reaches the end of the file.
     """
 
     kind: DamageKind
