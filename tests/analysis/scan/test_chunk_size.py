@@ -11,10 +11,13 @@ MIB = 1 << 20
 
 
 def rows(producers, runs_each, batches, read):
-    columns = dict.fromkeys(RUN.names, 0) | {"producer_id": np.repeat(np.arange(producers), runs_each)}
+    columns = dict.fromkeys(RUN.names or (), 0) | {"producer_id": np.repeat(np.arange(producers), runs_each)}
     runs = Columns(RUN, producers * runs_each, columns)
-    nothing = [no_rows(BOUNDARY_BATCH), no_rows(MARKER), np.empty(0, dtype=GAP), np.empty(0, dtype=LEADER_EPOCH_START)]
-    return ChunkRows(0, 0, read, read, runs, *nothing, counts=Counts(batches=batches))
+    gaps, leader_epochs = np.empty(0, dtype=GAP), np.empty(0, dtype=LEADER_EPOCH_START)
+    counts = Counts(batches=batches)
+    return ChunkRows(
+        0, 0, read, read, runs, no_rows(BOUNDARY_BATCH), no_rows(MARKER), gaps, leader_epochs, counts=counts
+    )
 
 
 def settled(producers, runs_each, batch_bytes, *, fresh=False):

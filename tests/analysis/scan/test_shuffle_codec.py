@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kaudit.analysis.scan.options import ScanOptions
-from kaudit.analysis.scan.rows import BOUNDARY_BATCH, MARKER, RUN
+from kaudit.analysis.scan.rows import BOUNDARY_BATCH, MARKER, RUN, ChunkRows
 from kaudit.analysis.scan.schedule import all_needs, find_input, plan_jobs, read_range
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.model.columns import Columns
@@ -26,6 +26,8 @@ def test_rows_arrive_as_they_were(tmp_path, make):
     for spec in ranges(make(tmp_path / "orders-0"), 1000):
         sent = read_range(spec)
         received = unpack(pack(sent))
+        assert isinstance(sent, ChunkRows)
+        assert isinstance(received, ChunkRows)
         for name in ("runs", "boundary_batches", "markers", "gaps", "leader_epochs"):
             before, after = getattr(sent, name), getattr(received, name)
             assert before.dtype == after.dtype
