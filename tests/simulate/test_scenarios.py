@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import kaudit
+from kaudit.broker.attempts import EndTxn, InitProducerId, LeaderChange, Produce, Restart, op_of
 from kaudit.broker.broker import Broker
 from kaudit.replay.session import Session
 from kaudit.simulate.output.directory import write_run
@@ -41,10 +42,10 @@ def disagreements(simulation):
         Session(lines, Broker()).answered(), simulation.recorder.lines, strict=True
     ):
         fields = dict(answer.fields)
-        if attempt["op"] in ("restart", "leader_change"):
+        if isinstance(attempt, Restart | LeaderChange):
             fields.pop("producers", None)
         if fields != mine:
-            wrong.append((attempt["index"], attempt["op"], mine, fields))
+            wrong.append((attempt.index, op_of(attempt), mine, fields))
     return wrong
 
 
@@ -57,7 +58,9 @@ def test_replaying_the_attempts_gives_the_answers_of_the_run(name):
 
 def test_five_in_flight_are_all_recognised(tmp_path):
     truth = played("five-in-flight")
-    outcomes = [answer["outcome"] for attempt, answer in truth.simulation.recorder.lines if attempt["op"] == "produce"]
+    outcomes = [
+        answer["outcome"] for attempt, answer in truth.simulation.recorder.lines if isinstance(attempt, Produce)
+    ]
     assert outcomes == ["appended"] * 5 + ["duplicate"] * 5 + ["appended"] * 3
     assert truth.summary()["duplicate_copies"] == 0
     assert findings(truth, tmp_path / "run") == []
@@ -100,7 +103,7 @@ def test_a_zombie_is_refused_and_leaves_nothing(tmp_path):
     refused = [
         answer["error"]
         for attempt, answer in truth.simulation.recorder.lines
-        if attempt["op"] in ("produce", "end_txn") and answer.get("error", "NONE") != "NONE"
+        if isinstance(attempt, Produce | EndTxn) and answer.get("error", "NONE") != "NONE"
     ]
     assert refused == ["INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"]
     assert {code for code, *_ in findings(truth, tmp_path / "run")} == {"KA203"}
@@ -139,7 +142,7 @@ def test_a_forgetful_broker_writes_a_duplicate_and_kaudit_finds_it(tmp_path):
 
 def test_a_batch_too_large_arrives_in_parts_and_in_sequence():
     truth = played("batch-split")
-    answers = [answer["error"] for attempt, answer in truth.simulation.recorder.lines if attempt["op"] == "produce"]
+    answers = [answer["error"] for attempt, answer in truth.simulation.recorder.lines if isinstance(attempt, Produce)]
     assert answers.count("MESSAGE_TOO_LARGE") >= 1
     assert truth.summary()["present"] == truth.summary()["sent"] == 18
     assert truth.summary()["out_of_order"] == 0
@@ -150,7 +153,7 @@ def test_after_the_last_epoch_comes_a_new_producer_id():
     granted = [
         (answer["producer_id"], answer["producer_epoch"])
         for attempt, answer in truth.simulation.recorder.lines
-        if attempt["op"] == "init_producer_id"
+        if isinstance(attempt, InitProducerId)
     ]
     assert granted[:2] == [(0, 0), (0, 1)]
     assert (0, 32766) in granted
@@ -166,7 +169,7 @@ def test_a_lost_answer_of_the_store_costs_a_block_and_grants_none_twice(tmp_path
     assert [json.loads(block["data"])["block_start"] for block in blocks] == ["0", "1000", "2000"]
     assert {json.loads(block["data"])["broker"] for block in blocks} == {1, 2}
     granted = [
-        a["producer_id"] for attempt, a in truth.simulation.recorder.lines if attempt["op"] == "init_producer_id"
+        a["producer_id"] for attempt, a in truth.simulation.recorder.lines if isinstance(attempt, InitProducerId)
     ]
     assert len(granted) == len(set(granted)) == 4
 

@@ -16,11 +16,11 @@ from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.sequences.transition_audit import FetchRun, TransitionAudit
 from kaudit.analysis.sidefiles.snapshot_states import SnapshotWatch
 from kaudit.analysis.transactions.transaction_spans import TransactionSpans
-from kaudit.checks.state import EmptyMarker
 from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.columns import Columns
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.malformed import MalformedBatch
+from kaudit.model.transactions import EmptyMarker
 from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory
 from kaudit.source.snapshots import list_snapshots
 

@@ -12,19 +12,20 @@ from kaudit.analysis.scan.chunk_reader import OpenSource
 from kaudit.analysis.scan.partition_assembler import PartitionReplay
 from kaudit.analysis.scan.rows import Counts
 from kaudit.analysis.sequences.expired_producers import idle_longest
-from kaudit.analysis.sidefiles.side_file_reader import LogFacts, PartitionFiles, SideFileReader
+from kaudit.analysis.sidefiles.log_facts import LogFacts
+from kaudit.analysis.sidefiles.partition_files import PartitionFiles
+from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.analysis.sidefiles.snapshot_states import Suspects
 from kaudit.analysis.transactions.marker_outcomes import Markers
 from kaudit.checks.repeats import Repeats, Resent
-from kaudit.checks.sidefiles import SideFileFact
-from kaudit.checks.state import EmptyMarker, IdleProducer
-from kaudit.checks.transaction import OpenTransaction
 from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.continuity import LeaderEpochRegression, MissingOffsets, PlacedDamage
 from kaudit.model.coverage_gap import CoverageGap
+from kaudit.model.forgotten_producers import IdleProducer
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.observation import Observation
 from kaudit.model.producer_state import AFTER_MARKER, TV2
+from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
 
@@ -54,8 +55,9 @@ class PartitionAudit(Struct):
     malformed: Sequence[MalformedBatch] = ()
     producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     log: LogFacts | None = None
-    """What checkpoints are held against; dropped once they are."""
-    side_facts: Sequence[SideFileFact] = ()
+    """What checkpoints are compared with; dropped once they are."""
+    side_facts: Sequence[object] = ()
+    """What is wrong with the files beside the segments: the types of model.side_files."""
     untold: frozenset[CoverageGap] = frozenset()
     side_files_unread: Sequence[Unreadable] = ()
     repeats: Repeats = field(default_factory=Repeats)

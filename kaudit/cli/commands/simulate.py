@@ -179,7 +179,7 @@ def _shown(truth: "Truth", form: str, console: "Console") -> str:
         return "\n".join(mermaid.diagram(rows, lanes, trace.omitted)) + "\n"
     if form == "html":
         facts = {"scenario": scenario.name, "seed": str(simulation.seed), **outcome.facts(summary)}
-        return "".join(html.page(scenario.title, scenario.story, facts, rows, lanes, trace.omitted))
+        return "".join(html.page(html.Run(scenario.title, scenario.story, facts, rows, lanes, trace.omitted)))
     plain = not _draws_boxes()
     lines = [
         *console.wrap(f"{scenario.title} (seed {simulation.seed})"),

@@ -15,6 +15,7 @@ from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.crc32c import crc32c
 from kaudit.formats.schema import Schema
+from kaudit.model.producer_snapshot import SnapshotEntry
 
 VERSION: Final = 1
 """The only version there ever was."""
@@ -35,23 +36,6 @@ ENTRY_DTYPE: Final = np.dtype(ENTRY.native_descr)
 """The columns of ProducerSnapshot.rows: the fields of SnapshotEntry in file order, native integers."""
 _STORED: Final = np.dtype(ENTRY.descr)
 _HEADER: Final = HEADER.struct()
-
-
-class SnapshotEntry(Struct, frozen=True):
-    """The state of one producer id, sentinels as written.
-
-    `last_sequence`, `last_offset` -1 and `offset_delta` 0: only a marker is remembered. `timestamp` in ms, -1 unknown;
-    `coordinator_epoch` -1: no marker yet; `current_txn_first_offset` -1: no transaction open.
-    """
-
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp: int
-    coordinator_epoch: int
-    current_txn_first_offset: int
 
 
 class ProducerSnapshot(Struct, frozen=True, eq=False):

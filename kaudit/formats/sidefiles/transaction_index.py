@@ -24,7 +24,7 @@ VERSION: Final = 0
 _ENTRY: Final = ENTRY.struct()
 
 
-class AbortedTransaction(Struct, frozen=True):
+class AbortedTxn(Struct, frozen=True):
     """One row, as written. `last_offset` is the abort marker's; `position` the row's byte in the file.
 
     `last_stable_offset` is the first offset of the oldest other open transaction, else the marker's plus one
@@ -41,19 +41,19 @@ class AbortedTransaction(Struct, frozen=True):
 class TransactionIndex(Struct, frozen=True):
     """Rows in file order, and what gave none: a torn last row (readers ignore it) or rows of an unknown version."""
 
-    rows: tuple[AbortedTransaction, ...]
+    rows: tuple[AbortedTxn, ...]
     damage: tuple[Damage, ...]
 
 
 def parse_transaction_index(data: Buffer) -> TransactionIndex:
     """Decode a whole .txnindex. Never raises; the order of the rows is not checked here."""
     whole = len(data) // ENTRY.size * ENTRY.size
-    rows: list[AbortedTransaction] = []
+    rows: list[AbortedTxn] = []
     damage: list[Damage] = []
     for index, (version, *fields) in enumerate(_ENTRY.iter_unpack(memoryview(data)[:whole])):
         position = index * ENTRY.size
         if version == VERSION:
-            rows.append(AbortedTransaction(fields[0], fields[1], fields[2], fields[3], position))
+            rows.append(AbortedTxn(fields[0], fields[1], fields[2], fields[3], position))
         else:
             damage.append(
                 Damage(position, position + ENTRY.size, Reason.VERSION, f"row version {version}, only 0 exists")

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
+from msgspec import Struct
+
 from kaudit.report.console import visible
 from kaudit.simulate.trace import EventKind, TraceEvent
 
@@ -45,22 +47,31 @@ svg circle.note { fill: var(--note); }
 """
 
 
-def page(
-    title: str, story: str, facts: Mapping[str, str], rows: Sequence[TraceEvent], lanes: Sequence[str], omitted: int
-) -> Iterator[str]:
-    """Yield the page in pieces; `facts` are shown in a table, in order."""
-    told = " ".join(story.split())
+class Run(Struct, frozen=True):
+    """A simulated run: `facts` are shown in a table, in order; `omitted` counts the messages left out of `rows`."""
+
+    title: str
+    story: str
+    facts: Mapping[str, str]
+    rows: Sequence[TraceEvent]
+    lanes: Sequence[str]
+    omitted: int = 0
+
+
+def page(run: Run) -> Iterator[str]:
+    """Yield the page in pieces."""
+    title, story = run.title, " ".join(run.story.split())
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
     yield f"<title>{_text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-    yield f"<h1>{_text(title)}</h1>\n<p>{_text(told)}</p>\n<table>\n"
-    for name, value in facts.items():
+    yield f"<h1>{_text(title)}</h1>\n<p>{_text(story)}</p>\n<table>\n"
+    for name, value in run.facts.items():
         yield f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>\n"
     yield '</table>\n<div class="scroll">\n'
-    yield from _drawing(rows, lanes)
+    yield from _drawing(run.rows, run.lanes)
     yield "</div>\n"
-    if omitted:
-        yield f"<p>{omitted:,} more messages are not shown.</p>\n"
+    if run.omitted:
+        yield f"<p>{run.omitted:,} more messages are not shown.</p>\n"
     yield "</body>\n</html>\n"
 
 

@@ -1,4 +1,4 @@
-"""The attempts made on a cluster and its answers, as lines `kaudit replay` reads (docs/guide.md).
+"""The attempts made on a cluster and its answers, as lines `kaudit replay` reads (kaudit/broker/attempts.py).
 
 A partition's lines are in the order its leaders handled them. A request that a leader rejects before it validates the
 batch - it is not the leader, too few replicas are in sync - is not recorded. The lines end where an unclean election
@@ -6,14 +6,16 @@ brings records back that an earlier leader lacked, or where one of several repli
 its whole log deleted: the attempts format cannot express these.
 """
 
-import json
-from typing import Any
+from typing import Any, TypeVar
 
-from kaudit.broker.attempts.attempt import Attempt
+import msgspec
+
+from kaudit.broker.attempts import Attempt, ConfigureTopic, PartitionAttempt, StartBroker
 from kaudit.broker.response import Answer, TopicPartition
 from kaudit.simulate.clock import Clock
 
-_dumps = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+_encode = msgspec.json.Encoder(order="sorted").encode
+_Kind = TypeVar("_Kind", bound=ConfigureTopic | PartitionAttempt)
 
 
 class AttemptRecorder:
@@ -26,17 +28,10 @@ class AttemptRecorder:
         self.ended_because: str | None = None
         """Why recording stopped before the end of the run, None where it did not."""
 
-    def attempt(self, op: str, key: TopicPartition, **fields: object) -> Attempt:
+    def attempt(self, kind: type[_Kind], key: TopicPartition, **fields: Any) -> _Kind:  # noqa: ANN401 - the fields of any kind
         """Return a new attempt with the index it will have if it is recorded next."""
         topic, partition = key
-        return {
-            "index": len(self.lines),
-            "op": op,
-            "topic": topic,
-            "partition": partition,
-            "at": self._clock.timestamp,
-            **fields,
-        }
+        return kind(index=len(self.lines), topic=topic, partition=partition, at=self._clock.timestamp, **fields)
 
     def end(self, because: str) -> None:
         """Stop recording: the attempts format cannot express what happens next."""
@@ -52,13 +47,13 @@ class AttemptRecorder:
 
     def broker(self, version: str, config: dict[str, str]) -> None:
         """Add the line that names the broker release and its configuration."""
-        attempt = {"index": len(self.lines), "op": "broker", "broker_version": version, "config": config}
+        attempt = StartBroker(index=len(self.lines), broker_version=version, config=config)
         self.lines.append((attempt, {"op": "broker"}))
 
     def attempts_text(self) -> str:
         """Return attempts.jsonl."""
-        return "".join(_dumps(attempt) + "\n" for attempt, _ in self.lines)
+        return "".join(f"{_encode(attempt).decode()}\n" for attempt, _ in self.lines)
 
     def answers_text(self) -> str:
         """Return answers.jsonl: one answer a line, joined to its attempt by `index`."""
-        return "".join(_dumps({"index": attempt["index"], **answer}) + "\n" for attempt, answer in self.lines)
+        return "".join(f"{_encode({'index': attempt.index, **answer}).decode()}\n" for attempt, answer in self.lines)

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
-from typing import Any
 
 from msgspec import Struct
 
+from kaudit.broker.attempts import Produce
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.partition.produce import ProducePath
+from kaudit.broker.partition.produce import ProduceHandler
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch
 from kaudit.broker.response import TopicPartition
 from kaudit.model.sequence import MAX_SEQUENCE
@@ -41,7 +41,7 @@ class ReplicaManager(Struct, frozen=True):
     """What all brokers of a cluster share to handle produce requests. Source: ReplicaManager."""
 
     partitions: dict[TopicPartition, ReplicatedPartition]
-    produce_path: ProducePath
+    produce_handler: ProduceHandler
 
 
 class ProcessState(Enum):
@@ -71,7 +71,7 @@ class BrokerServer:
         """Counts its starts: what one process had begun does not go on in the next."""
         self.producer_ids = producer_ids
         self._partitions = replica_manager.partitions
-        self._produce_path = replica_manager.produce_path
+        self._produce_handler = replica_manager.produce_handler
         self._transactions = transactions
         self._clock = context.clock
         self._recorder = context.recorder
@@ -145,7 +145,7 @@ class BrokerServer:
         end = memory.log_end
         before = UNKNOWN if part.producer_id < 0 else memory.state_of(part.producer_id)
         attempt = self._attempt(request, part)
-        answer = self._produce_path.produce(attempt, part.partition, memory, partition.config.limits, now)
+        answer = self._produce_handler.produce(attempt, part.partition, memory, partition.config.limits, now)
         self._recorder.record(attempt, answer)
         if part.transactional and request.transactional_id is not None:
             self._transactions.partition_added(request.transactional_id)
@@ -169,9 +169,9 @@ class BrokerServer:
         else:
             complete(PartitionProduceResponse(part, KafkaError.NONE, answer.fields["base_offset"], start))
 
-    def _attempt(self, request: ProduceRequest, part: PartitionProduceData) -> dict[str, Any]:
+    def _attempt(self, request: ProduceRequest, part: PartitionProduceData) -> Produce:
         return self._recorder.attempt(
-            "produce",
+            Produce,
             part.partition,
             producer_id=part.producer_id,
             producer_epoch=part.epoch,

@@ -7,9 +7,10 @@ unclean.leader.election.enable says so.
 from collections.abc import Mapping
 from functools import partial
 
+from kaudit.broker import attempts
 from kaudit.broker.coordinator.transaction_coordinator import CoordinatorLimits
-from kaudit.broker.partition.produce import ProducePath
-from kaudit.broker.partition.record_set import TopicLimits, config_number
+from kaudit.broker.partition.produce import ProduceHandler
+from kaudit.broker.partition.topic_config import TopicLimits, config_number
 from kaudit.broker.producer_ids.controller_allocator import Controller
 from kaudit.broker.producer_ids.zookeeper_allocator import Znode
 from kaudit.broker.releases.profile import Profile
@@ -80,7 +81,7 @@ class Cluster:
             self,
             context,
         )
-        path = ProducePath(
+        path = ProduceHandler(
             profile,
             self.transactions.coordinator,
             verifies=config.get("transaction.partition.verification.enable", "true") == "true",
@@ -120,7 +121,7 @@ class Cluster:
                 key = (topic.name, number)
                 replicas = tuple((number + step) % count + 1 for step in range(topic.replication_factor))
                 self._recorder.record(
-                    self._recorder.attempt("topic", key, config=dict(topic.config)), {"outcome": "ok"}
+                    self._recorder.attempt(attempts.ConfigureTopic, key, config=dict(topic.config)), {"outcome": "ok"}
                 )
                 self._start(key, replicas, settings)
 
@@ -247,16 +248,16 @@ class Cluster:
             )
         recorded = partition.key[0] != TRANSACTION_TOPIC
         if recorded and partition.leader is None and partition.last_leader == number:
-            tamper = {"deleted": [f"{offset:020d}.snapshot" for offset in {*log.snapshots, log.log_end}]}
-            attempt = self._recorder.attempt("restart", partition.key, clean=clean)
+            deleted = [f"{offset:020d}.snapshot" for offset in {*log.snapshots, log.log_end}]
+            attempt = self._recorder.attempt(attempts.Restart, partition.key, clean=clean)
             if without_snapshots:
-                attempt["tamper"] = tamper
+                attempt.tamper = attempts.Tamper(deleted=deleted)
             self._recorder.record(attempt, {"outcome": "ok"})
             self.transactions.coordinator.reload(partition.key, self._clock.timestamp)
         elif recorded and partition.last_leader != number:
             self._recorder.record(
                 self._recorder.attempt(
-                    "follower_restart", partition.key, clean=clean, replica=number, log_end_offset=log.log_end
+                    attempts.FollowerRestart, partition.key, clean=clean, replica=number, log_end_offset=log.log_end
                 ),
                 {"outcome": "ok"},
             )
@@ -326,7 +327,7 @@ class Cluster:
         old = self.brokers[election.old_leader]
         how = "unclean" if election.unclean else _HOW[old.process]
         attempt = self._recorder.attempt(
-            "leader_change",
+            attempts.LeaderChange,
             partition.key,
             how=how,
             old_leader=election.old_leader,
@@ -334,7 +335,7 @@ class Cluster:
             lost_from_offset=election.lost_from_offset,
         )
         if old.process is ProcessState.STOPPED:
-            attempt["via"] = "controlled_shutdown"
+            attempt.via = "controlled_shutdown"
         self._recorder.record(attempt, {"outcome": "ok"})
         if election.lost_from_offset is not None:
             committed = partition.logs[election.old_leader].high_watermark
@@ -350,7 +351,7 @@ class Cluster:
             return
         log = partition.leader_log()
         before = log.high_watermark if before_offset < 0 else min(before_offset, log.high_watermark)
-        attempt = self._recorder.attempt("delete_records", key, before_offset=before)
+        attempt = self._recorder.attempt(attempts.DeleteRecords, key, before_offset=before)
         self._recorder.record(attempt, {"outcome": "ok", "error": "NONE", "error_code": 0})
         for replica in partition.logs.values():
             replica.delete_records(min(before, replica.log_end))
@@ -401,7 +402,7 @@ class Cluster:
                 ]
             if any(election.moved for election in partition.elections):
                 answer["leader"] = partition.leader
-            self._recorder.record(self._recorder.attempt("describe", key), answer)
+            self._recorder.record(self._recorder.attempt(attempts.Describe, key), answer)
 
 
 CONTROLLER = "controller"

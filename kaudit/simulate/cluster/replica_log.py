@@ -11,7 +11,7 @@ from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch
 from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
 from kaudit.broker.producer_state.rebuild import snapshot_entry
 from kaudit.broker.releases.profile import Profile
-from kaudit.formats.sidefiles.producer_snapshot import SnapshotEntry
+from kaudit.model.producer_snapshot import SnapshotEntry
 from kaudit.simulate.producer.producer_batch import ProducerBatch
 
 NO_LEADER_EPOCH = -1

@@ -5,6 +5,7 @@ A marker for a partition whose leader does not answer waits for one that does.
 
 from msgspec.structs import replace
 
+from kaudit.broker.attempts import WriteMarker
 from kaudit.broker.coordinator.transaction_coordinator import EndOfTransaction
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch
 from kaudit.broker.producer_state.verdict import Outcome, Verdict
@@ -63,7 +64,7 @@ class TransactionMarkerChannelManager:
         self._written[key] = [marker for marker in written if marker.offset < lost_from]
         for marker in [*lost, *self._waiting.pop(key, ())]:
             attempt = self._recorder.attempt(
-                "write_marker",
+                WriteMarker,
                 key,
                 producer_id=marker.producer_id,
                 producer_epoch=marker.producer_epoch,

@@ -7,20 +7,21 @@ on time even while the coordinator moves.
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from kaudit.broker import attempts
 from kaudit.broker.coordinator.transaction_coordinator import (
-    Coordinator,
     CoordinatorLimits,
+    CoordinatorResult,
     EndOfTransaction,
-    Granted,
+    RequestContext,
+    TransactionCoordinator,
     TransactionState,
 )
-from kaudit.broker.coordinator.transaction_coordinator import Request as CoordinatorRequest
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition, ok_fields, rejected_fields
-from kaudit.formats.internal_topics.transaction_state import TransactionStatus
+from kaudit.model.transaction_state import TransactionStatus
 from kaudit.simulate.cluster.partition import BrokerStatus, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import OnProducerId
 from kaudit.simulate.cluster.transaction_marker_channel_manager import TransactionMarkerChannelManager
@@ -85,7 +86,7 @@ class TransactionStateManager:
         self._trace = context.trace
         self.markers = markers
         self.log: ReplicatedPartition | None = None
-        self.coordinator = Coordinator(profile, limits, self._write_markers, self._allocate)
+        self.coordinator = TransactionCoordinator(profile, limits, self._write_markers, self._allocate)
         self.ended: list[EndedTransaction] = []
         self._watched: dict[str, tuple[int | None, int]] = {}
         """By transactional id: start (ms) and number of partitions of the transaction as last written."""
@@ -127,7 +128,7 @@ class TransactionStateManager:
         tid = request.transactional_id
         self._granted_id, self._used_id = granted, None
         answer = self.coordinator.init_producer_id(
-            CoordinatorRequest(request.recorded_under, request.api_version, self._clock.timestamp, True, None),
+            RequestContext(request.recorded_under, request.api_version, self._clock.timestamp, True, None),
             tid,
             request.timeout_ms,
             request.producer,
@@ -135,7 +136,7 @@ class TransactionStateManager:
         fields = ok_fields() if answer.error is KafkaError.NONE else rejected_fields(answer.error)
         fields["producer_id"], fields["producer_epoch"] = answer.producer_id, answer.producer_epoch
         attempt = self._recorder.attempt(
-            "init_producer_id",
+            attempts.InitProducerId,
             request.recorded_under,
             transactional_id=tid,
             api_version=request.api_version,
@@ -143,7 +144,7 @@ class TransactionStateManager:
             granted_producer_id=self._used_id,
         )
         if request.producer != NO_PRODUCER:
-            attempt["producer_id"], attempt["producer_epoch"] = request.producer
+            attempt.producer_id, attempt.producer_epoch = request.producer
         self._recorder.record(attempt, fields)
         if tid is not None and answer.error is KafkaError.NONE:
             self._owners[answer.producer_id] = tid
@@ -152,15 +153,15 @@ class TransactionStateManager:
 
     def add_partitions(self, request: AddPartitionsToTxnRequest) -> CoordinatorResponse:
         """Answer AddPartitionsToTxn."""
-        answer = Granted(KafkaError.NONE, *request.producer, "")
+        answer = CoordinatorResult(KafkaError.NONE, *request.producer, "")
         for key in request.partitions:
             answer = self.coordinator.add_partitions(
-                CoordinatorRequest(key, request.api_version, self._clock.timestamp, True),
+                RequestContext(key, request.api_version, self._clock.timestamp, True),
                 request.transactional_id,
                 *request.producer,
             )
             attempt = self._recorder.attempt(
-                "add_partitions",
+                attempts.AddPartitions,
                 key,
                 transactional_id=request.transactional_id,
                 producer_id=request.producer[0],
@@ -188,15 +189,15 @@ class TransactionStateManager:
         self._caller_writes_completion = bumps
         ended_before = len(self.ended)
         answer = self.coordinator.end_transaction(
-            CoordinatorRequest(request.recorded_under, request.api_version, self._clock.timestamp, True, None),
+            RequestContext(request.recorded_under, request.api_version, self._clock.timestamp, True, None),
             tid,
-            *request.producer,
+            request.producer,
             commit=request.commit,
             transaction_version=TRANSACTION_VERSION_2 if bumps else 0,
         )
         self._caller_writes_completion = False
         attempt = self._recorder.attempt(
-            "end_txn",
+            attempts.EndTxn,
             request.recorded_under,
             transactional_id=tid,
             producer_id=request.producer[0],
@@ -205,7 +206,7 @@ class TransactionStateManager:
             api_version=request.api_version,
         )
         if bumps and answer.error is KafkaError.NONE and answer.producer_id != request.producer[0]:
-            attempt["granted_producer_id"] = answer.producer_id
+            attempt.granted_producer_id = answer.producer_id
         fields = ok_fields() if answer.error is KafkaError.NONE else rejected_fields(answer.error)
         if bumps and answer.error is KafkaError.NONE:
             fields["producer_id"], fields["producer_epoch"] = answer.producer_id, answer.producer_epoch
@@ -249,7 +250,7 @@ class TransactionStateManager:
         self._timing_out = False
         for key in partitions:
             # An abort by timeout is no attempt: the answers after this one show it.
-            self._recorder.record(self._recorder.attempt("wait", key, ms=0), {"outcome": "ok"})
+            self._recorder.record(self._recorder.attempt(attempts.Wait, key, ms=0), {"outcome": "ok"})
 
     def _time_out_with_id(self, transactional_id: str, started_at: int, granted: int | None) -> None:
         """Time out a transaction whose epochs are used up: the abort may take a new producer id."""
@@ -330,5 +331,5 @@ class TransactionStateManager:
 _NEARLY_EXHAUSTED = 32766
 
 
-def _response(answer: Granted) -> CoordinatorResponse:
+def _response(answer: CoordinatorResult) -> CoordinatorResponse:
     return CoordinatorResponse(answer.error, (answer.producer_id, answer.producer_epoch))

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from msgspec.structs import astuple
 
 from kaudit.formats.log.crc32c import crc32c
-from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, VERSION, SnapshotEntry
+from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, VERSION
+from kaudit.model.producer_snapshot import SnapshotEntry
 
 _ENTRY = ENTRY.struct(*SnapshotEntry.__struct_fields__)
 _HEAD = HEADER.struct("version", "crc")
