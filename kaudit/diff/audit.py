@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.chunk_plan import whole_segments
-from kaudit.analysis.scan.chunk_reader import OpenSource, read_serially
+from kaudit.analysis.scan.chunk_plan import OpenSource, whole_segments
+from kaudit.analysis.scan.chunk_reader import read_serially
 from kaudit.analysis.scan.continuity import Continuity
 from kaudit.analysis.scan.options import Depth, ScanOptions
-from kaudit.analysis.scan.segment_rows import segment_rows
+from kaudit.analysis.scan.segment_summaries import segment_rows
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kaudit.analysis.scan.batch_order import OrderFilter
 from kaudit.analysis.scan.batch_stream import stream_batches
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import DamageKind
 from kaudit.model.epoch_entry import EpochEntry
@@ -149,7 +149,7 @@ class ReplicaReader:
                 for piece in stream_batches(
                     source, 0, segment.size, segment.size, expected_offset=segment.base_offset, verify=self._verify
                 ):
-                    if piece.untold:
+                    if piece.coverage_gaps:
                         reason = "text of kafka-dump-log: replicas are compared by their bytes"
                         self.unreadable.append(Unreadable(segment.path, reason))
                         return

@@ -1,25 +1,28 @@
 """Producer snapshots: one producer's entry, and the entry compared with what the log says."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
+from kaudit.model.schema import Int16, Int32, Int64
 
-class SnapshotEntry(Struct, frozen=True):
-    """The state of one producer id, sentinels as written.
+
+class SnapshotEntry(NamedTuple):
+    """The state of one producer id, sentinels as written; the fields in the order of the file.
 
     `last_sequence`, `last_offset` -1 and `offset_delta` 0: only a marker is remembered. `timestamp` in ms, -1 unknown;
     `coordinator_epoch` -1: no marker yet; `current_txn_first_offset` -1: no transaction open.
     """
 
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp: int
-    coordinator_epoch: int
-    current_txn_first_offset: int
+    producer_id: Int64
+    producer_epoch: Int16
+    last_sequence: Int32
+    last_offset: Int64
+    offset_delta: Int32
+    timestamp: Int64
+    coordinator_epoch: Int32
+    current_txn_first_offset: Int64
 
 
 class LogBeforeSnapshot(Struct, frozen=True):

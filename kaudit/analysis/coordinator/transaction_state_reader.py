@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kaudit.analysis.coordinator.decision_history import DecisionHistory
 from kaudit.analysis.scan.batch_stream import stream_batches
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.formats.errors import WireError
 from kaudit.formats.internal_topics.transaction_state import coordinator_partition, parse_transaction_record
 from kaudit.formats.log.records import read_records

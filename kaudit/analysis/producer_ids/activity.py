@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.partition_assembler import by_producers
+from kaudit.analysis.scan.partition_replay import by_producers
 from kaudit.analysis.scan.rows import Rows
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kaudit.analysis.producer_ids.block_book import BlockBook
 from kaudit.analysis.producer_ids.partition_producer_ids import PartitionProducerIds
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.checks.context import Context
 from kaudit.checks.flood import Population, report_flood
 from kaudit.model.finding import Finding

@@ -9,11 +9,11 @@ from kaudit.analysis.producer_ids.block_book import BlockBook
 from kaudit.analysis.producer_ids.partition_producer_ids import PartitionProducerIds
 from kaudit.analysis.repeats.non_idempotent_repeats import settle_repeats
 from kaudit.analysis.repeats.sessions import compare_sessions
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.feature_levels import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
 from kaudit.analysis.scan.options import ScanOptions, UsageError
 from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.scan.segment_rows import segment_rows
+from kaudit.analysis.scan.segment_summaries import segment_rows
 from kaudit.analysis.sequences.expired_producers import evicted_producers
 from kaudit.analysis.sequences.step_patterns import step_mismatches
 from kaudit.analysis.sidefiles.checkpoint_audit import CheckpointAudit
@@ -299,7 +299,7 @@ class Audit:
         )
         told += _aspect((part for part in parts if part.still_growing), "the last batch was still being written")
         for kind in CoverageGap:
-            told += _aspect((part for part in parts if kind in part.untold), kind.value)
+            told += _aspect((part for part in parts if kind in part.coverage_gaps), kind.value)
         told += [entry for part in parts for entry in _left_out(part)]
         if not coordinator.present:
             told += _aspect(

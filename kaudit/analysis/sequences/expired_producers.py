@@ -4,7 +4,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from kaudit.analysis.scan.batch_stream import stream_batches
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.rows import Rows
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CONTROL_FLAG, NO_OFFSET, NO_TIMESTAMP

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from kaudit.analysis.producer_ids.partition_producer_ids import PartitionProducerIds
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.sequences.rescan import Questions, rescan
 from kaudit.analysis.sequences.step_patterns import step_mismatches
 from kaudit.broker.producer_ids.interleaved_writers import MIN_CHANGES, find_interleaved_writers

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.merging import Merged
+from kaudit.analysis.scan.producer_grouping import Merged
 from kaudit.analysis.scan.rows import SILENCE_MS, Rows, pick, put, whole
 from kaudit.analysis.sequences.producer_table import RETAINED_BATCH
 from kaudit.broker.producer_state.rules import NEARLY_EXHAUSTED_EPOCH, SHORTEST_EXPIRY_MS

@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.source.layout import SegmentFile, Unreadable
 
 MAX_SIDE_FILE = 256 << 20

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.sidefiles.replica_state import ReplicaState, replica_state
 from kaudit.analysis.sidefiles.snapshot_states import Suspects, read_snapshot, unexplained
 from kaudit.broker.producer_state.rebuild import snapshot_entry

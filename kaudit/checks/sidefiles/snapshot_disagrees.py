@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-from msgspec.structs import asdict
-
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET
@@ -126,8 +124,8 @@ def _finding(context: Context, comparison: SnapshotComparison, contradiction: _C
         evidence={
             "rule": "a snapshot holds of every producer what the log before its offset says, newest batch only "
             "(ProducerStateManager.takeSnapshot); the broker loads it in place of reading the log",
-            "stored": None if stored is None else asdict(stored),
-            "replayed": None if expected is None else asdict(expected),
+            "stored": None if stored is None else stored._asdict(),
+            "replayed": None if expected is None else expected._asdict(),
         },
         explanations=_CAUSES,
         following=(context.timeline_command(entry.producer_id),),

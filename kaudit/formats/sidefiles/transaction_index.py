@@ -3,22 +3,27 @@
 Source of the format: Kafka's TransactionIndex and AbortedTxn.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Damage, Reason
-from kaudit.formats.schema import Schema
+from kaudit.formats.wire_format import WireFormat
+from kaudit.model.schema import Int16, Int64
 
-ENTRY: Final = Schema(
-    ("version", "i2"),
-    ("producer_id", "i8"),
-    ("first_offset", "i8"),
-    ("last_offset", "i8"),
-    ("last_stable_offset", "i8"),
-)
-"""One aborted transaction (AbortedTxn)."""
+
+class AbortedTxnRow(NamedTuple):
+    """One row as stored (AbortedTxn)."""
+
+    version: Int16
+    producer_id: Int64
+    first_offset: Int64
+    last_offset: Int64
+    last_stable_offset: Int64
+
+
+ENTRY: Final = WireFormat(AbortedTxnRow)
 VERSION: Final = 0
 """The only version there ever was."""
 _ENTRY: Final = ENTRY.struct()

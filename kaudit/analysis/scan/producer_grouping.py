@@ -1,10 +1,11 @@
-"""A chunk's runs and markers in one order: by producer id, each producer's in the order of the log.
+"""Bringing rows of the same producer id together, each producer's in the order of the log, without comparing rows.
 
-Both come sorted that way. Producer id and offset share one 64-bit key, and a stable sort merges two sorted halves in one
-pass; the lowest bit tells afterwards which half a key came from.
+A stable argsort of 64-bit ids costs 100 ns a row. Instead an id and a position in the log share one 64-bit key, the id in
+the high bits: any sort of distinct keys is stable in the ids, and numpy sorts plain integers with vector instructions.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -12,7 +13,33 @@ from numpy.typing import NDArray
 
 from kaudit.model.columns import Columns
 
-_KEY_BITS = 62
+_GROUP_KEY_BITS = 63
+_MERGE_KEY_BITS = 62
+"""One less: the lowest bit says whether a key is a run's or a marker's."""
+
+
+class Grouped(NamedTuple):
+    """`order`: indexes that sort the ids, equal ones in their order; `ids`: the ids so sorted."""
+
+    order: NDArray[np.intp]
+    ids: NDArray[np.int64]
+
+
+def group(ids: NDArray[np.int64]) -> Grouped:
+    """Sort ids as a stable argsort does."""
+    count = len(ids)
+    if not count:
+        return Grouped(np.empty(0, dtype=np.intp), ids)
+    low, high = int(ids.min()), int(ids.max())
+    if low == high:
+        return Grouped(np.arange(count, dtype=np.intp), ids)
+    bits = count.bit_length()
+    if (high - low).bit_length() + bits > _GROUP_KEY_BITS:
+        order = np.argsort(ids, kind="stable")
+        return Grouped(order, ids[order])
+    keys = ((ids - low) << bits) | np.arange(count, dtype=np.int64)
+    keys.sort()
+    return Grouped((keys & ((1 << bits) - 1)).astype(np.intp, copy=False), (keys >> bits) + low)
 
 
 class Merged(Struct, frozen=True):
@@ -75,7 +102,7 @@ def _order(runs: Columns, markers: Columns) -> tuple[NDArray[np.bool_], NDArray[
     offsets = np.concatenate((runs["first_offset"], markers["offset"]))
     low, bits = int(offsets.min()), (int(offsets.max()) - int(offsets.min())).bit_length()
     low_id = int(ids.min())
-    if (int(ids.max()) - low_id).bit_length() + bits > _KEY_BITS:
+    if (int(ids.max()) - low_id).bit_length() + bits > _MERGE_KEY_BITS:
         order = np.lexsort((offsets, ids))
         return order < count, ids.take(order)
     keys = (((ids - low_id) << bits) + (offsets - low)) << 1

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.analysis.scan.merging import merge, with_records
+from kaudit.analysis.scan.producer_grouping import merge, with_records
 from kaudit.analysis.scan.rows import BOUNDARY_BATCH, MARKER, RUN, assemble, pick, put
 from kaudit.analysis.transactions import transaction_spans as transactions
 from kaudit.analysis.transactions.transaction_spans import TransactionSpans
