@@ -17,7 +17,7 @@ from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
 from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.model.observation import ObservationKind
-from kaudit.source.filesystem import read_side_file
+from kaudit.source.schemes import read_side_file
 from kaudit.source.snapshots import SnapshotFile
 
 MAX_SUSPECTS = 1000
@@ -97,7 +97,9 @@ class SnapshotWatch(Struct):
         lost = unexplained(stored, gone["last"]["last_offset"], gone["last_timestamp"], file.modified_ms)
         lost |= gone["txn_first_offset"] != NO_OFFSET
         lost &= gone["last_sequence"] != NO_SEQUENCE
-        apart = dict.fromkeys(fact.producer_id for fact in transitions.facts if fact.kind in _NOT_ADOPTED)
+        apart = dict.fromkeys(
+            observation.producer_id for observation in transitions.observations if observation.kind in _NOT_ADOPTED
+        )
         chosen = dict.fromkeys([*stored["producer_id"][differs].tolist(), *gone["producer_id"][lost].tolist(), *apart])
         if chosen:
             self.suspects.append(Suspects(file, tuple(chosen)[:MAX_SUSPECTS]))
