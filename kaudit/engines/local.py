@@ -23,8 +23,8 @@ from kaudit.engines.ranges import RangeRead, ranges, read_here, with_rest
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout
+from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:

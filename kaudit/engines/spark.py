@@ -52,8 +52,8 @@ from kaudit.engines.spark_tasks import (
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout
+from kaudit.source.schemes import open_segment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

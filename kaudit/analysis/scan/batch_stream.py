@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from crc32c import crc32c
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
@@ -25,7 +26,6 @@ from kaudit.formats.log.batch_header import (
 )
 from kaudit.formats.log.candidate_scan import Framing
 from kaudit.formats.log.chained_crc import all_crcs_hold, restore_heads
-from kaudit.formats.log.crc32c import crc32c
 from kaudit.formats.log.record_batch import (
     HEADER_BYTES,
     HEADER_DTYPE,
