@@ -133,7 +133,7 @@ def _visit(found: _Discovery, root: Uri, directory: Uri, depth: int) -> None:
                 _visit(found, root, directory / entry.name, depth + 1)
 
 
-def _list_once(found: _Discovery, directory: Uri, depth: int) -> Sequence[Entry]:
+def _list_once(found: _Discovery, directory: Uri, depth: int) -> Sequence[FileStatus]:
     """Return what a directory holds; nothing if it was listed before, cannot be listed, or lies too deep."""
     if depth > MAX_DEPTH:
         found.skipped.append(Unreadable(str(directory), f"deeper than {MAX_DEPTH} directories"))
@@ -152,7 +152,7 @@ def _list_once(found: _Discovery, directory: Uri, depth: int) -> Sequence[Entry]
         return ()
 
 
-def _take_directory(found: _Discovery, root: Uri, directory: Uri, held: Mapping[str, Entry]) -> bool:
+def _take_directory(found: _Discovery, root: Uri, directory: Uri, held: Mapping[str, FileStatus]) -> bool:
     """Take a directory that is a partition's, or is set aside with its segments; return whether it was one of these."""
     segments = [file for file in held if segment_base_offset(file) is not None]
     placed = found.pattern.match(str(directory.absolute().path)) if found.pattern is not None else None
