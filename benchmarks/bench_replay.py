@@ -17,7 +17,7 @@ import crc32c
 
 from benchmarks.processes import Cost, Runner
 from kaudit.broker.releases.profile import profile_for
-from kaudit.replay.session import answer_lines
+from kaudit.report.replay.formats import answer_lines
 
 PRODUCERS = 1000
 START = 1_795_241_983_883

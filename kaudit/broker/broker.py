@@ -1,33 +1,24 @@
 """A broker, its partitions and its transaction coordinator, answering attempts one by one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from kaudit.broker.attempts.attempt import Attempt
-from kaudit.broker.attempts.fast_path import (
-    REQUEST_OPS,
-    Plain,
-    PlainAddPartitions,
-    PlainEndTxn,
-    PlainInitProducerId,
-    PlainProduce,
-    PlainWriteMarker,
-    as_request,
-)
+from kaudit.broker import attempts
+from kaudit.broker.attempts import Attempt, PartitionAttempt
 from kaudit.broker.coordinator.leader_epochs import CoordinatorEpochs
 from kaudit.broker.coordinator.transaction_coordinator import (
-    Coordinator,
     CoordinatorLimits,
+    CoordinatorResult,
     EndOfTransaction,
-    Granted,
-    Request,
+    RequestContext,
+    TransactionCoordinator,
 )
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.partition import SNAPSHOT_SUFFIX, Partition, Tampering
-from kaudit.broker.partition.produce import ProducePath
-from kaudit.broker.partition.record_set import TopicLimits, config_number, topic_config
+from kaudit.broker.partition.produce import ProduceHandler
+from kaudit.broker.partition.topic_config import TopicLimits, config_number, topic_config
 from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
 from kaudit.broker.producer_state.verdict import Outcome
@@ -37,7 +28,7 @@ from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.model.sequence import add as add_sequence
 
 if TYPE_CHECKING:
-    from kaudit.replay.what_if import RecordedLog
+    from kaudit.broker.recorded_log import RecordedLog
 
 _APPENDED, _DONE = Outcome.APPENDED, KafkaError.NONE
 _NO_BROKER = "a broker line first, or --broker-version"
@@ -62,19 +53,18 @@ class Broker:
         self._override = profile
         self._recorded = recorded
         self._profile: Profile | None = None
-        self._ops: dict[str, Callable[[Attempt, TopicPartition, Partition, int], Answer]] = {
-            "delete_records": self._delete_records,
-            "restart": self._restart,
-            "leader_change": self._leader_change,
-            "follower_restart": self._follower_restart,
-            "wait": self._wait,
-            "describe": self._describe,
-        }
-        self._requests: dict[type, Callable[[Any, TopicPartition, Partition, int], Answer]] = {
-            PlainInitProducerId: self._init_producer_id,
-            PlainAddPartitions: self._add_partitions,
-            PlainEndTxn: self._end_txn,
-            PlainWriteMarker: self._write_marker,
+        self._handlers: dict[type, Callable[[Any, TopicPartition, Partition, int], Answer]] = {
+            attempts.Produce: self._produce,
+            attempts.InitProducerId: self._init_producer_id,
+            attempts.AddPartitions: self._add_partitions,
+            attempts.EndTxn: self._end_txn,
+            attempts.WriteMarker: self._write_marker,
+            attempts.DeleteRecords: self._delete_records,
+            attempts.Restart: self._restart,
+            attempts.LeaderChange: self._leader_change,
+            attempts.FollowerRestart: self._follower_restart,
+            attempts.Wait: self._wait,
+            attempts.Describe: self._describe,
         }
         if profile is not None:
             self._begin(profile, {})
@@ -87,41 +77,32 @@ class Broker:
         return self._profile
 
     def answer(self, attempt: Attempt) -> Answer:
-        """Answer one checked attempt.
+        """Answer one attempt.
 
-        Raises MissingBrokerError before any broker is known, UnknownVersionError for a broker of no known version, and
-        ValueError, saying what was expected, for configuration that is no number.
+        Raises MissingBrokerError before any broker is known, UnknownVersionError for a broker of unknown version, and
+        ValueError, saying what was expected, for configuration that is not a number or records that cannot be read.
         """
-        op = attempt["op"]
-        if op in REQUEST_OPS:
-            return self.answer_plain(as_request(attempt))
-        if op == "broker":
-            profile = self._override or profile_for(attempt["broker_version"])
-            self._begin(profile, attempt.get("config", {}))
-            return Response(attempt["index"], {"op": "broker"}, f"rules of {profile.version}")
+        handler = self._handlers.get(type(attempt))
+        if handler is None:
+            return self._set_up(attempt)
         if self._profile is None:
             raise MissingBrokerError(_NO_BROKER)
-        key = (attempt["topic"], attempt["partition"])
-        if op == "topic":
-            return self._configure(attempt, key)
-        partition, now = self._arrive(key, attempt.get("at"))
-        if op == "produce":
-            limits = self._limits.get(key[0], self._default_limits)
-            return self._produce_path.produce(attempt, key, partition, limits, now)
-        return self._ops[op](attempt, key, partition, now)
-
-    def answer_plain(self, plain: Plain) -> Answer:
-        """Answer an attempt read as plain: as `answer` does, without a look at each of its fields."""
-        if self._profile is None:
-            raise MissingBrokerError(_NO_BROKER)
-        key = (plain.topic, plain.partition)
-        partition, now = self._arrive(key, plain.at)
-        if type(plain) is PlainProduce:
-            limits = self._limits.get(plain.topic, self._default_limits)
-            return self._produce_path.produce_plain(plain, key, partition, limits, now)
-        return self._requests[type(plain)](plain, key, partition, now)
+        asked: PartitionAttempt = attempt  # type: ignore[assignment]  # those with a handler
+        key = (asked.topic, asked.partition)
+        partition, now = self._arrive(key, asked.at)
+        return handler(asked, key, partition, now)
 
     # -- set up ------------------------------------------------------------------------------------------------------
+    def _set_up(self, attempt: Attempt) -> Answer:
+        if isinstance(attempt, attempts.StartBroker):
+            profile = self._override or profile_for(attempt.broker_version)
+            self._begin(profile, attempt.config)
+            return Response(attempt.index, {"op": "broker"}, f"rules of {profile.version}")
+        assert isinstance(attempt, attempts.ConfigureTopic)
+        config = {name: str(value) for name, value in attempt.config.items()}
+        self._limits[attempt.topic] = TopicLimits.of(topic_config(config, self._config), self.profile)
+        return Response(attempt.index, {"outcome": "ok"}, "a topic's configuration")
+
     def _begin(self, profile: Profile, config: dict[str, Any]) -> None:
         self._profile = profile
         self._config = {name: str(value) for name, value in config.items()}
@@ -141,9 +122,9 @@ class Broker:
             self._number("transactional.id.expiration.ms", defaults.expiration_ms),
             self._number("transaction.remove.expired.transaction.cleanup.interval.ms", defaults.cleanup_interval_ms),
         )
-        self._coordinator = Coordinator(profile, limits, self._write_markers, self._allocate)
+        self._coordinator = TransactionCoordinator(profile, limits, self._write_markers, self._allocate)
         self._timeouts = self._coordinator.timeouts
-        self._produce_path = ProducePath(
+        self._produce_handler = ProduceHandler(
             profile,
             self._coordinator,
             verifies=self._config.get("transaction.partition.verification.enable", "true") == "true",
@@ -164,11 +145,6 @@ class Broker:
     def _number(self, name: str, default: int) -> int:
         return config_number(self._config, name, default)
 
-    def _configure(self, attempt: Attempt, key: TopicPartition) -> Answer:
-        config = {name: str(value) for name, value in attempt.get("config", {}).items()}
-        self._limits[key[0]] = TopicLimits.of(topic_config(config, self._config), self.profile)
-        return Response(attempt["index"], {"outcome": "ok"}, "a topic's configuration")
-
     def _create(self, key: TopicPartition) -> Partition:
         profile = self.profile
         own_expiration = profile.expiration_config == _OWN_EXPIRATION
@@ -180,7 +156,7 @@ class Broker:
         self._partitions[key] = partition
         return partition
 
-    def _guess(self, key: TopicPartition) -> int:
+    def _estimated_now(self, key: TopicPartition) -> int:
         """Return the clock at an attempt without time: that of the partition's attempt before, or of the very first."""
         return self._clocks.get(key, self._first_seen or 0)
 
@@ -188,7 +164,7 @@ class Broker:
         """Return the partition an attempt is for and the clock, when what is due by then is done."""
         partition = self._partitions.get(key) or self._create(key)
         if at is None:
-            now = self._guess(key)
+            now = self._estimated_now(key)
         else:
             now = at
             if self._epochs.unfinished:
@@ -207,44 +183,49 @@ class Broker:
         self._next_producer_id = max(self._next_producer_id, producer_id + 1)
         return producer_id
 
+    def _produce(self, attempt: attempts.Produce, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        limits = self._limits.get(attempt.topic, self._default_limits)
+        return self._produce_handler.produce(attempt, key, partition, limits, now)
+
     # -- the coordinator ---------------------------------------------------------------------------------------------
-    def _init_producer_id(self, asked: PlainInitProducerId, key: TopicPartition, _: Partition, now: int) -> Answer:
-        granted = self._coordinator.init_producer_id(
-            Request(key, asked.api_version, now, asked.at is not None, asked.granted_producer_id),
-            asked.transactional_id,
-            asked.timeout_ms,
-            (_or_unknown(asked.producer_id), _or_unknown(asked.producer_epoch)),
+    def _init_producer_id(
+        self, attempt: attempts.InitProducerId, key: TopicPartition, _: Partition, now: int
+    ) -> Answer:
+        result = self._coordinator.init_producer_id(
+            RequestContext(key, attempt.api_version, now, attempt.at is not None, attempt.granted_producer_id),
+            attempt.transactional_id,
+            attempt.timeout_ms,
+            (_or_unknown(attempt.producer_id), _or_unknown(attempt.producer_epoch)),
         )
-        return Response(asked.index, _granted(granted), granted.why)
+        return Response(attempt.index, _with_producer(result), result.why)
 
-    def _add_partitions(self, asked: PlainAddPartitions, key: TopicPartition, _: Partition, now: int) -> Answer:
-        granted = self._coordinator.add_partitions(
-            Request(key, asked.api_version, now, asked.at is not None),
-            asked.transactional_id,
-            asked.producer_id,
-            asked.producer_epoch,
+    def _add_partitions(self, attempt: attempts.AddPartitions, key: TopicPartition, _: Partition, now: int) -> Answer:
+        result = self._coordinator.add_partitions(
+            RequestContext(key, attempt.api_version, now, attempt.at is not None),
+            attempt.transactional_id,
+            attempt.producer_id,
+            attempt.producer_epoch,
         )
-        return Response(asked.index, _outcome(granted), granted.why)
+        return Response(attempt.index, _outcome(result), result.why)
 
-    def _end_txn(self, asked: PlainEndTxn, key: TopicPartition, partition: Partition, now: int) -> Answer:
-        bumps = self.profile.transaction_version2 and asked.api_version >= _FIRST_END_TXN_OF_VERSION_2
-        producer_id = asked.producer_id
+    def _end_txn(self, attempt: attempts.EndTxn, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        bumps = self.profile.transaction_version2 and attempt.api_version >= _FIRST_END_TXN_OF_VERSION_2
+        producer_id = attempt.producer_id
         before = partition.state_of(producer_id)
-        granted = self._coordinator.end_transaction(
-            Request(key, asked.api_version, now, asked.at is not None, asked.granted_producer_id),
-            asked.transactional_id,
-            producer_id,
-            asked.producer_epoch,
-            commit=asked.commit,
+        result = self._coordinator.end_transaction(
+            RequestContext(key, attempt.api_version, now, attempt.at is not None, attempt.granted_producer_id),
+            attempt.transactional_id,
+            (producer_id, attempt.producer_epoch),
+            commit=attempt.commit,
             transaction_version=TRANSACTION_VERSION_2 if bumps else 0,
         )
-        fields = _granted(granted) if bumps and granted.error is _DONE else _outcome(granted)
-        return Response(asked.index, fields, granted.why, (producer_id, before, partition.state_of(producer_id)))
+        fields = _with_producer(result) if bumps and result.error is _DONE else _outcome(result)
+        return Response(attempt.index, fields, result.why, (producer_id, before, partition.state_of(producer_id)))
 
     def _write_markers(self, ended: EndOfTransaction) -> bool:
-        """Write a transaction's markers; tell whether every partition took its own."""
+        """Write a transaction's markers; return whether every partition accepted its own."""
         coordinator_epoch = self._epochs.at(ended.at, ended.restarted)
-        taken = True
+        accepted = True
         for key in ended.partitions:
             partition = self._partitions.get(key) or self._create(key)
             verdict = partition.append_marker(
@@ -258,28 +239,32 @@ class Broker:
                     ended.transaction_version,
                 )
             )
-            taken = taken and verdict.outcome is _APPENDED
-        return taken
+            accepted = accepted and verdict.outcome is _APPENDED
+        return accepted
 
-    def _write_marker(self, asked: PlainWriteMarker, key: TopicPartition, partition: Partition, now: int) -> Answer:
-        producer_id = asked.producer_id
+    def _write_marker(
+        self, attempt: attempts.WriteMarker, key: TopicPartition, partition: Partition, now: int
+    ) -> Answer:
+        producer_id = attempt.producer_id
         marker = MarkerBatch(
             producer_id,
-            asked.producer_epoch,
-            asked.coordinator_epoch,
+            attempt.producer_epoch,
+            attempt.coordinator_epoch,
             partition.log_end,
             now,
-            asked.commit,
-            asked.transaction_version,
+            attempt.commit,
+            attempt.transaction_version,
         )
         verdict = partition.append_marker(marker)
         fields = ok_fields() if verdict.outcome is _APPENDED else rejected_fields(verdict.error)
         why = verdict.why(marker.offset, f"{key[0]}-{key[1]}")
-        return Response(asked.index, fields, why, (producer_id, verdict.state, partition.state_of(producer_id)))
+        return Response(attempt.index, fields, why, (producer_id, verdict.state, partition.state_of(producer_id)))
 
     # -- the log and its replicas ------------------------------------------------------------------------------------
-    def _delete_records(self, attempt: Attempt, key: TopicPartition, partition: Partition, _: int) -> Answer:
-        before, index = attempt["before_offset"], attempt["index"]
+    def _delete_records(
+        self, attempt: attempts.DeleteRecords, key: TopicPartition, partition: Partition, _: int
+    ) -> Answer:
+        before, index = attempt.before_offset, attempt.index
         deletes = self._limits.get(key[0], self._default_limits).deletes
         policy = Response(index, rejected_fields(KafkaError.POLICY_VIOLATION), "cleanup.policy does not include delete")
         if not deletes and self.profile.checks_delete_policy_first:
@@ -295,51 +280,52 @@ class Broker:
             why += "; producers whose last data lay below it are forgotten on this version"
         return Response(index, ok_fields(), why)
 
-    def _restart(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
-        clean = attempt["clean"]
-        tamper = attempt.get("tamper") or {}
+    def _restart(self, attempt: attempts.Restart, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        clean = attempt.clean
+        tamper = attempt.tamper or attempts.Tamper()
         tampering = Tampering(
-            tamper.get("truncated_to_offset"),
-            tamper.get("corrupted_batch_offset"),
-            _snapshot_offsets(tamper.get("deleted", ())),
-            _snapshot_offsets(tamper.get("corrupted", ())),
+            tamper.truncated_to_offset,
+            tamper.corrupted_batch_offset,
+            _snapshot_offsets(tamper.deleted),
+            _snapshot_offsets(tamper.corrupted),
         )
-        found = [_found(batch, now) for batch in attempt.get("found_on_disk", ())]
+        found = [_found(batch, now) for batch in attempt.found_on_disk]
         partition.restart(now, found, tampering, clean=clean)
-        self._epochs.restarted(key, attempt.get("at"), clean=clean)
+        self._epochs.restarted(key, attempt.at, clean=clean)
         self._coordinator.reload(key, now)
         fields: dict[str, Any] = {"outcome": "ok"}
         if self.profile.describes_producers:
             fields["producers"] = _described(partition)
         kind = "a clean restart" if clean else "an unclean restart"
-        return Response(attempt["index"], fields, f"{kind}: {len(partition.producers.states)} producers are remembered")
+        return Response(attempt.index, fields, f"{kind}: {len(partition.producers.states)} producers are remembered")
 
-    def _leader_change(self, attempt: Attempt, _: TopicPartition, partition: Partition, now: int) -> Answer:
-        how = attempt["how"]
-        old_restarts = how in ("kill9", "unclean") or attempt.get("via") == "controlled_shutdown"
-        if attempt.get("old_leader") is not None:
-            partition.leader = attempt["old_leader"]
-        partition.change_leader(
-            now, attempt.get("new_leader"), attempt.get("lost_from_offset"), old_restarts=old_restarts
-        )
+    def _leader_change(
+        self, attempt: attempts.LeaderChange, _: TopicPartition, partition: Partition, now: int
+    ) -> Answer:
+        old_restarts = attempt.how in ("kill9", "unclean") or attempt.via == "controlled_shutdown"
+        if attempt.old_leader is not None:
+            partition.leader = attempt.old_leader
+        partition.change_leader(now, attempt.new_leader, attempt.lost_from_offset, old_restarts=old_restarts)
         fields: dict[str, Any] = {"outcome": "ok"}
         if self.profile.describes_producers:
             fields["producers"] = _described(partition)
-        return Response(attempt["index"], fields, "the new leader knows what it has replicated")
+        return Response(attempt.index, fields, "the new leader knows what it has replicated")
 
-    def _follower_restart(self, attempt: Attempt, _: TopicPartition, partition: Partition, now: int) -> Answer:
-        partition.restart_follower(now, attempt.get("replica"), attempt.get("log_end_offset"))
-        return Response(attempt["index"], {"outcome": "ok"}, "the next leader keeps the newest batch of every producer")
+    def _follower_restart(
+        self, attempt: attempts.FollowerRestart, _: TopicPartition, partition: Partition, now: int
+    ) -> Answer:
+        partition.restart_follower(now, attempt.replica, attempt.log_end_offset)
+        return Response(attempt.index, {"outcome": "ok"}, "the next leader keeps the newest batch of every producer")
 
-    def _wait(self, attempt: Attempt, key: TopicPartition, partition: Partition, now: int) -> Answer:
-        if attempt.get("at") is None:
-            now += attempt["ms"]
+    def _wait(self, attempt: attempts.Wait, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        if attempt.at is None:
+            now += attempt.ms
             self._clocks[key] = now
             partition.pass_time(now)
             self._coordinator.abort_timed_out(key, now)
-        return Response(attempt["index"], {"outcome": "ok"}, f"{attempt['ms']} ms pass")
+        return Response(attempt.index, {"outcome": "ok"}, f"{attempt.ms} ms pass")
 
-    def _describe(self, attempt: Attempt, _: TopicPartition, partition: Partition, __: int) -> Answer:
+    def _describe(self, attempt: attempts.Describe, _: TopicPartition, partition: Partition, __: int) -> Answer:
         stable = partition.last_stable_offset
         fields: dict[str, Any] = {
             "outcome": "ok",
@@ -355,19 +341,19 @@ class Broker:
             fields["producers"] = _described(partition)
         if partition.leader is not None:
             fields["leader"] = partition.leader
-        return Response(attempt["index"], fields, "what the partition's leader knows")
+        return Response(attempt.index, fields, "what the partition's leader knows")
 
 
 def _or_unknown(value: int | None) -> int:
     return NO_PRODUCER_ID if value is None else value
 
 
-def _granted(granted: Granted) -> dict[str, Any]:
-    return {**_outcome(granted), "producer_id": granted.producer_id, "producer_epoch": granted.producer_epoch}
+def _with_producer(result: CoordinatorResult) -> dict[str, Any]:
+    return {**_outcome(result), "producer_id": result.producer_id, "producer_epoch": result.producer_epoch}
 
 
-def _outcome(granted: Granted) -> dict[str, Any]:
-    return ok_fields() if granted.error is _DONE else rejected_fields(granted.error)
+def _outcome(result: CoordinatorResult) -> dict[str, Any]:
+    return ok_fields() if result.error is _DONE else rejected_fields(result.error)
 
 
 def _described(partition: Partition) -> list[dict[str, int]]:
@@ -384,35 +370,28 @@ def _described(partition: Partition) -> list[dict[str, int]]:
     ]
 
 
-def _snapshot_offsets(names: list[str] | tuple[str, ...]) -> frozenset[int]:
-    """Offsets of producer snapshot files by name; other files do not matter here."""
+def _snapshot_offsets(names: Sequence[str]) -> frozenset[int]:
+    """Return the offsets of producer snapshot files by name; other files do not matter here."""
     stems = [name.removesuffix(SNAPSHOT_SUFFIX) for name in names if name.endswith(SNAPSHOT_SUFFIX)]
     return frozenset(int(stem) for stem in stems if stem.isdecimal())
 
 
-def _found(batch: dict[str, Any], now: int) -> DataBatch | MarkerBatch:
-    """Read a batch that lay on the disk; where its time is unknown it is the clock's."""
-    timestamp = batch.get("timestamp")
-    timestamp = now if timestamp is None else timestamp
-    base_offset = batch["base_offset"]
-    if "commit" in batch:
+def _found(batch: attempts.FoundBatch, now: int) -> DataBatch | MarkerBatch:
+    """Return a batch that lay on the disk; where its time is unknown it is the clock's."""
+    timestamp = now if batch.timestamp is None else batch.timestamp
+    base_offset = batch.base_offset
+    if batch.commit is not None:
         return MarkerBatch(
-            batch["producer_id"],
-            batch["producer_epoch"],
-            batch.get("coordinator_epoch", 0),
-            base_offset,
-            timestamp,
-            batch["commit"],
+            batch.producer_id, batch.producer_epoch, batch.coordinator_epoch, base_offset, timestamp, batch.commit
         )
-    delta = batch.get("record_count", 1) - 1
-    base_sequence = batch.get("base_sequence", 0)
+    delta = batch.record_count - 1
     return DataBatch(
-        batch["producer_id"],
-        batch["producer_epoch"],
-        base_sequence,
-        add_sequence(base_sequence, delta),
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        add_sequence(batch.base_sequence, delta),
         base_offset,
         base_offset + delta,
         timestamp,
-        batch.get("is_transactional", False),
+        batch.is_transactional,
     )

@@ -6,7 +6,7 @@ Findings are made by `Check.finding` only, so that no code is ever typed where a
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from msgspec import Struct
 
@@ -69,6 +69,23 @@ class Evidence:
         return any(kind in self._items for kind in kinds)
 
 
+class FindingFields(TypedDict, total=False):
+    """Fields of a finding that its check fills in; `position` is a byte in `file`, which is the segment unless given."""
+
+    severity: Severity
+    confidence: Confidence
+    file: str | None
+    position: int | None
+    offset: int | None
+    last_offset: int | None
+    producer_id: int | None
+    producer_epoch: int | None
+    anchor: str | None
+    evidence: Mapping[str, object]
+    explanations: Sequence[Explanation]
+    absent: Mapping[str, str]
+
+
 Run = Callable[[Context, Evidence], Iterable[Finding]]
 
 
@@ -76,6 +93,7 @@ class Check(Struct, frozen=True, eq=False):
     """One check. `severity` is the highest it reports, `severity_note` says when it is lower.
 
     `needs`: it is run where there is evidence of one of these types. `observes`: the kinds of observation it reports.
+    `faulty_column`: which column of the table of batches under a finding holds the value that breaks the rule, if any.
     """
 
     code: str
@@ -87,6 +105,7 @@ class Check(Struct, frozen=True, eq=False):
     since: str
     needs: tuple[type, ...]
     observes: tuple[ObservationKind, ...]
+    faulty_column: str
     run: Run
     package: str
 
@@ -118,48 +137,29 @@ class Check(Struct, frozen=True, eq=False):
         context: Context,
         message: str,
         *,
-        severity: Severity | None = None,
-        confidence: Confidence | None = None,
         segment: int | None = None,
-        file: str | None = None,
-        position: int | None = None,
-        offset: int | None = None,
-        last_offset: int | None = None,
-        producer_id: int | None = None,
-        producer_epoch: int | None = None,
-        anchor: str | None = None,
-        evidence: Mapping[str, object] | None = None,
-        explanations: Sequence[Explanation] = (),
         following: Sequence[str] = (),
-        absent: Mapping[str, str] | None = None,
+        **fields: Unpack[FindingFields],
     ) -> Finding:
         """Build a finding about the context's partition; severity and confidence are the check's unless given.
 
-        `segment` is an index into the context's segments; `file` the path, relative to its input, of a file that is not
-        that segment; `position` a byte in the file; `following`: commands to run next.
+        `segment` is an index into the context's segments, `following` are commands to run next.
         """
+        fields.setdefault("severity", self.severity)
+        fields.setdefault("confidence", self.confidence)
+        if segment is not None:
+            fields.setdefault("file", context.file(segment))
         return Finding(
             code=self.code,
             name=self.name,
-            severity=severity or self.severity,
-            confidence=confidence or self.confidence,
             message=message,
             topic=context.topic,
             partition=context.partition,
             replica=context.replica,
             log_dir=context.log_dir,
-            file=context.file(segment) if file is None and segment is not None else file,
             segment=None if segment is None else context.segments[segment],
-            position=position,
-            offset=offset,
-            last_offset=last_offset,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            anchor=anchor,
-            evidence=evidence or {},
-            explanations=explanations,
             next=following,
-            absent=absent or {},
+            **fields,
         )
 
 
@@ -171,6 +171,7 @@ def check(
     since: str,
     needs: tuple[type, ...] = (Observation,),
     observes: tuple[ObservationKind, ...] = (),
+    faulty_column: str = "",
     confidence: Confidence = Confidence.CERTAIN,
     severity_note: str = "",
 ) -> Callable[[Run], Check]:
@@ -189,11 +190,17 @@ def check(
             since=since,
             needs=needs,
             observes=observes,
+            faulty_column=faulty_column,
             run=run,
             package=run.__module__.rsplit(".", 1)[0],
         )
 
     return register
+
+
+def observers(*checks: Check) -> Mapping[ObservationKind, Check]:
+    """Return which of these checks reports each kind of observation."""
+    return {kind: check for check in checks for kind in check.observes}
 
 
 def parse_documentation(text: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import VersionRange
-from kaudit.checks.coordinator import CoordinatorView
+from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 
 

@@ -13,7 +13,8 @@ from typing import BinaryIO, cast
 from msgspec import Struct
 
 from kaudit.broker.broker import Broker
-from kaudit.replay.session import FORMATS, Session, formatted
+from kaudit.replay.session import Session
+from kaudit.report.replay.formats import FORMATS, formatted
 from kaudit.report.replay.render import ROW_INDENT, fold
 
 STDIN = "-"

@@ -5,31 +5,31 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.chunk_plan import whole_segments
-from kaudit.analysis.scan.chunk_reader import OpenSource, read_serially
+from kaudit.analysis.scan.chunk_plan import OpenSource, whole_segments
+from kaudit.analysis.scan.chunk_reader import read_serially
 from kaudit.analysis.scan.continuity import Continuity
 from kaudit.analysis.scan.options import Depth, ScanOptions
-from kaudit.analysis.scan.segment_rows import segment_rows
+from kaudit.analysis.scan.segment_summaries import segment_rows
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
-from kaudit.checks.coordinator import CoordinatorView
-from kaudit.checks.leader_epochs import LEADER_EPOCH_CHECKPOINT
 from kaudit.checks.registry import run_checks
 from kaudit.checks.replicas import ReplicaFacts, report_replicas
 from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.diff.replica_set import compare_partition
 from kaudit.formats.sidefiles.checkpoints import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
     LeaderEpochCheckpoint,
     parse_leader_epoch_checkpoint,
     parse_offset_checkpoint,
 )
+from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.replicas import DiffResult, PartitionComparison, Replica
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
 from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile, Unreadable
 
-HIGH_WATERMARKS = "replication-offset-checkpoint"
 _MAX_SIDE_FILE = 64 << 20
 
 
@@ -177,7 +177,7 @@ def _high_watermarks(task: Task, open_source: OpenSource) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, directory in task.holders.items():
         for file in directory.checkpoints:
-            data = _side_file(file, open_source, []) if file.name == HIGH_WATERMARKS else None
+            data = _side_file(file, open_source, []) if file.name == HIGH_WATERMARK_CHECKPOINT else None
             for row in parse_offset_checkpoint(data).rows if data is not None else ():
                 if (row.topic, row.partition) == (directory.topic, directory.partition):
                     found[name] = row.offset

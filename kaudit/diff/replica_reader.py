@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from kaudit.analysis.scan.batch_order import OrderFilter
 from kaudit.analysis.scan.batch_stream import stream_batches
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import DamageKind
-from kaudit.model.replicas import EpochStart, ReplicaBatch
+from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.replicas import ReplicaBatch
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
 COLUMNS = (
@@ -66,7 +67,7 @@ class ReplicaReader:
         self._open = open_source
         self._verify = verify
         self._start = log_start_offset or 0
-        self._epochs: list[EpochStart] = []
+        self._epochs: list[EpochEntry] = []
         self._next_offset: int | None = None
         self._pieces = self._read()
 
@@ -95,7 +96,7 @@ class ReplicaReader:
         return max(empty, self._start, self.directory.segments[0].base_offset if self.directory.segments else 0)
 
     @property
-    def leader_epochs(self) -> list[EpochStart]:
+    def leader_epochs(self) -> list[EpochEntry]:
         """The leader epochs of the batches (>= 0), ascending: a lower one after a higher is damage, not an epoch."""
         return self._epochs
 
@@ -125,7 +126,7 @@ class ReplicaReader:
         highest = np.maximum.accumulate(np.maximum(epochs, reached))
         before = np.concatenate(([reached], highest[:-1]))
         for index in np.flatnonzero(highest > before)[: MAX_EPOCHS - len(self._epochs)].tolist():
-            self._epochs.append(EpochStart(int(epochs[index]), int(batches["base_offset"][index])))
+            self._epochs.append(EpochEntry(int(epochs[index]), int(batches["base_offset"][index])))
 
     def _read(self) -> Iterator[tuple[int, Batches]]:
         segments = self.directory.segments
@@ -148,7 +149,7 @@ class ReplicaReader:
                 for piece in stream_batches(
                     source, 0, segment.size, segment.size, expected_offset=segment.base_offset, verify=self._verify
                 ):
-                    if piece.untold:
+                    if piece.coverage_gaps:
                         reason = "text of kafka-dump-log: replicas are compared by their bytes"
                         self.unreadable.append(Unreadable(segment.path, reason))
                         return

@@ -9,7 +9,8 @@ from kaudit.broker.partition.truncation import truncation_offset
 from kaudit.diff.compare import PairCompare
 from kaudit.diff.replica_reader import Columns, ReplicaReader, batch_at
 from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint
-from kaudit.model.replicas import Difference, EpochStart, OffsetRange, PartitionComparison, Relation, ReplicaBatch
+from kaudit.model.epoch_entry import EpochEntry
+from kaudit.model.replicas import Difference, OffsetRange, PartitionComparison, Relation, ReplicaBatch
 from kaudit.source.layout import ALWAYS_COMPACTED
 
 _NO_BOUND = 2**63 - 1
@@ -136,25 +137,25 @@ def compare_partition(
 
 
 def merged_epochs(
-    batches: Sequence[EpochStart], checkpoint: LeaderEpochCheckpoint | None, end_offset: int
-) -> list[EpochStart]:
+    batches: Sequence[EpochEntry], checkpoint: LeaderEpochCheckpoint | None, end_offset: int
+) -> list[EpochEntry]:
     """Return what a broker's epoch cache holds: the checkpoint's entries, then epochs of batches that came after it.
 
     The checkpoint of a running broker may be older than its log; without one (or if it breaks off) the batches tell. An
     entry at `end_offset`, the log's end, is a leader that has written nothing yet; one beyond it was copied later than the
     log, or the log has lost its end: brokers drop it (`LeaderEpochFileCache.truncateFromEnd`).
     """
-    known: list[EpochStart] = []
+    known: list[EpochEntry] = []
     for row in checkpoint.rows if checkpoint is not None and not checkpoint.damage else ():
         if row.start_offset > end_offset:
             break
         if not known or (row.epoch > known[-1].epoch and row.start_offset >= known[-1].start_offset):
-            known.append(EpochStart(row.epoch, row.start_offset))
+            known.append(EpochEntry(row.epoch, row.start_offset))
     newest = known[-1].epoch if known else -1
     return known + [row for row in batches if row.epoch > newest]
 
 
-def _last_epoch(epochs: Sequence[EpochStart]) -> int:
+def _last_epoch(epochs: Sequence[EpochEntry]) -> int:
     return epochs[-1].epoch if epochs else -1
 
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 from kaudit.analysis.producer_ids.block_histories import read_blocks
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.audit import Audit
+from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.chunk_size import Neighbours, Pace, steady
 from kaudit.analysis.scan.options import Progress, ScanOptions
-from kaudit.analysis.scan.partition_assembler import KeptRows, RowSink
+from kaudit.analysis.scan.partition_assembler import PartitionAssembler
 from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.scan.rows import ChunkRows
-from kaudit.analysis.scan.schedule import Job, PartitionAssembler, all_needs, audit_needs, find_input, plan_jobs
+from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
+from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
 from kaudit.engines.parallelism import Trial
 from kaudit.engines.ranges import RangeRead, ranges, read_here, with_rest

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.chunk_plan import cut_first
-from kaudit.analysis.scan.chunk_reader import ChunkSpec
+from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut_first
+from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.chunk_size import Pace
-from kaudit.analysis.scan.rows import ChunkRows
-from kaudit.analysis.scan.schedule import Job, Outcome, read_range
+from kaudit.analysis.scan.partition_assembler import Outcome, read_range
+from kaudit.analysis.scan.planning import Job
 
 _MOST_BATCHES = 1 << 19
 """Of a range, where batches become small behind large ones: some 100 bytes each are held."""

@@ -21,9 +21,9 @@ from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.batch_export import BatchWriter, segment_tasks
 from kaudit.analysis.scan.options import Progress, ScanOptions, UsageError
-from kaudit.analysis.scan.partition_assembler import KeptRows, RowSink
 from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.scan.schedule import Job, all_needs, audit_needs, find_input, plan_jobs
+from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
+from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.timelines.producer_histories import (
     HistoryRows,

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.analysis.scan.chunk_reader import CHUNK_BYTES
-from kaudit.analysis.scan.schedule import Job
+from kaudit.analysis.scan.planning import Job
 from kaudit.engines.spark_tasks import Opening, Stretch, Work
 
 _TASKS_PER_CORE = 4

@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from kaudit import __version__
 from kaudit.analysis.scan.batch_export import BatchWriter, SegmentTask, write_segment
-from kaudit.analysis.scan.chunk_plan import cut
-from kaudit.analysis.scan.chunk_reader import ChunkSpec
-from kaudit.analysis.scan.partition_assembler import RowSink
+from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut
+from kaudit.analysis.scan.partition_assembler import PartitionAssembler, read_range
 from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.scan.schedule import Job, PartitionAssembler, read_range
+from kaudit.analysis.scan.partition_replay import RowSink
+from kaudit.analysis.scan.planning import Job
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.timelines.producer_histories import HistoryWriter, Piece
 from kaudit.engines.memory import keep_freed_memory

@@ -8,6 +8,7 @@ import struct
 from typing import Final
 
 from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.wire_format import WireFormat
 
 Buffer = bytes | bytearray | memoryview
 
@@ -66,6 +67,11 @@ class Reader:
     def int64(self, what: str) -> int:
         """-2^63..2^63-1."""
         return self._take(_INT64, what)
+
+    def fields(self, structure: WireFormat) -> list[int]:
+        """All fields of a structure of fixed size, in order."""
+        read = {"int8": self.int8, "int16": self.int16, "int32": self.int32, "int64": self.int64}
+        return [read[field.type](field.name.replace("_", " ")) for field in structure.fields]
 
     def raw(self, size: int, what: str) -> bytes:
         """Exactly `size` bytes."""

@@ -1,4 +1,4 @@
-"""Record batches as rows: the columns of CONTRACT.md section 3, from bytes or from a dump's text."""
+"""Record batches and damage as rows: the columns `batch` and `damage` of `kaudit.model.table_columns`."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,37 +15,6 @@ from kaudit.model.batch_fields import (
     TRANSACTIONAL_FLAG,
 )
 from kaudit.model.damage import DamageKind, LogDamage
-
-BATCH_FIELDS = (
-    "topic",
-    "partition",
-    "replica",
-    "segment",
-    "position",
-    "size",
-    "base_offset",
-    "last_offset",
-    "last_offset_delta",
-    "record_count",
-    "leader_epoch",
-    "magic",
-    "crc",
-    "crc_valid",
-    "codec",
-    "timestamp_type",
-    "base_timestamp",
-    "max_timestamp",
-    "is_transactional",
-    "is_control",
-    "control_type",
-    "coordinator_epoch",
-    "producer_id",
-    "producer_epoch",
-    "base_sequence",
-    "last_sequence",
-    "delete_horizon_ms",
-)
-"""The fields of a batch row, in the contract's order, without `row`."""
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _NULLABLE = (

@@ -21,11 +21,11 @@ from kaudit.formats.dump_text.rows import (
 from kaudit.formats.dump_text.text import read_dump
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.control import ControlType
-from kaudit.inspect.batch_rows import BATCH_FIELDS
 from kaudit.inspect.bytes_text import BytesFormatter
 from kaudit.inspect.file_kinds import FileKind, LogFile, identify_by_name
 from kaudit.inspect.internal_topics import dump_content_row
 from kaudit.inspect.row_filter import Row
+from kaudit.model.table_columns import INSPECT_TABLES
 from kaudit.source.filesystem import filesystem
 from kaudit.source.layout import TextRange
 from kaudit.source.text import SegmentText
@@ -158,8 +158,8 @@ def _control(printed: str) -> Row:
 
 
 def batch_row(line: DumpBatch, place: LogFile) -> Row:
-    """Return the row of one batch line, with every field of the contract."""
-    row: Row = dict.fromkeys(BATCH_FIELDS)
+    """Return the row of one batch line, with every column of `batch`."""
+    row: Row = dict.fromkeys(INSPECT_TABLES["batch"])
     legacy = line.magic < CURRENT_MAGIC
     base: int | None = line.base_offset
     count = line.record_count

@@ -1,7 +1,7 @@
 """One batch header byte by byte: each field with its bytes, its value and what the value means here."""
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
@@ -51,11 +51,11 @@ def field_rows(segment: SegmentReader, position: int) -> Iterator[Row]:
     start = _start_of_batch(segment, position)
     head = segment.read(start, HEADER_SIZE + _SHOWN_PAYLOAD)
     fields = _fields(head, start)
-    values = {field.name: field.value for field in fields}
+    header = _Header({field.name: field.value for field in fields}, segment, start)
     for field in fields:
-        yield _row(segment, field, position, _meaning(field, values, segment, start))
+        yield _row(segment, field, position, header.meaning(field))
     header_end = fields[-1].position + len(fields[-1].raw) if fields else start
-    length = values.get("batch_length", values.get("message_size"))
+    length = header.length
     end = min(start + LOG_OVERHEAD + length, segment.size) if length is not None and length >= 0 else segment.size
     if end > header_end:
         payload = _Field("payload", header_end, head[header_end - start :][: end - header_end], None)
@@ -102,70 +102,98 @@ def _row(segment: SegmentReader, field: _Field, position: int, meaning: str) -> 
     }
 
 
-def _meaning(field: _Field, values: dict[str, int | None], segment: SegmentReader, start: int) -> str:
-    value = field.value
-    if value is None:
-        return "cut off by the end of the file"
-    match field.name:
-        case "base_offset":
-            delta = values.get("last_offset_delta")
-            return "" if delta is None else f"offsets {value} to {value + delta}"
-        case "batch_length" | "message_size":
-            return _length_meaning(value, values.get("magic"), segment, start)
-        case "magic":
-            return "" if 0 <= value <= CURRENT_MAGIC else "unknown message format"
-        case "crc":
-            return _crc_meaning(value, values, segment, start)
-        case "attributes":
-            return _attributes_meaning(value, values.get("magic"))
-        case "base_timestamp" | "max_timestamp" | "timestamp":
-            horizon = field.name == "base_timestamp" and (values.get("attributes") or 0) & DELETE_HORIZON_FLAG
-            return _time(value) + (", the delete horizon" if horizon else "")
-        case "base_sequence":
-            delta = values.get("last_offset_delta")
-            if value < 0 or delta is None or delta < 0:
-                return "no sequence" if value == -1 else ""
-            return f"sequences {value} to {add_sequence(value, delta)}"
-        case "record_count":
-            delta = values.get("last_offset_delta")
-            return "" if delta is None or value == delta + 1 else f"the last offset delta implies {delta + 1}"
-        case "producer_id" | "producer_epoch" | "leader_epoch" | "key_length" if value == -1:
-            return "none"
-    return ""
+class _Header(Struct, frozen=True):
+    """The values of one header by name, and the batch they are of: it begins at byte `start` of `segment`."""
+
+    values: Mapping[str, int | None]
+    segment: SegmentReader
+    start: int
+
+    def meaning(self, field: _Field) -> str:
+        """Return what the field's value means in this batch; empty where the value says it all."""
+        if field.value is None:
+            return "cut off by the end of the file"
+        explain = _MEANINGS.get(field.name)
+        return "" if explain is None else explain(self, field.value)
+
+    @property
+    def length(self) -> int | None:
+        """Bytes behind the length field."""
+        return self.values.get("batch_length", self.values.get("message_size"))
+
+    def base_offset(self, value: int) -> str:
+        delta = self.values.get("last_offset_delta")
+        return "" if delta is None else f"offsets {value} to {value + delta}"
+
+    def batch_length(self, value: int) -> str:
+        end, magic = self.start + LOG_OVERHEAD + value, self.values.get("magic")
+        if magic is not None and not plausible_length(magic, value):
+            return "too short for a batch"
+        if end > self.segment.size:
+            return f"ends at byte {end}, beyond the file's {self.segment.size}"
+        return f"ends at byte {end}" + (", the end of the file" if end == self.segment.size else "")
+
+    def magic(self, value: int) -> str:
+        return "" if 0 <= value <= CURRENT_MAGIC else "unknown message format"
+
+    def crc(self, stored: int) -> str:
+        magic, length, text = self.values.get("magic"), self.length, f"{stored:#010x}"
+        if magic is None or length is None or length < 0 or self.start + LOG_OVERHEAD + length > self.segment.size:
+            return f"{text}, cannot be checked"
+        current = magic >= CURRENT_MAGIC
+        at, stop = self.start + (ATTRIBUTES_OFFSET if current else MAGIC_OFFSET), self.start + LOG_OVERHEAD + length
+        computed = 0
+        while at < stop:
+            piece = self.segment.read(at, min(_CRC_PIECE, stop - at))
+            computed = crc32c(piece, computed) if current else zlib.crc32(piece, computed)
+            at += max(len(piece), 1)
+        return f"{text}, matches" if computed == stored else f"{text}, computed {computed:#010x}"
+
+    def attributes(self, value: int) -> str:
+        magic = self.values.get("magic")
+        parts = [codec_name(value & CODEC_MASK)]
+        if magic:
+            parts.append("LogAppendTime" if value & LOG_APPEND_TIME_FLAG else "CreateTime")
+        if magic == CURRENT_MAGIC:
+            flags = ((TRANSACTIONAL_FLAG, "transactional"), (CONTROL_FLAG, "control"), (DELETE_HORIZON_FLAG, "horizon"))
+            parts += [name for flag, name in flags if value & flag]
+        return ", ".join(parts)
+
+    def base_timestamp(self, value: int) -> str:
+        horizon = (self.values.get("attributes") or 0) & DELETE_HORIZON_FLAG
+        return _time(value) + (", the delete horizon" if horizon else "")
+
+    def timestamp(self, value: int) -> str:
+        return _time(value)
+
+    def base_sequence(self, value: int) -> str:
+        delta = self.values.get("last_offset_delta")
+        if value < 0 or delta is None or delta < 0:
+            return "no sequence" if value == -1 else ""
+        return f"sequences {value} to {add_sequence(value, delta)}"
+
+    def record_count(self, value: int) -> str:
+        delta = self.values.get("last_offset_delta")
+        return "" if delta is None or value == delta + 1 else f"the last offset delta implies {delta + 1}"
+
+    def none_if_absent(self, value: int) -> str:
+        return "none" if value == -1 else ""
 
 
-def _length_meaning(value: int, magic: int | None, segment: SegmentReader, start: int) -> str:
-    end = start + LOG_OVERHEAD + value
-    if magic is not None and not plausible_length(magic, value):
-        return "too short for a batch"
-    if end > segment.size:
-        return f"ends at byte {end}, beyond the file's {segment.size}"
-    return f"ends at byte {end}" + (", the end of the file" if end == segment.size else "")
-
-
-def _crc_meaning(stored: int, values: dict[str, int | None], segment: SegmentReader, start: int) -> str:
-    magic, length = values.get("magic"), values.get("batch_length", values.get("message_size"))
-    text = f"{stored:#010x}"
-    if magic is None or length is None or length < 0 or start + LOG_OVERHEAD + length > segment.size:
-        return f"{text}, cannot be checked"
-    current = magic >= CURRENT_MAGIC
-    at, stop = start + (ATTRIBUTES_OFFSET if current else MAGIC_OFFSET), start + LOG_OVERHEAD + length
-    computed = 0
-    while at < stop:
-        piece = segment.read(at, min(_CRC_PIECE, stop - at))
-        computed = crc32c(piece, computed) if current else zlib.crc32(piece, computed)
-        at += max(len(piece), 1)
-    return f"{text}, matches" if computed == stored else f"{text}, computed {computed:#010x}"
-
-
-def _attributes_meaning(value: int, magic: int | None) -> str:
-    parts = [codec_name(value & CODEC_MASK)]
-    if magic:
-        parts.append("LogAppendTime" if value & LOG_APPEND_TIME_FLAG else "CreateTime")
-    if magic == CURRENT_MAGIC:
-        flags = ((TRANSACTIONAL_FLAG, "transactional"), (CONTROL_FLAG, "control"), (DELETE_HORIZON_FLAG, "horizon"))
-        parts += [name for flag, name in flags if value & flag]
-    return ", ".join(parts)
+_MEANINGS: Mapping[str, Callable[[_Header, int], str]] = {
+    "base_offset": _Header.base_offset,
+    "batch_length": _Header.batch_length,
+    "message_size": _Header.batch_length,
+    "magic": _Header.magic,
+    "crc": _Header.crc,
+    "attributes": _Header.attributes,
+    "base_timestamp": _Header.base_timestamp,
+    "max_timestamp": _Header.timestamp,
+    "timestamp": _Header.timestamp,
+    "base_sequence": _Header.base_sequence,
+    "record_count": _Header.record_count,
+    **dict.fromkeys(("producer_id", "producer_epoch", "leader_epoch", "key_length"), _Header.none_if_absent),
+}
 
 
 def _time(value: int) -> str:

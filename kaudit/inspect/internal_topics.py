@@ -11,12 +11,9 @@ from kaudit.formats.internal_topics.metadata_records import (
     ProducerIds,
     parse_metadata_record,
 )
-from kaudit.formats.internal_topics.transaction_state import (
-    TransactionRecord,
-    TransactionStatus,
-    parse_transaction_record,
-)
+from kaudit.formats.internal_topics.transaction_state import parse_transaction_record
 from kaudit.inspect.row_filter import Row
+from kaudit.model.transaction_state import TransactionRecord, TransactionStatus
 
 _Meaning = tuple[str, dict[str, object]]
 _RECORD_ONLY = ("key", "value", "headers", "sequence", "is_transactional")

@@ -12,7 +12,7 @@ from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.batch_fields import DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG
 
 Row = dict[str, object]
-"""One row: JSON-ready values, `row` names its kind (CONTRACT.md section 3)."""
+"""One row: JSON-ready values, `row` names its kind (docs/columns.md)."""
 
 AROUND_BATCHES = 5
 """Batches shown on each side of the one that holds the offset asked for."""
@@ -35,21 +35,17 @@ class RowFilter(Struct, frozen=True):
 
     @property
     def active(self) -> bool:
-        """Tell whether anything was asked for."""
+        """Whether anything was asked for."""
         return self != RowFilter()
 
     def of_batches_only(self) -> "RowFilter":
-        """The conditions a batch can tell of where its records name producers of their own (internal topics)."""
+        """The conditions that batches can be tested for where records name producers of their own (internal topics)."""
         return replace(self, producer_ids=frozenset(), producer_epochs=frozenset(), since_ms=None, until_ms=None)
 
     def mask(self, batches: Batches) -> NDArray[np.bool_]:
-        """Tell for each batch whether it may hold what was asked for: times and offsets are ranges here."""
+        """For each batch whether it may hold what was asked for: times and offsets are ranges here."""
         wanted = np.ones(len(batches), dtype=np.bool_)
-        for chosen, name in (
-            (self.producer_ids, "producer_id"),
-            (self.producer_epochs, "producer_epoch"),
-            (self.leader_epochs, "leader_epoch"),
-        ):
+        for chosen, name in self._ids():
             if chosen:
                 wanted &= np.isin(batches[name], np.fromiter(chosen, np.int64, len(chosen)))
         if self.first_offset is not None:
@@ -66,33 +62,42 @@ class RowFilter(Struct, frozen=True):
         return wanted
 
     def accepts(self, row: Row) -> bool:
-        """Tell whether a finished row is one of those asked for."""
-        if row["row"] in _ALWAYS:
+        """Whether a finished row is one of those asked for."""
+        return row["row"] in _ALWAYS or (
+            self._accepts_ids(row) and self._accepts_offsets(row) and self._accepts_times(row)
+        )
+
+    def _accepts_ids(self, row: Row) -> bool:
+        return all(not chosen or row.get(name) in chosen for chosen, name in self._ids())
+
+    def _accepts_offsets(self, row: Row) -> bool:
+        if self.first_offset is None and self.last_offset is None:
             return True
-        for chosen, name in (
+        first, last = _range(row, "base_offset", "offset", "first_offset", "last_offset")
+        return (
+            first is not None
+            and last is not None
+            and (self.first_offset is None or last >= self.first_offset)
+            and (self.last_offset is None or first <= self.last_offset)
+        )
+
+    def _accepts_times(self, row: Row) -> bool:
+        if self.since_ms is None and self.until_ms is None:
+            return True
+        time = row.get("max_timestamp", row.get("timestamp"))
+        return (
+            isinstance(time, int)
+            and (self.since_ms is None or time >= self.since_ms)
+            # of a batch only the last time is here: the mask has compared its first
+            and (self.until_ms is None or time <= self.until_ms or row["row"] == "batch")
+        )
+
+    def _ids(self) -> tuple[tuple[frozenset[int], str], ...]:
+        return (
             (self.producer_ids, "producer_id"),
             (self.producer_epochs, "producer_epoch"),
             (self.leader_epochs, "leader_epoch"),
-        ):
-            if chosen and row.get(name) not in chosen:
-                return False
-        if self.first_offset is not None or self.last_offset is not None:
-            first, last = _range(row, "base_offset", "offset", "first_offset", "last_offset")
-            if first is None or last is None:
-                return False
-            if self.first_offset is not None and last < self.first_offset:
-                return False
-            if self.last_offset is not None and first > self.last_offset:
-                return False
-        if self.since_ms is not None or self.until_ms is not None:
-            time = row.get("max_timestamp", row.get("timestamp"))
-            if not isinstance(time, int):
-                return False
-            if self.since_ms is not None and time < self.since_ms:
-                return False
-            if self.until_ms is not None and time > self.until_ms and row["row"] != "batch":
-                return False
-        return True
+        )
 
 
 def _range(row: Row, *names: str) -> tuple[int | None, int | None]:

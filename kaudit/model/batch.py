@@ -4,36 +4,46 @@ A batch is one RecordBatch (magic 2), or one legacy message or message set wrapp
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.model.batch_fields import NO_CONTROL_TYPE, NO_COORDINATOR_EPOCH
 from kaudit.model.columns import Column, Columns, joined, no_rows
+from kaudit.model.dtypes import dtype_of
+from kaudit.model.schema import Int8, Int16, Int32, Int64, UInt32
 
-BATCH = np.dtype(
-    [
-        ("position", np.int64),
-        ("size", np.int64),
-        ("base_offset", np.int64),
-        ("last_offset_delta", np.int32),
-        ("leader_epoch", np.int32),
-        ("magic", np.int8),
-        ("crc", np.uint32),
-        ("attributes", np.int16),
-        ("base_timestamp", np.int64),
-        ("max_timestamp", np.int64),
-        ("producer_id", np.int64),
-        ("producer_epoch", np.int16),
-        ("base_sequence", np.int32),
-        ("record_count", np.int32),
-        ("control_type", np.int8),
-        ("coordinator_epoch", np.int32),
-    ]
-)
-"""`position` and `size` are bytes in the segment file; the rest as in DefaultRecordBatch. For magic 0 and 1
-`base_offset` is the offset field (a wrapper's last offset), `record_count` -1 for a compressed wrapper."""
-BATCH_NAMES: tuple[str, ...] = BATCH.names or ()
+
+class Batch(NamedTuple):
+    """One batch; fields not explained here are those of DefaultRecordBatch."""
+
+    position: Int64
+    """Its first byte in the segment file."""
+    size: Int64
+    """Its bytes, offset and length included."""
+    base_offset: Int64
+    """For magic 0 and 1 the offset field: that of a compressed wrapper is its last offset."""
+    last_offset_delta: Int32
+    leader_epoch: Int32
+    magic: Int8
+    crc: UInt32
+    attributes: Int16
+    base_timestamp: Int64
+    max_timestamp: Int64
+    producer_id: Int64
+    producer_epoch: Int16
+    base_sequence: Int32
+    record_count: Int32
+    """-1 for a compressed wrapper of magic 0 or 1."""
+    control_type: Int8
+    """What its first record says if it is a control batch, else NO_CONTROL_TYPE."""
+    coordinator_epoch: Int32
+    """Of a marker, else NO_COORDINATOR_EPOCH."""
+
+
+BATCH = dtype_of(Batch)
+BATCH_NAMES = Batch._fields
 
 Batches = Columns
 """Columns of dtype BATCH: batches in file order."""

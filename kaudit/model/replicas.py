@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
+from kaudit.model.epoch_entry import EpochEntry
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.result import ScanResult
 
@@ -27,13 +28,6 @@ class Replica(JsonRecord, frozen=True):
 
     name: str
     path: str
-
-
-class EpochStart(JsonRecord, frozen=True):
-    """A leader epoch (>= 0) and the first offset written under it."""
-
-    epoch: int
-    start_offset: int
 
 
 class ReplicaBatch(JsonRecord, frozen=True):
@@ -97,7 +91,7 @@ class PartitionComparison(JsonRecord, frozen=True, rename=_SINGULAR):
     missing_on: Sequence[str]
     common_end_offset: int | None
     first_difference: Difference | None
-    leader_epochs: Mapping[str, Sequence[EpochStart]]
+    leader_epochs: Mapping[str, Sequence[EpochEntry]]
     truncation_offsets: Mapping[str, int | None]
     only_on: Mapping[str, OffsetRange]
     start_offsets: Mapping[str, int | None]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.formatting import span
@@ -131,7 +132,5 @@ def _list(names: Sequence[str], columns: Sequence[_Column], console: Console) ->
 
 
 def _broken_field(finding: Finding) -> str:
-    """Return the heading of the column whose value breaks the rule."""
-    special = {"KA001": "crc", "KA202": "sequence", "KA203": "", "KA205": "", "KA302": ""}
-    families = {"KA0": "offset", "KA1": "sequence", "KA2": "epoch", "KA3": "kind"}
-    return special.get(finding.code, families.get(finding.code[:3], ""))
+    """Return the heading of the column whose value breaks the rule; none for a check of another version of kaudit."""
+    return CHECKS[finding.code].faulty_column if finding.code in CHECKS else ""

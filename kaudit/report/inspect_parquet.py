@@ -1,7 +1,7 @@
 """Rows of `kaudit inspect` as Parquet: a table for each kind of row, written as the rows come, the whole directory or none.
 
 Columns are the same for every log: integers int64 (crc, too, is never negative), times ms since the epoch as in the other
-formats (logs hold times no calendar reaches), null where the row has null. What has no column of its own stands in `more`.
+formats (logs hold times no calendar reaches), null where the row has null. A field without a column of its own is in `more`, as JSON.
 """
 
 import json
@@ -10,93 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from kaudit import __version__
+from kaudit.model.table_columns import INSPECT_COLUMNS, INSPECT_TABLES
 from kaudit.report.parquet import MANIFEST, PART, replaced
 
 Row = Mapping[str, object]
 SCHEMA = "kaudit.inspect-tables/1"
 _BLOCK_ROWS = 1 << 15
 """Rows held of each kind before they are written: a row group."""
-
-_TEXT = "string"
-_BYTES = "bytes"
-_TYPES: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            "broker", "topic", "replica", "segment", "file", "codec", "timestamp_type", "control_type", "kind", "detail", "status",
-            "leftover", "transactional_id", "group", "committed_topic", "metadata", "protocol_type", "protocol", "leader",
-            "name", "feature", "cluster_id", "directory_id", "topic_id", "control", "field", "hex", "meaning", "error",
-        ),
-        _TEXT,
-    ),
-    **dict.fromkeys(
-        ("crc_valid", "is_transactional", "is_control", "tombstone", "resynchronised", "truncated", "here"), "bool"
-    ),
-    "key": _BYTES,
-    "value": _BYTES,
-    "headers": "headers",
-    "partitions": "partitions",
-    "members": "strings",
-}  # fmt: skip
-_PLACE = ("topic", "partition", "replica", "segment")
-_RECORD = (
-    *_PLACE,
-    "position",
-    "offset",
-    "timestamp",
-    "timestamp_type",
-    "producer_id",
-    "producer_epoch",
-    "leader_epoch",
-)
-_SIDE = (*_PLACE, "file", "position", "line")
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "batch": (
-        *_PLACE, "position", "size", "base_offset", "last_offset", "last_offset_delta", "record_count", "leader_epoch",
-        "magic", "crc", "crc_valid", "codec", "timestamp_type", "base_timestamp", "max_timestamp", "is_transactional",
-        "is_control", "control_type", "coordinator_epoch", "producer_id", "producer_epoch", "base_sequence",
-        "last_sequence", "delete_horizon_ms",
-    ),
-    "record": (*_RECORD, "sequence", "is_transactional", "key", "value", "headers", "size", "crc_valid", "line", "control"),
-    "marker": (*_RECORD, "control_type", "coordinator_epoch", "version", "value_version", "line"),
-    "control": (*_RECORD, "control_type", "type_id", "key", "value", "headers", "size"),
-    "txn_state": (
-        *_RECORD, "size", "transactional_id", "tombstone", "version", "transaction_timeout_ms", "status", "partitions",
-        "last_update_timestamp", "start_timestamp", "previous_producer_id", "next_producer_id",
-        "client_transaction_version", "next_producer_epoch", "error",
-    ),
-    "offset_commit": (
-        *_RECORD, "size", "group", "committed_topic", "committed_partition", "tombstone", "committed_offset",
-        "committed_leader_epoch", "metadata", "commit_timestamp",
-    ),
-    "group_metadata": (
-        *_RECORD, "size", "group", "tombstone", "generation", "protocol_type", "protocol", "leader", "members",
-    ),
-    "metadata": (
-        *_RECORD, "size", "api_key", "name", "version", "feature", "feature_level", "broker_id", "broker_epoch",
-        "next_producer_id",
-    ),
-    "index": (*_SIDE, "offset", "relative_offset", "log_position"),
-    "timeindex": (*_SIDE, "timestamp", "offset", "relative_offset"),
-    "txnindex": (*_SIDE, "producer_id", "first_offset", "last_offset", "last_stable_offset"),
-    "snapshot": (
-        *_SIDE, "snapshot_offset", "producer_id", "producer_epoch", "last_sequence", "last_offset", "offset_delta",
-        "timestamp", "coordinator_epoch", "current_txn_start_offset",
-    ),
-    "checkpoint": (*_SIDE, "offset"),
-    "leader_epoch": (*_SIDE, "leader_epoch", "offset"),
-    "meta_properties": (*_SIDE, "version", "node_id", "cluster_id", "directory_id"),
-    "partition_metadata": (*_SIDE, "version", "topic_id"),
-    "clean_shutdown": (*_SIDE, "broker_epoch"),
-    "quorum_state": _SIDE,
-    "field": (*_PLACE, "position", "length", "field", "hex", "value_number", "meaning", "here"),
-    "file": (
-        "file", "kind", "leftover", "topic", "partition", "replica", "size", "status", "detail", "first_offset",
-        "last_offset", "entries",
-    ),
-    "damage": (*_SIDE, "end", "size", "kind", "detail", "resynchronised", "base_offset",
-        "first_missing_offset", "last_missing_offset", "broker"),
-}  # fmt: skip
-"""Tables and their columns; every table ends with `more`."""
 
 
 def write_inspect_tables(rows: Iterable[Row], directory: Path, inputs: Iterable[str]) -> None:
@@ -115,7 +35,7 @@ def write_inspect_tables(rows: Iterable[Row], directory: Path, inputs: Iterable[
             "schema": SCHEMA,
             "tool": {"name": "kaudit", "version": __version__},
             "inputs": list(inputs),
-            "tables": {name: {"path": f"{name}/{PART}", "rows": counts[name]} for name in COLUMNS},
+            "tables": {name: {"path": f"{name}/{PART}", "rows": counts[name]} for name in INSPECT_TABLES},
         }
         text = json.dumps(manifest, sort_keys=True, indent=2, allow_nan=False) + "\n"
         (partial / MANIFEST).write_text(text, encoding="utf-8")
@@ -126,9 +46,9 @@ class _Tables:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._held: dict[str, list[Row]] = {name: [] for name in COLUMNS}
+        self._held: dict[str, list[Row]] = {name: [] for name in INSPECT_TABLES}
         self._writers: dict[str, Any] = {}
-        self._counts = dict.fromkeys(COLUMNS, 0)
+        self._counts = dict.fromkeys(INSPECT_TABLES, 0)
 
     def take(self, row: Row) -> None:
         kind = str(row["row"])
@@ -138,7 +58,7 @@ class _Tables:
             self._flush(kind)
 
     def close(self) -> dict[str, int]:
-        for kind in COLUMNS:
+        for kind in INSPECT_TABLES:
             self._flush(kind)
         for writer in self._writers.values():
             writer.close()
@@ -166,16 +86,17 @@ def _table(kind: str, rows: list[Row]) -> Any:  # noqa: ANN401 - pyarrow has no 
     )
     types = {
         "bool": pa.bool_(),
-        _TEXT: pa.string(),
-        _BYTES: shown,
+        "int64": pa.int64(),
+        "string": pa.string(),
+        "bytes": shown,
         "headers": pa.list_(pa.struct([("key", pa.string()), ("value", shown)])),
         "partitions": pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int64()))])),
         "strings": pa.list_(pa.string()),
     }
-    columns = COLUMNS[kind]
+    columns = INSPECT_TABLES[kind]
     schema = pa.schema(
         [
-            *((name, types[_TYPES[name]] if name in _TYPES else pa.int64()) for name in columns),
+            *((name, types[INSPECT_COLUMNS[name].type]) for name in columns),
             ("more", pa.string()),
         ]
     )

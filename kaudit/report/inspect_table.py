@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from kaudit.model.table_columns import INSPECT_COLUMNS, INSPECT_TABLES
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.formatting import span
 from kaudit.report.timestamps import date_and_clock
@@ -11,7 +12,7 @@ _Column = tuple[str, Callable[[Row], str]]
 
 _SAMPLE_ROWS = 500
 """Rows held back to find the widths of columns; later ones may be wider and are then shown whole."""
-_PLACE = ("topic", "partition", "replica", "segment", "file", "row")
+_HEADER = ("topic", "partition", "replica", "segment", "file", "row")
 _GAP = "  "
 _HEX_CHARACTERS = 23
 _NESTED = "    "
@@ -20,17 +21,17 @@ _IN_BATCHES = frozenset({"record", "marker", "control", "txn_state", "offset_com
 
 
 def table(rows: Iterable[Row], console: Console) -> Iterator[str]:
-    """Yield the text in pieces, in the order of the rows: each place is named once, and each kind in it has one header."""
+    """Yield the text in pieces, in the order of the rows: each file is named once, and each kind of row has one header."""
     held: list[Row] = []
-    sheet: _Sheet | None = None
+    section: _Section | None = None
     for row in rows:
         if held and (len(held) >= _SAMPLE_ROWS or _group(row) != _group(held[0])):
-            sheet = _sheet_of(held[0], sheet)
-            yield from sheet.lines(held, console)
+            section = _section_of(held[0], section)
+            yield from section.lines(held, console)
             held = []
         held.append(row)
     if held:
-        yield from _sheet_of(held[0], sheet).lines(held, console)
+        yield from _section_of(held[0], section).lines(held, console)
 
 
 def _group(row: Row) -> tuple[object, ...]:
@@ -42,23 +43,23 @@ def _group(row: Row) -> tuple[object, ...]:
     return (*(row.get(name) for name in ("topic", "partition", "replica")), row.get("file") or row.get("segment"))
 
 
-class _Sheet:
-    """One place: its columns and their widths by kind of row, and which headers have been shown."""
+class _Section:
+    """One segment or side file: columns and widths by kind of row, and which headers have been shown."""
 
     def __init__(self, first: Row) -> None:
         self.group = _group(first)
-        self._place: str | None = _place(first)
+        self._title: str | None = _title(first)
         self._columns: dict[str, Sequence[_Column]] = {}
         self._widths: dict[str, list[int]] = {}
         self._shown: set[str] = set()
         self._has_batches = False
 
     def lines(self, rows: Sequence[Row], console: Console) -> Iterator[str]:
-        """Yield the lines of more rows of this place."""
+        """Yield the lines of more rows of this file."""
         cells = self._measure(rows)
-        if self._place:
-            yield console.paint(self._place, Style.STRONG) + "\n"
-        self._place = None
+        if self._title:
+            yield console.paint(self._title, Style.STRONG) + "\n"
+        self._title = None
         for row, line in zip(rows, cells, strict=True):
             kind = str(row["row"])
             indent = _NESTED if self._has_batches and kind in _IN_BATCHES else ""
@@ -76,7 +77,7 @@ class _Sheet:
             by_kind.setdefault(str(row["row"]), []).append(row)
         self._has_batches = self._has_batches or "batch" in by_kind
         for kind, own in by_kind.items():
-            columns = _COLUMNS.get(kind) or _plain_columns(own)
+            columns = _COLUMNS.get(kind) or _all_columns(own)
             if kind not in self._columns or len(columns) > len(self._columns[kind]):
                 self._columns[kind] = columns
                 self._widths[kind] = [len(name) for name, _ in columns]
@@ -88,15 +89,15 @@ class _Sheet:
         return cells
 
 
-def _sheet_of(row: Row, sheet: _Sheet | None) -> _Sheet:
-    return sheet if sheet is not None and sheet.group == _group(row) else _Sheet(row)
+def _section_of(row: Row, section: _Section | None) -> _Section:
+    return section if section is not None and section.group == _group(row) else _Section(row)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
-def _place(row: Row) -> str | None:
+def _title(row: Row) -> str | None:
     if row["row"] == "file":
         return None
     named = row.get("topic") is not None and row["row"] != "checkpoint"
@@ -201,122 +202,99 @@ def _hex(row: Row) -> str:
     return text if len(text) <= _HEX_CHARACTERS else text[:_HEX_CHARACTERS] + "…"
 
 
-def _here(row: Row) -> str:
-    return ">" if row.get("here") else ""
+def _columns(*chosen: str | _Column) -> Sequence[_Column]:
+    """Columns by their names, under the headings of the table of columns, and others as they are."""
+    return [(_heading(column), _text(column)) if isinstance(column, str) else column for column in chosen]
 
 
-def _plain_columns(rows: Sequence[Row]) -> list[_Column]:
-    names = dict.fromkeys(name for row in rows for name in row if name not in _PLACE)
-    return [(name.replace("_", " "), _text(name)) for name in names]
+def _heading(name: str) -> str:
+    column = INSPECT_COLUMNS.get(name)
+    return name.replace("_", " ") if column is None or column.heading is None else column.heading
+
+
+def _all_columns(rows: Sequence[Row]) -> Sequence[_Column]:
+    """Columns of a kind that is shown in full: those of the table of columns, then what else the rows have."""
+    found = dict.fromkeys(name for row in rows for name in row if name not in _HEADER)
+    known = [name for name in INSPECT_TABLES.get(str(rows[0]["row"]), ()) if name in found]
+    return [(name.replace("_", " "), _text(name)) for name in dict.fromkeys([*known, *found])]
 
 
 _COLUMNS: Mapping[str, Sequence[_Column]] = {
-    "file": [
-        ("file", _text("file")),
-        ("kind", _text("kind")),
-        ("size", _text("size")),
-        ("status", _text("status")),
-        ("first offset", _text("first_offset")),
-        ("last offset", _text("last_offset")),
-        ("entries", _text("entries")),
-        ("detail", _text("detail")),
-    ],
-    "batch": [
-        ("byte", _text("position")),
-        ("size", _text("size")),
+    "file": _columns("file", "kind", "size", "status", "first_offset", "last_offset", "entries", "detail"),
+    "batch": _columns(
+        "position",
+        "size",
         ("offset", _offsets),
-        ("records", _text("record_count")),
-        ("time (UTC)", _text("max_timestamp")),
-        ("producer", _text("producer_id")),
-        ("epoch", _text("producer_epoch")),
+        "record_count",
+        "max_timestamp",
+        "producer_id",
+        "producer_epoch",
         ("sequence", lambda row: span(row.get("base_sequence"), row.get("last_sequence"))),
-        ("leader epoch", _text("leader_epoch")),
+        "leader_epoch",
         ("kind", _kind),
-        ("codec", _text("codec")),
-        ("magic", _text("magic")),
+        "codec",
+        "magic",
         ("crc", _crc),
-    ],
-    "record": [
-        ("offset", _text("offset")),
-        ("time (UTC)", _text("timestamp")),
-        ("producer", _text("producer_id")),
-        ("epoch", _text("producer_epoch")),
-        ("sequence", _text("sequence")),
+    ),
+    "record": _columns(
+        "offset",
+        "timestamp",
+        "producer_id",
+        "producer_epoch",
+        "sequence",
         ("key", _bytes("key")),
         ("value", _bytes("value")),
         ("headers", _headers),
-    ],
-    "damage": [
-        ("byte", _text("position")),
-        ("size", _text("size")),
-        ("damage", _text("kind")),
-        ("offsets lost", _lost),
-        ("detail", _text("detail")),
-        ("broker's reaction", _text("broker")),
-    ],
-    "marker": [
-        ("offset", _text("offset")),
-        ("time (UTC)", _text("timestamp")),
-        ("producer", _text("producer_id")),
-        ("epoch", _text("producer_epoch")),
-        ("marker", _text("control_type")),
-        ("coordinator epoch", _text("coordinator_epoch")),
-    ],
-    "txn_state": [
-        ("offset", _text("offset")),
-        ("transactional id", _text("transactional_id")),
+    ),
+    "damage": _columns("position", "size", ("damage", _text("kind")), ("offsets lost", _lost), "detail", "broker"),
+    "marker": _columns(
+        "offset", "timestamp", "producer_id", "producer_epoch", ("marker", _text("control_type")), "coordinator_epoch"
+    ),
+    "txn_state": _columns(
+        "offset",
+        "transactional_id",
         ("state", lambda row: "tombstone" if row.get("tombstone") else _shown("status", row.get("status"))),
-        ("producer", _text("producer_id")),
-        ("epoch", _text("producer_epoch")),
-        ("updated (UTC)", _text("last_update_timestamp")),
-        ("started (UTC)", _text("start_timestamp")),
-        ("timeout ms", _text("transaction_timeout_ms")),
+        "producer_id",
+        "producer_epoch",
+        "last_update_timestamp",
+        "start_timestamp",
+        "transaction_timeout_ms",
         ("partitions", _partitions),
-    ],
-    "offset_commit": [
-        ("offset", _text("offset")),
-        ("group", _text("group")),
+    ),
+    "offset_commit": _columns(
+        "offset",
+        "group",
         ("partition", lambda row: visible(f"{row.get('committed_topic')}-{row.get('committed_partition')}")),
         ("commits", lambda row: "tombstone" if row.get("tombstone") else _shown("", row.get("committed_offset"))),
-        ("leader epoch", _text("committed_leader_epoch")),
-        ("at (UTC)", _text("commit_timestamp")),
-        ("metadata", _text("metadata")),
-    ],
-    "control": [
-        ("offset", _text("offset")),
-        ("time (UTC)", _text("timestamp")),
-        ("control", _text("control_type")),
+        "committed_leader_epoch",
+        "commit_timestamp",
+        "metadata",
+    ),
+    "control": _columns(
+        "offset",
+        "timestamp",
+        "control_type",
         ("type id", _text("type_id")),
         ("key", _bytes("key")),
         ("value", lambda row: _bytes_text(row.get("value")) if row.get("control") is None else _text("control")(row)),
-    ],
-    "metadata": [
-        ("offset", _text("offset")),
-        ("time (UTC)", _text("timestamp")),
-        ("api key", _text("api_key")),
-        ("version", _text("version")),
-        ("record", _text("name")),
-        ("content", _metadata),
-    ],
-    "group_metadata": [
-        ("offset", _text("offset")),
-        ("group", _text("group")),
+    ),
+    "metadata": _columns("offset", "timestamp", "api_key", "version", "name", ("content", _metadata)),
+    "group_metadata": _columns(
+        "offset",
+        "group",
         ("generation", lambda row: "tombstone" if row.get("tombstone") else _shown("", row.get("generation"))),
-        ("protocol", _text("protocol")),
-        ("leader", _text("leader")),
-        ("members", _text("members")),
-    ],
-    "checkpoint": [
-        ("partition", lambda row: visible(f"{row.get('topic')}-{row.get('partition')}")),
-        ("offset", _text("offset")),
-    ],
-    "field": [
-        ("", _here),
-        ("byte", _text("position")),
-        ("length", _text("length")),
-        ("field", _text("field")),
+        "protocol",
+        "leader",
+        "members",
+    ),
+    "checkpoint": _columns(("partition", lambda row: visible(f"{row.get('topic')}-{row.get('partition')}")), "offset"),
+    "field": _columns(
+        ("", lambda row: ">" if row.get("here") else ""),
+        "position",
+        "length",
+        "field",
         ("hex", _hex),
         ("value", _text("value")),
-        ("meaning", _text("meaning")),
-    ],
+        "meaning",
+    ),
 }

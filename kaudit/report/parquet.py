@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from kaudit.model.table_columns import schema_of
 from kaudit.report.output import Row, Tables
-from kaudit.report.tables import COLUMNS
 
 MANIFEST = "manifest.json"
 """Written last: a directory that has it is whole."""
@@ -57,7 +57,7 @@ def write_tables(tables: Tables, directory: Path) -> None:
         counts = {name: len(rows) for name, rows in tables.rows.items()}
         for name, rows in tables.rows.items():
             with _PartFiles(name, partial / name) as files:
-                files.write(_table(COLUMNS[name], rows))
+                files.write(_table(name, rows))
         counts |= _write_pieces(tables, partial)
         text = json.dumps({**tables.manifest, "rows": counts}, sort_keys=True, indent=2, allow_nan=False) + "\n"
         (partial / MANIFEST).write_text(text, encoding="utf-8")
@@ -79,10 +79,10 @@ def _write_pieces(tables: Tables, partial: Path) -> dict[str, int]:
 
 
 class _PartFiles:
-    """A table's directory, its rows in files of a bounded size; at least one, so that the schema is told."""
+    """A table's directory, its rows in files of a bounded size; at least one, so that readers find the schema."""
 
     def __init__(self, name: str, directory: Path) -> None:
-        self._schema = schema_of(COLUMNS[name])
+        self._schema = arrow_schema(name)
         self._directory = directory
         self._writer: Any = None
         self._number = 0
@@ -122,14 +122,14 @@ class _PartFiles:
 
 def to_ipc(name: str, rows: Sequence[Row]) -> bytes:
     """Pack rows of the table `name` as an Arrow IPC stream."""
-    return _ipc(_table(COLUMNS[name], rows))
+    return _ipc(_table(name, rows))
 
 
 def columns_to_ipc(name: str, columns: Mapping[str, Any]) -> bytes:
     """Pack numpy columns of the table `name`, masked where null, as an Arrow IPC stream."""
     import pyarrow as pa  # noqa: PLC0415 - an extra
 
-    schema = schema_of(COLUMNS[name])
+    schema = arrow_schema(name)
     arrays = []
     for field in schema:
         values = columns[field.name]
@@ -148,21 +148,21 @@ def _ipc(table: Any) -> bytes:  # noqa: ANN401 - pyarrow has no types
     return data
 
 
-def schema_of(columns: Mapping[str, str]) -> Any:  # noqa: ANN401 - pyarrow has no types
-    """Return the Arrow schema of a table's columns."""
+def arrow_schema(table: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Return the Arrow schema of a table."""
     import pyarrow as pa  # noqa: PLC0415 - an extra
 
     types = {"bool": pa.bool_(), "timestamp": pa.timestamp("ms", tz="UTC")}
-    return pa.schema([(name, types.get(kind) or getattr(pa, kind)()) for name, kind in columns.items()])
+    return pa.schema([(name, types.get(kind) or getattr(pa, kind)()) for name, kind in schema_of(table).items()])
 
 
-def _table(columns: Mapping[str, str], rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow has no types
+def _table(table: str, rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow has no types
     import pyarrow as pa  # noqa: PLC0415 - an extra
 
-    schema = schema_of(columns)
+    schema = arrow_schema(table)
     held = {
         name: pa.array([_known(row.get(name), kind) for row in rows], schema.field(name).type)
-        for name, kind in columns.items()
+        for name, kind in schema_of(table).items()
     }
     return pa.table(held, schema=schema)
 

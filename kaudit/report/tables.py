@@ -1,4 +1,4 @@
-"""Results as tables: rows by table name, the columns of each, and what the manifest says of them (docs/tables.md)."""
+"""Results as rows of the tables of `kaudit.model.table_columns`, and the manifest beside them (docs/tables.md)."""
 
 import json
 import operator
@@ -14,65 +14,6 @@ from kaudit.report.output import Row, Tables
 from kaudit.report.render_options import RenderOptions
 
 SCHEMA = "kaudit.tables/1"
-
-_PLACE = {"topic": "string", "partition": "int32", "replica": "string"}
-_FINDINGS = {
-    "fingerprint": "string", "code": "string", "name": "string", "severity": "string", "confidence": "string",
-    "status": "string", **_PLACE, "log_dir": "string", "file": "string", "segment": "string", "position": "int64",
-    "offset": "int64", "last_offset": "int64", "producer_id": "int64", "producer_epoch": "int16", "message": "string",
-    "evidence": "string", "explanations": "string", "next": "string", "absent": "string", "suppression": "string",
-}  # fmt: skip
-_PARTITIONS = {
-    **_PLACE, "log_start_offset": "int64", "log_end_offset": "int64", "last_stable_offset": "int64",
-    "compacted": "bool", "segments": "int64", "bytes": "int64", "batches": "int64", "records": "int64",
-    "producers": "int64", "runs": "int64",
-}  # fmt: skip
-_SEGMENTS = {
-    **_PLACE, "segment": "string", "path": "string", "base_offset": "int64", "bytes": "int64",
-    "modified": "timestamp", "status": "string", "reason": "string",
-}  # fmt: skip
-_TIMELINES = {
-    **_PLACE, "producer_id": "int64", "transactional_id": "string", "entry": "int32", "kind": "string",
-    "first_offset": "int64", "last_offset": "int64", "first_sequence": "int64", "last_sequence": "int64",
-    "producer_epoch": "int16", "batches": "int64", "records": "int64", "bytes": "int64",
-    "min_timestamp": "timestamp", "max_timestamp": "timestamp", "is_transactional": "bool",
-    "first_leader_epoch": "int32", "last_leader_epoch": "int32", "transaction_first_offset": "int64",
-    "transaction_outcome": "string", "coordinator_epoch": "int32", "marker": "string", "cause": "string",
-    "fingerprint": "string", "code": "string",
-}  # fmt: skip
-_PRODUCERS = {
-    **_PLACE, "producer_id": "int64", "transactional_id": "string", "first_offset": "int64", "last_offset": "int64",
-    "batches": "int64", "records": "int64", "epochs": "int32", "producer_epoch": "int16", "last_sequence": "int64",
-    "state_last_offset": "int64", "last_timestamp": "timestamp", "coordinator_epoch": "int32",
-    "current_txn_start_offset": "int64",
-}  # fmt: skip
-_BLOCKS = {
-    "first_producer_id": "int64", "last_producer_id": "int64", "broker": "int32", "version": "int64",
-    "granted_at": "timestamp", "source": "string",
-}  # fmt: skip
-_COMPARISONS = {
-    "topic": "string", "partition": "int32", "replica": "string", "relation": "string", "reference": "string",
-    "common_end_offset": "int64", "first_difference": "int64", "truncation_offset": "int64", "start_offset": "int64",
-    "end_offset": "int64", "only_first_offset": "int64", "only_last_offset": "int64", "leader_epochs": "string",
-}  # fmt: skip
-_BATCHES = {
-    **_PLACE, "segment": "string", "position": "int64", "bytes": "int64", "base_offset": "int64",
-    "last_offset": "int64", "magic": "int8", "leader_epoch": "int32", "crc": "int64", "codec": "string",
-    "is_transactional": "bool", "is_control": "bool", "is_log_append_time": "bool", "max_timestamp": "timestamp",
-    "producer_id": "int64", "producer_epoch": "int16", "first_sequence": "int64", "last_sequence": "int64",
-    "records": "int64",
-}  # fmt: skip
-COLUMNS: Mapping[str, Mapping[str, str]] = {
-    "findings": _FINDINGS,
-    "partitions": _PARTITIONS,
-    "segments": _SEGMENTS,
-    "timelines": _TIMELINES,
-    "producers": _PRODUCERS,
-    "blocks": _BLOCKS,
-    "comparisons": _COMPARISONS,
-    "batches": _BATCHES,
-}
-"""Tables, their columns and types; `timestamp` is ms since the epoch, UTC. JSON stands in strings."""
 
 
 def scan_tables(result: ScanResult, options: RenderOptions) -> Tables:

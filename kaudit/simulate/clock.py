@@ -1,23 +1,23 @@
-"""Simulated time: events in order of time, then of being asked for. No threads, no real clock."""
+"""Simulated time: actions in order of time, then of scheduling. No threads, no real clock."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
 
 BASE_TIMESTAMP = 1_700_000_000_000
-"""Wall clock (ms since 1970) at time 0 where a scenario says nothing: the same for ever, so that logs are."""
+"""Default wall clock at time 0, ms since 1970: fixed, so that a scenario always gives the same log."""
 
 Action = Callable[[], None]
 
 
 class Clock:
-    """A queue of things to happen. Times are whole milliseconds since the run began."""
+    """A queue of actions. Times are whole milliseconds since the run began."""
 
     def __init__(self, base: int = BASE_TIMESTAMP) -> None:
         self.base = base
         """The wall clock at time 0."""
         self.now = 0
         self.events = 0
-        """How many events have happened."""
+        """How many actions have run."""
         self._queue: list[tuple[int, int, Action]] = []
         self._number = 0
 
@@ -27,23 +27,18 @@ class Clock:
         return self.base + self.now
 
     def at(self, when: int, action: Action) -> None:
-        """Let `action` happen at `when`, or now if that has passed."""
+        """Run `action` at time `when`, or now if that has passed."""
         self._number += 1
         heappush(self._queue, (max(when, self.now), self._number, action))
 
     def after(self, delay: int, action: Action) -> None:
-        """Let `action` happen in `delay` (>= 0) ms."""
+        """Run `action` in `delay` (>= 0) ms."""
         self.at(self.now + delay, action)
 
     def run(self, until: int) -> None:
-        """Let everything happen that is due up to and including `until`; time then stands at the last event."""
+        """Run every action due up to and including `until`; time then stands at the last one."""
         queue = self._queue
         while queue and queue[0][0] <= until:
             self.now, _, action = heappop(queue)
             self.events += 1
             action()
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is left to happen."""
-        return not self._queue

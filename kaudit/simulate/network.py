@@ -14,21 +14,21 @@ from kaudit.broker.errors import KafkaError
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.requests import (
     CoordinatorResponse,
+    KafkaRequest,
+    KafkaResponse,
     ProduceRequest,
     ProduceResponse,
-    Request,
-    Response,
-    answered,
-    spoken,
+    describe_request,
+    describe_response,
 )
-from kaudit.simulate.trace import Kind, Row, Trace
+from kaudit.simulate.trace import EventKind, Trace, TraceEvent
 
-OnResponse = Callable[[Response | None], None]
+OnResponse = Callable[[KafkaResponse | None], None]
 """Called once: with the response, with None when nothing is to be expected (acks=0)."""
 
 
 class Loss(NamedTuple):
-    """How a message gets lost: the client notices at once, or only by request.timeout.ms (`silent`).
+    """How a message gets lost: the client notices at once, or only after request.timeout.ms (`silent`).
 
     `behind`: requests that follow on the connection still reach the broker.
     """
@@ -37,11 +37,11 @@ class Loss(NamedTuple):
     behind: bool = True
 
 
-class Losses(Protocol):
-    """Decides which messages get lost."""
+class LossPolicy(Protocol):
+    """Which messages get lost."""
 
     def request(self, client: str, broker: int, number: int) -> Loss | None:
-        """Return how the client's `number`th (from 1) produce request gets lost, None if it does not."""
+        """Return how the client's `number`th produce request (from 1) gets lost, None if it does not."""
         ...
 
     def response(self, client: str, broker: int, number: int) -> Loss | None:
@@ -49,8 +49,8 @@ class Losses(Protocol):
         ...
 
 
-class Endpoint(Protocol):
-    """A broker, as far as its network threads see it."""
+class BrokerEndpoint(Protocol):
+    """A broker as the network sees it."""
 
     number: int
     name: str
@@ -65,15 +65,15 @@ class Endpoint(Protocol):
         """Whether it handles requests: it is up and not paused."""
         ...
 
-    def handle(self, request: Request, respond: Callable[[Response | None], None]) -> None:
+    def handle(self, request: KafkaRequest, respond: Callable[[KafkaResponse | None], None]) -> None:
         """Handle a request and respond, now or later."""
         ...
 
 
-class InFlight(NamedTuple):
+class InFlightRequest(NamedTuple):
     """A request under way; `number` counts the client's produce requests, 0 for others."""
 
-    request: Request
+    request: KafkaRequest
     number: int
     sent_at: int
     on_response: OnResponse
@@ -81,64 +81,73 @@ class InFlight(NamedTuple):
 
 
 class Network:
-    """All connections, and the chances they run."""
+    """All connections between clients and brokers."""
 
     def __init__(
-        self, clock: Clock, delays: tuple[int, int], chance: random.Random, losses: Losses, trace: Trace
+        self, clock: Clock, delays: tuple[int, int], source: random.Random, losses: LossPolicy, trace: Trace
     ) -> None:
         self.clock = clock
         self.losses = losses
         self.trace = trace
         self._delays = delays
-        self._chance = chance
+        self._source = source
         self._connections: dict[int, list[Connection]] = {}
 
     def delay(self) -> int:
         """Return how long the next message travels, in ms."""
         low, high = self._delays
-        return low if low == high else low + int(self._chance.random() * (high - low + 1))
+        return low if low == high else low + int(self._source.random() * (high - low + 1))
 
-    def connection(self, client: str, broker: Endpoint, max_in_flight: int, reconnect_backoff_ms: int) -> "Connection":
+    def connection(
+        self, client: str, broker: BrokerEndpoint, max_in_flight: int, reconnect_backoff_ms: int
+    ) -> "Connection":
         """Make a client's connection to a broker."""
         made = Connection(self, client, broker, max_in_flight, reconnect_backoff_ms)
         self._connections.setdefault(broker.number, []).append(made)
         return made
 
     def broker_died(self, broker: int) -> None:
-        """Cut every connection to a broker; what it had not handled is gone."""
+        """Close every connection to a broker; requests it had not handled are lost."""
         for connection in self._connections.get(broker, []):
             connection.broker_died()
 
     def broker_resumed(self, broker: int) -> None:
-        """Let a broker go on with the requests that arrived meanwhile."""
+        """Let a broker handle the requests that arrived while it was paused."""
         for connection in self._connections.get(broker, []):
             connection.broker_resumed()
 
 
 class _Channel:
-    """One life of a connection: from being opened to being cut."""
+    """A connection from being opened to being closed; times are those of the last message, in ms."""
 
-    __slots__ = ("back_at", "busy", "dropped", "inbound", "muted", "out_at", "processing", "severed")
+    __slots__ = (
+        "abandoned",
+        "busy",
+        "inbound",
+        "last_request_at",
+        "last_response_at",
+        "loses_requests",
+        "loses_responses",
+        "processing",
+    )
 
     def __init__(self) -> None:
-        self.inbound: deque[InFlight] = deque()
+        self.inbound: deque[InFlightRequest] = deque()
         self.busy = False
         self.processing = False
-        self.dropped = False
-        """The broker handles nothing of it any more."""
-        self.severed = False
-        """No request arrives any more."""
-        self.muted = False
-        """No response arrives any more."""
-        self.out_at = 0
-        self.back_at = 0
+        self.abandoned = False
+        """The broker handles no more requests of it."""
+        self.loses_requests = False
+        self.loses_responses = False
+        self.last_request_at = 0
+        self.last_response_at = 0
 
 
 class Connection:
-    """A client's connection to one broker, opened again whenever it was cut."""
+    """A client's connection to one broker, opened again whenever it was closed."""
 
     def __init__(
-        self, network: Network, client: str, broker: Endpoint, max_in_flight: int, reconnect_backoff_ms: int
+        self, network: Network, client: str, broker: BrokerEndpoint, max_in_flight: int, reconnect_backoff_ms: int
     ) -> None:
         self._network = network
         self._clock = network.clock
@@ -147,7 +156,7 @@ class Connection:
         self._max_in_flight = max_in_flight
         self._backoff = reconnect_backoff_ms
         self._channel: _Channel | None = None
-        self.in_flight: deque[InFlight] = deque()
+        self.in_flight: deque[InFlightRequest] = deque()
         self.reconnect_at = 0
         """Not to be opened again before this time."""
 
@@ -165,7 +174,7 @@ class Connection:
 
     def send(
         self,
-        request: Request,
+        request: KafkaRequest,
         number: int,
         timeout_ms: int,
         on_response: OnResponse,
@@ -176,30 +185,30 @@ class Connection:
         assert channel is not None
         clock = self._clock
         unanswered = isinstance(request, ProduceRequest) and request.acks == 0
-        sent = InFlight(request, number, clock.now, on_response, on_disconnect)
-        channel.out_at = max(channel.out_at, clock.now + self._network.delay())
+        sent = InFlightRequest(request, number, clock.now, on_response, on_disconnect)
+        channel.last_request_at = max(channel.last_request_at, clock.now + self._network.delay())
         if not unanswered:
             self.in_flight.append(sent)
             clock.after(timeout_ms, partial(self._time_out, channel, sent))
         loss = None
-        if not channel.severed and number:
+        if not channel.loses_requests and number:
             loss = self._network.losses.request(self._client, self._broker.number, number)
-        if channel.severed or loss is not None:
-            self._trace(Kind.LOST, sent.sent_at, clock.now, request)
-            channel.severed = True
+        if channel.loses_requests or loss is not None:
+            self._trace(EventKind.LOST, sent.sent_at, clock.now, request)
+            channel.loses_requests = True
             if loss is not None and not loss.silent:
-                clock.at(channel.out_at, partial(self._cut, channel))
+                clock.at(channel.last_request_at, partial(self._lose_connection, channel))
         else:
-            clock.at(channel.out_at, partial(self._arrive, channel, sent))
+            clock.at(channel.last_request_at, partial(self._arrive, channel, sent))
         if unanswered:
             on_response(None)
 
     # -- at the broker -----------------------------------------------------------------------------------------------
-    def _arrive(self, channel: _Channel, sent: InFlight) -> None:
-        if channel.dropped or not self._broker.is_up:
-            self._trace(Kind.LOST, sent.sent_at, self._clock.now, sent.request)
+    def _arrive(self, channel: _Channel, sent: InFlightRequest) -> None:
+        if channel.abandoned or not self._broker.is_up:
+            self._trace(EventKind.LOST, sent.sent_at, self._clock.now, sent.request)
             return
-        self._trace(Kind.REQUEST, sent.sent_at, self._clock.now, sent.request)
+        self._trace(EventKind.REQUEST, sent.sent_at, self._clock.now, sent.request)
         channel.inbound.append(sent)
         self._process(channel)
 
@@ -213,60 +222,60 @@ class Connection:
             self._broker.handle(sent.request, partial(self._respond, channel, sent))
         channel.processing = False
 
-    def _respond(self, channel: _Channel, sent: InFlight, response: Response | None) -> None:
-        if channel.dropped:
+    def _respond(self, channel: _Channel, sent: InFlightRequest, response: KafkaResponse | None) -> None:
+        if channel.abandoned:
             return
         channel.busy = False
         if response is not None:
             self._send_back(channel, sent, response)
         self._process(channel)
 
-    def _send_back(self, channel: _Channel, sent: InFlight, response: Response) -> None:
+    def _send_back(self, channel: _Channel, sent: InFlightRequest, response: KafkaResponse) -> None:
         clock = self._clock
-        channel.back_at = max(channel.back_at, clock.now + self._network.delay())
+        channel.last_response_at = max(channel.last_response_at, clock.now + self._network.delay())
         loss = None
-        if not channel.muted and sent.number:
+        if not channel.loses_responses and sent.number:
             loss = self._network.losses.response(self._client, self._broker.number, sent.number)
-        if channel.muted or loss is not None or channel is not self._channel:
-            self._trace_back(Kind.LOST, clock.now, clock.now, response)
-            channel.muted = True
+        if channel.loses_responses or loss is not None or channel is not self._channel:
+            self._trace_back(EventKind.LOST, clock.now, clock.now, response)
+            channel.loses_responses = True
             if loss is not None:
                 if not loss.behind:
-                    channel.dropped = True
+                    channel.abandoned = True
                 if not loss.silent:
-                    clock.at(channel.back_at, partial(self._cut, channel))
+                    clock.at(channel.last_response_at, partial(self._lose_connection, channel))
             return
-        clock.at(channel.back_at, partial(self._deliver, channel, sent, response, clock.now))
+        clock.at(channel.last_response_at, partial(self._deliver, channel, sent, response, clock.now))
 
     def broker_died(self) -> None:
-        """Learn that the broker is gone."""
+        """Close the connection, a network delay after the broker died."""
         channel = self._channel
         if channel is not None:
-            channel.dropped = channel.muted = True
+            channel.abandoned = channel.loses_responses = True
             channel.inbound.clear()
-            self._clock.after(self._network.delay(), partial(self._cut, channel))
+            self._clock.after(self._network.delay(), partial(self._lose_connection, channel))
 
     def broker_resumed(self) -> None:
-        """Let the broker go on with what arrived while it was paused."""
+        """Let the broker handle what arrived while it was paused."""
         if self._channel is not None:
             self._process(self._channel)
 
     # -- back at the client ------------------------------------------------------------------------------------------
-    def _deliver(self, channel: _Channel, sent: InFlight, response: Response, sent_back_at: int) -> None:
+    def _deliver(self, channel: _Channel, sent: InFlightRequest, response: KafkaResponse, sent_back_at: int) -> None:
         if channel is not self._channel:
-            self._trace_back(Kind.LOST, sent_back_at, self._clock.now, response)
+            self._trace_back(EventKind.LOST, sent_back_at, self._clock.now, response)
             return
         assert self.in_flight[0] is sent
         self.in_flight.popleft()
-        self._trace_back(Kind.RESPONSE, sent_back_at, self._clock.now, response)
+        self._trace_back(EventKind.RESPONSE, sent_back_at, self._clock.now, response)
         sent.on_response(response)
 
-    def _time_out(self, channel: _Channel, sent: InFlight) -> None:
+    def _time_out(self, channel: _Channel, sent: InFlightRequest) -> None:
         if channel is self._channel and any(other is sent for other in self.in_flight):
             self._network.trace.note(self._clock.now, self._client, "request.timeout.ms: closes the connection")
             self.close()
 
-    def _cut(self, channel: _Channel) -> None:
+    def _lose_connection(self, channel: _Channel) -> None:
         if channel is self._channel:
             if self.in_flight:
                 self._network.trace.note(
@@ -277,7 +286,7 @@ class Connection:
             self.close()
 
     def close(self) -> None:
-        """Cut the connection: whatever is in flight counts as lost, oldest first."""
+        """Close the connection: whatever is in flight counts as lost, oldest first."""
         lost = list(self.in_flight)
         self.in_flight.clear()
         self._channel = None
@@ -286,28 +295,32 @@ class Connection:
             sent.on_disconnect()
 
     def abandon(self) -> None:
-        """Cut the connection because the client died: nobody is told."""
+        """Close the connection because the client died: no callback is called."""
         self.in_flight.clear()
         self._channel = None
 
-    # -- ladder ------------------------------------------------------------------------------------------------------
-    def _trace(self, kind: Kind, sent_at: int, at: int, request: Request) -> None:
+    # -- trace ----------------------------------------------------------------------------------------------------------
+    def _trace(self, kind: EventKind, sent_at: int, at: int, request: KafkaRequest) -> None:
         trace = self._network.trace
         if trace.is_full:
             trace.omitted += 1
         else:
-            trace.add(Row(kind, sent_at, at, self._client, self._broker.name, spoken(request)))
+            trace.add(TraceEvent(kind, sent_at, at, self._client, self._broker.name, describe_request(request)))
 
-    def _trace_back(self, kind: Kind, sent_at: int, at: int, response: Response) -> None:
+    def _trace_back(self, kind: EventKind, sent_at: int, at: int, response: KafkaResponse) -> None:
         trace = self._network.trace
         if trace.is_full:
             trace.omitted += 1
         else:
-            trace.add(Row(kind, sent_at, at, self._broker.name, self._client, answered(response), refused(response)))
+            trace.add(
+                TraceEvent(
+                    kind, sent_at, at, self._broker.name, self._client, describe_response(response), has_error(response)
+                )
+            )
 
 
-def refused(response: Response) -> bool:
-    """Tell whether a response holds an error."""
+def has_error(response: KafkaResponse) -> bool:
+    """Whether a response holds an error."""
     if isinstance(response, CoordinatorResponse):
         return response.error is not KafkaError.NONE
     assert isinstance(response, ProduceResponse)

@@ -6,11 +6,11 @@ from msgspec import Struct
 
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition
-from kaudit.simulate.producer.batch import ProducerBatch
+from kaudit.simulate.producer.producer_batch import ProducerBatch
 
 
-class ProducedPart(NamedTuple):
-    """One partition's batch in a produce request, with the bytes and the place in the sequence it was sent with."""
+class PartitionProduceData(NamedTuple):
+    """One partition's batch in a produce request, with the bytes and the sequence it was sent with."""
 
     partition: TopicPartition
     batch: ProducerBatch
@@ -26,7 +26,7 @@ class ProducedPart(NamedTuple):
 class ProduceRequest(Struct, frozen=True):
     """Produce; `timeout_ms` is how long the leader may wait for replicas."""
 
-    parts: tuple[ProducedPart, ...]
+    parts: tuple[PartitionProduceData, ...]
     acks: int
     timeout_ms: int
     transactional_id: str | None
@@ -34,16 +34,19 @@ class ProduceRequest(Struct, frozen=True):
 
 
 class InitProducerIdRequest(Struct, frozen=True):
-    """InitProducerId; `held` is the producer id and epoch the client has, -1 and -1 for none. `home` is for the files."""
+    """InitProducerId; `producer` is the producer id and epoch the client has, -1 and -1 for none.
+
+    `recorded_under` is the partition under which the request stands in the attempts.
+    """
 
     transactional_id: str | None
     timeout_ms: int
-    held: tuple[int, int]
+    producer: tuple[int, int]
     api_version: int
-    home: TopicPartition
+    recorded_under: TopicPartition
 
 
-class AddPartitionsRequest(Struct, frozen=True):
+class AddPartitionsToTxnRequest(Struct, frozen=True):
     """AddPartitionsToTxn."""
 
     transactional_id: str
@@ -53,58 +56,59 @@ class AddPartitionsRequest(Struct, frozen=True):
 
 
 class EndTxnRequest(Struct, frozen=True):
-    """EndTxn."""
+    """EndTxn; `recorded_under` as in InitProducerIdRequest."""
 
     transactional_id: str
     producer: tuple[int, int]
     commit: bool
     api_version: int
-    home: TopicPartition
+    recorded_under: TopicPartition
 
 
-Request = ProduceRequest | InitProducerIdRequest | AddPartitionsRequest | EndTxnRequest
+KafkaRequest = ProduceRequest | InitProducerIdRequest | AddPartitionsToTxnRequest | EndTxnRequest
 
 
-class PartResult(NamedTuple):
-    """What the leader says to one part; `base_offset` -1 and `log_start_offset` -1 where it says nothing of them."""
+class PartitionProduceResponse(NamedTuple):
+    """The leader's response to one partition; `base_offset` and `log_start_offset` are -1 where it gives none."""
 
-    part: ProducedPart
+    part: PartitionProduceData
     error: KafkaError
     base_offset: int
     log_start_offset: int
 
 
 class ProduceResponse(NamedTuple):
-    """The leader's answers, part by part."""
+    """The leader's responses, partition by partition."""
 
-    results: tuple[PartResult, ...]
+    results: tuple[PartitionProduceResponse, ...]
 
 
 class CoordinatorResponse(NamedTuple):
-    """A coordinator's answer, with the producer id and epoch to go on with; -1 and -1 where it gives none."""
+    """A coordinator's response, with the producer id and epoch to use from now on; -1 and -1 where it gives none."""
 
     error: KafkaError
     producer: tuple[int, int]
 
 
-Response = ProduceResponse | CoordinatorResponse
+KafkaResponse = ProduceResponse | CoordinatorResponse
 
 
-def spoken(request: Request) -> str:
-    """Return a request in a few words, for the ladder."""
+def describe_request(request: KafkaRequest) -> str:
+    """Return a short text for the sequence diagram."""
     if isinstance(request, ProduceRequest):
         return "; ".join(_part(part) for part in request.parts)
     if isinstance(request, InitProducerIdRequest):
         who = f" {request.transactional_id}" if request.transactional_id else ""
-        held = f", has id {request.held[0]} epoch {request.held[1]}" if request.held[0] >= 0 else ""
-        return f"InitProducerId{who}{held}"
-    if isinstance(request, AddPartitionsRequest):
+        producer_id, epoch = request.producer
+        known = f", has id {producer_id} epoch {epoch}" if producer_id >= 0 else ""
+        return f"InitProducerId{who}{known}"
+    if isinstance(request, AddPartitionsToTxnRequest):
         names = ", ".join(f"{topic}-{number}" for topic, number in request.partitions)
         return f"AddPartitionsToTxn {request.transactional_id} epoch {request.producer[1]}: {names}"
     return f"EndTxn {request.transactional_id} epoch {request.producer[1]}: {'commit' if request.commit else 'abort'}"
 
 
-def _part(part: ProducedPart) -> str:
+def _part(part: PartitionProduceData) -> str:
     topic, number = part.partition
     numbers = part.batch.numbers
     records = f"#{numbers[0]}" if len(numbers) == 1 else f"#{numbers[0]}..{numbers[-1]}"
@@ -115,8 +119,8 @@ def _part(part: ProducedPart) -> str:
     return f"{topic}-{number} {records} id {part.producer_id} epoch {part.epoch} {sequence}"
 
 
-def answered(response: Response) -> str:
-    """Return a response in a few words, for the ladder."""
+def describe_response(response: KafkaResponse) -> str:
+    """Return a short text for the sequence diagram."""
     if isinstance(response, CoordinatorResponse):
         if response.error is not KafkaError.NONE:
             return response.error.name

@@ -1,4 +1,4 @@
-"""One run: a scenario and a seed make a cluster, its clients and their fates, deterministically."""
+"""One run: a scenario and a seed determine a cluster, its clients and everything that happens to them."""
 
 import random
 from functools import partial
@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import profile_for
 from kaudit.simulate.application import Application
-from kaudit.simulate.chance import ChanceLosses, drawn_faults
 from kaudit.simulate.clock import Clock
+from kaudit.simulate.cluster.attempt_recorder import AttemptRecorder
 from kaudit.simulate.cluster.cluster import Cluster
-from kaudit.simulate.cluster.recorder import Recorder
 from kaudit.simulate.network import Network
-from kaudit.simulate.producer.config import negotiated
+from kaudit.simulate.random_faults import ScenarioLosses, draw_faults
+from kaudit.simulate.run_context import RunContext
 from kaudit.simulate.scenario.model import Fault, FaultKind, Scenario
 from kaudit.simulate.trace import DEFAULT_LIMIT, Trace
 
@@ -25,45 +25,33 @@ class Simulation:
         self.seed = seed
         self.clock = Clock(scenario.starts_at)
         self.trace = Trace(trace_limit)
-        self.recorder = Recorder(self.clock)
-        self.faults = (*scenario.faults, *drawn_faults(scenario, self._chance("faults")))
-        losses = ChanceLosses(self.faults, scenario.chance, self._chance("losses"))
-        network = Network(self.clock, scenario.delays, self._chance("delays"), losses, self.trace)
-        profile = profile_for(scenario.cluster.version)
+        self.recorder = AttemptRecorder(self.clock)
+        self.faults = (*scenario.faults, *draw_faults(scenario, self._random("faults")))
+        losses = ScenarioLosses(self.faults, scenario.random_faults, self._random("losses"))
+        network = Network(self.clock, scenario.delays, self._random("delays"), losses, self.trace)
         transactional = any(spec.config.transactional_id is not None for spec in scenario.producers)
         self.cluster = Cluster(
             scenario.cluster,
             scenario.topics,
-            profile,
-            self.clock,
-            network,
-            self.recorder,
-            self.trace,
+            profile_for(scenario.cluster.version),
+            RunContext(self.clock, network, self.recorder, self.trace),
             transactional=transactional,
         )
         self.applications: dict[str, Application] = {}
         topics = {topic.name: topic for topic in scenario.topics}
         for spec in scenario.producers:
-            versions = negotiated(spec.config.client, profile.version.numbers)
-            self.applications[spec.name] = Application(
-                spec,
-                topics[spec.topic].partitions,
-                versions,
-                self.clock,
-                network,
-                self.cluster,
-                self._chance(f"producer/{spec.name}"),
-            )
+            source = self._random(f"producer/{spec.name}")
+            self.applications[spec.name] = Application(spec, topics[spec.topic], self.cluster, network, source)
 
-    def _chance(self, what: str) -> random.Random:
-        """Return a source of chance of its own, so that one concern's draws do not shift another's."""
+    def _random(self, what: str) -> random.Random:
+        """Return a separate random source, so that draws for one thing do not shift those for another."""
         return random.Random(f"{self.seed}/{what}")  # noqa: S311 - a model, not a secret
 
     def run(self) -> "Simulation":
-        """Let everything happen."""
+        """Run the scenario to its end and return self."""
         for fault in self.faults:
             if fault.kind not in (FaultKind.LOSE_REQUEST, FaultKind.LOSE_RESPONSE):
-                self.clock.at(fault.at_ms, partial(self._strike, fault))
+                self.clock.at(fault.at_ms, partial(self._apply, fault))
         for application in self.applications.values():
             application.start()
         self.clock.run(self.scenario.duration_ms)
@@ -75,7 +63,7 @@ class Simulation:
         return self
 
     # -- faults ------------------------------------------------------------------------------------------------------
-    def _strike(self, fault: Fault) -> None:
+    def _apply(self, fault: Fault) -> None:
         match fault.kind:
             case FaultKind.KILL_PRODUCER:
                 self.applications[fault.producer].kill(fault.restart_after_ms, fault.resend)
@@ -85,9 +73,9 @@ class Simulation:
                 assert fault.partition is not None
                 self.cluster.delete_records(fault.partition, fault.before_offset)
             case _:
-                self._strike_broker(fault)
+                self._apply_to_broker(fault)
 
-    def _strike_broker(self, fault: Fault) -> None:
+    def _apply_to_broker(self, fault: Fault) -> None:
         number = fault.broker
         if fault.leader_of is not None:
             leader = self.cluster.partitions[fault.leader_of].leader
@@ -106,7 +94,7 @@ class Simulation:
             case FaultKind.START_BROKER:
                 cluster.start(number, without_snapshots=fault.without_snapshots)
             case FaultKind.LOSE_ALLOCATION:
-                cluster.brokers[number].allocator.lose_answer()
+                cluster.brokers[number].producer_ids.lose_response()
         if fault.restart_after_ms is not None:
             self.clock.after(
                 fault.restart_after_ms, partial(cluster.start, number, without_snapshots=fault.without_snapshots)

@@ -1,11 +1,11 @@
-"""What happened, in order, as people are told it: the rows of the ladder."""
+"""The events of a run that a sequence diagram shows, in order."""
 
 from enum import Enum
 from typing import NamedTuple
 
 
-class Kind(Enum):
-    """What a row is."""
+class EventKind(Enum):
+    """What happened."""
 
     REQUEST = "request"
     RESPONSE = "response"
@@ -17,52 +17,51 @@ class Kind(Enum):
     """Something done to the cluster or a client by the scenario."""
 
 
-class Row(NamedTuple):
+class TraceEvent(NamedTuple):
     """A message from one participant to another, or, with the same one twice, what one did.
 
-    `sent_at` and `at` (arrival) in ms; `refused`: an error was answered. `repeated` rows like it follow.
+    `sent_at` and `at` (arrival) in ms since the run began; `is_error`: the response is an error.
     """
 
-    kind: Kind
+    kind: EventKind
     sent_at: int
     at: int
     source: str
     target: str
     text: str
-    refused: bool = False
-    repeated: int = 0
+    is_error: bool = False
 
 
 DEFAULT_LIMIT = 400
 
 
 class Trace:
-    """Keeps the first `limit` rows and, whatever their number, faults; counts the rest."""
+    """Keeps the first `limit` events and all faults; counts the rest."""
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self._limit = limit
         self._ordinary = 0
-        self.rows: list[Row] = []
+        self.events: list[TraceEvent] = []
         self.omitted = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether only faults are taken any more: then nobody needs to word the rest."""
+        """Whether only faults are still kept: then no text is needed for other events."""
         return self._ordinary >= self._limit
 
-    def add(self, row: Row) -> None:
-        """Take note of a row."""
-        if row.kind is not Kind.FAULT:
+    def add(self, event: TraceEvent) -> None:
+        """Add an event."""
+        if event.kind is not EventKind.FAULT:
             if self._ordinary >= self._limit:
                 self.omitted += 1
                 return
             self._ordinary += 1
-        self.rows.append(row)
+        self.events.append(event)
 
     def note(self, at: int, who: str, text: str) -> None:
-        """Take note of what one participant did."""
-        self.add(Row(Kind.NOTE, at, at, who, who, text))
+        """Add what one participant did."""
+        self.add(TraceEvent(EventKind.NOTE, at, at, who, who, text))
 
     def fault(self, at: int, who: str, text: str) -> None:
-        """Take note of what the scenario did to a participant."""
-        self.add(Row(Kind.FAULT, at, at, who, who, text))
+        """Add what the scenario did to a participant."""
+        self.add(TraceEvent(EventKind.FAULT, at, at, who, who, text))

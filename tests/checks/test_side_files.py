@@ -265,7 +265,7 @@ def test_cutting_into_chunks_changes_no_transaction(evidence):
     """The spans are fed chunk by chunk: aborts must not depend on where the chunks were cut."""
     import numpy as np
 
-    from kaudit.analysis.scan.merging import merge
+    from kaudit.analysis.scan.producer_grouping import merge
     from kaudit.analysis.scan.rows import MARKER, RUN
     from kaudit.analysis.transactions.transaction_spans import TransactionSpans
     from kaudit.model.columns import Columns

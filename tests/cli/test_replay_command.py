@@ -176,7 +176,7 @@ def test_stdin(run):
 BAD = {
     "not JSON": ("{", "line 2: expected one JSON object, which breaks at column 2"),
     "no object": ("[]", "line 2: expected a JSON object"),
-    "unknown op": ('{"op": "fetch"}', "line 2: expected op to be one of produce, broker, topic"),
+    "unknown op": ('{"op": "fetch"}', "line 2: expected op to be one of broker, topic, produce"),
     "no op": ("{}", "line 2: expected op to be one of"),
     "missing field": (json.dumps({k: v for k, v in produce(1, 0).items() if k != "producer_id"}), "the field producer_id"),
     "epoch out of range": (json.dumps(produce(1, 0, producer_epoch=32768)), "an integer from -32768 to 32767"),
@@ -185,11 +185,11 @@ BAD = {
     "fraction": (json.dumps(produce(1, 0.5)), "base_sequence to be an integer"),
     "string for a boolean": (json.dumps(produce(1, 0, is_transactional="no")), "is_transactional to be true or false"),
     "odd hex": (json.dumps(produce(1, 0, records_hex="abc")), "records_hex to be hexadecimal digits"),
-    "null": (json.dumps(produce(1, 0, producer_epoch=None)), "producer_epoch not to be null"),
+    "null": (json.dumps(produce(1, 0, producer_epoch=None)), "the field producer_epoch, or records_hex"),
     "negative partition": (json.dumps(produce(1, 0, partition=-1)), "partition to be an integer from 0"),
     "unknown how": (
         '{"op": "leader_change", "topic": "t", "partition": 0, "how": "gently"}',
-        "how to be one of clean, kill9, unclean, paused",
+        "how to be one of clean, kill9, paused, unclean",
     ),
     "nested": (
         '{"op": "restart", "topic": "t", "partition": 0, "clean": true, "found_on_disk": [{"base_offset": 0}]}',

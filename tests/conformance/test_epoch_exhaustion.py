@@ -8,6 +8,7 @@ import pytest
 
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import profile_for
+from tests.attempts import attempt_of
 from tests.conftest import DATA, ORACLE_VERSIONS
 
 TOPIC = "e01-epoch-exhaustion"
@@ -24,7 +25,7 @@ class Client:
     def ask(self, op, **fields):
         self.index += 1
         attempt = {"index": self.index, "op": op, "topic": TOPIC, "partition": 0, "at": self.index, **fields}
-        return self.broker.answer(attempt).fields
+        return self.broker.answer(attempt_of(attempt)).fields
 
     def init(self):
         answer = self.ask("init_producer_id", transactional_id="tx", api_version=0, timeout_ms=600000)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from kaudit.analysis.scan.options import ScanOptions
-from kaudit.analysis.scan.schedule import all_needs, find_input, plan_jobs
+from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.engines.spark_plan import share
 from tests.engines.faulty_logs import FAULTS, healthy
 from tests.logs import WRAP

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.generate import Shape, generate
 from kaudit.analysis.scan.chunk_size import steady
 from kaudit.analysis.scan.options import ScanOptions
-from kaudit.analysis.scan.schedule import all_needs, find_input, plan_jobs
+from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.engines import processes
 from kaudit.engines import ranges as reading
 from kaudit.engines.parallelism import Trial

@@ -81,7 +81,7 @@ def test_the_bundle_runs_alone(tmp_path, capsys):
         tar.extractall(tmp_path / "env", filter="data")
     python = tmp_path / "env" / "bin" / "python"
     # -S: nothing of this environment's site-packages
-    code = "import kaudit.analysis.scan.schedule, pyarrow, hdfs_native; print(kaudit.__file__)"
+    code = "import kaudit.analysis.scan.planning, pyarrow, hdfs_native; print(kaudit.__file__)"
     done = subprocess.run(
         [python, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
         env={**os.environ, "KAUDIT_PYTHON": sys.executable},

@@ -17,7 +17,6 @@ import numpy as np
 
 from kaudit.analysis.scan.batch_stream import stream_batches
 from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, SilentProgress, UsageError
-from kaudit.broker.attempts.attempt import AttemptError, read_attempts
 from kaudit.engines import local
 from kaudit.formats.dump_text.columns import DumpBatchColumns
 from kaudit.formats.dump_text.lines import DumpLines
@@ -49,6 +48,7 @@ from kaudit.formats.zookeeper.znode import scan_log
 from kaudit.inspect.bytes_text import BytesFormatter
 from kaudit.inspect.walk import InspectOptions, inspect_rows
 from kaudit.policy.baseline import parse_baseline
+from kaudit.replay.attempt_lines import AttemptError, read_attempts
 from kaudit.report.saved import SavedScanError, read_saved
 from tests.fuzz import seeds
 from tests.memory import Memory
@@ -292,7 +292,7 @@ def _text(*parsers: Callable[[str], object], refusing: tuple[type[Exception], ..
 
 
 def _attempts(data: bytes) -> None:
-    for lines in (data.split(b"\n"), data.decode("utf-8", "replace").splitlines()):
+    for lines in (data.split(b"\n"), data.decode("utf-8", "replace").encode().splitlines()):
         try:
             for _ in read_attempts(lines):
                 pass

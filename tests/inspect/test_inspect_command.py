@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from kaudit.inspect.batch_rows import BATCH_FIELDS
+from kaudit.model.table_columns import INSPECT_TABLES
 from tests.cli.conftest import kaudit, plain_environment  # noqa: F401 - fixtures
 from tests.logs import Log, data, marker
 
@@ -32,7 +32,7 @@ def test_a_batch_row_has_exactly_the_contracts_fields(kaudit, log):  # noqa: F81
     rows = lines(kaudit("inspect", log[1], "--output-format", "jsonl"))
     assert len(rows) == 12
     for row in rows:
-        assert set(row) == {"row", *BATCH_FIELDS}
+        assert set(row) == {"row", *INSPECT_TABLES["batch"]}
     assert rows[1] == {
         "row": "batch",
         "topic": "orders",

@@ -8,9 +8,9 @@ import pytest
 
 from kaudit.formats.dump_text.rows import DumpFile
 from kaudit.formats.dump_text.text import read_dump
-from kaudit.inspect.batch_rows import BATCH_FIELDS
 from kaudit.inspect.file_kinds import identify_by_name
 from kaudit.inspect.walk import InspectOptions, inspect_rows
+from kaudit.model.table_columns import INSPECT_TABLES
 from kaudit.source.uri import Uri
 from tests.formats.archives import CAPTURES, ORACLES
 
@@ -80,7 +80,7 @@ def compare(printed, own, where):
     sound = list(takewhile(lambda row: row["row"] != "damage", own))  # behind damage the tool has lost its way, or died
     compared = 0
     for ours, theirs in zip(of(printed, batch=True), of(sound, batch=True), strict=False):
-        for field in BATCH_FIELDS:
+        for field in INSPECT_TABLES["batch"]:
             if field not in NEVER_PRINTED and ours[field] is not None:
                 assert ours[field] == theirs[field], (where, field)
         missing = {field for field in ALWAYS_PRINTED if ours[field] is None and theirs[field] is not None}

@@ -7,8 +7,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.analysis.scan.chunk_rows import compress
-from kaudit.analysis.scan.merging import merge, with_records
+from kaudit.analysis.scan.chunk_rows import ChunkRange
+from kaudit.analysis.scan.chunk_summary import compress
+from kaudit.analysis.scan.producer_grouping import merge, with_records
 from kaudit.analysis.sequences.sequence_audit import Producer, audit_batch, audit_end, audit_marker
 from kaudit.analysis.sequences.transition_audit import TransitionAudit
 from kaudit.formats.log.record_batch import decode_headers
@@ -118,7 +119,7 @@ def replay_rows(
     bounds = [0, *sorted(cuts), len(batches)]
     for first, last in pairwise(bounds):
         part = batches[first:last]
-        rows = compress(part, segment=0, start=0, read_to=0, stop=0, log_start_offset=None, latest_timestamp=2**62)
+        rows = compress(part, ChunkRange(0, 0, 0, 0), log_start_offset=None, latest_timestamp=2**62)
         rows.count_from(present)
         present += rows.offsets_present
         replay.feed(merge(rows.runs, with_records(rows.markers)), rows.boundary_batches)

@@ -1,18 +1,23 @@
 """Whatever a file of attempts holds, `kaudit replay` answers it or names the line: on every release, never a traceback.
 
-And the way most attempts take, read and checked at once as `PlainProduce`, answers as the way field by field does.
+And the fast path of produce requests answers as all the checks do.
 """
 
 import json
+from typing import get_args
+from unittest.mock import patch
 
+import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from kaudit.broker.attempts.attempt import LEADER_CHANGES, AttemptError, check_attempt
-from kaudit.broker.attempts.fast_path import read_plain
+from kaudit.broker.attempts import LeaderChangeKind
 from kaudit.broker.broker import Broker
+from kaudit.broker.partition import produce
 from kaudit.broker.releases.profile import all_releases, profile_for
-from kaudit.replay.session import Session, formatted
+from kaudit.replay.attempt_lines import AttemptError, parse_attempt
+from kaudit.replay.session import Session
+from kaudit.report.replay.formats import formatted
 from tests.logs import data, marker
 
 RELEASES = [str(version) for version in all_releases()]
@@ -103,7 +108,7 @@ ATTEMPTS = st.one_of(
     op("produce", {"batches": st.lists(st.fixed_dictionaries(BATCH, optional={"records_hex": HEX}), max_size=3)}, PRODUCE),
     op("delete_records", {"before_offset": st.just(-1) | OFFSETS}),
     op("restart", {"clean": st.booleans()}, {"found_on_disk": st.lists(FOUND, max_size=3), "tamper": TAMPER}),
-    op("leader_change", {"how": st.sampled_from(LEADER_CHANGES)}, {
+    op("leader_change", {"how": st.sampled_from(get_args(LeaderChangeKind))}, {
         "lost_from_offset": st.none() | OFFSETS, "old_leader": st.integers(0, 2), "new_leader": st.integers(0, 2),
         "via": st.sampled_from(["controlled_shutdown", "preferred_election"]),
     }),
@@ -166,32 +171,71 @@ def test_what_is_no_attempt_is_named(version, file):
 
 @settings(max_examples=200, deadline=None, phases=WITHOUT_SHRINKING)
 @given(st.sampled_from(RELEASES), st.lists(PLAIN | ATTEMPTS.filter(lambda a: a["op"] != "broker"), max_size=30))
-def test_plain_attempts_are_answered_as_all_others_are(version, attempts):
-    fast, slow = Broker(profile_for(version)), Broker(profile_for(version))
+def test_the_fast_path_answers_as_all_the_checks_do(version, attempts):
+    fast, checked = Broker(profile_for(version)), Broker(profile_for(version))
     for number, line in enumerate(lines(attempts)):
-        plain = read_plain(line, number)
-        attempt = check_attempt(json.loads(line))
-        attempt.setdefault("index", number)
+        attempt = parse_attempt(line, number)
+        assert attempt is not None
         try:
-            expected = slow.answer(attempt)
+            with patch.object(produce, "valid_batch", return_value=None):
+                expected = checked.answer(attempt)
         except ValueError:
             return
-        answer = fast.answer(attempt) if plain is None else fast.answer_plain(plain)
+        answer = fast.answer(attempt)
         assert (answer.fields, answer.why, answer.producer) == (expected.fields, expected.why, expected.producer)
+
+
+RANGES = {
+    "producer_id": (-(2**63), 2**63), "base_sequence": (-(2**31), 2**31), "at": (-(2**63), 2**63),
+    "acks": (-(2**15), 2**15), "partition": (0, 2**31), "coordinator_epoch": (-(2**31), 2**31),
+    "transaction_version": (0, 128), "timeout_ms": (-(2**31), 2**31), "granted_producer_id": (-(2**63), 2**63),
+    "api_version": (0, 2**15), "index": (0, 2**63),
+}  # fmt: skip
+FIELDS = {
+    "produce": {"producer_id", "base_sequence", "topic", "at", "acks", "is_transactional", "partition", "transactional_id",
+                "api_version", "index"},
+    "init_producer_id": {"producer_id", "topic", "at", "partition", "transactional_id", "timeout_ms",
+                         "granted_producer_id", "api_version", "index"},
+    "add_partitions": {"producer_id", "topic", "at", "partition", "transactional_id", "api_version", "index"},
+    "end_txn": {"producer_id", "topic", "at", "partition", "transactional_id", "commit", "granted_producer_id",
+                "api_version", "index"},
+    "write_marker": {"producer_id", "topic", "at", "partition", "commit", "coordinator_epoch", "transaction_version",
+                     "api_version", "index"},
+}  # fmt: skip
+NULLABLE = {
+    "produce": {"at", "transactional_id", "producer_id", "base_sequence"},
+    "init_producer_id": {"at", "transactional_id", "producer_id", "granted_producer_id"},
+    "add_partitions": {"at"},
+    "end_txn": {"at", "granted_producer_id"},
+    "write_marker": {"at"},
+}
+
+
+def is_allowed(op, name, value):
+    """Whether the format lets this field of this attempt have this value."""
+    if name not in FIELDS[op]:
+        return True  # ignored
+    if value is None:
+        return name in NULLABLE[op]
+    if name in RANGES:
+        low, high = RANGES[name]
+        return type(value) is int and low <= value < high
+    return type(value) is (bool if name in ("is_transactional", "commit") else str)
 
 
 @settings(max_examples=300, deadline=None)
 @given(
     PLAIN | REQUESTS,
-    st.sampled_from([
-        "producer_id", "base_sequence", "topic", "at", "acks", "is_transactional", "partition", "transactional_id",
-        "commit", "coordinator_epoch", "transaction_version", "timeout_ms", "granted_producer_id", "api_version", "index",
-    ]),
+    st.sampled_from(sorted(set().union(*FIELDS.values()))),
     st.one_of(st.none(), st.booleans(), st.floats(), st.text(max_size=3), st.integers(-(2**70), 2**70)),
-)  # fmt: skip
+)
 @example({"op": "produce", "topic": "t", "partition": 0, "producer_id": 1, "producer_epoch": 0, "base_sequence": 0,
           "record_count": 1, "timestamp": 1, "at": 1}, "producer_id", 1.0)  # fmt: skip
-def test_what_is_read_as_plain_passes_every_check(attempt, name, value):
+def test_a_value_out_of_its_range_is_named_and_any_other_is_read(attempt, name, value):
     line = json.dumps(attempt | {name: value}).encode()
-    if read_plain(line, 0) is not None:
-        check_attempt(json.loads(line))
+    if is_allowed(attempt["op"], name, value):
+        assert parse_attempt(line, 0) is not None
+    else:
+        with pytest.raises(ValueError, match=rf"^{name} (not )?to be ") as caught:
+            parse_attempt(line, 0)
+        assert type(caught.value) is ValueError

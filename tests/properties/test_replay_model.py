@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import profile_for
+from tests.attempts import attempt_of
 
 VERSIONS = ("0.11.0.3", "1.0.1", "1.1.1", "2.0.0", "2.0.1", "2.3.1", "2.4.0", "2.4.1", "2.5.1", "2.8.2", "3.5.2")
 WRAP = 2**31
@@ -151,7 +152,7 @@ class Diary:
 
 def asked(broker, index, op, **fields):
     attempt = {"index": index, "op": op, "topic": "t", "partition": 0, "at": 1000 + index, **fields}
-    return broker.answer(attempt).fields
+    return broker.answer(attempt_of(attempt)).fields
 
 
 SEQUENCES = st.one_of(

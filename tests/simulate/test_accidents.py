@@ -24,12 +24,13 @@ def failover(request):
 
 def kinds(truth, topic):
     """Which kinds of damage a topic's records suffered: duplicates, reordering, losses of acknowledged records."""
-    fates = [fate for key, found in truth.fates.items() if key[0] == topic for fate in found]
+    outcomes = [outcome for key, found in truth.outcomes.items() if key[0] == topic for outcome in found]
     return {
-        "duplicates": any(fate.ended is DeliveryOutcome.TWICE for fate in fates),
-        "reordering": any(fate.late for fate in fates),
+        "duplicates": any(outcome.delivery is DeliveryOutcome.TWICE for outcome in outcomes),
+        "reordering": any(outcome.out_of_order for outcome in outcomes),
         "losses": any(
-            fate.told is Acknowledgement.ACKNOWLEDGED and fate.ended is DeliveryOutcome.NOWHERE for fate in fates
+            outcome.acknowledgement is Acknowledgement.ACKNOWLEDGED and outcome.delivery is DeliveryOutcome.NOWHERE
+            for outcome in outcomes
         ),
     }
 

@@ -3,7 +3,7 @@
 import shutil
 
 import kaudit
-from kaudit.broker.attempts.fast_path import PlainProduce
+from kaudit.broker.attempts import Produce
 from kaudit.broker.broker import Broker
 from kaudit.replay.session import Session
 from kaudit.simulate.output.directory import write_run
@@ -51,6 +51,6 @@ def test_a_replica_named_in_a_restart_leads_with_what_it_then_remembered():
     answers = [
         answer.fields["outcome"]
         for attempt, answer in Session(map(str.encode, lines), Broker()).answered()
-        if isinstance(attempt, PlainProduce)
+        if isinstance(attempt, Produce)
     ]
     assert answers == ["appended"] * 3 + ["duplicate", "rejected"]

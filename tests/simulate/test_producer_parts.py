@@ -8,10 +8,10 @@ import pytest
 from kaudit.broker.errors import KafkaError
 from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.accumulator import RecordAccumulator
-from kaudit.simulate.producer.batch import ProducerBatch
-from kaudit.simulate.producer.config import Client, ProducerConfig, negotiated
+from kaudit.simulate.producer.config import Client, ProducerConfig, negotiate_versions
+from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.producer.recovery import MAX_EPOCH, BumpEpoch, ResetProducerId
-from kaudit.simulate.producer.sequences import NO_PRODUCER, TransactionManager
+from kaudit.simulate.producer.transaction_manager import NO_PRODUCER, TransactionManager
 
 KEY = ("orders", 0)
 PAYLOAD = Payload("app", 20, "app", 1)
@@ -263,5 +263,5 @@ class TestRecovery:
     ],
 )
 def test_versions_are_the_newest_both_know(client, broker, produce, version2):
-    versions = negotiated(client.value, broker)
+    versions = negotiate_versions(client.value, broker)
     assert (versions.produce, versions.transaction_version2) == (produce, version2)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import kaudit
+from kaudit.broker.attempts import EndTxn, InitProducerId, LeaderChange, Produce, Restart, op_of
 from kaudit.broker.broker import Broker
 from kaudit.replay.session import Session
 from kaudit.simulate.output.directory import write_run
@@ -41,10 +42,10 @@ def disagreements(simulation):
         Session(lines, Broker()).answered(), simulation.recorder.lines, strict=True
     ):
         fields = dict(answer.fields)
-        if attempt["op"] in ("restart", "leader_change"):
+        if isinstance(attempt, Restart | LeaderChange):
             fields.pop("producers", None)
         if fields != mine:
-            wrong.append((attempt["index"], attempt["op"], mine, fields))
+            wrong.append((attempt.index, op_of(attempt), mine, fields))
     return wrong
 
 
@@ -57,7 +58,9 @@ def test_replaying_the_attempts_gives_the_answers_of_the_run(name):
 
 def test_five_in_flight_are_all_recognised(tmp_path):
     truth = played("five-in-flight")
-    outcomes = [answer["outcome"] for attempt, answer in truth.simulation.recorder.lines if attempt["op"] == "produce"]
+    outcomes = [
+        answer["outcome"] for attempt, answer in truth.simulation.recorder.lines if isinstance(attempt, Produce)
+    ]
     assert outcomes == ["appended"] * 5 + ["duplicate"] * 5 + ["appended"] * 3
     assert truth.summary()["duplicate_copies"] == 0
     assert findings(truth, tmp_path / "run") == []
@@ -68,8 +71,8 @@ def test_six_in_flight_are_written_twice_in_a_new_epoch(tmp_path):
     summary = truth.summary()
     assert (summary["sent"], summary["acknowledged"], summary["duplicate_copies"]) == (8, 8, 6)
     assert findings(truth, tmp_path / "run") == [("KA203", "note", "orders", 6)]
-    fate = truth.fates["orders", 0][0]
-    assert (fate.copies, "went on as id 0 epoch 1" in fate.why) == ([0, 6], True)
+    outcome = truth.outcomes["orders", 0][0]
+    assert (outcome.copies, "went on as id 0 epoch 1" in outcome.why) == ([0, 6], True)
 
 
 def test_without_idempotence_twice_and_out_of_order_and_one_in_flight_twice_only():
@@ -80,9 +83,9 @@ def test_without_idempotence_twice_and_out_of_order_and_one_in_flight_twice_only
 
 def test_acks1_loses_what_only_the_dead_leader_had(tmp_path):
     truth = played("acks1-leader-dies")
-    lost = [fate for fate in truth.fates["orders", 0] if fate.ended is DeliveryOutcome.NOWHERE]
+    lost = [outcome for outcome in truth.outcomes["orders", 0] if outcome.delivery is DeliveryOutcome.NOWHERE]
     assert lost
-    assert all(fate.told is Acknowledgement.ACKNOWLEDGED for fate in lost)
+    assert all(outcome.acknowledgement is Acknowledgement.ACKNOWLEDGED for outcome in lost)
     assert "then broker 2 became leader of epoch 1" in lost[0].why
     assert truth.simulation.cluster.partitions["orders", 0].truncations[0].broker == 1
     assert findings(truth, tmp_path / "run") == []
@@ -92,7 +95,7 @@ def test_an_unclean_election_loses_what_acks_all_acknowledged_and_the_epoch_tell
     truth = played("unclean-election")
     assert truth.summary()["acknowledged_but_lost"] == 8
     assert {code for code, *_ in findings(truth, tmp_path / "run")} == {"KA203"}
-    assert any("an unclean election made broker" in fate.why for fate in truth.fates["orders", 0])
+    assert any("an unclean election made broker" in outcome.why for outcome in truth.outcomes["orders", 0])
 
 
 def test_a_zombie_is_refused_and_leaves_nothing(tmp_path):
@@ -100,7 +103,7 @@ def test_a_zombie_is_refused_and_leaves_nothing(tmp_path):
     refused = [
         answer["error"]
         for attempt, answer in truth.simulation.recorder.lines
-        if attempt["op"] in ("produce", "end_txn") and answer.get("error", "NONE") != "NONE"
+        if isinstance(attempt, Produce | EndTxn) and answer.get("error", "NONE") != "NONE"
     ]
     assert refused == ["INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"]
     assert {code for code, *_ in findings(truth, tmp_path / "run")} == {"KA203"}
@@ -108,7 +111,7 @@ def test_a_zombie_is_refused_and_leaves_nothing(tmp_path):
 
 def test_a_transaction_that_takes_too_long_is_aborted_with_a_higher_epoch(tmp_path):
     truth = played("transaction-timeout")
-    (ended,) = truth.simulation.cluster.coordination.ended
+    (ended,) = truth.simulation.cluster.transactions.ended
     assert (ended.commit, ended.by_timeout, ended.marker_epoch) == (False, True, 1)
     assert truth.simulation.applications["shop"].transactions[0][2].value == "unknown"
     assert findings(truth, tmp_path / "run") == [("KA203", "note", "orders", 3)]
@@ -131,15 +134,15 @@ def test_an_expired_producer_is_accepted_again_without_state():
 
 def test_a_forgetful_broker_writes_a_duplicate_and_kaudit_finds_it(tmp_path):
     truth = played("forgotten-duplicate")
-    (fate,) = [fate for fate in truth.fates["orders", 0] if fate.ended is DeliveryOutcome.TWICE]
+    (outcome,) = [outcome for outcome in truth.outcomes["orders", 0] if outcome.delivery is DeliveryOutcome.TWICE]
     errors = [row for row in findings(truth, tmp_path / "run") if row[1] == "error"]
-    assert ("KA101", "error", "orders", fate.copies[1]) in errors
-    assert "the broker had forgotten the producer" in fate.why
+    assert ("KA101", "error", "orders", outcome.copies[1]) in errors
+    assert "the broker had forgotten the producer" in outcome.why
 
 
 def test_a_batch_too_large_arrives_in_parts_and_in_sequence():
     truth = played("batch-split")
-    answers = [answer["error"] for attempt, answer in truth.simulation.recorder.lines if attempt["op"] == "produce"]
+    answers = [answer["error"] for attempt, answer in truth.simulation.recorder.lines if isinstance(attempt, Produce)]
     assert answers.count("MESSAGE_TOO_LARGE") >= 1
     assert truth.summary()["present"] == truth.summary()["sent"] == 18
     assert truth.summary()["out_of_order"] == 0
@@ -150,7 +153,7 @@ def test_after_the_last_epoch_comes_a_new_producer_id():
     granted = [
         (answer["producer_id"], answer["producer_epoch"])
         for attempt, answer in truth.simulation.recorder.lines
-        if attempt["op"] == "init_producer_id"
+        if isinstance(attempt, InitProducerId)
     ]
     assert granted[:2] == [(0, 0), (0, 1)]
     assert (0, 32766) in granted
@@ -166,7 +169,7 @@ def test_a_lost_answer_of_the_store_costs_a_block_and_grants_none_twice(tmp_path
     assert [json.loads(block["data"])["block_start"] for block in blocks] == ["0", "1000", "2000"]
     assert {json.loads(block["data"])["broker"] for block in blocks} == {1, 2}
     granted = [
-        a["producer_id"] for attempt, a in truth.simulation.recorder.lines if attempt["op"] == "init_producer_id"
+        a["producer_id"] for attempt, a in truth.simulation.recorder.lines if isinstance(attempt, InitProducerId)
     ]
     assert len(granted) == len(set(granted)) == 4
 
@@ -181,7 +184,7 @@ for seed in range(3):
     run = Simulation(shipped("anything"), seed).run()
     digest.update(run.recorder.attempts_text().encode())
     digest.update("".join(Truth(run).text()).encode())
-    digest.update(repr(run.trace.rows).encode())
+    digest.update(repr(run.trace.events).encode())
 print(digest.hexdigest())
 """
 

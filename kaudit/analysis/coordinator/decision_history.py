@@ -2,8 +2,9 @@
 
 from msgspec import Struct, field
 
-from kaudit.checks.outcome import Transition, illegal_transition
-from kaudit.formats.internal_topics.transaction_state import TransactionRecord, TransactionStatus, TransactionValue
+from kaudit.broker.coordinator.state_transitions import why_illegal
+from kaudit.model.transaction_state import TransactionRecord, TransactionStatus, TransactionValue
+from kaudit.model.transactions import IllegalTransition
 from kaudit.source.layout import PartitionDirectory
 
 MAX_DECISIONS = 500_000
@@ -33,7 +34,7 @@ class DecisionHistory(Struct):
     `decisions` by producer id, of partitions whose records are all there; None of a producer with an unfinished one.
     """
 
-    transitions: list[tuple[PartitionDirectory, Transition]] = field(default_factory=list)
+    transitions: list[tuple[PartitionDirectory, IllegalTransition]] = field(default_factory=list)
     decisions: dict[int, list[Decision] | None] = field(default_factory=dict)
     complete: bool = True
     _directory: PartitionDirectory | None = None
@@ -61,8 +62,11 @@ class DecisionHistory(Struct):
         if record.value is None:
             return
         if before is not None and before.value is not None:
-            found = illegal_transition(record.transactional_id, before.offset, before.value, offset, record.value)
-            if found is not None:
+            reason = why_illegal(before.value, record.value)
+            if reason is not None:
+                found = IllegalTransition(
+                    record.transactional_id, before.offset, before.value, offset, record.value, reason
+                )
                 self.transitions.append((self._directory, found))
         self._decide(record.transactional_id, offset, record.value)
 

@@ -4,16 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kaudit.analysis.coordinator.decision_history import DecisionHistory
 from kaudit.analysis.scan.batch_stream import stream_batches
-from kaudit.analysis.scan.chunk_reader import OpenSource
-from kaudit.checks.coordinator import CoordinatorEntry, CoordinatorView
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.formats.errors import WireError
-from kaudit.formats.internal_topics.transaction_state import (
-    TransactionRecord,
-    coordinator_partition,
-    parse_transaction_record,
-)
+from kaudit.formats.internal_topics.transaction_state import coordinator_partition, parse_transaction_record
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch_fields import CONTROL_FLAG
+from kaudit.model.coordinator import CoordinatorEntry, CoordinatorView
+from kaudit.model.transaction_state import TransactionRecord
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 from kaudit.source.text import SegmentText
 

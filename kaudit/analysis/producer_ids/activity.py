@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.merging import Merged, of
+from kaudit.analysis.scan.producer_grouping import Merged, of
 from kaudit.analysis.scan.rows import Rows
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.broker.producer_state.rules import begins_transaction

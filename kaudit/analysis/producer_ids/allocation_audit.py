@@ -4,21 +4,18 @@ Blocks and weaves are looked into where there are any: what judges them takes 3 
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit.analysis.producer_ids.block_book import BlockBook
 from kaudit.analysis.producer_ids.partition_producer_ids import PartitionProducerIds
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.checks.context import Context
 from kaudit.checks.flood import Population, report_flood
 from kaudit.model.finding import Finding
-from kaudit.model.observation import Observation
 from kaudit.model.result import NotAudited
-
-if TYPE_CHECKING:
-    from kaudit.broker.producer_ids.block_history import BlockEntry
+from kaudit.model.sequence_patterns import SharedProducerId
 
 
 class AllocationAudit(Struct):
@@ -30,8 +27,8 @@ class AllocationAudit(Struct):
 
     def partition_findings(
         self, part: PartitionProducerIds, context: Context
-    ) -> tuple[list[Finding], Sequence[Observation]]:
-        """Report what one partition alone tells; return it with the facts that are left for the other checks."""
+    ) -> tuple[list[Finding], Sequence[SharedProducerId]]:
+        """Report what one partition alone shows; return it with the producer ids that two writers share."""
         counts = part.counts
         population = Population(
             part.producers,
@@ -39,21 +36,15 @@ class AllocationAudit(Struct):
             counts.min_timestamp,
             counts.max_timestamp,
         )
-        shared, facts = self._shared(part, context) if part.facts else ([], part.facts)
-        return shared + report_flood(context, population), facts
+        return report_flood(context, population), self._shared(part) if part.facts else ()
 
-    def _shared(self, part: PartitionProducerIds, context: Context) -> tuple[list[Finding], Sequence[Observation]]:
-        from kaudit.analysis.sequences.interleaved_writers import find_weaves  # noqa: PLC0415
-        from kaudit.checks.sharing import report_sharing, without_woven  # noqa: PLC0415
+    def _shared(self, part: PartitionProducerIds) -> Sequence[SharedProducerId]:
+        from kaudit.analysis.sequences.interleaved_writers import shared_producer_ids  # noqa: PLC0415
 
-        found = find_weaves(part, self.open_source)
-        if not found:
-            return [], part.facts
-        blocks = self.book.of(part.directory.log_dir)
-        holders: dict[int, Sequence[BlockEntry]] = {}
-        if blocks is not None:
-            holders = {sharing.producer_id: blocks.coverage.holders(sharing.producer_id) for sharing in found}
-        return report_sharing(context, found, holders), without_woven(part.facts, found)
+        shared, blocks = shared_producer_ids(part, self.open_source), self.book.of(part.directory.log_dir)
+        if blocks is None:
+            return shared
+        return [replace(found, grants=len(blocks.coverage.holders(found.producer_id))) for found in shared]
 
     def cluster_findings(
         self, parts: Sequence[PartitionProducerIds], context_of: Callable[[int], Context]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kaudit.analysis.producer_ids.partition_producer_ids import PartitionProducerIds
 from kaudit.analysis.producer_ids.source_blocks import Blocks
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.sequences.rescan import FirstBatch, Questions, Seen, rescan
 from kaudit.broker.producer_ids.allocation_verdicts import (
     Unallocated,

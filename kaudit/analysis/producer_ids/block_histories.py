@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from kaudit.analysis.producer_ids.block_book import BlockBook
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.source.block_files import zookeeper_nearby
 from kaudit.source.cluster_metadata import CLUSTER_METADATA

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kaudit.analysis.producer_ids.metadata_log import read_metadata_log
 from kaudit.analysis.producer_ids.source_blocks import BlockSource
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.options import UsageError
 from kaudit.broker.producer_ids.block_source import from_lines, from_znode
 from kaudit.formats.zookeeper.cluster_id import CLUSTER_ID_ZNODE, parse_cluster_id

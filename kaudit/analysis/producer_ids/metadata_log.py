@@ -6,7 +6,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.analysis.scan.batch_stream import stream_batches
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.dump_text_content import NotPrintedError, is_data, printed_records
 from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord
 from kaudit.broker.producer_ids.block_source import from_records

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.rows import Counts
+from kaudit.analysis.scan.chunk_rows import Counts
 from kaudit.model.observation import Observation
 from kaudit.source.layout import PartitionDirectory
 

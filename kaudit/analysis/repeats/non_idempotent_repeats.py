@@ -6,9 +6,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from kaudit.analysis.repeats.record_content import content_of
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.non_idempotent_rows import DISTANCE
-from kaudit.analysis.scan.rows import NON_IDEMPOTENT_BATCH, ChunkRows, Rows
+from kaudit.analysis.scan.rows import NON_IDEMPOTENT_BATCH, Rows
 from kaudit.checks.repeats import PlainBatch, Reordered, Repeat, Repeats
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET
@@ -40,11 +41,11 @@ class RepeatWatch:
 
     def feed(self, chunk: ChunkRows) -> None:
         """Take the next chunk's candidates."""
-        if not chunk.plain_batches:
+        if not chunk.non_idempotent.batches:
             return
-        rows = chunk.plain.copy()
+        rows = chunk.non_idempotent.rows.copy()
         rows["ordinal"] += self._batches
-        self._regressions += chunk.plain_regressions
+        self._regressions += chunk.non_idempotent.regressions
         if len(self._recent) and rows["base_timestamp"][0] < self._recent["base_timestamp"][-1]:
             rows["regresses"][0] = True
             self._regressions += 1
@@ -53,7 +54,7 @@ class RepeatWatch:
         first, again = self._pairs(joined)
         if len(first):
             self._judge(joined, covered, first, again)
-        self._batches += chunk.plain_batches
+        self._batches += chunk.non_idempotent.batches
         kept = joined["ordinal"] >= self._batches - DISTANCE
         self._recent, self._covered = joined[kept], covered[kept]
 

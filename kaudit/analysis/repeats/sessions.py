@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 from kaudit.analysis.repeats.record_content import content_of
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.checks.repeats import Resent
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.records import read_records

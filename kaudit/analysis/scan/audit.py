@@ -9,34 +9,30 @@ from kaudit.analysis.producer_ids.block_book import BlockBook
 from kaudit.analysis.producer_ids.partition_producer_ids import PartitionProducerIds
 from kaudit.analysis.repeats.non_idempotent_repeats import settle_repeats
 from kaudit.analysis.repeats.sessions import compare_sessions
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.feature_levels import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
 from kaudit.analysis.scan.options import ScanOptions, UsageError
 from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.scan.segment_rows import segment_rows
+from kaudit.analysis.scan.segment_summaries import segment_rows
 from kaudit.analysis.sequences.expired_producers import evicted_producers
-from kaudit.analysis.sidefiles.side_file_reader import CheckpointAudit, SideFileReader
+from kaudit.analysis.sequences.step_patterns import step_mismatches
+from kaudit.analysis.sidefiles.checkpoint_audit import CheckpointAudit
+from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.analysis.sidefiles.snapshot_states import Suspects
 from kaudit.analysis.transactions.marker_outcomes import compare_outcomes
 from kaudit.broker.releases.profile import UnknownVersionError, VersionRange, profile_for
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
-from kaudit.checks.coordinator import CoordinatorView
-from kaudit.checks.epoch import report_epochs
 from kaudit.checks.notes import fold_notes
-from kaudit.checks.outcome import report_outcomes, report_transitions
 from kaudit.checks.registry import run_checks
 from kaudit.checks.repeats import report_repeats, report_resent
-from kaudit.checks.sequence import report_sequences
-from kaudit.checks.sidefiles import report_side_files
-from kaudit.checks.snapshot_state import Comparison, report_snapshots
-from kaudit.checks.state import EvictedProducer, report_state
-from kaudit.checks.transaction import report_transactions
+from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Finding, Severity
-from kaudit.model.observation import Observation
+from kaudit.model.forgotten_producers import EvictedProducer
+from kaudit.model.producer_snapshot import SnapshotComparison
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, Summary
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory, Unreadable
 
@@ -57,7 +53,7 @@ class Audit:
     def add(self, partition: PartitionAudit) -> None:
         """Add a partition that was read, and look at its rows in its log directory's checkpoints."""
         if partition.log is not None:
-            partition.side_facts = [*partition.side_facts, *self.checkpoints.facts(partition.log)]
+            partition.side_facts = [*partition.side_facts, *self.checkpoints.compare(partition.log)]
             partition.log = None
         partition.repeats = settle_repeats(partition.repeats, partition.directory, self.open_source)
         partition.resent = compare_sessions(partition.sessions, partition.directory, self.open_source)
@@ -73,13 +69,14 @@ class Audit:
         contexts = [self._context(partition, versions, coordinator, now) for partition in self.partitions]
         allocation = AllocationAudit(self.book, self.open_source)
         inhabitants = [_inhabitants(partition) for partition in self.partitions]
-        findings = self._outcome_findings(reader.history, contexts)
-        for partition, context, own in zip(self.partitions, contexts, inhabitants, strict=True):
-            findings += self._partition_findings(partition, context, *allocation.partition_findings(own, context))
+        findings: list[Finding] = []
+        outcomes = self._transaction_evidence(reader.history)
+        for partition, context, own, ended in zip(self.partitions, contexts, inhabitants, outcomes, strict=True):
+            flood, shared = allocation.partition_findings(own, context)
+            findings += self._partition_findings(partition, context, flood, [*ended, *shared])
         findings += allocation.cluster_findings(inhabitants, contexts.__getitem__)
         outside = Context(versions=versions, coordinator=coordinator, now_ms=now)
-        findings += run_checks(outside, Evidence(self.layout.leftover_files))
-        findings += self.checkpoints.directory_findings()
+        findings += run_checks(outside, Evidence(self.layout.leftover_files, self.checkpoints.unparsable))
         findings = sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key)
         unreadable = [
             *self.layout.unreadable,
@@ -104,20 +101,18 @@ class Audit:
             ],
         )
 
-    def _outcome_findings(self, history: DecisionHistory, contexts: Sequence[Context]) -> list[Finding]:
-        """What the coordinator's log says against itself and against the partitions' markers."""
-        found: list[Finding] = []
-        chosen = [
-            (part.markers, context)
-            for part, context in zip(self.partitions, contexts, strict=True)
-            if part.markers is not None
+    def _transaction_evidence(self, history: DecisionHistory) -> list[list[object]]:
+        """Return, for each partition, what contradicts the coordinator's decisions, and what its own log contradicts."""
+        found: list[list[object]] = [
+            [transition for directory, transition in history.transitions if directory == part.directory]
+            for part in self.partitions
         ]
-        outcomes = compare_outcomes([markers for markers, _ in chosen], history.decisions)
-        for (_, context), own in zip(chosen, outcomes, strict=True):
-            found += report_outcomes(context, own)
-        for part, context in zip(self.partitions, contexts, strict=True):
-            own_transitions = [entry for directory, entry in history.transitions if directory == part.directory]
-            found += report_transitions(context, own_transitions)
+        with_markers = [
+            (own, part.markers) for own, part in zip(found, self.partitions, strict=True) if part.markers is not None
+        ]
+        mismatched = compare_outcomes([markers for _, markers in with_markers], history.decisions)
+        for (own, _), markers in zip(with_markers, mismatched, strict=True):
+            own.extend(markers)
         return found
 
     @staticmethod
@@ -140,7 +135,7 @@ class Audit:
         )
 
     def _partition_findings(
-        self, partition: PartitionAudit, context: Context, allocation: Sequence[Finding], facts: Sequence[Observation]
+        self, partition: PartitionAudit, context: Context, allocation: Sequence[Finding], found: Sequence[object]
     ) -> list[Finding]:
         directory = partition.directory
         holes = partition.compacted or bool(partition.missing or partition.damages)
@@ -149,13 +144,17 @@ class Audit:
         snapshots = self._compared(directory, context, suspects, holes=holes)
         evicted = self._evicted(directory, context.versions)
         evidence = Evidence(
+            found,
             partition.unreadable,
             partition.facts,
+            step_mismatches(partition.facts),
             partition.missing,
             partition.damages,
             partition.regressions,
             directory.leftover_files,
             partition.malformed,
+            partition.side_facts,
+            snapshots,
             partition.opened,
             partition.idle,
             evicted,
@@ -163,22 +162,16 @@ class Audit:
         )
         return fold_notes(
             [
-                *report_sequences(context, facts, partition.missing),
-                *report_epochs(context, partition.facts),
-                *report_transactions(context, partition.opened, partition.facts),
                 *report_repeats(context, partition.repeats),
                 *report_resent(context, partition.resent),
                 *allocation,
-                *report_side_files(context, partition.side_facts),
-                *report_snapshots(context, snapshots),
                 *run_checks(context, evidence),
-                *report_state(context, partition.facts, partition.idle, evicted, partition.empty_marker),
             ]
         )
 
     def _compared(
         self, directory: PartitionDirectory, context: Context, suspects: Sequence[Suspects], *, holes: bool
-    ) -> list[Comparison]:
+    ) -> list[SnapshotComparison]:
         if not suspects:
             return []
         # imported here: the brokers' rules come with it, and few logs have a snapshot to doubt
@@ -306,7 +299,7 @@ class Audit:
         )
         told += _aspect((part for part in parts if part.still_growing), "the last batch was still being written")
         for kind in CoverageGap:
-            told += _aspect((part for part in parts if kind in part.untold), kind.value)
+            told += _aspect((part for part in parts if kind in part.coverage_gaps), kind.value)
         told += [entry for part in parts for entry in _left_out(part)]
         if not coordinator.present:
             told += _aspect(

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct
 
 from kaudit.analysis.scan.batch_stream import stream_batches
-from kaudit.analysis.scan.chunk_reader import ChunkSpec, OpenSource
-from kaudit.analysis.scan.schedule import Job
+from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource
+from kaudit.analysis.scan.planning import Job
 from kaudit.model.batch import Batches, concatenate
 
 _ROWS_AT_ONCE = 1 << 16

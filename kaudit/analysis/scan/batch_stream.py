@@ -63,7 +63,7 @@ class Piece(Struct):
     damages: list[LogDamage] = field(default_factory=list)
     read_to: int = 0
     still_growing: bool = False
-    untold: frozenset[CoverageGap] = frozenset()
+    coverage_gaps: frozenset[CoverageGap] = frozenset()
 
 
 def stream_batches(
@@ -86,7 +86,7 @@ def stream_batches(
         from kaudit.analysis.scan.dump_text_batches import printed_batches  # noqa: PLC0415 - few logs are texts: 5 ms for the others
 
         for batches, damages, untold in printed_batches(source, start):
-            yield Piece(batches, damages, stop, untold=untold)
+            yield Piece(batches, damages, stop, coverage_gaps=untold)
         return
     window = Window(source, end, min(window_bytes, max(end - start, HEADER_SIZE)))
     reader = _Reader(window, source, verify)

@@ -1,13 +1,35 @@
 """Cutting segments into chunks: by bytes when planning, at batch boundaries where the bytes are."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.boundary import boundary_from
-from kaudit.analysis.scan.chunk_reader import ChunkSpec
+from kaudit.analysis.scan.read_window import Window
+from kaudit.formats.log import resync
+from kaudit.formats.log.batch_header import HEADER_SIZE, batch_size
 from kaudit.source.bytes import ByteSource
-from kaudit.source.layout import PartitionDirectory
+from kaudit.source.layout import PartitionDirectory, SegmentFile
+
+_PROBE_BYTES = 64 << 10
+
+OpenSource = Callable[[SegmentFile], ByteSource]
+
+
+class ChunkSpec(Struct, frozen=True):
+    """Bytes `start`..`stop` of a segment of `end` bytes; batches that start in them are the chunk's."""
+
+    segment: int
+    file: SegmentFile
+    start: int
+    stop: int
+    end: int
+    log_start_offset: int | None
+    verify: bool
+    latest_timestamp: int
+    """Timestamps (ms) beyond this are no clock: a producer's mistake, or a field of another unit."""
+    decode: bool = False
+    """Decode the records of every batch."""
 
 
 def whole_segments(
@@ -51,3 +73,18 @@ def settle(spec: ChunkSpec, source: ByteSource) -> ChunkSpec:
     start = boundary_from(source, spec.start, spec.end) if spec.start > 0 else 0
     stop = boundary_from(source, spec.stop, spec.end) if spec.stop < spec.end else spec.end
     return replace(spec, start=start, stop=stop)
+
+
+def boundary_from(source: ByteSource, position: int, end: int) -> int:
+    """Return the first position at or after `position` where a batch begins whose CRC holds; `end` if none does."""
+    window = Window(source, end, _PROBE_BYTES)
+    while position < end:
+        view = window.load(position)
+        if not len(view):
+            return end
+        after = end - (position + len(view))
+        for at in resync.candidates(view, 0, after).tolist():
+            if window.is_batch(position + at, batch_size(view, at)):
+                return int(position + at)
+        position += max(len(view) - HEADER_SIZE + 1, 1)
+    return end

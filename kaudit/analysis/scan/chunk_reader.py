@@ -1,47 +1,27 @@
 """A chunk of a segment to rows: the function every engine schedules, and its serial form for disordered partitions."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from kaudit.analysis.scan.batch_content import malformed_batches
 from kaudit.analysis.scan.batch_order import OrderFilter
 from kaudit.analysis.scan.batch_stream import Piece, stream_batches
-from kaudit.analysis.scan.boundary import boundary_from
-from kaudit.analysis.scan.chunk_rows import compress
-from kaudit.analysis.scan.rows import ChunkRows
+from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, boundary_from
+from kaudit.analysis.scan.chunk_rows import ChunkRange, ChunkRows
+from kaudit.analysis.scan.chunk_summary import compress
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import LogDamage
 from kaudit.source.bytes import ByteSource
-from kaudit.source.layout import SegmentFile
 
 CHUNK_BYTES = 32 << 20
 """Target size of a chunk: large enough to compress, small enough for several to be in flight."""
 
 CHUNK_BATCHES = 1 << 18
 """Most batches of a chunk that is read in order."""
-
-OpenSource = Callable[[SegmentFile], ByteSource]
-
-
-class ChunkSpec(Struct, frozen=True):
-    """Bytes `start`..`stop` of a segment of `end` bytes; batches that start in them are the chunk's."""
-
-    segment: int
-    file: SegmentFile
-    start: int
-    stop: int
-    end: int
-    log_start_offset: int | None
-    verify: bool
-    latest_timestamp: int
-    """Timestamps (ms) beyond this are no clock: a producer's mistake, or a field of another unit."""
-    decode: bool = False
-    """Decode the records of every batch."""
 
 
 def read_chunk(spec: ChunkSpec, source: ByteSource, most_batches: int = sys.maxsize) -> ChunkRows:
@@ -90,18 +70,18 @@ def _compressed(spec: ChunkSpec, read: _Read, cuts: Sequence[int], source: ByteS
     batches = [piece.batches for piece in read.pieces]
     damages = [damage for piece in read.pieces for damage in piece.damages]
     read_to = read.pieces[-1].read_to if read.pieces else spec.start
-    untold = frozenset[CoverageGap]().union(*(piece.untold for piece in read.pieces))
+    coverage_gaps = frozenset[CoverageGap]().union(*(piece.coverage_gaps for piece in read.pieces))
     start, rest = spec.start, concatenate(batches)
     for part, following in _below(rest, cuts):
         position = int(following["position"][0])
         own = [damage for damage in damages if damage.position < position]
-        rows = _rows(spec, part, own, start, position, position, source)
-        rows.untold = untold
+        rows = _rows(spec, source, part, own, ChunkRange(spec.segment, start, position, position))
+        rows.coverage_gaps = coverage_gaps
         yield rows
         start, rest, damages = position, following, damages[len(own) :]
-    rows = _rows(spec, rest, damages, start, read_to, read.stop, source)
+    rows = _rows(spec, source, rest, damages, ChunkRange(spec.segment, start, read_to, read.stop))
     rows.still_growing = any(piece.still_growing for piece in read.pieces)
-    rows.untold = untold
+    rows.coverage_gaps = coverage_gaps
     yield rows
 
 
@@ -138,7 +118,7 @@ def _read_segment(
     start, read_to, growing = spec.start, spec.start, False
     held: list[Batches] = []
     damages: list[LogDamage] = []
-    untold: frozenset[CoverageGap] = frozenset()
+    coverage_gaps: frozenset[CoverageGap] = frozenset()
     for piece in stream_batches(
         source, spec.start, spec.stop, spec.end, expected_offset=_expected(spec), verify=spec.verify
     ):
@@ -148,59 +128,48 @@ def _read_segment(
         for part, following in _below(batches, cuts):
             position = int(following["position"][0])
             own = [damage for damage in damages if damage.position < position]
-            yield _rows(spec, concatenate([*held, part]), own, start, position, position, source)
+            yield _rows(
+                spec, source, concatenate([*held, part]), own, ChunkRange(spec.segment, start, position, position)
+            )
             start, held, rest = position, [], following
             damages = [damage for damage in damages if damage.position >= position]
         held.append(rest)
         read_to = piece.read_to
         growing = growing or piece.still_growing
-        untold |= piece.untold
+        coverage_gaps |= piece.coverage_gaps
         # a text has no positions of its own: it ends where it began, and its batches are counted
         if read_to - start >= CHUNK_BYTES or sum(map(len, held)) >= CHUNK_BATCHES:
-            rows = _rows(spec, concatenate(held), damages, start, read_to, read_to, source)
-            rows.untold = untold
+            rows = _rows(spec, source, concatenate(held), damages, ChunkRange(spec.segment, start, read_to, read_to))
+            rows.coverage_gaps = coverage_gaps
             yield rows
             start, held, damages = read_to, [], []
     # batches held back for a look ahead belong to this segment: settle them before the next one begins
     batches, disorder = order.finish()
     held.append(batches)
     damages.extend(disorder)
-    rows = _rows(spec, concatenate(held), damages, start, read_to, read_to, source)
+    rows = _rows(spec, source, concatenate(held), damages, ChunkRange(spec.segment, start, read_to, read_to))
     rows.still_growing = growing and last_segment
-    rows.untold = untold
+    rows.coverage_gaps = coverage_gaps
     yield rows
 
 
 def _rows(
-    spec: ChunkSpec,
-    sound: Batches,
-    damages: list[LogDamage],
-    start: int,
-    read_to: int,
-    stop: int,
-    source: ByteSource,
+    spec: ChunkSpec, source: ByteSource, batches: Batches, damages: list[LogDamage], read: ChunkRange
 ) -> ChunkRows:
-    rows = compress(
-        sound,
-        segment=spec.segment,
-        start=start,
-        read_to=read_to,
-        stop=stop,
-        log_start_offset=spec.log_start_offset,
-        latest_timestamp=spec.latest_timestamp,
-    )
-    _attach(rows, sorted(damages, key=lambda damage: damage.position), sound)
-    rows.malformed, rows.more_malformed = malformed_batches(sound, spec.segment, source if spec.decode else None)
+    """Compress the valid batches of a range, with the damage found in it."""
+    rows = compress(batches, read, log_start_offset=spec.log_start_offset, latest_timestamp=spec.latest_timestamp)
+    _attach(rows, sorted(damages, key=lambda damage: damage.position), batches)
+    rows.malformed, rows.more_malformed = malformed_batches(batches, spec.segment, source if spec.decode else None)
     rows.decoded = spec.decode
     return rows
 
 
-def _attach(rows: ChunkRows, damages: list[LogDamage], sound: Batches) -> None:
+def _attach(rows: ChunkRows, damages: list[LogDamage], batches: Batches) -> None:
     """Give the rows their damages, each with the offset expected at its place."""
     rows.damages = damages
     if not damages:
         return
-    positions, ends = sound["position"], last_offsets(sound) + 1
+    positions, ends = batches["position"], last_offsets(batches) + 1
     if (positions[1:] < positions[:-1]).any():  # a swapped pair is in offset order here, not in file order
         order = np.argsort(positions, kind="stable")
         positions, ends = positions[order], ends[order]

@@ -1,152 +1,122 @@
-"""Batches of one chunk to rows: runs, markers, gaps, leader epoch steps, counts."""
+"""What a chunk of a segment is compressed to: its rows, its damage, its counts."""
+
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from msgspec import Struct, field
 
-from kaudit.analysis.scan.non_idempotent_rows import plain_rows
-from kaudit.analysis.scan.rows import BOUNDARY_BATCH, GAP, LEADER_EPOCH_START, MARKER, RUN, ChunkRows, Counts, Rows
-from kaudit.analysis.scan.run_rows import producer_rows
-from kaudit.model.batch import Batches, last_offsets
-from kaudit.model.batch_fields import CONTROL_FLAG, DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG
-from kaudit.model.columns import no_rows
+from kaudit.analysis.scan.rows import (
+    BOUNDARY_BATCH,
+    GAP,
+    LEADER_EPOCH_START,
+    MARKER,
+    NON_IDEMPOTENT_BATCH,
+    RUN,
+    Rows,
+)
+from kaudit.model.columns import Columns, no_rows
+from kaudit.model.coverage_gap import CoverageGap
+from kaudit.model.damage import LogDamage
+from kaudit.model.malformed import MalformedBatch
 
-_CURRENT_MAGIC = 2
+
+class Counts(Struct):
+    """How many of each there are, and the greatest and least timestamp in ms, -1 where none is known."""
+
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+    legacy_batches: int = 0
+    compressed_legacy: int = 0
+    without_producer: int = 0
+    partial_batches: int = 0
+    empty_batches: int = 0
+    delete_horizons: int = 0
+    markers: int = 0
+    log_append_time: int = 0
+    max_timestamp: int = -1
+    min_timestamp: int = -1
+
+    def add(self, other: "Counts") -> None:
+        """Add another chunk's counts."""
+        newest = max(self.max_timestamp, other.max_timestamp)
+        oldest = min((time for time in (self.min_timestamp, other.min_timestamp) if time >= 0), default=-1)
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.max_timestamp, self.min_timestamp = newest, oldest
 
 
-def compress(
-    batches: Batches,
-    *,
-    segment: int,
-    start: int,
-    read_to: int,
-    stop: int,
-    log_start_offset: int | None,
-    latest_timestamp: int,
-) -> ChunkRows:
-    """Compress the sound batches of one chunk, in file order; those wholly below the log start offset are only counted.
+class ChunkRange(NamedTuple):
+    """The bytes `start` to `stop` of a segment, of which those before `read_to` gave rows."""
 
-    Batches whose offsets do not ascend make the chunk `ordered` False: its order is for the caller to settle.
+    segment: int
+    start: int
+    read_to: int
+    stop: int
+
+
+class NonIdempotentRows(Struct):
+    """The batches without a producer id: `rows`, of NON_IDEMPOTENT_BATCH, are those of them that may be copies.
+
+    `batches` counts them all, `regressions` those whose base timestamp is lower than that of the one before.
     """
-    counts = _count(batches, latest_timestamp)
-    lasts = last_offsets(batches)
-    if log_start_offset is not None and len(batches) and int(lasts.min()) < log_start_offset:
-        batches = batches[lasts >= log_start_offset]
-        lasts = last_offsets(batches)
-    bases = _first_offsets(batches, lasts)
-    steps = bases[1:] - lasts[:-1]
-    contiguous = bool((steps == 1).all())
-    ordered = contiguous or bool((steps > 0).all())
-    rows = ChunkRows(
-        segment=segment,
-        start=start,
-        read_to=read_to,
-        stop=stop,
-        runs=no_rows(RUN),
-        boundary_batches=no_rows(BOUNDARY_BATCH),
-        markers=no_rows(MARKER),
-        gaps=np.empty(0, dtype=GAP),
-        leader_epochs=np.empty(0, dtype=LEADER_EPOCH_START),
-        counts=counts,
-        ordered=ordered,
-    )
-    if not len(batches):
-        return rows
-    rows.first_offset, rows.last_offset = int(bases[0]), int(lasts[-1])
-    rows.wrapper_first = int(batches["record_count"][0]) < 0
-    rows.first_position = int(batches["position"].min())
-    rows.last_end = int((batches["position"] + batches["size"]).max())
-    if not ordered:
-        return rows
-    if contiguous:
-        before = bases - bases[0]
-        rows.offsets_present = rows.last_offset - rows.first_offset + 1
-    else:
-        present = np.cumsum(lasts - bases + 1)
-        before = present - (lasts - bases + 1)
-        rows.offsets_present = int(present[-1])
-        rows.gaps = _gaps(batches, bases, lasts, segment)
-    rows.leader_epochs = _leader_epoch_steps(batches, bases, lasts, segment)
-    rows.runs, rows.boundary_batches, rows.markers = producer_rows(batches, lasts, before, segment)
-    if counts.without_producer:
-        rows.plain, rows.plain_batches, rows.plain_regressions = plain_rows(batches, lasts, segment)
-    return rows
+
+    rows: Rows = field(default_factory=lambda: np.empty(0, dtype=NON_IDEMPOTENT_BATCH))
+    batches: int = 0
+    regressions: int = 0
 
 
-def _first_offsets(batches: Batches, lasts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """First offset of each batch; a compressed wrapper of magic 0 or 1 names its last only: it follows its neighbour."""
-    bases: NDArray[np.int64] = batches["base_offset"]
-    if not len(bases) or int(batches["record_count"].min()) >= 0:
-        return bases
-    wrapper = batches["record_count"] < 0
-    bases = bases.copy()
-    index = np.flatnonzero(wrapper)
-    previous = np.where(index > 0, lasts[index - 1] + 1, bases[index])
-    bases[index] = np.minimum(bases[index], np.maximum(previous, 0))
-    return bases
+class ChunkRows(Struct):
+    """A chunk of one segment, compressed: bytes and segment as in ChunkRange.
 
+    `first_offset`/`last_offset` bound the valid batches at or above the log start offset (None without one), `last_end` is
+    the byte after the last of them; `ordered` is False if their offsets do not ascend, and then nothing else here may be
+    used but `counts` and `damages`.
+    """
 
-def _count(batches: Batches, latest_timestamp: int) -> Counts:
-    if not len(batches):
-        return Counts()
-    count = batches["record_count"]
-    known = batches["max_timestamp"]
-    if int(known.min()) < 0 or int(known.max()) > latest_timestamp:
-        known = known[(known >= 0) & (known <= latest_timestamp)]
-    counts = Counts(
-        batches=len(batches),
-        records=int((count if int(count.min()) >= 0 else np.maximum(count, 0)).sum(dtype=np.int64)),
-        bytes=int(batches["size"].sum()),
-        max_timestamp=int(known.max()) if len(known) else -1,
-        min_timestamp=int(known.min()) if len(known) else -1,
-    )
-    magic = batches["magic"]
-    current = batches
-    if int(magic.min()) != _CURRENT_MAGIC:
-        current = batches[magic == _CURRENT_MAGIC]
-        counts.legacy_batches = len(batches) - len(current)
-        counts.compressed_legacy = int(np.count_nonzero(count < 0))
-        count = current["record_count"]
-    counts.without_producer = int(np.count_nonzero(current["producer_id"] < 0))
-    counts.partial_batches = int(np.count_nonzero(count - current["last_offset_delta"] < 1))
-    counts.empty_batches = int(np.count_nonzero(count == 0))
-    counts.delete_horizons = _flagged(current["attributes"], DELETE_HORIZON_FLAG)
-    counts.markers = _flagged(batches["attributes"], CONTROL_FLAG)
-    counts.log_append_time = _flagged(batches["attributes"], LOG_APPEND_TIME_FLAG)
-    return counts
+    segment: int
+    start: int
+    read_to: int
+    stop: int
+    runs: Columns = field(default_factory=lambda: no_rows(RUN))
+    boundary_batches: Columns = field(default_factory=lambda: no_rows(BOUNDARY_BATCH))
+    markers: Columns = field(default_factory=lambda: no_rows(MARKER))
+    gaps: Rows = field(default_factory=lambda: np.empty(0, dtype=GAP))
+    leader_epochs: Rows = field(default_factory=lambda: np.empty(0, dtype=LEADER_EPOCH_START))
+    non_idempotent: NonIdempotentRows = field(default_factory=NonIdempotentRows)
+    counts: Counts = field(default_factory=Counts)
+    offsets_present: int = 0
+    first_offset: int | None = None
+    first_position: int | None = None
+    last_offset: int | None = None
+    last_end: int = -1
+    wrapper_first: bool = False
+    """The first batch is a compressed wrapper of magic 0 or 1, which names its last offset only."""
+    ordered: bool = True
+    damages: list[LogDamage] = field(default_factory=list)
+    expected_offsets: list[int | None] = field(default_factory=list)
+    """For each of `damages` the offset after the last valid batch of the chunk in front of it, None without one."""
+    malformed: list[MalformedBatch] = field(default_factory=list)
+    more_malformed: int = 0
+    still_growing: bool = False
+    decoded: bool = False
+    """Every record was decoded: the contents of records may be compared."""
+    coverage_gaps: frozenset[CoverageGap] = frozenset()
+    """What a text in place of the segment leaves out."""
 
+    def row_bytes(self) -> int:
+        """Return how many bytes the rows take."""
+        values = (self.non_idempotent.rows, *(getattr(self, name) for name in self.__struct_fields__))
+        tables = [value for value in values if isinstance(value, Columns | np.ndarray)]
+        return sum(len(table) * table.dtype.itemsize for table in tables)
 
-def _flagged(attributes: NDArray[np.int16], flag: int) -> int:
-    return int(np.count_nonzero(attributes & flag))
+    def count_from(self, present: int) -> None:
+        """Make `present_before` columns, which count from the chunk's start, count from the log's.
 
-
-def _gaps(batches: Batches, bases: NDArray[np.int64], lasts: NDArray[np.int64], segment: int) -> Rows:
-    index = np.flatnonzero(bases[1:] > lasts[:-1] + 1) + 1
-    gaps = np.empty(len(index), dtype=GAP)
-    gaps["first_missing"] = lasts[index - 1] + 1
-    gaps["last_missing"] = bases[index] - 1
-    gaps["position"] = batches["position"][index]
-    gaps["segment"] = segment
-    return gaps
-
-
-def _leader_epoch_steps(batches: Batches, bases: NDArray[np.int64], lasts: NDArray[np.int64], segment: int) -> Rows:
-    epochs = batches["leader_epoch"]
-    if int(epochs.min()) == int(epochs.max()) >= 0 and int(batches["magic"].min()) == _CURRENT_MAGIC:
-        index = np.zeros(1, dtype=np.intp)
-    else:
-        index = _epoch_changes(batches)
-    steps = np.empty(len(index), dtype=LEADER_EPOCH_START)
-    steps["leader_epoch"] = epochs[index]
-    steps["base_offset"] = bases[index]
-    steps["last_offset"] = lasts[index]
-    steps["position"] = batches["position"][index]
-    steps["segment"] = segment
-    return steps
-
-
-def _epoch_changes(batches: Batches) -> NDArray[np.intp]:
-    epochs = batches["leader_epoch"]
-    known = np.flatnonzero((batches["magic"] == _CURRENT_MAGIC) & (epochs >= 0))
-    changed = np.ones(len(known), dtype=bool)
-    changed[1:] = epochs[known[1:]] != epochs[known[:-1]]
-    return known[changed]
+        `present` offsets of the log lie before the chunk.
+        """
+        for name in self.__struct_fields__:
+            table = getattr(self, name)
+            if isinstance(table, Columns):
+                counting = [column for column in table.dtype.names or () if column.startswith("present_before")]
+                setattr(self, name, table.plus(present, *counting))

@@ -7,7 +7,7 @@ Nothing that is reported depends on it.
 
 from msgspec import Struct, field
 
-from kaudit.analysis.scan.rows import ChunkRows
+from kaudit.analysis.scan.chunk_rows import ChunkRows
 
 LEAST_BYTES = 4 << 20
 MOST_BYTES = 512 << 20

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct, field
 
-from kaudit.analysis.scan.rows import LEADER_EPOCH_START, ChunkRows, Rows
+from kaudit.analysis.scan.chunk_rows import ChunkRows
+from kaudit.analysis.scan.rows import LEADER_EPOCH_START, Rows
 from kaudit.model.continuity import LeaderEpochRegression, MissingCause, MissingOffsets, PlacedDamage
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.source.layout import SegmentFile

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kaudit.analysis.scan.batch_stream import stream_batches
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.formats.errors import WireError
 from kaudit.formats.internal_topics.metadata_records import FeatureLevel, parse_metadata_record
 from kaudit.formats.log.records import read_records

@@ -1,37 +1,42 @@
-"""Batches without a producer id, of which a client without idempotence may have sent one twice (KA702, KA703).
+"""Batches without a producer id, of which a client without idempotence may have sent one twice.
 
 A re-sent batch has the CRC and the size of the first copy: the CRC covers everything but base offset and leader epoch.
-So copies show themselves in the headers. Of a chunk only those batches are kept that have a copy near them, what lies
+So copies can be recognised by their headers. Of a chunk only those batches are kept that have a copy near them, what lies
 between the two, and its first and last DISTANCE: the rest is no candidate, whatever the neighbouring chunks hold.
 """
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.rows import NON_IDEMPOTENT_BATCH, Rows, assemble
+from kaudit.analysis.scan.chunk_rows import NonIdempotentRows
+from kaudit.analysis.scan.rows import NON_IDEMPOTENT_BATCH, assemble
+from kaudit.analysis.scan.run_rows import ChunkBatches
+from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import CONTROL_FLAG, LOG_APPEND_TIME_FLAG
 
 DISTANCE = 1024
-"""A copy is looked for among so many batches without a producer id before it."""
-_CURRENT_MAGIC = 2
+"""A copy is searched for among so many batches without a producer id before it."""
 _SPREAD = 0x9E3779B1
 """Keeps sizes and times, which both are small steps apart, from adding up to the same."""
 
 
-def plain_rows(batches: Batches, lasts: NDArray[np.int64], segment: int) -> tuple[Rows, int, int]:
-    """Return the candidates in log order, how many batches without a producer id there are, and how many regress.
+def non_idempotent_rows(chunk: ChunkBatches) -> NonIdempotentRows:
+    """Return the batches without a producer id, of which the rows are the candidates in log order.
 
     Left out are batches a broker has stamped with its own time, which changes the CRC, and those without timestamps: equal
-    ones need be no copies.
+    ones need not be copies.
     """
-    mine = (batches["producer_id"] < 0) & (batches["magic"] == _CURRENT_MAGIC) & (batches["base_timestamp"] >= 0)
+    batches = chunk.batches
+    mine = (batches["producer_id"] < 0) & (batches["magic"] == CURRENT_MAGIC) & (batches["base_timestamp"] >= 0)
     mine &= batches["attributes"] & (CONTROL_FLAG | LOG_APPEND_TIME_FLAG) == 0
     index = np.flatnonzero(mine)
     if not len(index):
-        return np.empty(0, dtype=NON_IDEMPOTENT_BATCH), 0, 0
-    every = len(index) == len(batches)
-    times = batches["base_timestamp"] if every else batches["base_timestamp"][index]
+        return NonIdempotentRows()
+    all_of_them = len(index) == len(batches)
+    times = batches["base_timestamp"] if all_of_them else batches["base_timestamp"][index]
     regresses = np.zeros(len(index), dtype=bool)
     np.less(times[1:], times[:-1], out=regresses[1:])
     keep = np.zeros(len(index), dtype=bool)
@@ -40,29 +45,15 @@ def plain_rows(batches: Batches, lasts: NDArray[np.int64], segment: int) -> tupl
     _keep_copies(batches, index, keep)
     ordinals = np.flatnonzero(keep)
     chosen = index[ordinals]
-    rows = assemble(
-        NON_IDEMPOTENT_BATCH,
-        len(chosen),
-        {
-            "ordinal": ordinals,
-            "last_offset": lasts[chosen],
-            "segment": segment,
-            "regresses": regresses[ordinals],
-            **{
-                name: batches[name][chosen]
-                for name in (
-                    "base_offset",
-                    "crc",
-                    "size",
-                    "record_count",
-                    "base_timestamp",
-                    "max_timestamp",
-                    "position",
-                )
-            },
-        },
-    )
-    return rows, len(index), int(np.count_nonzero(regresses))
+    columns: dict[str, NDArray[Any] | int] = {
+        "ordinal": ordinals,
+        "last_offset": chunk.last_offsets[chosen],
+        "segment": chunk.segment,
+        "regresses": regresses[ordinals],
+    }
+    columns |= {name: batches[name][chosen] for name in NON_IDEMPOTENT_BATCH.names or () if name not in columns}
+    rows = assemble(NON_IDEMPOTENT_BATCH, len(chosen), columns)
+    return NonIdempotentRows(rows, len(index), int(np.count_nonzero(regresses)))
 
 
 def _keep_copies(batches: Batches, index: NDArray[np.intp], keep: NDArray[np.bool_]) -> None:

@@ -1,153 +1,129 @@
-"""One partition replica, from its chunks in offset order to everything the checks need to know."""
+"""Reading a range of a segment, and putting the ranges of a partition together again, as every engine does."""
 
-from typing import Protocol
+import sys
+from collections.abc import Iterator
 
-import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.analysis.repeats.non_idempotent_repeats import RepeatWatch
-from kaudit.analysis.repeats.sessions import SessionWatch
-from kaudit.analysis.scan.continuity import MAX_LISTED, Continuity
-from kaudit.analysis.scan.merging import Merged, merge, with_records
-from kaudit.analysis.scan.rows import ChunkRows, Counts
-from kaudit.analysis.sequences.producer_table import ProducerTable
-from kaudit.analysis.sequences.transition_audit import FetchRun, TransitionAudit
-from kaudit.analysis.sidefiles.snapshot_states import SnapshotWatch
-from kaudit.analysis.transactions.transaction_spans import TransactionSpans
-from kaudit.checks.state import EmptyMarker
-from kaudit.model.batch_fields import NO_OFFSET
-from kaudit.model.columns import Columns
-from kaudit.model.coverage_gap import CoverageGap
-from kaudit.model.malformed import MalformedBatch
-from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory
-from kaudit.source.snapshots import list_snapshots
-
-COORDINATOR_WRITES = frozenset({"__consumer_offsets"})
-"""Topics the coordinator appends to with the producers' ids: sequences mean nothing there."""
+from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, settle
+from kaudit.analysis.scan.chunk_reader import read_chunk, read_parts, read_serially
+from kaudit.analysis.scan.chunk_rows import ChunkRows
+from kaudit.analysis.scan.partition_audit import PartitionAudit, close_partition
+from kaudit.analysis.scan.partition_replay import PartitionReplay, RowSink
+from kaudit.analysis.scan.planning import Job
+from kaudit.analysis.scan.run_batches import RunFetcher
+from kaudit.source.filesystem import open_segment
+from kaudit.source.layout import Unreadable
 
 
-class RowSink(Protocol):
-    """Takes a partition's rows as they are read, for more than the audit itself needs."""
+class Failure(Struct, frozen=True):
+    """A range whose file could not be read. `vanished`: it is gone, as retention makes files go."""
 
-    def add(self, merged: Merged, markers: Columns, table: ProducerTable) -> None:
-        """Take a chunk's rows, chunks in offset order; `table` has the producers seen so far.
-
-        `markers` are all of the chunk, those that compaction emptied too, which `merged` leaves out.
-        """
-
-    def clear(self) -> None:
-        """Forget all: the partition is read again from its beginning."""
+    path: str
+    reason: str
+    vanished: bool
 
 
-class KeptRows(Struct):
-    """Rows kept for display: runs, their boundary batches and markers of chosen producers, chunk by chunk."""
-
-    producer_ids: frozenset[int] | None
-    runs: list[Columns] = field(default_factory=list)
-    markers: list[Columns] = field(default_factory=list)
-
-    def add(self, merged: Merged, markers: Columns, table: ProducerTable) -> None:  # noqa: ARG002 - rows name their ids
-        """Keep the chosen producers' rows (all of them if none are chosen)."""
-        runs = merged.runs
-        if self.producer_ids is not None:
-            chosen = np.fromiter(self.producer_ids, dtype=np.int64, count=len(self.producer_ids))
-            runs = runs[np.isin(runs["producer_id"], chosen)]
-            markers = markers[np.isin(markers["producer_id"], chosen)]
-        self.runs.append(runs.settled())
-        self.markers.append(markers.settled())
-
-    def clear(self) -> None:
-        """Drop all rows."""
-        self.runs.clear()
-        self.markers.clear()
+Outcome = ChunkRows | Failure
 
 
-class PartitionReplay:
-    """Takes a partition's chunks in offset order. A chunk that is refused asks for the partition to be read serially."""
+def read_range(spec: ChunkSpec, most_batches: int = sys.maxsize) -> Outcome:
+    """Read, verify and compress one range of a segment where its bytes are, its ends settled on batch boundaries.
 
-    def __init__(self, directory: PartitionDirectory, fetch_run: FetchRun, kept: RowSink | None = None) -> None:
-        self.directory = directory
-        self.continuity = Continuity(directory.segments, directory.log_start_offset)
-        self.transitions = TransitionAudit(fetch_run, sequences_count=directory.topic not in COORDINATOR_WRITES)
-        self.spans = TransactionSpans()
-        self.empty_marker: EmptyMarker | None = None
-        self.snapshots = SnapshotWatch(list_snapshots(directory))
-        self.repeats = RepeatWatch()
-        self.sessions = SessionWatch()
-        self.malformed: list[MalformedBatch] = []
-        self.more_malformed = 0
-        self.counts = Counts()
+    The rows' `stop` is short of the range's if there are more batches than that: the rest is a range of its own.
+    """
+    try:
+        source = open_segment(spec.file)
+        try:
+            return read_chunk(settle(spec, source), source, most_batches)
+        finally:
+            source.close()
+    except OSError as error:
+        return _failure(spec.file.path, error)
+
+
+def _failure(path: str, error: OSError) -> Failure:
+    return Failure(path, error.strerror or type(error).__name__, isinstance(error, FileNotFoundError))
+
+
+class PartitionAssembler:
+    """Takes the outcomes of one partition's ranges in order; what cannot be taken in pieces is read again in order."""
+
+    def __init__(self, job: Job, kept: RowSink | None, open_source: OpenSource = open_segment) -> None:
+        self._job = job
+        self._open = open_source
         self.kept = kept
-        self.still_growing = False
-        self.untold: frozenset[CoverageGap] = frozenset()
+        self._replay = self._fresh()
+        self._failures: dict[str, Unreadable] = {}
+        self._serially = bool(job.plan) and not job.in_pieces
+        self._stopped = False
 
-    def feed(self, chunk: ChunkRows) -> bool:
-        """Take the next chunk; False if it does not fit what came before and nothing of it was taken."""
-        if not self.continuity.accepts(chunk):
-            return False
-        self.snapshots.before(chunk, self.transitions)
-        chunk.count_from(self.continuity.present_before(chunk))
-        self.continuity.feed(chunk)
-        self.untold |= chunk.untold
-        self.counts.add(chunk.counts)
-        if self.continuity.damages or (self.continuity.missing and not self.compacted):
-            self.transitions.holes_are_normal = False
-        merged = merge(chunk.runs, with_records(chunk.markers))
-        self.transitions.feed(merged, chunk.boundary_batches)
-        # brokers write internal topics, and retry nothing; a text holds no bytes to compare
-        if self.directory.topic not in INTERNAL_TOPICS and not chunk.untold:
-            self.repeats.feed(chunk)
-            if chunk.decoded:
-                self.sessions.feed(chunk.runs, chunk.boundary_batches)
-        room = max(MAX_LISTED - len(self.malformed), 0)
-        self.malformed += chunk.malformed[:room]
-        self.more_malformed += chunk.more_malformed + len(chunk.malformed[room:])
-        self.spans.feed(merged)
-        self._count_empty(chunk.markers)
-        self.still_growing = self.still_growing or chunk.still_growing
-        if self.kept is not None:
-            self.kept.add(merged, chunk.markers, self.transitions.table)
-        return True
+    @property
+    def producer_ids(self) -> int:
+        """How many producer ids of the partition are known so far."""
+        return len(self._replay.transitions.table)
 
-    def _count_empty(self, markers: Columns) -> None:
-        empty = markers[markers["record_count"] == 0]
-        if not len(empty):
-            return
-        first = empty[int(np.argmin(empty["offset"]))]
-        known = self.empty_marker or EmptyMarker(
-            int(first["offset"]),
-            int(first["producer_id"]),
-            int(first["producer_epoch"]),
-            int(first["segment"]),
-            int(first["position"]),
-            0,
+    def take(self, outcome: Outcome) -> None:
+        """Take the next range's rows, or why there are none."""
+        if isinstance(outcome, Failure):
+            self._replay.continuity.skip()
+            self._fail(outcome)
+        elif not self._serially and not self._stopped:
+            try:
+                self._serially = outcome.read_to != outcome.stop or not all(
+                    map(self._replay.feed, self._parts(outcome))
+                )
+            except OSError as error:
+                self._stop(error, self._job.directory.segments[outcome.segment].path)
+
+    def close(self) -> PartitionAudit:
+        """The last range has been taken: return what the findings need."""
+        if self._serially and not self._failures:
+            self._read_in_order()
+        self._replay.finish()
+        return close_partition(
+            self._replay,
+            self._open,
+            compacted=self._job.compacted,
+            needs=self._job.needs,
+            unreadable=list(self._failures.values()),
         )
-        self.empty_marker = replace(known, count=known.count + len(empty))
 
-    def finish(self) -> None:
-        """The log has ended."""
-        self.continuity.finish()
-        self.transitions.finish()
-        self.snapshots.finish(self.log_end_offset, self.transitions)
+    def _parts(self, rows: ChunkRows) -> Iterator[ChunkRows]:
+        """Yield a range's rows, those of a range with snapshots taken inside it cut there, for which it is read again."""
+        cuts = self._replay.snapshots.inside(rows)
+        if not cuts or not rows.ordered:
+            yield rows
+            return
+        whole = next(spec for spec in self._job.plan if spec.segment == rows.segment)
+        source = self._open(whole.file)
+        try:
+            yield from read_parts(replace(whole, start=rows.start, stop=rows.stop), source, cuts)
+        finally:
+            source.close()
 
-    @property
-    def log_end_offset(self) -> int | None:
-        """Offset after the last sound batch, None for a log without one."""
-        return self.continuity.next_offset
+    def _fresh(self) -> PartitionReplay:
+        directory = self._job.directory
+        return PartitionReplay(directory, RunFetcher(directory, self._open), self.kept)
 
-    @property
-    def last_stable_offset(self) -> int | None:
-        """First offset of the oldest open transaction, else the log end: an upper bound, the high watermark is unknown."""
-        opened = self.transitions.table.rows["txn_first_offset"]
-        opened = opened[opened != NO_OFFSET]
-        return int(opened.min()) if len(opened) else self.log_end_offset
+    def _read_in_order(self) -> None:
+        """Read from front to back: offsets do not ascend, or damage crosses a cut."""
+        if self.kept is not None:
+            self.kept.clear()
+        self._replay = self._fresh()
+        try:
+            for rows in read_serially(self._job.plan, self._open, self._replay.snapshots.offsets):
+                if not self._replay.feed(rows):
+                    raise AssertionError(f"batches of {self._job.directory.directory} are out of order after ordering")
+        except OSError as error:
+            self._stop(error, self._job.directory.directory)
 
-    @property
-    def compacted(self) -> bool:
-        """Whether compaction has worked here: the cleaner's checkpoint lists it, or it left its traces."""
-        counts = self.counts
-        traces = counts.partial_batches or counts.empty_batches or counts.delete_horizons
-        # a text that counts no records shows no traces: a hole in it may be compaction's
-        unseen = CoverageGap.COUNTS in self.untold and self.continuity.missing
-        return self.directory.first_dirty_offset is not None or bool(traces or unseen)
+    def _stop(self, error: OSError, path: str) -> None:
+        """A file read before cannot be read again: what is known so far is all there will be."""
+        self._stopped = True
+        self._fail(_failure(str(error.filename or path), error))
+
+    def _fail(self, failure: Failure) -> None:
+        if not failure.vanished:
+            self._failures.setdefault(failure.path, Unreadable(failure.path, failure.reason))

@@ -8,23 +8,24 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.analysis.repeats.sessions import Handover
-from kaudit.analysis.scan.chunk_reader import OpenSource
-from kaudit.analysis.scan.partition_assembler import PartitionReplay
-from kaudit.analysis.scan.rows import Counts
+from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.chunk_rows import Counts
+from kaudit.analysis.scan.partition_replay import PartitionReplay
 from kaudit.analysis.sequences.expired_producers import idle_longest
-from kaudit.analysis.sidefiles.side_file_reader import LogFacts, PartitionFiles, SideFileReader
+from kaudit.analysis.sidefiles.log_facts import LogFacts
+from kaudit.analysis.sidefiles.partition_files import PartitionFiles
+from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.analysis.sidefiles.snapshot_states import Suspects
 from kaudit.analysis.transactions.marker_outcomes import Markers
 from kaudit.checks.repeats import Repeats, Resent
-from kaudit.checks.sidefiles import SideFileFact
-from kaudit.checks.state import EmptyMarker, IdleProducer
-from kaudit.checks.transaction import OpenTransaction
 from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.continuity import LeaderEpochRegression, MissingOffsets, PlacedDamage
 from kaudit.model.coverage_gap import CoverageGap
+from kaudit.model.forgotten_producers import IdleProducer
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.observation import Observation
 from kaudit.model.producer_state import AFTER_MARKER, TV2
+from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
 
@@ -54,9 +55,10 @@ class PartitionAudit(Struct):
     malformed: Sequence[MalformedBatch] = ()
     producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     log: LogFacts | None = None
-    """What checkpoints are held against; dropped once they are."""
-    side_facts: Sequence[SideFileFact] = ()
-    untold: frozenset[CoverageGap] = frozenset()
+    """What checkpoints are compared with; dropped once they are."""
+    side_facts: Sequence[object] = ()
+    """What is wrong with the files beside the segments: the types of model.side_files."""
+    coverage_gaps: frozenset[CoverageGap] = frozenset()
     side_files_unread: Sequence[Unreadable] = ()
     repeats: Repeats = field(default_factory=Repeats)
     sessions: Sequence[Handover] = ()
@@ -88,7 +90,7 @@ def close_partition(
     files = PartitionFiles(SideFileReader(open_source))
     side_facts = files.facts(log)
     markers = None
-    told = replay.spans.has_all_commits and CoverageGap.MARKERS not in replay.untold
+    told = replay.spans.has_all_commits and CoverageGap.MARKERS not in replay.coverage_gaps
     if needs.markers and log.ended is not None and len(log.ended) and told and not log.damages:
         markers = Markers(replay.directory, log.ended)
     return PartitionAudit(
@@ -110,14 +112,14 @@ def close_partition(
         producers=len(rows),
         runs=replay.transitions.runs,
         # of markers whose type nobody tells an epoch raised by an abort looks the same
-        has_tv2=bool((rows["flags"] & TV2 != 0).any()) and CoverageGap.MARKERS not in replay.untold,
+        has_tv2=bool((rows["flags"] & TV2 != 0).any()) and CoverageGap.MARKERS not in replay.coverage_gaps,
         still_growing=replay.still_growing,
         suspects=replay.snapshots.suspects,
         idle=idle_longest(rows),
         empty_marker=replay.empty_marker,
         unreadable=unreadable,
         malformed=replay.malformed,
-        untold=replay.untold,
+        coverage_gaps=replay.coverage_gaps,
         producer_ids=rows["producer_id"].copy() if needs.producer_ids else np.empty(0, dtype=np.int64),
         log=replace(log, ended=None, epoch_steps=log.epoch_steps[:0]),
         side_facts=side_facts,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kaudit.analysis.scan.batch_stream import stream_batches
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.model.batch import last_offsets, last_sequences
 from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.model.columns import Row

@@ -4,11 +4,11 @@ import numpy as np
 from msgspec import Struct, field
 
 from kaudit.analysis.scan.batch_stream import stream_batches
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.rows import Rows
-from kaudit.checks.state import EvictedProducer, IdleProducer
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CONTROL_FLAG, NO_OFFSET, NO_TIMESTAMP
+from kaudit.model.forgotten_producers import EvictedProducer, IdleProducer
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
 from kaudit.source.layout import PartitionDirectory
 

@@ -1,27 +1,79 @@
-"""Producer ids under which two writers write: which to look at again, and what a second look shows."""
+"""Producer ids with which two writers write: which to read again, and what that shows."""
+
+from collections.abc import Mapping, Sequence
 
 from kaudit.analysis.producer_ids.partition_producer_ids import PartitionProducerIds
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.sequences.rescan import Questions, rescan
-from kaudit.broker.producer_ids.interleaved_writers import find_interleaved_writers
-from kaudit.checks.sharing import InterleavedWritersFinding, believable, facts_of_weave, suspects
+from kaudit.analysis.sequences.step_patterns import step_mismatches
+from kaudit.broker.producer_ids.interleaved_writers import MIN_CHANGES, find_interleaved_writers
+from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.sequence_patterns import InterleavedWriters, SharedProducerId
+
+MAX_SUSPECTS = 200
+"""Producer ids of one partition read again."""
+_ANOMALIES = frozenset(
+    {
+        ObservationKind.EXACT_DUPLICATE,
+        ObservationKind.SAME_SEQUENCES,
+        ObservationKind.BEHIND_WINDOW,
+        ObservationKind.OVERLAP,
+        ObservationKind.INSIDE,
+        ObservationKind.GAP,
+        ObservationKind.SEQUENCE_RESTART,
+    }
+)
+"""What a second writer's batches look like to an audit that expects one writer."""
 
 
-def find_weaves(part: PartitionProducerIds, open_source: OpenSource) -> list[InterleavedWritersFinding]:
-    """Return the ids of a partition whose batches are two chains; it is read again where its facts let suspect that."""
-    chosen = suspects(part.facts)
+def shared_producer_ids(part: PartitionProducerIds, open_source: OpenSource) -> list[SharedProducerId]:
+    """Return the ids of a partition whose batches are two chains; it is read again if its observations suggest that."""
+    anomalies = [found for found in part.facts if not found.explained and found.kind in _ANOMALIES]
+    chosen = _suspects(anomalies)
     if not chosen:
         return []
     seen = rescan(part.directory, open_source, Questions(chains=chosen))
-    found: list[InterleavedWritersFinding] = []
+    shared: list[SharedProducerId] = []
     for producer_id, epoch in chosen:
-        woven = find_interleaved_writers(seen.chain(producer_id, epoch))
-        if woven is None:
+        writers = find_interleaved_writers(seen.chain(producer_id, epoch))
+        if writers is None:
             continue
-        own = facts_of_weave(part.facts, producer_id, epoch, woven)
-        sharing = InterleavedWritersFinding(
-            producer_id, epoch, woven, own, log_append_time=part.counts.log_append_time > 0
-        )
-        if own and believable(sharing):
-            found.append(sharing)
-    return found
+        own = _explained_by(writers, [found for found in anomalies if _key(found) == (producer_id, epoch)])
+        if own and _is_likely(writers, log_append_time=part.counts.log_append_time > 0):
+            shared.append(SharedProducerId(producer_id, epoch, writers, own, grants=0))
+    return shared
+
+
+def _key(observation: Observation) -> tuple[int, int]:
+    return observation.producer_id, observation.producer_epoch
+
+
+def _suspects(anomalies: Sequence[Observation]) -> Mapping[tuple[int, int], int]:
+    """Choose the (producer id, epoch)s to read again: with as many anomalies as two writers make, at least.
+
+    The value is the offset to read from. Clients that count wrongly look like two writers: they have their own check.
+    """
+    miscounted = {found.producer_id for chain in step_mismatches(anomalies) for found in chain.observations}
+    counted: dict[tuple[int, int], list[Observation]] = {}
+    for found in anomalies:
+        if found.batch is not None and found.producer_id not in miscounted:
+            counted.setdefault(_key(found), []).append(found)
+    chosen = {key: _start(own[0]) for key, own in counted.items() if len(own) >= MIN_CHANGES}
+    return dict(list(chosen.items())[:MAX_SUSPECTS])
+
+
+def _start(observation: Observation) -> int:
+    state = observation.remembered
+    # the window's oldest batch is the first chain's, from before the second one began
+    return state.window[0].base_offset if state is not None and state.window else observation.offset
+
+
+def _is_likely(writers: InterleavedWriters, *, log_append_time: bool) -> bool:
+    """Whether two writers explain it better than copies whose CRC the broker changed (LogAppendTime)."""
+    return not log_append_time or 2 * writers.rewritten < writers.second.batches
+
+
+def _explained_by(writers: InterleavedWriters, anomalies: Sequence[Observation]) -> list[Observation]:
+    first = min(writers.first.first_offset, writers.second.first_offset)
+    last = max(writers.first.last_offset, writers.second.last_offset)
+    return [found for found in anomalies if first <= found.offset <= last]

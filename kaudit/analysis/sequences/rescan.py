@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.analysis.scan.batch_stream import stream_batches
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CONTROL_FLAG, NO_PRODUCER_ID
 from kaudit.source.layout import PartitionDirectory

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.merging import Merged
+from kaudit.analysis.scan.producer_grouping import Merged
 from kaudit.analysis.scan.rows import pick, put
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.sequences.sequence_audit import Producer, audit_batch, audit_end, audit_marker

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.merging import Merged, of
+from kaudit.analysis.scan.producer_grouping import Merged, of
 from kaudit.analysis.scan.rows import Rows
 from kaudit.broker.producer_state.rules import is_version_2_commit, may_commit
 from kaudit.model.batch_fields import NO_SEQUENCE

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.merging import of
+from kaudit.analysis.scan.producer_grouping import of
 from kaudit.analysis.scan.rows import SILENCE_MS, pick, put, whole
 from kaudit.analysis.sequences.producer_table import RETAINED_BATCH
 from kaudit.analysis.sequences.transition_columns import Mask, Numbers, TransitionColumns

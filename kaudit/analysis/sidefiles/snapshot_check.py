@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kaudit.analysis.scan.chunk_reader import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.sidefiles.replica_state import ReplicaState, replica_state
 from kaudit.analysis.sidefiles.snapshot_states import Suspects, read_snapshot, unexplained
 from kaudit.broker.producer_state.rebuild import snapshot_entry
 from kaudit.broker.releases.profile import VersionRange
-from kaudit.checks.snapshot_state import Comparison, Surroundings
-from kaudit.formats.sidefiles.producer_snapshot import SnapshotEntry
 from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE
+from kaudit.model.producer_snapshot import LogBeforeSnapshot, SnapshotComparison, SnapshotEntry
 from kaudit.source.layout import PartitionDirectory
 
 
@@ -22,23 +21,23 @@ def compare_snapshots(
     versions: VersionRange,
     *,
     holes: bool,
-) -> list[Comparison]:
+) -> list[SnapshotComparison]:
     """Read the log again for the suspects; return the comparisons.
 
     `holes`: compaction, damage or a lost segment took batches from the log.
     """
-    found: list[Comparison] = []
+    found: list[SnapshotComparison] = []
     for suspect in suspects:
         try:
             found += _compare(directory, suspect, open_source, versions, holes=holes)
         except OSError:
-            continue  # deleted by the broker while we look; unreadable segments have been told of
+            continue  # deleted by the broker while we read; unreadable segments were listed by the first pass
     return found
 
 
 def _compare(
     directory: PartitionDirectory, suspect: Suspects, open_source: OpenSource, versions: VersionRange, *, holes: bool
-) -> Iterator[Comparison]:
+) -> Iterator[SnapshotComparison]:
     rows = read_snapshot(suspect.file)
     if rows is None:
         return
@@ -49,7 +48,7 @@ def _compare(
     state = replica_state(directory, open_source, suspect.file.offset, chosen, versions, asked)
     if state.first_offset is None:
         return
-    around = Surroundings(state.first_offset, not holes, directory.log_start_offset or 0)
+    log_before = LogBeforeSnapshot(state.first_offset, not holes, directory.log_start_offset or 0)
     expected = _expected(state)
     lost = [producer_id for producer_id in expected if producer_id not in stored]
     newest = [expected[producer_id][-1] for producer_id in lost]
@@ -64,7 +63,7 @@ def _compare(
         entry = stored.get(producer_id)
         ours = expected.get(producer_id, ())
         marker_only = bool(ours) and ours[0].last_sequence == NO_SEQUENCE and ours[0].last_offset == NO_OFFSET
-        yield Comparison(
+        yield SnapshotComparison(
             file=suspect.file.name,
             offset=suspect.file.offset,
             producer_id=producer_id,
@@ -72,7 +71,7 @@ def _compare(
             expected=ours,
             present=entry is not None and (producer_id, entry.last_offset) in state.present,
             may_expire=producer_id not in cannot or marker_only,
-            surroundings=around,
+            log=log_before,
         )
 
 

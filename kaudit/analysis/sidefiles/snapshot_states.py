@@ -10,7 +10,8 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.rows import ChunkRows, Rows
+from kaudit.analysis.scan.chunk_rows import ChunkRows
+from kaudit.analysis.scan.rows import Rows
 from kaudit.analysis.sequences.transition_audit import TransitionAudit
 from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot

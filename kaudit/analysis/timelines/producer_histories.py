@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from kaudit.analysis.producer_ids.activity import ActivityRows
 from kaudit.analysis.producer_ids.producer_listing import producer_partition
 from kaudit.analysis.scan.batch_export import BatchWriter
-from kaudit.analysis.scan.merging import Merged
-from kaudit.analysis.scan.partition_assembler import KeptRows
 from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.analysis.scan.partition_replay import KeptRows
+from kaudit.analysis.scan.producer_grouping import Merged
 from kaudit.analysis.scan.rows import Rows
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.timelines.timeline import partition_timelines

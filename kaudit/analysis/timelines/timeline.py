@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kaudit.analysis.scan.partition_assembler import KeptRows
 from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.analysis.scan.partition_replay import KeptRows
 from kaudit.analysis.scan.rows import SILENCE_MS
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNTOLD_CONTROL
 from kaudit.model.columns import Columns, Row, joined

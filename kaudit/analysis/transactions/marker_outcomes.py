@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from kaudit.analysis.coordinator.decision_history import Decision
 from kaudit.analysis.scan.rows import Rows
-from kaudit.checks.outcome import Outcome
+from kaudit.model.transactions import MismatchedMarker
 from kaudit.source.layout import PartitionDirectory
 
 
@@ -20,7 +20,7 @@ class Markers(Struct, frozen=True):
 
 def compare_outcomes(
     markers: Sequence[Markers], decisions: Mapping[int, Sequence[Decision] | None]
-) -> list[list[Outcome]]:
+) -> list[list[MismatchedMarker]]:
     """Return for each of `markers` those that say otherwise than decided.
 
     A producer's markers in a partition are paired with the decisions that include the partition, in order, and only
@@ -36,7 +36,7 @@ def compare_outcomes(
                 agreeing.setdefault((decision.transactional_id, decision.offset), set()).add(name)
     return [
         [
-            Outcome(
+            MismatchedMarker(
                 decision.transactional_id,
                 int(row["producer_id"]),
                 int(row["producer_epoch"]),

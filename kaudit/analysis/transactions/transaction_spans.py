@@ -10,8 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.grouping import group
-from kaudit.analysis.scan.merging import Merged, merge
+from kaudit.analysis.scan.producer_grouping import Merged, group, merge
 from kaudit.analysis.scan.rows import Rows, pick
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, NO_OFFSET
 from kaudit.model.columns import Columns

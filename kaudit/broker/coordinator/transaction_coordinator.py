@@ -1,7 +1,7 @@
 """The transaction coordinator, as far as producers see it.
 
-Source: TransactionCoordinator, TransactionMetadata; RULES.md section 8. Everything a coordinator does later - markers,
-retries after CONCURRENT_TRANSACTIONS - is done at once: an attempt's answer is the one its client ends up with.
+Source: TransactionCoordinator, TransactionMetadata. Everything a coordinator does later - markers, retries after
+CONCURRENT_TRANSACTIONS - is done at once: an attempt's answer is the one its client ends up with.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,8 @@ EXHAUSTED_EPOCH = MAX_EPOCH - 1
 _LONG_AGO = -(2**63)
 _EMPTY_ID = "an empty transactional id"
 
-NOTHING_HELD = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+ProducerIdAndEpoch = tuple[int, int]
+NO_PRODUCER: ProducerIdAndEpoch = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 _FENCED_INIT = 4
 _FENCED_ADD = 2
@@ -31,7 +32,7 @@ _FENCED_END = 2
 
 
 class CoordinatorLimits(Struct, frozen=True):
-    """Broker configuration a coordinator goes by, all in ms, with Kafka's defaults."""
+    """Broker configuration of the transaction coordinator, all in ms, with Kafka's defaults."""
 
     max_timeout_ms: int = 15 * 60 * 1000
     """transaction.max.timeout.ms"""
@@ -42,10 +43,10 @@ class CoordinatorLimits(Struct, frozen=True):
 
 
 class TransactionState(Enum):
-    """States a transactional id is found in. Markers are written at once, so the Prepare states pass within a request.
+    """States of a transactional id. Markers are written at once, so the Prepare states normally pass within a request.
 
-    Unless a partition refuses its marker, or none is sent (Profile.end_txn_needs_exact_epoch): then a coordinator gives
-    up, and only a restarted one, which finds the decision in its log, tries again.
+    If a partition rejects its marker, or none is sent (Switches.end_txn_needs_exact_epoch), the coordinator gives up,
+    and only a restarted one, which finds the decision in its log, tries again.
     """
 
     EMPTY = "Empty"
@@ -56,7 +57,7 @@ class TransactionState(Enum):
     COMPLETE_ABORT = "CompleteAbort"
 
 
-# Looking a member up in its Enum costs as much as a request does otherwise.
+# Module names: reading a member from its Enum costs as much as the rest of a request.
 _ONGOING, _DONE = TransactionState.ONGOING, KafkaError.NONE
 _PREPARE_COMMIT, _PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT
 _COMPLETE_COMMIT, _COMPLETE_ABORT = TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT
@@ -65,7 +66,7 @@ _COMPLETE = {_COMPLETE_COMMIT: True, _COMPLETE_ABORT: False}
 """Whether it is a commit."""
 
 
-class Transaction(Struct):
+class TransactionMetadata(Struct):
     """What a coordinator keeps of one transactional id. Times in ms, None while unknown."""
 
     producer_id: int
@@ -85,23 +86,23 @@ class Transaction(Struct):
     """Whether its markers are under way: a transition is pending, which no request may interrupt."""
 
 
-class Request(Struct, frozen=True, gc=False):
+class RequestContext(Struct, frozen=True, gc=False):
     """What every request to the coordinator has.
 
-    Whose attempts it belongs to, its version, the broker's clock in ms, the producer id the allocator is known to have
-    given, if any.
+    The partition whose attempts it belongs to, its version, the broker's clock in ms, and the producer id the allocator
+    is known to have given, if any.
     """
 
     partition: TopicPartition
     api_version: int
     now: int
     knows_now: bool
-    """Whether that is more than a guess."""
+    """Whether the attempt says what `now` is."""
     granted_producer_id: int | None = None
 
 
-class Granted(Struct, frozen=True, gc=False):
-    """An answer with the producer id and epoch to go on with; both -1 when refused."""
+class CoordinatorResult(Struct, frozen=True, gc=False):
+    """An answer with the producer id and epoch to continue with; both -1 when rejected."""
 
     error: KafkaError
     producer_id: int
@@ -123,32 +124,32 @@ class EndOfTransaction(Struct, frozen=True, gc=False):
 
 
 WriteMarkers = Callable[[EndOfTransaction], bool]
-"""Writes the markers; tells whether every partition took its own."""
+"""Writes the markers; returns whether every partition accepted its own."""
 Allocate = Callable[[int | None], int]
-"""Gives out a producer id: the recorded one, or the next of its own."""
+"""Allocates a producer id: the recorded one, or the next of its own."""
 
 
-def _refused(error: KafkaError, why: str) -> Granted:
-    return Granted(error, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, why)
+def _rejected(error: KafkaError, why: str) -> CoordinatorResult:
+    return CoordinatorResult(error, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, why)
 
 
-def _busy(transaction: Transaction) -> Granted:
-    return _refused(
+def _busy(transaction: TransactionMetadata) -> CoordinatorResult:
+    return _rejected(
         KafkaError.CONCURRENT_TRANSACTIONS,
         f"the transaction is {transaction.state.value}, a partition refused its marker or was never sent one",
     )
 
 
-def _ended_before(transaction: Transaction, *, commit: bool) -> Granted:
+def _ended_before(transaction: TransactionMetadata, *, commit: bool) -> CoordinatorResult:
     """Answer EndTxn where no transaction is open: a repeated end succeeds, the other one does not."""
     if _COMPLETE.get(transaction.state) is commit:
-        return Granted(_DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
+        return CoordinatorResult(_DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
     if transaction.markers_sent or _PREPARED.get(transaction.state) is commit:
         return _busy(transaction)
-    return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
+    return _rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
 
 
-class Coordinator:
+class TransactionCoordinator:
     """All transactional ids of a cluster."""
 
     def __init__(
@@ -159,57 +160,74 @@ class Coordinator:
         self._running_since: int | None = None
         self._write_markers = write_markers
         self._allocate = allocate
-        self._transactions: dict[str, Transaction] = {}
-        self._open: dict[TopicPartition, list[Transaction]] = {}
+        self._transactions: dict[str, TransactionMetadata] = {}
+        self._open: dict[TopicPartition, list[TransactionMetadata]] = {}
         self.timeouts: dict[TopicPartition, int] = {}
         """No open transaction with this partition times out before (ms); none where nobody has to look."""
 
     # -- requests ----------------------------------------------------------------------------------------------------
     def init_producer_id(
-        self, request: Request, transactional_id: str | None, timeout_ms: int, held: tuple[int, int]
-    ) -> Granted:
-        """Grant a producer id and epoch; `held` is what the client says it has, -1 and -1 for nothing (KIP-360)."""
-        expected = held if self._profile.coordinator_epoch_bump and held != NOTHING_HELD else None
-        if expected is not None and NO_PRODUCER_ID in expected:
-            return _refused(KafkaError.INVALID_REQUEST, "a producer id without an epoch, or an epoch without an id")
+        self, request: RequestContext, transactional_id: str | None, timeout_ms: int, held: ProducerIdAndEpoch
+    ) -> CoordinatorResult:
+        """Grant a producer id and epoch; `held` is what the client says it has, NO_PRODUCER for nothing (KIP-360)."""
+        expected = held if self._profile.coordinator_epoch_bump and held != NO_PRODUCER else None
+        rejection = self._check_init(transactional_id, timeout_ms, expected)
+        if rejection is not None:
+            return rejection
         if transactional_id is None:
-            return Granted(_DONE, self._allocate(request.granted_producer_id), 0, "a new producer id, epoch 0")
-        if transactional_id == "":
-            return _refused(KafkaError.INVALID_REQUEST, _EMPTY_ID)
-        if not 0 < timeout_ms <= self._limits.max_timeout_ms:
-            return _refused(
-                KafkaError.INVALID_TRANSACTION_TIMEOUT,
-                f"a timeout of {timeout_ms} ms, the broker allows 1 to {self._limits.max_timeout_ms}",
-            )
+            producer_id = self._allocate(request.granted_producer_id)
+            return CoordinatorResult(_DONE, producer_id, 0, "a new producer id, epoch 0")
         transaction = self._find(request, transactional_id)
         if transaction is None:
-            transaction = Transaction(self._allocate(request.granted_producer_id), timeout_ms)
+            transaction = TransactionMetadata(self._allocate(request.granted_producer_id), timeout_ms)
             transaction.home = request.partition
             transaction.updated_at = request.now
             self._transactions[transactional_id] = transaction
+        rejection = self._prepare_init(request, transaction, expected)
+        if rejection is not None:
+            return rejection
+        transaction.timeout_ms = timeout_ms
+        return self._next_epoch(request, transaction, expected)
+
+    def _check_init(
+        self, transactional_id: str | None, timeout_ms: int, expected: ProducerIdAndEpoch | None
+    ) -> CoordinatorResult | None:
+        """Check what InitProducerId asks for by itself."""
+        if expected is not None and NO_PRODUCER_ID in expected:
+            return _rejected(KafkaError.INVALID_REQUEST, "a producer id without an epoch, or an epoch without an id")
+        if transactional_id == "":
+            return _rejected(KafkaError.INVALID_REQUEST, _EMPTY_ID)
+        if transactional_id is not None and not 0 < timeout_ms <= self._limits.max_timeout_ms:
+            return _rejected(
+                KafkaError.INVALID_TRANSACTION_TIMEOUT,
+                f"a timeout of {timeout_ms} ms, the broker allows 1 to {self._limits.max_timeout_ms}",
+            )
+        return None
+
+    def _prepare_init(
+        self, request: RequestContext, transaction: TransactionMetadata, expected: ProducerIdAndEpoch | None
+    ) -> CoordinatorResult | None:
+        """Check InitProducerId against its transactional id, and abort a transaction that is open."""
         if transaction.markers_sent:
             return _busy(transaction)
         if expected is not None and not _knows(transaction, expected):
             return self._fenced(request, _FENCED_INIT, transaction, expected)
-        if transaction.state in _PREPARED:
-            return _busy(transaction)
         if transaction.state is _ONGOING:
             self._fence(transaction, request.now, request.granted_producer_id)
-            if transaction.state in _PREPARED:
-                return _busy(transaction)
-        transaction.timeout_ms = timeout_ms
-        return self._next_epoch(request, transaction, expected)
+        return _busy(transaction) if transaction.state in _PREPARED else None
 
-    def add_partitions(self, request: Request, transactional_id: str, producer_id: int, producer_epoch: int) -> Granted:
+    def add_partitions(
+        self, request: RequestContext, transactional_id: str, producer_id: int, producer_epoch: int
+    ) -> CoordinatorResult:
         """Make the request's partition part of the producer's transaction; one begins if none is open."""
         if transactional_id == "":
-            return _refused(KafkaError.INVALID_REQUEST, _EMPTY_ID)
+            return _rejected(KafkaError.INVALID_REQUEST, _EMPTY_ID)
         transaction = self._find(request, transactional_id)
         if transaction is not None and transaction.markers_sent and self._profile.checks_pending_transition_first:
             return _busy(transaction)
-        refusal = self._check_owner(transaction, producer_id, transactional_id)
-        if refusal is not None or transaction is None:
-            return refusal or _refused(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
+        rejection = self._check_owner(transaction, producer_id, transactional_id)
+        if rejection is not None or transaction is None:
+            return rejection or _rejected(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
         if transaction.epoch != producer_epoch:
             return self._fenced(request, _FENCED_ADD, transaction, (producer_id, producer_epoch))
         if transaction.state in _PREPARED:
@@ -223,7 +241,7 @@ class Coordinator:
             self._open.setdefault(partition, []).append(transaction)
             due = _due(transaction)
             self.timeouts[partition] = min(self.timeouts.get(partition, due), due)
-        return Granted(_DONE, producer_id, producer_epoch, "the partition is part of the transaction")
+        return CoordinatorResult(_DONE, producer_id, producer_epoch, "the partition is part of the transaction")
 
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partition: TopicPartition
@@ -232,8 +250,8 @@ class Coordinator:
         if transactional_id == "":
             return KafkaError.INVALID_REQUEST, _EMPTY_ID
         transaction = self._transactions.get(transactional_id)
-        refusal = self._check_owner(transaction, producer_id, transactional_id)
-        if refusal is not None or transaction is None:
+        rejection = self._check_owner(transaction, producer_id, transactional_id)
+        if rejection is not None or transaction is None:
             return KafkaError.INVALID_PRODUCER_ID_MAPPING, "the transactional id does not belong to this producer id"
         if transaction.epoch != producer_epoch:
             return (
@@ -249,38 +267,41 @@ class Coordinator:
 
     def end_transaction(
         self,
-        request: Request,
+        request: RequestContext,
         transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
+        producer: ProducerIdAndEpoch,
         *,
         commit: bool,
         transaction_version: int,
-    ) -> Granted:
+    ) -> CoordinatorResult:
         """Commit or abort; under transaction version 2 the answer carries the next epoch."""
         if transactional_id == "":
-            return _refused(KafkaError.INVALID_REQUEST, _EMPTY_ID)
+            return _rejected(KafkaError.INVALID_REQUEST, _EMPTY_ID)
         transaction = self._find(request, transactional_id)
         if transaction is None:
-            return _refused(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
+            return _rejected(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
         if transaction_version >= TRANSACTION_VERSION_2:
-            return self._end_version2(request, transaction, (producer_id, producer_epoch), commit=commit)
-        refusal = self._check_owner(transaction, producer_id, transactional_id)
-        if refusal is not None:
-            return refusal
+            return self._end_version2(request, transaction, producer, commit=commit)
+        owner = self._check_owner(transaction, producer[0], transactional_id)
+        return owner or self._end_version1(request, transaction, producer, commit=commit)
+
+    def _end_version1(
+        self, request: RequestContext, transaction: TransactionMetadata, producer: ProducerIdAndEpoch, *, commit: bool
+    ) -> CoordinatorResult:
+        producer_epoch = producer[1]
         exact = producer_epoch == transaction.epoch
         if producer_epoch < transaction.epoch or (not exact and self._profile.end_txn_needs_exact_epoch):
-            return self._fenced(request, _FENCED_END, transaction, (producer_id, producer_epoch))
+            return self._fenced(request, _FENCED_END, transaction, producer)
         if transaction.state is not _ONGOING:
             return _ended_before(transaction, commit=commit)
         if not exact:
             transaction.state = _PREPARE_COMMIT if commit else _PREPARE_ABORT
-            return self._fenced(request, _FENCED_END, transaction, (producer_id, producer_epoch))
+            return self._fenced(request, _FENCED_END, transaction, producer)
         self._end(transaction, transaction.epoch, request.now, commit=commit, transaction_version=0)
-        return Granted(_DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "the transaction ended")
+        return CoordinatorResult(_DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "the transaction ended")
 
-    def transaction(self, transactional_id: str) -> Transaction | None:
-        """Return what is kept of a transactional id; to be looked at only."""
+    def transaction(self, transactional_id: str) -> TransactionMetadata | None:
+        """Return the entry of a transactional id, read-only."""
         return self._transactions.get(transactional_id)
 
     # -- what happens by itself --------------------------------------------------------------------------------------
@@ -319,7 +340,7 @@ class Coordinator:
                     self._send_markers(transaction, now, partition)
 
     # -- steps -------------------------------------------------------------------------------------------------------
-    def _find(self, request: Request, transactional_id: str) -> Transaction | None:
+    def _find(self, request: RequestContext, transactional_id: str) -> TransactionMetadata | None:
         """Return the transactional id's entry, unless it expired: idle, and the hourly cleanup came by since."""
         if self._running_since is None:
             self._running_since = request.now
@@ -335,25 +356,29 @@ class Coordinator:
         transaction.updated_at = request.now
         return transaction
 
-    def _check_owner(self, transaction: Transaction | None, producer_id: int, transactional_id: str) -> Granted | None:
+    def _check_owner(
+        self, transaction: TransactionMetadata | None, producer_id: int, transactional_id: str
+    ) -> CoordinatorResult | None:
         if transaction is None or transaction.producer_id != producer_id:
             owner = "nobody" if transaction is None else f"producer id {transaction.producer_id}"
-            return _refused(
+            return _rejected(
                 KafkaError.INVALID_PRODUCER_ID_MAPPING,
                 f"transactional id {transactional_id!r} belongs to {owner}, not to producer id {producer_id}",
             )
         return None
 
-    def _fenced(self, request: Request, since: int, transaction: Transaction, incoming: tuple[int, int]) -> Granted:
+    def _fenced(
+        self, request: RequestContext, since: int, transaction: TransactionMetadata, incoming: ProducerIdAndEpoch
+    ) -> CoordinatorResult:
         knows = request.api_version >= since
         error = self._profile.coordinator_fenced_error if knows else KafkaError.INVALID_PRODUCER_EPOCH
-        return _refused(
+        return _rejected(
             error,
             f"producer {incoming[0]} comes with epoch {incoming[1]}, "
             f"the coordinator remembers producer {transaction.producer_id} with epoch {transaction.epoch}",
         )
 
-    def _fence(self, transaction: Transaction, at: int, granted_producer_id: int | None) -> None:
+    def _fence(self, transaction: TransactionMetadata, at: int, granted_producer_id: int | None) -> None:
         """Abort an open transaction with a higher epoch, so that its producer is fenced.
 
         Under transaction version 2 that may use up the epochs, and the next producer id is taken at once.
@@ -373,19 +398,21 @@ class Coordinator:
         if version == TRANSACTION_VERSION_2 and old >= EXHAUSTED_EPOCH:
             self._change_producer_id(transaction, granted_producer_id)
 
-    def _change_producer_id(self, transaction: Transaction, granted_producer_id: int | None) -> None:
+    def _change_producer_id(self, transaction: TransactionMetadata, granted_producer_id: int | None) -> None:
         transaction.previous_producer_id = transaction.producer_id
         transaction.producer_id = self._allocate(granted_producer_id)
         transaction.epoch = 0
 
-    def _end(self, transaction: Transaction, epoch: int, at: int, *, commit: bool, transaction_version: int) -> None:
+    def _end(
+        self, transaction: TransactionMetadata, epoch: int, at: int, *, commit: bool, transaction_version: int
+    ) -> None:
         transaction.epoch = epoch
         transaction.state = _PREPARE_COMMIT if commit else _PREPARE_ABORT
         transaction.transaction_version = transaction_version
         transaction.started_at = None
         self._send_markers(transaction, at)
 
-    def _send_markers(self, transaction: Transaction, at: int, restarted: TopicPartition | None = None) -> None:
+    def _send_markers(self, transaction: TransactionMetadata, at: int, restarted: TopicPartition | None = None) -> None:
         """Write the markers of a decided transaction; it is over when every partition took its own."""
         commit = _PREPARED[transaction.state]
         transaction.markers_sent = True
@@ -411,7 +438,9 @@ class Coordinator:
         transaction.partitions = {}
         transaction.markers_sent = False
 
-    def _next_epoch(self, request: Request, transaction: Transaction, expected: tuple[int, int] | None) -> Granted:
+    def _next_epoch(
+        self, request: RequestContext, transaction: TransactionMetadata, expected: ProducerIdAndEpoch | None
+    ) -> CoordinatorResult:
         current = transaction.epoch
         if current >= EXHAUSTED_EPOCH and (expected is None or expected[1] == current):
             self._change_producer_id(transaction, request.granted_producer_id)
@@ -426,11 +455,11 @@ class Coordinator:
         else:
             return self._fenced(request, _FENCED_INIT, transaction, expected)
         transaction.state = TransactionState.EMPTY
-        return Granted(_DONE, transaction.producer_id, transaction.epoch, why)
+        return CoordinatorResult(_DONE, transaction.producer_id, transaction.epoch, why)
 
     def _end_version2(
-        self, request: Request, transaction: Transaction, incoming: tuple[int, int], *, commit: bool
-    ) -> Granted:
+        self, request: RequestContext, transaction: TransactionMetadata, incoming: ProducerIdAndEpoch, *, commit: bool
+    ) -> CoordinatorResult:
         producer_id, epoch = incoming
         if transaction.markers_sent:
             return _busy(transaction)
@@ -439,35 +468,41 @@ class Coordinator:
             transaction.previous_producer_id == producer_id and epoch == EXHAUSTED_EPOCH and transaction.epoch == 0
         )
         if transaction.producer_id != producer_id and not overflowed:
-            return _refused(
+            return _rejected(
                 KafkaError.INVALID_PRODUCER_ID_MAPPING,
                 f"the transactional id belongs to producer id {transaction.producer_id}, not to {producer_id}",
             )
-        retried = completed and (transaction.epoch == epoch + 1 or overflowed)
-        if not retried and epoch != transaction.epoch:
+        if completed and (transaction.epoch == epoch + 1 or overflowed):
+            return _retried_end(transaction, commit=commit)
+        if epoch != transaction.epoch:
             return self._fenced(request, _FENCED_END, transaction, incoming)
-        if retried:
-            if _COMPLETE[transaction.state] is not commit:
-                return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
-            return Granted(_DONE, transaction.producer_id, transaction.epoch, "a retry: it had ended that way already")
         if commit and transaction.state is not _ONGOING:
-            return _refused(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
+            return _rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
         self._end(transaction, epoch + 1, request.now, commit=commit, transaction_version=TRANSACTION_VERSION_2)
         transaction.last_epoch = epoch
         why = "the transaction ended, the next one has the next epoch"
         if epoch >= EXHAUSTED_EPOCH:
             self._change_producer_id(transaction, request.granted_producer_id)
             why = "the transaction ended with the last epoch, the next one has a new producer id"
-        return Granted(_DONE, transaction.producer_id, transaction.epoch, why)
+        return CoordinatorResult(_DONE, transaction.producer_id, transaction.epoch, why)
 
 
-def _due(transaction: Transaction) -> int:
-    """Return when an open transaction times out: by now, for all that is known, where its start is not."""
+def _retried_end(transaction: TransactionMetadata, *, commit: bool) -> CoordinatorResult:
+    """Answer an EndTxn that repeats the one that completed the transaction (transaction version 2)."""
+    if _COMPLETE[transaction.state] is not commit:
+        return _rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
+    return CoordinatorResult(
+        _DONE, transaction.producer_id, transaction.epoch, "a retry: it had ended that way already"
+    )
+
+
+def _due(transaction: TransactionMetadata) -> int:
+    """Return when an open transaction times out (ms); long ago if its start is unknown."""
     return _LONG_AGO if transaction.started_at is None else transaction.started_at + transaction.timeout_ms
 
 
-def _knows(transaction: Transaction, expected: tuple[int, int]) -> bool:
-    """Tell whether the client's producer id can be this transactional id's (KIP-360)."""
+def _knows(transaction: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
+    """Return whether the client's producer id can be this transactional id's (KIP-360)."""
     producer_id, epoch = expected
     return (
         transaction.epoch == NO_PRODUCER_EPOCH

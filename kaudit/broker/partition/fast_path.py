@@ -1,14 +1,13 @@
-"""Batches no check of a request and no validator has anything against, found in one look.
+"""The fast path of produce requests: a request of one batch that passes every check, found without making them all.
 
-What is not among them is not refused: produce.py and record_set.py then look at it check by check, and have the words.
+A batch that is not valid here is not refused: produce.py then checks it step by step, which also gives the reason.
 """
 
 from binascii import unhexlify
 
-from msgspec import UNSET
-
-from kaudit.broker.attempts.fast_path import PlainProduce
-from kaudit.broker.partition.record_set import TopicLimits, holds
+from kaudit.broker.attempts import Produce
+from kaudit.broker.partition.log_validator import holds_records
+from kaudit.broker.partition.topic_config import TopicLimits
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER, HEADER_SIZE, LOG_OVERHEAD
 from kaudit.formats.log.crc32c import crc32c
@@ -31,43 +30,44 @@ _read_header = HEADER.struct(
     "record_count",
 ).unpack_from
 
+_Fields = tuple[int, int, int, int, int, bool]
+"""Producer id, epoch, first sequence, last offset delta, timestamp in ms, whether it is transactional."""
 
-def valid_batch(plain: PlainProduce, limits: TopicLimits, now: int, offset: int) -> DataBatch | None:
-    """Return the batch an attempt sends as it lies in the log at `offset`; None where some check has to look at it.
+
+def valid_batch(attempt: Produce, limits: TopicLimits, now: int, offset: int) -> DataBatch | None:
+    """Return the batch an attempt sends as it lies in the log at `offset`; None where the checks have to decide.
 
     `now` is the broker's clock in ms.
     """
-    if plain.acks not in _ANSWERED_ACKS or limits.behind_ms is not None:
+    if attempt.acks not in _ANSWERED_ACKS or limits.behind_ms is not None or attempt.batches is not None:
         return None
-    if plain.records_hex is not UNSET:
-        return _sound_bytes(plain.records_hex, limits, now, offset)
-    timestamp, count = plain.timestamp, plain.record_count
-    if timestamp is None:
-        timestamp = NO_TIMESTAMP
-    if count <= 0 or plain.base_sequence < 0 or plain.producer_id < 0:
+    if attempt.records_hex is None:
+        producer_id, epoch, sequence = attempt.producer_id, attempt.producer_epoch, attempt.base_sequence
+        count, timestamp, is_transactional = attempt.record_count, attempt.timestamp, attempt.is_transactional
+        if producer_id is None or epoch is None or sequence is None or count is None:
+            return None
+        delta = count - 1
+        if timestamp is None:
+            timestamp = NO_TIMESTAMP
+    else:
+        fields = _decoded(attempt.records_hex, limits)
+        if fields is None:
+            return None
+        producer_id, epoch, sequence, delta, timestamp, is_transactional = fields
+    if delta < 0 or sequence < 0 or producer_id < 0:
         return None
     if limits.log_append_time:
         timestamp = now
     elif limits.ahead_ms is not None and timestamp - now > limits.ahead_ms and timestamp != NO_TIMESTAMP:
         return None
-    sequence = plain.base_sequence
-    last_sequence = sequence + count - 1
+    last_sequence = sequence + delta
     if last_sequence > MAX_SEQUENCE:
-        last_sequence = add_sequence(sequence, count - 1)
-    return DataBatch(
-        plain.producer_id,
-        plain.producer_epoch,
-        sequence,
-        last_sequence,
-        offset,
-        offset + count - 1,
-        timestamp,
-        plain.is_transactional,
-    )
+        last_sequence = add_sequence(sequence, delta)
+    return DataBatch(producer_id, epoch, sequence, last_sequence, offset, offset + delta, timestamp, is_transactional)
 
 
-def _sound_bytes(sent: str, limits: TopicLimits, now: int, offset: int) -> DataBatch | None:
-    """Do the same for the bytes of a record set."""
+def _decoded(sent: str, limits: TopicLimits) -> _Fields | None:
+    """Return the fields in the bytes of a record set; None unless it is one intact batch that a broker writes as it is."""
     try:
         data = unhexlify(sent)
     except ValueError:
@@ -78,26 +78,9 @@ def _sound_bytes(sent: str, limits: TopicLimits, now: int, offset: int) -> DataB
     base_offset, length, magic, crc, attributes, delta, timestamp, producer_id, epoch, sequence, count = _read_header(
         data
     )
-    if base_offset != 0 or length + LOG_OVERHEAD != size or magic != CURRENT_MAGIC:
+    is_current = base_offset == 0 and length + LOG_OVERHEAD == size and magic == CURRENT_MAGIC
+    if not is_current or attributes not in (0, TRANSACTIONAL_FLAG) or delta + 1 != count:
         return None
-    if attributes not in (0, TRANSACTIONAL_FLAG) or delta + 1 != count or count <= 0 or sequence < 0 or producer_id < 0:
+    if crc32c(data[ATTRIBUTES_OFFSET:]) != crc or not holds_records(data, count):
         return None
-    if crc32c(data[ATTRIBUTES_OFFSET:]) != crc or not holds(data, count):
-        return None
-    if limits.log_append_time:
-        timestamp = now
-    elif limits.ahead_ms is not None and timestamp - now > limits.ahead_ms and timestamp != NO_TIMESTAMP:
-        return None
-    last_sequence = sequence + delta
-    if last_sequence > MAX_SEQUENCE:
-        last_sequence = add_sequence(sequence, delta)
-    return DataBatch(
-        producer_id,
-        epoch,
-        sequence,
-        last_sequence,
-        offset,
-        offset + delta,
-        timestamp,
-        attributes == TRANSACTIONAL_FLAG,
-    )
+    return producer_id, epoch, sequence, delta, timestamp, attributes == TRANSACTIONAL_FLAG

@@ -80,9 +80,10 @@ class Partition:
         """Check a client's batch and, when it passes, write it; return the producer's state afterwards."""
         producer_id = batch.producer_id
         states = self.producers.states
-        verification = self.verifications.get(producer_id) if self.verifications else None
-        lowest = verification if self._profile.verification_remembers_lowest_sequence else None
-        after, verdict = validate_append(states.get(producer_id, UNKNOWN), batch, self._profile, _CLIENT, lowest)
+        verification = None
+        if self.verifications and self._profile.verification_remembers_lowest_sequence:
+            verification = self.verifications.get(producer_id)
+        after, verdict = validate_append(states.get(producer_id, UNKNOWN), batch, self._profile, _CLIENT, verification)
         if verdict.outcome is _APPENDED:
             states[producer_id] = after
             if batch.is_transactional:

@@ -7,13 +7,13 @@ Kafka 3.9.
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from kaudit.model.replicas import EpochStart
+from kaudit.model.epoch_entry import EpochEntry
 
 _EpochEnd = tuple[int, int]
 """An epoch, and the offset after its last record."""
 
 
-def end_offset_for(epochs: Sequence[EpochStart], log_end_offset: int, requested: int) -> _EpochEnd | None:
+def end_offset_for(epochs: Sequence[EpochEntry], log_end_offset: int, requested: int) -> _EpochEnd | None:
     """Answer OffsetsForLeaderEpoch: the greatest known epoch <= `requested` and where it ends; None if undefined.
 
     `epochs` ascend. A leader that knows no epoch that old answers the requested epoch with its first epoch's start.
@@ -30,7 +30,7 @@ def end_offset_for(epochs: Sequence[EpochStart], log_end_offset: int, requested:
 
 
 def truncation_offset(
-    follower: Sequence[EpochStart], follower_end: int, leader: Sequence[EpochStart], leader_end: int
+    follower: Sequence[EpochEntry], follower_end: int, leader: Sequence[EpochEntry], leader_end: int
 ) -> int | None:
     """Return the offset a follower truncates to, its own log end where it cuts nothing.
 

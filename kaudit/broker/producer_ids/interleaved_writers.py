@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from kaudit.broker.producer_state.rules import in_sequence
+from kaudit.model.sequence_patterns import Chain, InterleavedWriters
 
 MIN_CHANGES = 3
 """A B A may be one writer: a gap filled late, or a restart and one overtaken batch."""
@@ -19,34 +20,6 @@ _CRC_BITS = 32
 
 SequencedBatch = tuple[int, int, int, int]
 """offset, first sequence, last sequence, crc of one data batch."""
-
-
-class Chain(Struct, frozen=True):
-    """Batches of which each starts where the one before it in the chain ended: offsets and sequences, inclusive.
-
-    `first_offset` and `last_offset` are the base offsets of its first and last batch.
-    """
-
-    first_offset: int
-    last_offset: int
-    first_sequence: int
-    last_sequence: int
-    batches: int
-
-
-class InterleavedWriters(Struct, frozen=True):
-    """Two chains, the one that starts first in the log first, and how often the log changes between them.
-
-    `copies` are batches that repeat an earlier one, sequences and crc alike; they belong to neither chain.
-    `rewritten` are batches of the chains whose sequences an earlier batch of another crc has exactly: a copy whose crc
-    the broker changed (LogAppendTime, recompression) looks the same, so many of them weaken the verdict.
-    """
-
-    first: Chain
-    second: Chain
-    changes: int
-    copies: int
-    rewritten: int
 
 
 def find_interleaved_writers(batches: Iterable[SequencedBatch]) -> InterleavedWriters | None:

@@ -12,7 +12,6 @@ from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerB
 from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
 from kaudit.broker.releases.profile import Profile
 from kaudit.formats.log.record_batch import batch_crc_holds, decode_headers, walk
-from kaudit.formats.sidefiles.producer_snapshot import SnapshotEntry
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import (
     ABORT_MARKER,
@@ -22,6 +21,7 @@ from kaudit.model.batch_fields import (
     NO_SEQUENCE,
     TRANSACTIONAL_FLAG,
 )
+from kaudit.model.producer_snapshot import SnapshotEntry
 from kaudit.model.sequence import add as add_sequence
 
 

@@ -11,7 +11,7 @@ from kaudit.cli import options
 from kaudit.report.console import ColorChoice
 
 if TYPE_CHECKING:
-    from kaudit.replay.what_if import RecordedLog
+    from kaudit.broker.recorded_log import RecordedLog
 
 _EXAMPLES = """\b
 Examples:
@@ -64,12 +64,12 @@ def replay(
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """Say what a broker would have answered to each attempt, and why."""
-    from kaudit.broker.attempts.attempt import AttemptError
     from kaudit.broker.broker import Broker
     from kaudit.broker.releases.profile import UnknownVersionError, profile_for
     from kaudit.cli.replay_output import STDIN, OutputError, deliver, opened, parse_outputs
     from kaudit.cli.stdout import stdout_console
     from kaudit.cli.targets import output_file
+    from kaudit.replay.attempt_lines import AttemptError
     from kaudit.report.replay.broker_rules import list_profiles as profiles
     from kaudit.report.replay.explain import NoSuchAttemptError
     from kaudit.report.replay.explain import explain as explain_attempt
@@ -115,28 +115,9 @@ def _recorded_log(
         return None
     if topic is None or partition is None:
         raise UsageError("--on needs --topic and --partition")
-    from kaudit.replay.what_if import RecordedLog
-    from kaudit.source.names import segment_base_offset
-
-    name = f"{topic}-{partition}"
-    home = directory if directory.name == name else directory / name
-    segments = sorted(path for path in home.iterdir() if segment_base_offset(path.name) is not None)
-    if not segments:
-        raise UsageError(f"{home}: no segments")
-    first = segment_base_offset(segments[0].name)
-    log_start = max(first or 0, _checkpointed_log_start(home.parent, topic, partition))
-    buffers = (memoryview(path.read_bytes()) for path in segments)
-    return RecordedLog.read((topic, partition), buffers, log_start, restarts=memory is Memory.RESTART)
-
-
-def _checkpointed_log_start(directory: Path, topic: str, partition: int) -> int:
-    """Return the log start a broker has noted, 0 when it has noted none: then the first segment begins it."""
-    from kaudit.formats.errors import WireError
-    from kaudit.formats.sidefiles.checkpoints import parse_offset_checkpoint
+    from kaudit.replay.log_directory import NoSegmentsError, read_recorded_log
 
     try:
-        checkpoint = parse_offset_checkpoint((directory / "log-start-offset-checkpoint").read_bytes())
-    except (FileNotFoundError, WireError):
-        return 0
-    offsets = [entry.offset for entry in checkpoint.rows if (entry.topic, entry.partition) == (topic, partition)]
-    return max(offsets, default=0)
+        return read_recorded_log(directory, topic, partition, restarts=memory is Memory.RESTART)
+    except NoSegmentsError as error:
+        raise UsageError(str(error)) from None

@@ -121,7 +121,8 @@ def _text(scenario: str) -> str:
 
 
 def _read(name: str, text: str) -> "Scenario":
-    from kaudit.simulate.scenario.reading import ScenarioError, parse_scenario
+    from kaudit.simulate.scenario.reading import parse_scenario
+    from kaudit.simulate.scenario.toml_table import ScenarioError
 
     try:
         return parse_scenario(text, Path(name).stem)
@@ -171,14 +172,14 @@ def _shown(truth: "Truth", form: str, console: "Console") -> str:
     scenario, trace = simulation.scenario, simulation.trace
     if form == "json":
         return "".join(truth.text())
-    rows = sorted(trace.rows, key=lambda row: row.at)
+    rows = sorted(trace.events, key=lambda row: row.at)
     lanes = participants(rows, simulation.applications, [broker.name for broker in simulation.cluster.brokers.values()])
     summary = truth.summary()
     if form == "mermaid":
         return "\n".join(mermaid.diagram(rows, lanes, trace.omitted)) + "\n"
     if form == "html":
         facts = {"scenario": scenario.name, "seed": str(simulation.seed), **outcome.facts(summary)}
-        return "".join(html.page(scenario.title, scenario.story, facts, rows, lanes, trace.omitted))
+        return "".join(html.page(html.Run(scenario.title, scenario.story, facts, rows, lanes, trace.omitted)))
     plain = not _draws_boxes()
     lines = [
         *console.wrap(f"{scenario.title} (seed {simulation.seed})"),

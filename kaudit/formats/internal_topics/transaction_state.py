@@ -1,83 +1,52 @@
-"""Records of the __transaction_state topic: what the transaction coordinator remembers of each transactional id.
+"""Records of the __transaction_state topic: what the transaction coordinator keeps of each transactional id.
 
 Source of the format: Kafka's TransactionLog (0.11 to 2.x: TransactionLog.scala's schemas; later TransactionLogKey.json
 and TransactionLogValue.json). Value version 1 is the flexible one, written when transaction.version >= 1 (4.0+).
 """
 
-from enum import IntEnum
-from typing import Final
-
-from msgspec import Struct
+from typing import Final, NamedTuple
 
 from kaudit.formats.byte_reader import Buffer, Reader
 from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.wire_format import WireFormat
+from kaudit.model.schema import Int8, Int16, Int32, Int64
+from kaudit.model.transaction_state import TopicPartitions, TransactionRecord, TransactionStatus, TransactionValue
 
 DEFAULT_PARTITIONS: Final = 50
 """transaction.state.log.num.partitions where nobody changed it."""
 
-_KEY_VERSION: Final = 0
-_VALUE_VERSION_FIXED: Final = 0
-_VALUE_VERSION_FLEXIBLE: Final = 1
-_TAG_PREVIOUS_PRODUCER_ID: Final = 0
-_TAG_NEXT_PRODUCER_ID: Final = 1
-_TAG_CLIENT_TRANSACTION_VERSION: Final = 2
-_TAG_NEXT_PRODUCER_EPOCH: Final = 3
+KEY_VERSION: Final = 0
+VALUE_VERSION_FIXED: Final = 0
+VALUE_VERSION_FLEXIBLE: Final = 1
+TAG_PREVIOUS_PRODUCER_ID: Final = 0
+TAG_NEXT_PRODUCER_ID: Final = 1
+TAG_CLIENT_TRANSACTION_VERSION: Final = 2
+TAG_NEXT_PRODUCER_EPOCH: Final = 3
 _MIN_TOPIC_BYTES: Final = 2  # an empty name and an empty array, flexible
 
 
-class TransactionStatus(IntEnum):
-    """The coordinator's state of a transactional id. UNKNOWN stands for ids no release has written so far."""
+class ValueHead(NamedTuple):
+    """What every value begins with; the transaction's partitions follow."""
 
-    UNKNOWN = -1
-    EMPTY = 0
-    ONGOING = 1
-    PREPARE_COMMIT = 2
-    PREPARE_ABORT = 3
-    COMPLETE_COMMIT = 4
-    COMPLETE_ABORT = 5
-    DEAD = 6
-    PREPARE_EPOCH_FENCE = 7
+    version: Int16
+    producer_id: Int64
+    producer_epoch: Int16
+    timeout_ms: Int32
+    status: Int8
+
+
+class ValueTimes(NamedTuple):
+    """What follows the partitions; a flexible value ends with its tagged fields."""
+
+    last_update_timestamp: Int64
+    start_timestamp: Int64
+
+
+VALUE_HEAD: Final = WireFormat(ValueHead)
+VALUE_TIMES: Final = WireFormat(ValueTimes)
 
 
 _KNOWN_STATUS: Final = {member.value: member for member in TransactionStatus if member is not TransactionStatus.UNKNOWN}
-
-
-class TopicPartitions(Struct, frozen=True):
-    """Partitions of one topic that take part in a transaction, in the order written."""
-
-    topic: str
-    partitions: tuple[int, ...]
-
-
-class TransactionValue(Struct, frozen=True):
-    """What one record says about its transactional id; sentinels (-1) stay as written.
-
-    `status_id` is the status as stored, -128..127; times are ms since 1970. `partitions` is None when stored as null,
-    as in states without a transaction. The four optional fields are None when their tag is absent (always in version
-    0), and `unknown_tags` keeps (tag, raw bytes) of any other.
-    """
-
-    version: int
-    producer_id: int
-    producer_epoch: int
-    timeout_ms: int
-    status: TransactionStatus
-    status_id: int
-    partitions: tuple[TopicPartitions, ...] | None
-    last_update_timestamp: int
-    start_timestamp: int
-    previous_producer_id: int | None
-    next_producer_id: int | None
-    client_transaction_version: int | None
-    next_producer_epoch: int | None
-    unknown_tags: tuple[tuple[int, bytes], ...]
-
-
-class TransactionRecord(Struct, frozen=True):
-    """One record: `value` is None for a tombstone, which says that the transactional id expired."""
-
-    transactional_id: str
-    value: TransactionValue | None
 
 
 def parse_transaction_record(key: Buffer | None, value: Buffer | None) -> TransactionRecord:
@@ -91,8 +60,8 @@ def parse_transaction_key(key: Buffer | None) -> str:
         raise WireError(0, Reason.TRUNCATED, "a record of __transaction_state without a key")
     reader = Reader(key)
     version = reader.int16("key version")
-    if version != _KEY_VERSION:
-        raise WireError(0, Reason.VERSION, f"key version {version}, only {_KEY_VERSION} is known")
+    if version != KEY_VERSION:
+        raise WireError(0, Reason.VERSION, f"key version {version}, only {KEY_VERSION} is known")
     transactional_id = reader.string("transactional id")
     reader.expect_end()
     return transactional_id
@@ -102,16 +71,13 @@ def parse_transaction_value(value: Buffer) -> TransactionValue:
     """Decode a value of version 0 or 1; raises WireError for other versions and broken bytes."""
     reader = Reader(value)
     version = reader.int16("value version")
-    if version not in (_VALUE_VERSION_FIXED, _VALUE_VERSION_FLEXIBLE):
+    if version not in (VALUE_VERSION_FIXED, VALUE_VERSION_FLEXIBLE):
         raise WireError(0, Reason.VERSION, f"value version {version}, known are 0 and 1")
-    flexible = version == _VALUE_VERSION_FLEXIBLE
-    producer_id = reader.int64("producer id")
-    producer_epoch = reader.int16("producer epoch")
-    timeout_ms = reader.int32("timeout")
-    status_id = reader.int8("status")
+    reader.position = 0
+    _, producer_id, producer_epoch, timeout_ms, status_id = reader.fields(VALUE_HEAD)
+    flexible = version == VALUE_VERSION_FLEXIBLE
     partitions = _flexible_partitions(reader) if flexible else _fixed_partitions(reader)
-    last_update_timestamp = reader.int64("last update timestamp")
-    start_timestamp = reader.int64("start timestamp")
+    last_update_timestamp, start_timestamp = reader.fields(VALUE_TIMES)
     tags = reader.tagged_fields() if flexible else {}
     reader.expect_end()
     return TransactionValue(
@@ -124,10 +90,10 @@ def parse_transaction_value(value: Buffer) -> TransactionValue:
         partitions,
         last_update_timestamp,
         start_timestamp,
-        _tagged_integer(tags, _TAG_PREVIOUS_PRODUCER_ID, 8),
-        _tagged_integer(tags, _TAG_NEXT_PRODUCER_ID, 8),
-        _tagged_integer(tags, _TAG_CLIENT_TRANSACTION_VERSION, 2),
-        _tagged_integer(tags, _TAG_NEXT_PRODUCER_EPOCH, 2),
+        _tagged_integer(tags, TAG_PREVIOUS_PRODUCER_ID, 8),
+        _tagged_integer(tags, TAG_NEXT_PRODUCER_ID, 8),
+        _tagged_integer(tags, TAG_CLIENT_TRANSACTION_VERSION, 2),
+        _tagged_integer(tags, TAG_NEXT_PRODUCER_EPOCH, 2),
         tuple(tags.items()),
     )
 

@@ -3,42 +3,58 @@
 Source: Kafka's DefaultRecordBatch (magic 2), LegacyRecord and Records (magic 0 and 1).
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from kaudit.formats.schema import Schema
+from kaudit.formats.wire_format import WireFormat
+from kaudit.model.schema import Int8, Int16, Int32, Int64, UInt32
 
-HEADER: Final = Schema(
-    ("base_offset", "i8"),
-    ("batch_length", "i4"),
-    ("leader_epoch", "i4"),
-    ("magic", "i1"),
-    ("crc", "u4"),
-    ("attributes", "i2"),
-    ("last_offset_delta", "i4"),
-    ("base_timestamp", "i8"),
-    ("max_timestamp", "i8"),
-    ("producer_id", "i8"),
-    ("producer_epoch", "i2"),
-    ("base_sequence", "i4"),
-    ("record_count", "i4"),
-)
-"""RecordBatch of magic 2. `batch_length` counts the bytes after itself; the CRC-32C covers those from `attributes` on."""
 
-MESSAGE_V0: Final = Schema(
-    ("offset", "i8"), ("message_size", "i4"), ("crc", "u4"), ("magic", "i1"), ("attributes", "i1"), ("key_length", "i4")
-)
-"""Message of magic 0 up to its key. `message_size` counts the bytes after itself; the CRC-32 covers those from `magic` on."""
+class RecordBatchHeader(NamedTuple):
+    """The header of a RecordBatch (magic 2); its CRC-32C covers what follows the crc, records included."""
 
-MESSAGE_V1: Final = Schema(
-    ("offset", "i8"),
-    ("message_size", "i4"),
-    ("crc", "u4"),
-    ("magic", "i1"),
-    ("attributes", "i1"),
-    ("timestamp", "i8"),
-    ("key_length", "i4"),
-)
-"""Message of magic 1: as magic 0, with a timestamp."""
+    base_offset: Int64
+    batch_length: Int32
+    """Bytes after this field."""
+    leader_epoch: Int32
+    magic: Int8
+    crc: UInt32
+    attributes: Int16
+    last_offset_delta: Int32
+    base_timestamp: Int64
+    max_timestamp: Int64
+    producer_id: Int64
+    producer_epoch: Int16
+    base_sequence: Int32
+    record_count: Int32
+
+
+class MessageV0(NamedTuple):
+    """A message of magic 0 up to its key; its CRC-32 covers what follows the crc."""
+
+    offset: Int64
+    message_size: Int32
+    """Bytes after this field."""
+    crc: UInt32
+    magic: Int8
+    attributes: Int8
+    key_length: Int32
+
+
+class MessageV1(NamedTuple):
+    """A message of magic 1 up to its key: as magic 0, with a timestamp."""
+
+    offset: Int64
+    message_size: Int32
+    crc: UInt32
+    magic: Int8
+    attributes: Int8
+    timestamp: Int64
+    key_length: Int32
+
+
+HEADER: Final = WireFormat(RecordBatchHeader)
+MESSAGE_V0: Final = WireFormat(MessageV0)
+MESSAGE_V1: Final = WireFormat(MessageV1)
 
 CURRENT_MAGIC: Final = 2
 LEGACY_MAGICS: Final = (0, 1)

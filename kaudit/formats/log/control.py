@@ -5,7 +5,7 @@ Source of the format: Kafka's ControlRecordType and EndTransactionMarker (4.1+: 
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -13,8 +13,9 @@ from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, FLAGS_OFFSET
 from kaudit.formats.log.records import DEFAULT_LIMIT, Record, read_records
-from kaudit.formats.schema import Schema
+from kaudit.formats.wire_format import WireFormat
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, CONTROL_FLAG, NO_CONTROL_TYPE
+from kaudit.model.schema import Int16, Int32
 
 
 class ControlType(IntEnum):
@@ -48,10 +49,22 @@ class ControlRecord(Struct, frozen=True):
     value_version: int | None
 
 
-KEY: Final = Schema(("version", "i2"), ("type", "i2"))
-"""The key of a control record (ControlRecordType)."""
-VALUE: Final = Schema(("version", "i2"), ("coordinator_epoch", "i4"))
-"""The value of a marker (EndTransactionMarker)."""
+class ControlRecordKey(NamedTuple):
+    """The key of a control record (ControlRecordType)."""
+
+    version: Int16
+    type: Int16
+
+
+class EndTxnMarkerValue(NamedTuple):
+    """The value of a marker (EndTransactionMarker)."""
+
+    version: Int16
+    coordinator_epoch: Int32
+
+
+KEY: Final = WireFormat(ControlRecordKey)
+VALUE: Final = WireFormat(EndTxnMarkerValue)
 _KEY: Final = KEY.struct()
 _VALUE: Final = VALUE.struct()
 _KNOWN_TYPES: Final = {member.value: member for member in ControlType if member is not ControlType.UNKNOWN}

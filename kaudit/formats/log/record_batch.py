@@ -48,7 +48,7 @@ HEADER_DTYPE = np.dtype(HEADER.descr)
 """The header of magic 2 as it lies in a file: 61 bytes, big-endian."""
 HEADER_BYTES = np.dtype((np.void, HEADER_SIZE))
 """The same as one item: copied at once, not field by field."""
-_LENGTH = np.dtype(dict(HEADER.descr)["batch_length"])
+_LENGTH = np.dtype(HEADER.numpy_type("batch_length"))
 _LENGTH_AND_MAGIC = HEADER.struct("batch_length", "magic")
 _MESSAGE = MESSAGE_V0.struct("offset", "message_size", "crc", "magic", "attributes")
 _TIMESTAMP = MESSAGE_V1.struct("timestamp")

@@ -12,12 +12,15 @@ from msgspec import Struct
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Damage, Reason, WireError
+from kaudit.model.epoch_entry import EpochEntry
 
 CHECKPOINT_VERSION: Final = 0
+LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
+HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
 OFFSET_CHECKPOINT_NAMES: Final = frozenset(
     {
         "recovery-point-offset-checkpoint",
-        "replication-offset-checkpoint",
+        HIGH_WATERMARK_CHECKPOINT,
         "log-start-offset-checkpoint",
         "cleaner-offset-checkpoint",
     }
@@ -40,14 +43,7 @@ class PartitionOffset(Struct, frozen=True):
     offset: int
 
 
-class EpochStart(Struct, frozen=True):
-    """One line of a leader epoch checkpoint: the first offset written under that leader epoch."""
-
-    epoch: int
-    start_offset: int
-
-
-Row = TypeVar("Row", PartitionOffset, EpochStart)
+Row = TypeVar("Row", PartitionOffset, EpochEntry)
 
 
 class OffsetCheckpoint(Struct, frozen=True):
@@ -60,7 +56,7 @@ class OffsetCheckpoint(Struct, frozen=True):
 class LeaderEpochCheckpoint(Struct, frozen=True):
     """A partition's leader epochs in file order. With `damage`, a broker fails the whole log directory at start."""
 
-    rows: tuple[EpochStart, ...]
+    rows: tuple[EpochEntry, ...]
     damage: tuple[Damage, ...]
 
 
@@ -169,11 +165,11 @@ def _partition_offset(line: bytes) -> PartitionOffset:
     )
 
 
-def _epoch_start(line: bytes) -> EpochStart:
+def _epoch_start(line: bytes) -> EpochEntry:
     fields = line.split()
     if len(fields) != 2:
         raise WireError(0, Reason.TEXT, f"{line[:80]!r} is not epoch, start offset")
-    return EpochStart(_integer(fields[0], _INT32_BITS, "epoch"), _integer(fields[1], _INT64_BITS, "start offset"))
+    return EpochEntry(_integer(fields[0], _INT32_BITS, "epoch"), _integer(fields[1], _INT64_BITS, "start offset"))
 
 
 def parse_meta_properties(data: Buffer) -> MetaProperties:

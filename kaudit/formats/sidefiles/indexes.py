@@ -4,7 +4,7 @@ Source of the formats: Kafka's AbstractIndex, OffsetIndex and TimeIndex. An acti
 preallocated: zeros behind the last row are healthy, and are cut off when it is closed.
 """
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -12,14 +12,28 @@ from numpy.typing import NDArray
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Damage, Reason
-from kaudit.formats.schema import Schema
+from kaudit.formats.wire_format import WireFormat
+from kaudit.model.schema import Int32, Int64
 
 Int64Column = NDArray[np.int64]
 
-OFFSET_ENTRY: Final = Schema(("relative_offset", "i4"), ("position", "i4"))
-"""A row of a .index (OffsetIndex)."""
-TIME_ENTRY: Final = Schema(("timestamp", "i8"), ("relative_offset", "i4"))
-"""A row of a .timeindex (TimeIndex)."""
+
+class OffsetIndexEntry(NamedTuple):
+    """A row of a .index (OffsetIndex)."""
+
+    relative_offset: Int32
+    position: Int32
+
+
+class TimeIndexEntry(NamedTuple):
+    """A row of a .timeindex (TimeIndex)."""
+
+    timestamp: Int64
+    relative_offset: Int32
+
+
+OFFSET_ENTRY: Final = WireFormat(OffsetIndexEntry)
+TIME_ENTRY: Final = WireFormat(TimeIndexEntry)
 
 
 class OffsetIndex(Struct, frozen=True, eq=False):

@@ -5,7 +5,7 @@ bytes). The offset in the file's name is the exclusive end of the state.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -14,44 +14,29 @@ from numpy.typing import NDArray
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.crc32c import crc32c
-from kaudit.formats.schema import Schema
+from kaudit.formats.wire_format import WireFormat
+from kaudit.model.dtypes import dtype_of
+from kaudit.model.producer_snapshot import SnapshotEntry
+from kaudit.model.schema import Int16, Int32, UInt32
 
 VERSION: Final = 1
 """The only version there ever was."""
-HEADER: Final = Schema(("version", "i2"), ("crc", "u4"), ("count", "i4"))
-"""The start of the file; the CRC-32C covers what follows it."""
-ENTRY: Final = Schema(
-    ("producer_id", "i8"),
-    ("producer_epoch", "i2"),
-    ("last_sequence", "i4"),
-    ("last_offset", "i8"),
-    ("offset_delta", "i4"),
-    ("timestamp", "i8"),
-    ("coordinator_epoch", "i4"),
-    ("current_txn_first_offset", "i8"),
-)
-"""One producer id; entries follow the header to the end of the file."""
-ENTRY_DTYPE: Final = np.dtype(ENTRY.native_descr)
+
+
+class SnapshotHeader(NamedTuple):
+    """The start of the file; the CRC-32C covers what follows the crc."""
+
+    version: Int16
+    crc: UInt32
+    entry_count: Int32
+
+
+HEADER: Final = WireFormat(SnapshotHeader)
+ENTRY: Final = WireFormat(SnapshotEntry)
+ENTRY_DTYPE: Final = dtype_of(SnapshotEntry)
 """The columns of ProducerSnapshot.rows: the fields of SnapshotEntry in file order, native integers."""
 _STORED: Final = np.dtype(ENTRY.descr)
 _HEADER: Final = HEADER.struct()
-
-
-class SnapshotEntry(Struct, frozen=True):
-    """The state of one producer id, sentinels as written.
-
-    `last_sequence`, `last_offset` -1 and `offset_delta` 0: only a marker is remembered. `timestamp` in ms, -1 unknown;
-    `coordinator_epoch` -1: no marker yet; `current_txn_first_offset` -1: no transaction open.
-    """
-
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp: int
-    coordinator_epoch: int
-    current_txn_first_offset: int
 
 
 class ProducerSnapshot(Struct, frozen=True, eq=False):
@@ -80,11 +65,11 @@ def parse_producer_snapshot(data: Buffer) -> ProducerSnapshot:
     if version != VERSION:
         raise WireError(0, Reason.VERSION, f"snapshot version {version}, only {VERSION} exists")
     if count < 0:
-        raise WireError(HEADER.offset("count"), Reason.COUNT, f"snapshot of {count} entries")
+        raise WireError(HEADER.offset("entry_count"), Reason.COUNT, f"snapshot of {count} entries")
     end = HEADER.size + count * ENTRY.size
     if size < end:
         raise WireError(size, Reason.TRUNCATED, f"snapshot of {count} entries needs {end} bytes, has {size}")
-    computed = crc32c(memoryview(data)[HEADER.offset("count") :])
+    computed = crc32c(memoryview(data)[HEADER.offset("entry_count") :])
     if computed != crc:
         raise WireError(HEADER.offset("crc"), Reason.CRC, f"snapshot CRC-32C {crc:08x} stored, {computed:08x} computed")
     if size > end:

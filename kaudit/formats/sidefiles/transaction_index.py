@@ -3,28 +3,33 @@
 Source of the format: Kafka's TransactionIndex and AbortedTxn.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Damage, Reason
-from kaudit.formats.schema import Schema
+from kaudit.formats.wire_format import WireFormat
+from kaudit.model.schema import Int16, Int64
 
-ENTRY: Final = Schema(
-    ("version", "i2"),
-    ("producer_id", "i8"),
-    ("first_offset", "i8"),
-    ("last_offset", "i8"),
-    ("last_stable_offset", "i8"),
-)
-"""One aborted transaction (AbortedTxn)."""
+
+class AbortedTxnRow(NamedTuple):
+    """One row as stored (AbortedTxn)."""
+
+    version: Int16
+    producer_id: Int64
+    first_offset: Int64
+    last_offset: Int64
+    last_stable_offset: Int64
+
+
+ENTRY: Final = WireFormat(AbortedTxnRow)
 VERSION: Final = 0
 """The only version there ever was."""
 _ENTRY: Final = ENTRY.struct()
 
 
-class AbortedTransaction(Struct, frozen=True):
+class AbortedTxn(Struct, frozen=True):
     """One row, as written. `last_offset` is the abort marker's; `position` the row's byte in the file.
 
     `last_stable_offset` is the first offset of the oldest other open transaction, else the marker's plus one
@@ -41,19 +46,19 @@ class AbortedTransaction(Struct, frozen=True):
 class TransactionIndex(Struct, frozen=True):
     """Rows in file order, and what gave none: a torn last row (readers ignore it) or rows of an unknown version."""
 
-    rows: tuple[AbortedTransaction, ...]
+    rows: tuple[AbortedTxn, ...]
     damage: tuple[Damage, ...]
 
 
 def parse_transaction_index(data: Buffer) -> TransactionIndex:
     """Decode a whole .txnindex. Never raises; the order of the rows is not checked here."""
     whole = len(data) // ENTRY.size * ENTRY.size
-    rows: list[AbortedTransaction] = []
+    rows: list[AbortedTxn] = []
     damage: list[Damage] = []
     for index, (version, *fields) in enumerate(_ENTRY.iter_unpack(memoryview(data)[:whole])):
         position = index * ENTRY.size
         if version == VERSION:
-            rows.append(AbortedTransaction(fields[0], fields[1], fields[2], fields[3], position))
+            rows.append(AbortedTxn(fields[0], fields[1], fields[2], fields[3], position))
         else:
             damage.append(
                 Damage(position, position + ENTRY.size, Reason.VERSION, f"row version {version}, only 0 exists")

@@ -1,4 +1,4 @@
-"""Answers as text: JSON lines, one JSON document, a table. Values from a log are data: control characters are dropped."""
+"""One answer as text: a JSON object, a row of a table. Control characters in values from a log are dropped."""
 
 import json
 import textwrap
@@ -6,7 +6,7 @@ import unicodedata
 from json.encoder import encode_basestring
 from typing import Any
 
-from kaudit.broker.attempts.attempt import Attempt
+from kaudit.broker.attempts import BATCH_FIELDS, Attempt, EndTxn, Produce, StartBroker, WriteMarker, op_of
 from kaudit.broker.producer_state.producer_state_entry import ProducerStateEntry
 from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
@@ -16,7 +16,7 @@ SCHEMA = "kaudit.replay/1"
 _dumps = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(", ", ": ")).encode
 
 
-def plain(text: str) -> str:
+def printable(text: str) -> str:
     """Drop what could move the cursor or colour the rest: control, format and unassigned characters."""
     if text.isascii() and text.isprintable():
         return text
@@ -56,21 +56,21 @@ def state_fields(state: ProducerStateEntry, profile: Profile) -> dict[str, Any]:
 def as_json(answer: Answer) -> str:
     """Return an answer as one line of JSON, keys sorted."""
     if type(answer) is Ruling and answer.verdict.outcome is _APPENDED:
-        # The answer there is most of, written out for speed.
+        # The most common answer, written out for speed.
         return (
             f'{{"base_offset": {answer.offset}, "error": "NONE", "error_code": 0, "index": {answer.attempt}, '
             f'"outcome": "appended", "why": {encode_basestring(answer.why)}}}'
         )
     fields = answer.fields
-    told = {**fields, "index": answer.attempt, "why": answer.why}
+    document = {**fields, "index": answer.attempt, "why": answer.why}
     if fields.keys() <= _FLAT:
-        return "{" + ", ".join([f'"{name}": {_value(told[name])}' for name in sorted(told)]) + "}"
-    return _dumps(told)
+        return "{" + ", ".join([f'"{name}": {_value(document[name])}' for name in sorted(document)]) + "}"
+    return _dumps(document)
 
 
 _APPENDED = Outcome.APPENDED
 _FLAT = {"base_offset", "error", "error_code", "outcome", "producer_epoch", "producer_id"}
-"""Fields that are numbers or strings: a JSONEncoder needs longer to get ready than to write them."""
+"""Fields that are numbers or strings, written without a JSONEncoder, which takes longer to start than to write them."""
 
 
 def _value(value: int | str) -> str:
@@ -95,53 +95,51 @@ ROW_INDENT = 9
 TABLE_HEADER = f"{'INDEX':>7}  {'PARTITION':<22}  {'ATTEMPT':<32}  ANSWER"
 
 
-_BATCH_FIELDS = ("producer_id", "producer_epoch", "base_sequence", "record_count")
-
-
 def as_row(attempt: Attempt, answer: Answer) -> str:
     """Return one line of the table; a refusal gets its reason below."""
-    partition = f"{attempt['topic']}-{attempt['partition']}" if "topic" in attempt else ""
-    row = f"{answer.attempt:>7}  {plain(partition):<22}  {_asked(attempt):<32}  {_said(answer)}".rstrip()
+    partition = "" if isinstance(attempt, StartBroker) else f"{attempt.topic}-{attempt.partition}"
+    row = f"{answer.attempt:>7}  {printable(partition):<22}  {_request(attempt):<32}  {_answer(answer)}".rstrip()
     if answer.fields.get("outcome") in ("rejected", "connection-closed"):
-        row += f"\n{'':{ROW_INDENT}}{plain(answer.why)}"
+        row += f"\n{'':{ROW_INDENT}}{printable(answer.why)}"
     return row
 
 
-def _asked(attempt: Attempt) -> str:
-    op = attempt["op"]
-    if op == "broker":
-        return f"broker {plain(attempt['broker_version'])}"
-    if op == "produce":
-        if any(attempt.get(name) is None for name in _BATCH_FIELDS):
+def _request(attempt: Attempt) -> str:
+    if isinstance(attempt, StartBroker):
+        return f"broker {printable(attempt.broker_version)}"
+    if isinstance(attempt, Produce):
+        if any(getattr(attempt, name) is None for name in BATCH_FIELDS):
             return "produce"
-        kind = " txn" if attempt.get("is_transactional") else ""
+        kind = " txn" if attempt.is_transactional else ""
         return (
-            f"id {attempt['producer_id']} epoch {attempt['producer_epoch']} seq {attempt['base_sequence']}"
-            f" x{attempt['record_count']}{kind}"
+            f"id {attempt.producer_id} epoch {attempt.producer_epoch} seq {attempt.base_sequence}"
+            f" x{attempt.record_count}{kind}"
         )
-    if op in ("end_txn", "write_marker"):
-        end = "commit" if attempt["commit"] else "abort"
-        return f"{op} id {attempt['producer_id']} epoch {attempt['producer_epoch']} {end}"
+    op = op_of(attempt)
+    if isinstance(attempt, EndTxn | WriteMarker):
+        end = "commit" if attempt.commit else "abort"
+        return f"{op} id {attempt.producer_id} epoch {attempt.producer_epoch} {end}"
     for name in ("transactional_id", "before_offset", "how", "ms", "clean"):
-        if attempt.get(name) is not None:
-            return f"{op} {plain(str(attempt[name]))}"
-    return str(op)
+        value = getattr(attempt, name, None)
+        if value is not None:
+            return f"{op} {printable(str(value))}"
+    return op
 
 
-def _said(answer: Answer) -> str:
+def _answer(answer: Answer) -> str:
     fields = answer.fields
-    said = [str(fields.get("outcome", ""))]
+    parts = [str(fields.get("outcome", ""))]
     if fields.get("error", "NONE") != "NONE":
-        said.append(f"{fields['error_code']} {fields['error']}")
+        parts.append(f"{fields['error_code']} {fields['error']}")
     if "base_offset" in fields:
-        said[-1] += f" at {fields['base_offset']}"
+        parts[-1] += f" at {fields['base_offset']}"
     if fields.get("producer_epoch", -1) >= 0:
-        said.append(f"id {fields['producer_id']} epoch {fields['producer_epoch']}")
+        parts.append(f"id {fields['producer_id']} epoch {fields['producer_epoch']}")
     if "high_watermark" in fields:
-        said.append(
+        parts.append(
             f"high watermark {fields['high_watermark']}, log start {fields['log_start_offset']}, "
             f"stable to {fields['last_stable_offset']}, {len(fields['aborted'])} aborted"
         )
     if "producers" in fields:
-        said.append(f"{len(fields['producers'])} producers")
-    return ", ".join(part for part in said if part)
+        parts.append(f"{len(fields['producers'])} producers")
+    return ", ".join(part for part in parts if part)

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
+from msgspec import Struct
+
 from kaudit.report.console import visible
-from kaudit.simulate.trace import Kind, Row
+from kaudit.simulate.trace import EventKind, TraceEvent
 
 _LANE = 210
 _LEFT = 70
@@ -45,26 +47,35 @@ svg circle.note { fill: var(--note); }
 """
 
 
-def page(
-    title: str, story: str, facts: Mapping[str, str], rows: Sequence[Row], lanes: Sequence[str], omitted: int
-) -> Iterator[str]:
-    """Yield the page in pieces; `facts` are shown in a table, in order."""
-    told = " ".join(story.split())
+class Run(Struct, frozen=True):
+    """A simulated run: `facts` are shown in a table, in order; `omitted` counts the messages left out of `rows`."""
+
+    title: str
+    story: str
+    facts: Mapping[str, str]
+    rows: Sequence[TraceEvent]
+    lanes: Sequence[str]
+    omitted: int = 0
+
+
+def page(run: Run) -> Iterator[str]:
+    """Yield the page in pieces."""
+    title, story = run.title, " ".join(run.story.split())
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
     yield f"<title>{_text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-    yield f"<h1>{_text(title)}</h1>\n<p>{_text(told)}</p>\n<table>\n"
-    for name, value in facts.items():
+    yield f"<h1>{_text(title)}</h1>\n<p>{_text(story)}</p>\n<table>\n"
+    for name, value in run.facts.items():
         yield f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>\n"
     yield '</table>\n<div class="scroll">\n'
-    yield from _drawing(rows, lanes)
+    yield from _drawing(run.rows, run.lanes)
     yield "</div>\n"
-    if omitted:
-        yield f"<p>{omitted:,} more messages are not shown.</p>\n"
+    if run.omitted:
+        yield f"<p>{run.omitted:,} more messages are not shown.</p>\n"
     yield "</body>\n</html>\n"
 
 
-def _drawing(rows: Sequence[Row], lanes: Sequence[str]) -> Iterator[str]:
+def _drawing(rows: Sequence[TraceEvent], lanes: Sequence[str]) -> Iterator[str]:
     places = {name: _LEFT + _LANE // 2 + index * _LANE for index, name in enumerate(lanes)}
     width = _LEFT + _LANE * len(lanes) + _LANE // 2
     height = _TOP + _STEP * (len(rows) + 1)
@@ -82,9 +93,9 @@ def _drawing(rows: Sequence[Row], lanes: Sequence[str]) -> Iterator[str]:
     yield "</svg>\n"
 
 
-def _row(row: Row, places: Mapping[str, int], y: int) -> Iterator[str]:
+def _row(row: TraceEvent, places: Mapping[str, int], y: int) -> Iterator[str]:
     source, target = places[row.source], places[row.target]
-    kind = row.kind.value + (" refused" if row.refused else "")
+    kind = row.kind.value + (" refused" if row.is_error else "")
     yield f'<text class="at" x="{_LEFT - 8}" y="{y + 4}">{row.at} ms</text>\n'
     if source == target:
         yield f'<circle class="{kind}" cx="{source}" cy="{y}" r="5"/>\n'
@@ -92,10 +103,10 @@ def _row(row: Row, places: Mapping[str, int], y: int) -> Iterator[str]:
         return
     top = y - (_SLANT if row.at > row.sent_at else 0)
     end_x, end_y, head = target, y, ' marker-end="url(#head)"'
-    if row.kind is Kind.LOST:
+    if row.kind is EventKind.LOST:
         end_x, end_y, head = (source + target) // 2, (top + y) // 2, ""
     yield f'<line class="{kind}" x1="{source}" y1="{top}" x2="{end_x}" y2="{end_y}"{head}/>\n'
-    if row.kind is Kind.LOST:
+    if row.kind is EventKind.LOST:
         yield f'<text class="words lost" x="{end_x - 4}" y="{end_y + 5}">✗</text>\n'
     middle = (source + target) // 2
     yield (

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from kaudit.simulate.trace import Row
+from kaudit.simulate.trace import TraceEvent
 
 _OTHERS = ("controller", "znode")
 
 
-def participants(rows: Iterable[Row], producers: Iterable[str], brokers: Iterable[str]) -> list[str]:
+def participants(rows: Iterable[TraceEvent], producers: Iterable[str], brokers: Iterable[str]) -> list[str]:
     """Return who takes part: producers, brokers, then who else; only those that appear."""
     seen: set[str] = set()
     for row in rows:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 from kaudit.report.console import visible
-from kaudit.simulate.trace import Kind, Row
+from kaudit.simulate.trace import EventKind, TraceEvent
 
-_ARROWS = {Kind.REQUEST: "->>", Kind.RESPONSE: "-->>", Kind.LOST: "-x", Kind.REPLICATION: "-)"}
+_ARROWS = {EventKind.REQUEST: "->>", EventKind.RESPONSE: "-->>", EventKind.LOST: "-x", EventKind.REPLICATION: "-)"}
 
 
-def diagram(rows: Sequence[Row], lanes: Sequence[str], omitted: int) -> Iterator[str]:
+def diagram(rows: Sequence[TraceEvent], lanes: Sequence[str], omitted: int) -> Iterator[str]:
     """Yield the lines of the diagram."""
     yield "sequenceDiagram"
     names = {name: f"P{index}" for index, name in enumerate(lanes)}

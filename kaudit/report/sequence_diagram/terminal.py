@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kaudit.report.console import Console, Style, visible
-from kaudit.simulate.trace import Kind, Row
+from kaudit.simulate.trace import EventKind, TraceEvent
 
 _TIME_WIDTH = 9
 _WIDEST_LANE = 13
@@ -29,10 +29,17 @@ class _Strokes(NamedTuple):
 _DRAWN = _Strokes("│", "─", "╌", "►", "◄", "✗", "●")
 _PLAIN = _Strokes("|", "-", ".", ">", "<", "x", "*")
 
-_STYLES = {Kind.LOST: Style.ERROR, Kind.FAULT: Style.WARNING, Kind.NOTE: Style.NOTE, Kind.REPLICATION: Style.FAINT}
+_STYLES = {
+    EventKind.LOST: Style.ERROR,
+    EventKind.FAULT: Style.WARNING,
+    EventKind.NOTE: Style.NOTE,
+    EventKind.REPLICATION: Style.FAINT,
+}
 
 
-def ladder(rows: Sequence[Row], lanes: Sequence[str], omitted: int, console: Console, *, plain: bool) -> Iterator[str]:
+def ladder(
+    rows: Sequence[TraceEvent], lanes: Sequence[str], omitted: int, console: Console, *, plain: bool
+) -> Iterator[str]:
     """Yield the lines of the ladder; `plain`: with ASCII alone."""
     strokes = _PLAIN if plain else _DRAWN
     width = console.width or _DEFAULT_WIDTH
@@ -45,7 +52,7 @@ def ladder(rows: Sequence[Row], lanes: Sequence[str], omitted: int, console: Con
     for row in rows:
         drawn = _drawn(row, places, lane, strokes)
         words = textwrap.wrap(visible(_words(row)), max(width - text_at, _NARROWEST_TEXT)) or [""]
-        style = Style.ERROR if row.refused else _STYLES.get(row.kind)
+        style = Style.ERROR if row.is_error else _STYLES.get(row.kind)
         first, *rest = [word if style is None else console.paint(word, style) for word in words]
         yield f"{row.at:>{_TIME_WIDTH - 2}}  {drawn}{first}".rstrip()
         for word in rest:
@@ -62,7 +69,7 @@ def _heads(lanes: Sequence[str], lane: int) -> Iterator[str]:
         yield (head + "".join((parts[line] if line < len(parts) else "").ljust(lane) for parts in cut)).rstrip()
 
 
-def _drawn(row: Row, places: dict[str, int], lane: int, strokes: _Strokes) -> str:
+def _drawn(row: TraceEvent, places: dict[str, int], lane: int, strokes: _Strokes) -> str:
     """Return a row's lanes with its arrow."""
     cells = list("".join(strokes.bar.ljust(lane) for _ in places))
     source, target = places[row.source] * lane, places[row.target] * lane
@@ -70,10 +77,10 @@ def _drawn(row: Row, places: dict[str, int], lane: int, strokes: _Strokes) -> st
         cells[source] = strokes.own
         return "".join(cells)
     low, high = sorted((source, target))
-    line = strokes.dashed if row.kind in (Kind.LOST, Kind.REPLICATION) else strokes.line
+    line = strokes.dashed if row.kind in (EventKind.LOST, EventKind.REPLICATION) else strokes.line
     for at in range(low + 1, high):
         cells[at] = line
-    if row.kind is Kind.LOST:
+    if row.kind is EventKind.LOST:
         cells[(low + high) // 2] = strokes.lost
         return "".join(cells)
     if target > source:
@@ -83,9 +90,9 @@ def _drawn(row: Row, places: dict[str, int], lane: int, strokes: _Strokes) -> st
     return "".join(cells)
 
 
-def _words(row: Row) -> str:
-    if row.kind is Kind.LOST:
+def _words(row: TraceEvent) -> str:
+    if row.kind is EventKind.LOST:
         return f"lost: {row.text}" if "lost" not in row.text else row.text
-    if row.kind in (Kind.NOTE, Kind.FAULT):
+    if row.kind in (EventKind.NOTE, EventKind.FAULT):
         return row.text if row.source == "controller" else f"{row.source}: {row.text}"
     return row.text

@@ -3,40 +3,48 @@
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
-from typing import Any
 
+from msgspec import Struct
+
+from kaudit.broker.attempts import Produce
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.partition.produce import ProducePath
+from kaudit.broker.partition.produce import ProduceHandler
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch
-from kaudit.broker.response import Answer, TopicPartition
+from kaudit.broker.response import TopicPartition
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
-from kaudit.simulate.clock import Clock
-from kaudit.simulate.cluster.allocator import Allocator
-from kaudit.simulate.cluster.coordination import Coordination
-from kaudit.simulate.cluster.partition import Appended, ReplicatedPartition
-from kaudit.simulate.cluster.recorder import Recorder
+from kaudit.simulate.cluster.partition import ProduceCompletion, ReplicatedPartition
+from kaudit.simulate.cluster.producer_id_manager import ProducerIdManager
 from kaudit.simulate.cluster.replica_log import StoredBatch
-from kaudit.simulate.producer.sequences import NO_PRODUCER
+from kaudit.simulate.cluster.transaction_state_manager import TransactionStateManager
+from kaudit.simulate.producer.transaction_manager import NO_PRODUCER
 from kaudit.simulate.requests import (
-    AddPartitionsRequest,
+    AddPartitionsToTxnRequest,
     CoordinatorResponse,
     EndTxnRequest,
     InitProducerIdRequest,
-    PartResult,
-    ProducedPart,
+    KafkaRequest,
+    KafkaResponse,
+    PartitionProduceData,
+    PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
-    Request,
-    Response,
 )
+from kaudit.simulate.run_context import RunContext
 
 _ACKS_ALL = -1
 _NO_OFFSET = -1
-Respond = Callable[[Response | None], None]
+Respond = Callable[[KafkaResponse | None], None]
 
 
-class Life(Enum):
+class ReplicaManager(Struct, frozen=True):
+    """What all brokers of a cluster share to handle produce requests. Source: ReplicaManager."""
+
+    partitions: dict[TopicPartition, ReplicatedPartition]
+    produce_handler: ProduceHandler
+
+
+class ProcessState(Enum):
     """What a broker's process does."""
 
     RUNNING = "running"
@@ -45,89 +53,89 @@ class Life(Enum):
     KILLED = "killed"
 
 
-class Broker:
-    """A broker's process; logs belong to the partitions."""
+class BrokerServer:
+    """A broker's process; logs belong to the partitions. `number` is its node id, from 1."""
 
     def __init__(
         self,
         number: int,
-        clock: Clock,
-        partitions: dict[TopicPartition, ReplicatedPartition],
-        produce_path: ProducePath,
-        coordination: Coordination,
-        allocator: Allocator,
-        recorder: Recorder,
+        replica_manager: ReplicaManager,
+        transactions: TransactionStateManager,
+        producer_ids: ProducerIdManager,
+        context: RunContext,
     ) -> None:
         self.number = number
         self.name = f"broker {number}"
-        self.life = Life.RUNNING
-        self.generation = 0
-        """Counts its lives, so that what one had begun does not happen in the next."""
-        self.allocator = allocator
-        self._clock = clock
-        self._partitions = partitions
-        self._produce_path = produce_path
-        self._coordination = coordination
-        self._recorder = recorder
+        self.process = ProcessState.RUNNING
+        self.incarnation = 0
+        """Counts its starts: what one process had begun does not go on in the next."""
+        self.producer_ids = producer_ids
+        self._partitions = replica_manager.partitions
+        self._produce_handler = replica_manager.produce_handler
+        self._transactions = transactions
+        self._clock = context.clock
+        self._recorder = context.recorder
 
     @property
     def is_up(self) -> bool:
         """Whether it accepts connections: a paused process does."""
-        return self.life in (Life.RUNNING, Life.PAUSED)
+        return self.process in (ProcessState.RUNNING, ProcessState.PAUSED)
 
     @property
     def is_running(self) -> bool:
         """Whether it handles requests."""
-        return self.life is Life.RUNNING
+        return self.process is ProcessState.RUNNING
 
-    def handle(self, request: Request, respond: Respond) -> None:
+    def handle(self, request: KafkaRequest, respond: Respond) -> None:
         """Handle a request and respond, now or later."""
-        respond = partial(self._respond, self.generation, respond)
+        respond = partial(self._respond, self.incarnation, respond)
         if isinstance(request, ProduceRequest):
-            _Production(self, request, respond).start()
+            _PendingProduce(self, request, respond).start()
         elif isinstance(request, InitProducerIdRequest):
             self._init_producer_id(request, respond)
-        elif self._coordination.broker != self.number:
+        elif self._transactions.broker != self.number:
             respond(CoordinatorResponse(KafkaError.NOT_COORDINATOR, NO_PRODUCER))
-        elif isinstance(request, AddPartitionsRequest):
-            respond(self._coordination.add_partitions(request))
-        elif self._coordination.may_need_producer_id(request):
-            self.allocator.generate(partial(self._end_with_spare_id, request, respond))
+        elif isinstance(request, AddPartitionsToTxnRequest):
+            respond(self._transactions.add_partitions(request))
+        elif self._transactions.may_need_producer_id(request):
+            self.producer_ids.generate(partial(self._end_with_spare_id, request, respond))
         else:
-            respond(self._coordination.end_transaction(request, None))
+            respond(self._transactions.end_transaction(request, None))
 
-    def _respond(self, generation: int, respond: Respond, response: Response | None) -> None:
-        if generation == self.generation:
+    def _respond(self, incarnation: int, respond: Respond, response: KafkaResponse | None) -> None:
+        if incarnation == self.incarnation:
             respond(response)
 
     def _init_producer_id(self, request: InitProducerIdRequest, respond: Respond) -> None:
-        coordination = self._coordination
-        if request.transactional_id is not None and coordination.broker != self.number:
+        transactions = self._transactions
+        if request.transactional_id is not None and transactions.broker != self.number:
             respond(CoordinatorResponse(KafkaError.NOT_COORDINATOR, NO_PRODUCER))
-        elif coordination.needs_producer_id(request):
-            self.allocator.generate(partial(self._init_with_id, request, respond))
+        elif transactions.needs_producer_id(request):
+            self.producer_ids.generate(partial(self._init_with_id, request, respond))
         else:
-            respond(coordination.init_producer_id(request, None))
+            respond(transactions.init_producer_id(request, None))
 
     def _init_with_id(self, request: InitProducerIdRequest, respond: Respond, granted: int | None) -> None:
         if granted is None:
             respond(CoordinatorResponse(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, NO_PRODUCER))
         else:
-            respond(self._coordination.init_producer_id(request, granted))
+            respond(self._transactions.init_producer_id(request, granted))
 
     def _end_with_spare_id(self, request: EndTxnRequest, respond: Respond, granted: int | None) -> None:
         if granted is None:
             respond(CoordinatorResponse(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, NO_PRODUCER))
         else:
-            respond(self._coordination.end_transaction(request, granted))
+            respond(self._transactions.end_transaction(request, granted))
 
     # -- produce -----------------------------------------------------------------------------------------------------
-    def produce(self, request: ProduceRequest, part: ProducedPart, complete: Callable[[PartResult], None]) -> None:
-        """Let the leader decide about one part, and complete it when acks are satisfied."""
+    def produce(
+        self, request: ProduceRequest, part: PartitionProduceData, complete: Callable[[PartitionProduceResponse], None]
+    ) -> None:
+        """Append one partition's batch at the leader, and complete it when acks are satisfied."""
         partition = self._partitions[part.partition]
-        refusal = partition.refusal(self.number, request.acks)
-        if refusal is not KafkaError.NONE:
-            complete(PartResult(part, refusal, _NO_OFFSET, _NO_OFFSET))
+        error = partition.produce_error(self.number, request.acks)
+        if error is not KafkaError.NONE:
+            complete(PartitionProduceResponse(part, error, _NO_OFFSET, _NO_OFFSET))
             return
         log = partition.leader_log()
         memory = log.memory
@@ -137,29 +145,19 @@ class Broker:
         end = memory.log_end
         before = UNKNOWN if part.producer_id < 0 else memory.state_of(part.producer_id)
         attempt = self._attempt(request, part)
-        answer = self._produce_path.produce(attempt, part.partition, memory, partition.config.limits, now)
+        answer = self._produce_handler.produce(attempt, part.partition, memory, partition.config.limits, now)
         self._recorder.record(attempt, answer)
         if part.transactional and request.transactional_id is not None:
-            self._coordination.began(request.transactional_id)
+            self._transactions.partition_added(request.transactional_id)
         if memory.log_end != end:
-            partition.appended(_stored(part, end, partition.leader_epoch), before)
-        self._settle(request, part, partition, answer, complete)
-
-    def _settle(
-        self,
-        request: ProduceRequest,
-        part: ProducedPart,
-        partition: ReplicatedPartition,
-        answer: Answer,
-        complete: Callable[[PartResult], None],
-    ) -> None:
+            partition.appended(_stored_batch(part, end, partition.leader_epoch), before)
         outcome = answer.fields["outcome"]
-        start = partition.leader_log().log_start
+        start = log.log_start
         if outcome == "no-response":
-            complete(PartResult(part, KafkaError.NONE, _NO_OFFSET, start))
+            complete(PartitionProduceResponse(part, KafkaError.NONE, _NO_OFFSET, start))
         elif outcome not in ("appended", "duplicate"):
             error = KafkaError(answer.fields.get("error_code", KafkaError.UNKNOWN_SERVER_ERROR))
-            complete(PartResult(part, error, _NO_OFFSET, start))
+            complete(PartitionProduceResponse(part, error, _NO_OFFSET, start))
         elif request.acks == _ACKS_ALL:
             base = answer.fields["base_offset"]
             partition.await_replicas(
@@ -169,11 +167,11 @@ class Broker:
                 lambda appended: complete(_result(part, appended, start)),
             )
         else:
-            complete(PartResult(part, KafkaError.NONE, answer.fields["base_offset"], start))
+            complete(PartitionProduceResponse(part, KafkaError.NONE, answer.fields["base_offset"], start))
 
-    def _attempt(self, request: ProduceRequest, part: ProducedPart) -> dict[str, Any]:
+    def _attempt(self, request: ProduceRequest, part: PartitionProduceData) -> Produce:
         return self._recorder.attempt(
-            "produce",
+            Produce,
             part.partition,
             producer_id=part.producer_id,
             producer_epoch=part.epoch,
@@ -188,32 +186,32 @@ class Broker:
         )
 
 
-class _Production:
-    """A produce request under way: answered when its last part is."""
+class _PendingProduce:
+    """A produce request that is answered when its last partition is."""
 
-    def __init__(self, broker: Broker, request: ProduceRequest, respond: Respond) -> None:
+    def __init__(self, broker: BrokerServer, request: ProduceRequest, respond: Respond) -> None:
         self._broker = broker
         self._request = request
         self._respond = respond
-        self._results: dict[TopicPartition, PartResult] = {}
+        self._results: dict[TopicPartition, PartitionProduceResponse] = {}
 
     def start(self) -> None:
-        """Hand every part to its partition."""
+        """Append every partition's batch."""
         for part in self._request.parts:
             self._broker.produce(self._request, part, self._completed)
 
-    def _completed(self, result: PartResult) -> None:
+    def _completed(self, result: PartitionProduceResponse) -> None:
         self._results[result.part.partition] = result
         if len(self._results) == len(self._request.parts):
             results = tuple(self._results[part.partition] for part in self._request.parts)
             self._respond(None if self._request.acks == 0 else ProduceResponse(results))
 
 
-def _result(part: ProducedPart, appended: Appended, log_start: int) -> PartResult:
-    return PartResult(part, appended.error, appended.base_offset, log_start)
+def _result(part: PartitionProduceData, appended: ProduceCompletion, log_start: int) -> PartitionProduceResponse:
+    return PartitionProduceResponse(part, appended.error, appended.base_offset, log_start)
 
 
-def _stored(part: ProducedPart, base_offset: int, leader_epoch: int) -> StoredBatch:
+def _stored_batch(part: PartitionProduceData, base_offset: int, leader_epoch: int) -> StoredBatch:
     delta = part.record_count - 1
     last_offset = base_offset + delta
     state = None

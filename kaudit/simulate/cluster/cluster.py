@@ -4,33 +4,43 @@ Source: KafkaController, ReplicationControlManager: a leader out of the ISR wher
 unclean.leader.election.enable says so.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
+from kaudit.broker import attempts
 from kaudit.broker.coordinator.transaction_coordinator import CoordinatorLimits
-from kaudit.broker.partition.produce import ProducePath
-from kaudit.broker.partition.record_set import TopicLimits, config_number
+from kaudit.broker.partition.produce import ProduceHandler
+from kaudit.broker.partition.topic_config import TopicLimits, config_number
 from kaudit.broker.producer_ids.controller_allocator import Controller
 from kaudit.broker.producer_ids.zookeeper_allocator import Znode
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition
-from kaudit.simulate.clock import Clock
-from kaudit.simulate.cluster.allocator import Allocator, BlockHistory, ControllerAllocator, ZooKeeperAllocator
-from kaudit.simulate.cluster.broker import Broker, Life
-from kaudit.simulate.cluster.coordination import TRANSACTION_TOPIC, Coordination
+from kaudit.simulate.cluster.broker import BrokerServer, ProcessState, ReplicaManager
 from kaudit.simulate.cluster.partition import Election, PartitionConfig, ReplicatedPartition
-from kaudit.simulate.cluster.recorder import Recorder
+from kaudit.simulate.cluster.producer_id_manager import (
+    GrantedBlocks,
+    OnProducerId,
+    ProducerIdManager,
+    RPCProducerIdManager,
+    ZkProducerIdManager,
+)
 from kaudit.simulate.cluster.replica_log import LogConfig
-from kaudit.simulate.network import Network
+from kaudit.simulate.cluster.transaction_marker_channel_manager import TransactionMarkerChannelManager
+from kaudit.simulate.cluster.transaction_state_manager import TRANSACTION_TOPIC, TransactionStateManager
+from kaudit.simulate.run_context import RunContext
 from kaudit.simulate.scenario.model import ClusterSpec, TopicSpec
-from kaudit.simulate.trace import Trace
 
 _DEFAULT_SEGMENT_BYTES = 1 << 30
 _DEFAULT_LAG_MS = 30_000
 _DEFAULT_SWEEP_MS = 600_000
 _FIRST_WITHOUT_ZOOKEEPER_IDS = (3, 0)
 _TRANSACTION_REPLICAS = 3
-_HOW = {Life.KILLED: "kill9", Life.STOPPED: "clean", Life.PAUSED: "paused", Life.RUNNING: "clean"}
+_HOW = {
+    ProcessState.KILLED: "kill9",
+    ProcessState.STOPPED: "clean",
+    ProcessState.PAUSED: "paused",
+    ProcessState.RUNNING: "clean",
+}
 
 
 class Cluster:
@@ -41,25 +51,24 @@ class Cluster:
         spec: ClusterSpec,
         topics: tuple[TopicSpec, ...],
         profile: Profile,
-        clock: Clock,
-        network: Network,
-        recorder: Recorder,
-        trace: Trace,
+        context: RunContext,
         *,
         transactional: bool,
     ) -> None:
         self.profile = profile
         self._spec = spec
-        self._clock = clock
-        self._network = network
-        self._recorder = recorder
-        self._trace = trace
+        self._context = context
+        self._clock = context.clock
+        self._network = context.network
+        self._recorder = context.recorder
+        self._trace = context.trace
         self.partitions: dict[TopicPartition, ReplicatedPartition] = {}
-        self.brokers: dict[int, Broker] = {}
-        self.history = BlockHistory(clock)
+        self.brokers: dict[int, BrokerServer] = {}
+        self.granted_blocks = GrantedBlocks(context.clock)
         config = dict(spec.config)
         limits = CoordinatorLimits()
-        self.coordination = Coordination(
+        markers = TransactionMarkerChannelManager(self.partitions, self, context)
+        self.transactions = TransactionStateManager(
             profile,
             CoordinatorLimits(
                 config_number(config, "transaction.max.timeout.ms", limits.max_timeout_ms),
@@ -68,32 +77,29 @@ class Cluster:
                     config, "transaction.remove.expired.transaction.cleanup.interval.ms", limits.cleanup_interval_ms
                 ),
             ),
-            self.partitions,
-            clock,
-            recorder,
-            trace,
-            self.is_running,
-            self._with_producer_id,
+            markers,
+            self,
+            context,
         )
-        path = ProducePath(
+        path = ProduceHandler(
             profile,
-            self.coordination.coordinator,
+            self.transactions.coordinator,
             verifies=config.get("transaction.partition.verification.enable", "true") == "true",
         )
-        store, controller = Znode(), Controller()
+        replica_manager = ReplicaManager(self.partitions, path)
+        znode, controller = Znode(), Controller()
         for number in range(1, spec.brokers + 1):
-            allocator = self._allocator(number, store, controller)
-            self.brokers[number] = Broker(number, clock, self.partitions, path, self.coordination, allocator, recorder)
-        recorder.broker(str(profile.version), config)
+            producer_ids = self._producer_id_manager(number, znode, controller)
+            self.brokers[number] = BrokerServer(number, replica_manager, self.transactions, producer_ids, context)
+        self._recorder.broker(str(profile.version), config)
         self._create(topics, config)
         if transactional:
             self._create_transaction_log(config)
 
-    def _allocator(self, number: int, store: Znode, controller: Controller) -> Allocator:
-        network = self._network
+    def _producer_id_manager(self, number: int, znode: Znode, controller: Controller) -> ProducerIdManager:
         if self.profile.version.numbers[:2] < _FIRST_WITHOUT_ZOOKEEPER_IDS:
-            return ZooKeeperAllocator(number, store, self.history, self._clock, network.delay, self._trace)
-        return ControllerAllocator(number, controller, self.history, self._clock, network.delay, self._trace)
+            return ZkProducerIdManager(number, znode, self.granted_blocks, self._context)
+        return RPCProducerIdManager(number, controller, self.granted_blocks, self._context)
 
     def _create(self, topics: tuple[TopicSpec, ...], config: Mapping[str, str]) -> None:
         count = len(self.brokers)
@@ -102,6 +108,7 @@ class Cluster:
             settings = PartitionConfig(
                 TopicLimits.of(dict(topic.config), self.profile),
                 LogConfig(
+                    self.profile,
                     config_number(merged, "segment.bytes", _DEFAULT_SEGMENT_BYTES),
                     config_number(merged, self.profile.expiration_config, self.profile.expiration_default_ms),
                     config_number(merged, "producer.id.expiration.check.interval.ms", _DEFAULT_SWEEP_MS),
@@ -114,7 +121,7 @@ class Cluster:
                 key = (topic.name, number)
                 replicas = tuple((number + step) % count + 1 for step in range(topic.replication_factor))
                 self._recorder.record(
-                    self._recorder.attempt("topic", key, config=dict(topic.config)), {"outcome": "ok"}
+                    self._recorder.attempt(attempts.ConfigureTopic, key, config=dict(topic.config)), {"outcome": "ok"}
                 )
                 self._start(key, replicas, settings)
 
@@ -123,39 +130,35 @@ class Cluster:
         replicas = tuple(sorted(self.brokers))[:_TRANSACTION_REPLICAS]
         settings = PartitionConfig(
             TopicLimits.of({"cleanup.policy": "compact"}, self.profile),
-            LogConfig(_DEFAULT_SEGMENT_BYTES, self.profile.expiration_default_ms, _DEFAULT_SWEEP_MS),
+            LogConfig(self.profile, _DEFAULT_SEGMENT_BYTES, self.profile.expiration_default_ms, _DEFAULT_SWEEP_MS),
             1,
             False,
             config_number(config, "replica.lag.time.max.ms", _DEFAULT_LAG_MS),
         )
-        self.coordination.log = self._start(key, replicas, settings)
+        self.transactions.log = self._start(key, replicas, settings)
 
     def _start(self, key: TopicPartition, replicas: tuple[int, ...], settings: PartitionConfig) -> ReplicatedPartition:
-        partition = ReplicatedPartition(key, replicas, self.profile, settings, self._clock, self, self._trace)
+        partition = ReplicatedPartition(key, replicas, settings, self, self._context)
         self.partitions[key] = partition
         partition.elect(replicas[0], list(replicas), unclean=False)
         return partition
 
-    def _with_producer_id(self, use: Callable[[int | None], None]) -> None:
-        """Let the coordinator have a producer id of its broker's."""
-        number = self.coordination.broker
+    def with_producer_id(self, use: OnProducerId) -> None:
+        """Call `use` with a new producer id of the coordinator's broker, or with None while there is none."""
+        number = self.transactions.broker
         if number is None or not self.is_running(number):
             use(None)
         else:
-            self.brokers[number].allocator.generate(use)
+            self.brokers[number].producer_ids.generate(use)
 
-    # -- what others want to know ------------------------------------------------------------------------------------
+    # -- cluster metadata --------------------------------------------------------------------------------------------
     def is_up(self, broker: int) -> bool:
-        """Tell whether a broker's process is there."""
+        """Whether a broker's process exists, paused or not."""
         return self.brokers[broker].is_up
 
     def is_running(self, broker: int) -> bool:
-        """Tell whether a broker handles requests."""
+        """Whether a broker handles requests."""
         return self.brokers[broker].is_running
-
-    def delay(self) -> int:
-        """Return how long a message between brokers travels, in ms."""
-        return self._network.delay()
 
     def leaders(self) -> dict[TopicPartition, int | None] | None:
         """Return the leaders of all partitions, None when no broker can be asked."""
@@ -166,17 +169,17 @@ class Cluster:
     @property
     def coordinator(self) -> int | None:
         """The broker that coordinates transactions."""
-        return self.coordination.broker
+        return self.transactions.broker
 
-    # -- what happens to brokers -------------------------------------------------------------------------------------
+    # -- faults of brokers -------------------------------------------------------------------------------------
     def kill(self, number: int) -> None:
         """End a broker's process at once, as kill -9 does; the controller notices later."""
         broker = self.brokers[number]
         if not broker.is_up:
             return
         self._trace.fault(self._clock.now, broker.name, "killed")
-        self._down(broker, Life.KILLED)
-        self._clock.after(self._spec.detect_ms, partial(self._notice, number, broker.generation))
+        self._down(broker, ProcessState.KILLED)
+        self._clock.after(self._spec.detect_ms, partial(self._failure_detected, number, broker.incarnation))
 
     def stop(self, number: int) -> None:
         """Stop a broker: its leaderships move first, if they can (controlled shutdown)."""
@@ -187,8 +190,8 @@ class Cluster:
         for partition in self.partitions.values():
             if number in partition.replicas:
                 partition.logs[number].stop_cleanly()
-        self._down(broker, Life.STOPPED)
-        self._notice(number, broker.generation)
+        self._down(broker, ProcessState.STOPPED)
+        self._failure_detected(number, broker.incarnation)
 
     def pause(self, number: int, for_ms: int) -> None:
         """Stop a broker's process for a while, as SIGSTOP does; after a while the controller takes it for dead."""
@@ -196,20 +199,20 @@ class Cluster:
         if not broker.is_running:
             return
         self._trace.fault(self._clock.now, broker.name, f"paused for {for_ms} ms")
-        broker.life = Life.PAUSED
+        broker.process = ProcessState.PAUSED
         if for_ms > self._spec.detect_ms:
-            self._clock.after(self._spec.detect_ms, partial(self._notice, number, broker.generation))
-        self._clock.after(for_ms, partial(self._resume, number, broker.generation))
+            self._clock.after(self._spec.detect_ms, partial(self._failure_detected, number, broker.incarnation))
+        self._clock.after(for_ms, partial(self._resume, number, broker.incarnation))
 
-    def _resume(self, number: int, generation: int) -> None:
+    def _resume(self, number: int, incarnation: int) -> None:
         broker = self.brokers[number]
-        if broker.generation != generation or broker.life is not Life.PAUSED:
+        if broker.incarnation != incarnation or broker.process is not ProcessState.PAUSED:
             return
-        self._trace.fault(self._clock.now, broker.name, "goes on")
-        broker.life = Life.RUNNING
-        self.coordination.write_unwritten()
+        self._trace.fault(self._clock.now, broker.name, "resumes")
+        broker.process = ProcessState.RUNNING
+        self.transactions.write_unwritten()
         for key in self.partitions:
-            self.coordination.write_waiting_markers(key)
+            self.transactions.markers.write_waiting(key)
         self._network.broker_resumed(number)
         for partition in self.partitions.values():
             if number in partition.replicas:
@@ -223,11 +226,11 @@ class Cluster:
         broker = self.brokers[number]
         if broker.is_up:
             return
-        clean = broker.life is Life.STOPPED
+        clean = broker.process is ProcessState.STOPPED
         how = "starts" if clean else "starts, recovers its logs"
         self._trace.fault(self._clock.now, broker.name, f"{how}{', snapshots deleted' if without_snapshots else ''}")
-        broker.life = Life.RUNNING
-        broker.allocator.restart()
+        broker.process = ProcessState.RUNNING
+        broker.producer_ids.restart()
         for partition in self.partitions.values():
             if number in partition.replicas:
                 self._load(partition, number, clean=clean, without_snapshots=without_snapshots)
@@ -245,16 +248,16 @@ class Cluster:
             )
         recorded = partition.key[0] != TRANSACTION_TOPIC
         if recorded and partition.leader is None and partition.last_leader == number:
-            tamper = {"deleted": [f"{offset:020d}.snapshot" for offset in {*log.snapshots, log.log_end}]}
-            attempt = self._recorder.attempt("restart", partition.key, clean=clean)
+            deleted = [f"{offset:020d}.snapshot" for offset in {*log.snapshots, log.log_end}]
+            attempt = self._recorder.attempt(attempts.Restart, partition.key, clean=clean)
             if without_snapshots:
-                attempt["tamper"] = tamper
+                attempt.tamper = attempts.Tamper(deleted=deleted)
             self._recorder.record(attempt, {"outcome": "ok"})
-            self.coordination.coordinator.reload(partition.key, self._clock.timestamp)
+            self.transactions.coordinator.reload(partition.key, self._clock.timestamp)
         elif recorded and partition.last_leader != number:
             self._recorder.record(
                 self._recorder.attempt(
-                    "follower_restart", partition.key, clean=clean, replica=number, log_end_offset=log.log_end
+                    attempts.FollowerRestart, partition.key, clean=clean, replica=number, log_end_offset=log.log_end
                 ),
                 {"outcome": "ok"},
             )
@@ -264,19 +267,19 @@ class Cluster:
         if partition.leader not in (None, number):
             partition.follow_again(number)
 
-    def _down(self, broker: Broker, life: Life) -> None:
-        broker.life = life
-        broker.generation += 1
+    def _down(self, broker: BrokerServer, process: ProcessState) -> None:
+        broker.process = process
+        broker.incarnation += 1
         self._network.broker_died(broker.number)
         for partition in self.partitions.values():
             if broker.number in partition.replicas:
                 partition.stop_following(broker.number)
 
     # -- the controller ----------------------------------------------------------------------------------------------
-    def _notice(self, number: int, generation: int) -> None:
+    def _failure_detected(self, number: int, incarnation: int) -> None:
         """Move leaderships away from a broker that is gone, and take it out of the ISRs."""
         broker = self.brokers[number]
-        if broker.generation != generation or broker.is_running:
+        if broker.incarnation != incarnation or broker.is_running:
             return
         for partition in self.partitions.values():
             if partition.leader == number:
@@ -298,9 +301,9 @@ class Cluster:
             if partition.leader is None:
                 return
         election = partition.elect(leader, isr, unclean=unclean)
-        self._tell(partition, election)
+        self._announce(partition, election)
 
-    def _tell(self, partition: ReplicatedPartition, election: Election) -> None:
+    def _announce(self, partition: ReplicatedPartition, election: Election) -> None:
         if election.leader is None:
             self._trace.fault(self._clock.now, CONTROLLER, f"{partition.name} has no leader")
             return
@@ -311,10 +314,10 @@ class Cluster:
             text += f"; broker {election.old_leader} had more from {election.lost_from_offset} on"
         self._trace.fault(self._clock.now, name, text)
         if partition.key[0] == TRANSACTION_TOPIC:
-            self.coordination.write_unwritten()
+            self.transactions.write_unwritten()
             return
         if not election.moved:
-            self.coordination.write_waiting_markers(partition.key)
+            self.transactions.markers.write_waiting(partition.key)
             return
         assert election.old_leader is not None
         if election.regained:
@@ -322,23 +325,23 @@ class Cluster:
                 f"an unclean election brought records back to {partition.name} that its leader before lacked"
             )
         old = self.brokers[election.old_leader]
-        how = "unclean" if election.unclean else _HOW[old.life]
+        how = "unclean" if election.unclean else _HOW[old.process]
         attempt = self._recorder.attempt(
-            "leader_change",
+            attempts.LeaderChange,
             partition.key,
             how=how,
             old_leader=election.old_leader,
             new_leader=election.leader,
             lost_from_offset=election.lost_from_offset,
         )
-        if old.life is Life.STOPPED:
-            attempt["via"] = "controlled_shutdown"
+        if old.process is ProcessState.STOPPED:
+            attempt.via = "controlled_shutdown"
         self._recorder.record(attempt, {"outcome": "ok"})
         if election.lost_from_offset is not None:
             committed = partition.logs[election.old_leader].high_watermark
-            self.coordination.write_lost_markers(partition.key, election.lost_from_offset, committed)
+            self.transactions.markers.write_lost(partition.key, election.lost_from_offset, committed)
         else:
-            self.coordination.write_waiting_markers(partition.key)
+            self.transactions.markers.write_waiting(partition.key)
 
     # -- other things done to it -------------------------------------------------------------------------------------
     def delete_records(self, key: TopicPartition, before_offset: int) -> None:
@@ -348,7 +351,7 @@ class Cluster:
             return
         log = partition.leader_log()
         before = log.high_watermark if before_offset < 0 else min(before_offset, log.high_watermark)
-        attempt = self._recorder.attempt("delete_records", key, before_offset=before)
+        attempt = self._recorder.attempt(attempts.DeleteRecords, key, before_offset=before)
         self._recorder.record(attempt, {"outcome": "ok", "error": "NONE", "error_code": 0})
         for replica in partition.logs.values():
             replica.delete_records(min(before, replica.log_end))
@@ -361,10 +364,10 @@ class Cluster:
                 for partition in self.partitions.values():
                     if broker.number in partition.replicas:
                         partition.logs[broker.number].stop_cleanly()
-                broker.life = Life.STOPPED
+                broker.process = ProcessState.STOPPED
 
     def describe(self) -> None:
-        """Write down what the leaders know, as the last word of the attempts."""
+        """Record the leaders' state as the last attempts."""
         for key, partition in self.partitions.items():
             if partition.leader is None or key[0] == TRANSACTION_TOPIC:
                 continue
@@ -373,7 +376,7 @@ class Cluster:
                 memory.pass_time(self._clock.timestamp)
             states = sorted(memory.producers.states.items())
             if any(state.coordinator_epoch > 0 for _, state in states):
-                continue  # attempts do not tell where the coordinator moved
+                continue  # attempts cannot express that the coordinator moved
             stable = memory.last_stable_offset
             answer: dict[str, object] = {
                 "outcome": "ok",
@@ -399,7 +402,7 @@ class Cluster:
                 ]
             if any(election.moved for election in partition.elections):
                 answer["leader"] = partition.leader
-            self._recorder.record(self._recorder.attempt("describe", key), answer)
+            self._recorder.record(self._recorder.attempt(attempts.Describe, key), answer)
 
 
 CONTROLLER = "controller"

@@ -10,23 +10,22 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.partition.record_set import TopicLimits
+from kaudit.broker.partition.topic_config import TopicLimits
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch, ProducerStateEntry
 from kaudit.broker.producer_state.verdict import Outcome, Verdict
-from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition
-from kaudit.simulate.clock import Clock
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
 from kaudit.simulate.encode import record_batch
-from kaudit.simulate.trace import Kind, Row, Trace
+from kaudit.simulate.run_context import RunContext
+from kaudit.simulate.trace import EventKind, TraceEvent
 
 _FETCH_MAX_BATCHES = 512
 _RETRY_MS = 50
 """How long a follower waits before it asks a leader again that did not answer."""
 
 
-class Brokers(Protocol):
-    """Which brokers live, and how far apart they are."""
+class BrokerStatus(Protocol):
+    """Which brokers are up."""
 
     def is_up(self, broker: int) -> bool:
         """Tell whether a broker's process is there, paused or not."""
@@ -36,13 +35,9 @@ class Brokers(Protocol):
         """Tell whether a broker handles requests."""
         ...
 
-    def delay(self) -> int:
-        """Return how long a message between brokers travels, in ms."""
-        ...
-
 
 class PartitionConfig(Struct, frozen=True):
-    """Topic configuration that decides about replicas and limits; times in ms."""
+    """Topic configuration; times in ms."""
 
     limits: TopicLimits
     log: LogConfig
@@ -51,20 +46,20 @@ class PartitionConfig(Struct, frozen=True):
     replica_lag_ms: int
 
 
-class Appended(NamedTuple):
-    """Completion of a produce: error and offset, as the client is told."""
+class ProduceCompletion(NamedTuple):
+    """The end of a produce: the error and base offset the client gets, -1 with an error."""
 
     error: KafkaError
     base_offset: int
 
 
-class _Delayed(NamedTuple):
+class _DelayedProduce(NamedTuple):
     """A produce with acks=all that waits for replicas. Source: DelayedProduce."""
 
     required_offset: int
     epoch: int
     base_offset: int
-    complete: Callable[[Appended], None]
+    complete: Callable[[ProduceCompletion], None]
 
 
 class Truncation(Struct, frozen=True):
@@ -96,17 +91,16 @@ class Election(Struct, frozen=True):
         return self.leader is not None and self.old_leader not in (None, self.leader)
 
 
-class _Follower(Struct):
-    """What the leader knows of a follower. Source: Replica."""
+class _ReplicaState(Struct):
+    """What the leader knows about a follower. Source: Replica, ReplicaState."""
 
     log_end: int = -1
     caught_up_at: int = 0
     waiting: Callable[[], None] | None = None
     """The follower's fetch that waits for data."""
     generation: int = 0
-    """Fetches of an older one are forgotten."""
-    watched: bool = False
-    """Whether its lag will be looked at."""
+    """Fetches of an older one are ignored."""
+    lag_check_scheduled: bool = False
 
 
 class ReplicatedPartition:
@@ -116,20 +110,19 @@ class ReplicatedPartition:
         self,
         key: TopicPartition,
         replicas: tuple[int, ...],
-        profile: Profile,
         config: PartitionConfig,
-        clock: Clock,
-        brokers: Brokers,
-        trace: Trace,
+        brokers: BrokerStatus,
+        context: RunContext,
     ) -> None:
         self.key = key
         self.name = f"{key[0]}-{key[1]}"
         self.replicas = replicas
         self.config = config
-        self._clock = clock
         self._brokers = brokers
-        self._trace = trace
-        self.logs = {broker: ReplicaLog(profile, config.log) for broker in replicas}
+        self._clock = context.clock
+        self._delay = context.network.delay
+        self._trace = context.trace
+        self.logs = {broker: ReplicaLog(config.log) for broker in replicas}
         self.leader: int | None = None
         self.last_leader: int | None = None
         self.leader_epoch = -1
@@ -138,13 +131,12 @@ class ReplicatedPartition:
         self.truncations: list[Truncation] = []
         self.writes: dict[int, list[StoredBatch]] = {}
         """Every copy of a client's batch a leader wrote, by the batch's identity, kept or not."""
-        self._followers = {broker: _Follower() for broker in replicas}
-        self._delayed: list[_Delayed] = []
-        self.on_leader: Callable[[], None] = lambda: None
+        self._followers = {broker: _ReplicaState() for broker in replicas}
+        self._delayed: list[_DelayedProduce] = []
 
     # -- leadership --------------------------------------------------------------------------------------------------
     def elect(self, leader: int | None, isr: list[int], *, unclean: bool) -> Election:
-        """Let the controller's decision be known to all replicas. Source: makeLeader, makeFollower."""
+        """Apply the controller's decision at all replicas. Source: makeLeader, makeFollower."""
         old = self.last_leader
         before = None if old is None else self.logs[old].log_end
         self.leader_epoch += 1
@@ -174,8 +166,7 @@ class ReplicatedPartition:
             if leader is not None and broker != leader:
                 self._fetch(broker, follower.generation)
         if leader is not None:
-            self._advance()
-            self.on_leader()
+            self._advance_high_watermark()
         return election
 
     def _diverges_at(self, log: ReplicaLog, old: ReplicaLog, old_end: int | None) -> int | None:
@@ -186,7 +177,7 @@ class ReplicatedPartition:
         return common if common < old_end else None
 
     def follow_again(self, broker: int) -> None:
-        """Let a broker that came back fetch."""
+        """Let a restarted broker fetch again."""
         follower = self._followers[broker]
         follower.generation += 1
         follower.waiting = None
@@ -194,7 +185,7 @@ class ReplicatedPartition:
             self._fetch(broker, follower.generation)
 
     def stop_following(self, broker: int) -> None:
-        """Forget the fetches of a broker that is gone."""
+        """Ignore the fetches of a broker that is gone."""
         follower = self._followers[broker]
         follower.generation += 1
         follower.waiting = None
@@ -203,11 +194,11 @@ class ReplicatedPartition:
         """Take a broker that stopped out of the ISR, unless it is the last one."""
         if broker in self.isr and len(self.isr) > 1:
             self.isr.remove(broker)
-            self._advance()
+            self._advance_high_watermark()
 
     # -- producing ---------------------------------------------------------------------------------------------------
-    def refusal(self, broker: int, acks: int) -> KafkaError:
-        """Return why a broker does not even look at a produce request, NONE when it does."""
+    def produce_error(self, broker: int, acks: int) -> KafkaError:
+        """Return why a broker rejects a produce request before it validates the batch, NONE when it does not."""
         if broker != self.leader:
             return KafkaError.NOT_LEADER_OR_FOLLOWER
         if acks == -1 and len(self.isr) < self.config.min_insync_replicas:
@@ -220,12 +211,12 @@ class ReplicatedPartition:
         return self.logs[self.leader]
 
     def appended(self, stored: StoredBatch, before: ProducerStateEntry) -> None:
-        """Let replicas have what the leader just wrote."""
+        """Replicate what the leader just wrote."""
         self.leader_log().store(stored, before)
         if stored.sent is not None:
             self.writes.setdefault(id(stored.sent), []).append(stored)
-        self._wake_followers()
-        self._advance()
+        self._complete_fetches()
+        self._advance_high_watermark()
 
     def append_marker(self, marker: MarkerBatch) -> Verdict:
         """Write an end of transaction marker at the leader, if its producer state allows."""
@@ -249,37 +240,37 @@ class ReplicatedPartition:
         end = self.leader_log().log_end - 1
         self.appended(StoredBatch(end, end, self.leader_epoch, timestamp, data, state, None), before)
 
-    def share(self) -> None:
-        """Let every replica in sync have all of the log at once: for a coordinator's own log, whose waits are not told."""
+    def replicate_at_once(self) -> None:
+        """Copy all of the log to every in-sync replica, without delays: for the transaction log, which is not traced."""
         log = self.leader_log()
         for broker in self.isr:
             mine = self.logs[broker]
             if broker != self.leader and self._brokers.is_up(broker) and common_end(mine, log) == mine.log_end:
                 mine.follow(log.batches[log.position(mine.log_end) :])
                 self._followers[broker].log_end = mine.log_end
-        self._advance()
+        self._advance_high_watermark()
 
     def await_replicas(
-        self, base_offset: int, last_offset: int, timeout_ms: int, complete: Callable[[Appended], None]
+        self, base_offset: int, last_offset: int, timeout_ms: int, complete: Callable[[ProduceCompletion], None]
     ) -> None:
         """Complete an acks=all produce when the high watermark passes it, or fail it after the request's timeout."""
-        delayed = _Delayed(last_offset + 1, self.leader_epoch, base_offset, complete)
+        delayed = _DelayedProduce(last_offset + 1, self.leader_epoch, base_offset, complete)
         self._delayed.append(delayed)
-        self._advance()
+        self._advance_high_watermark()
         if delayed in self._delayed:
             self._clock.after(timeout_ms, partial(self._time_out, delayed))
 
-    def _time_out(self, delayed: _Delayed) -> None:
+    def _time_out(self, delayed: _DelayedProduce) -> None:
         if delayed in self._delayed:
             self._delayed.remove(delayed)
-            delayed.complete(Appended(KafkaError.REQUEST_TIMED_OUT, -1))
+            delayed.complete(ProduceCompletion(KafkaError.REQUEST_TIMED_OUT, -1))
 
     def _fail_delayed(self) -> None:
         waiting, self._delayed = self._delayed, []
         for delayed in waiting:
-            delayed.complete(Appended(KafkaError.NOT_LEADER_OR_FOLLOWER, -1))
+            delayed.complete(ProduceCompletion(KafkaError.NOT_LEADER_OR_FOLLOWER, -1))
 
-    def _advance(self) -> None:
+    def _advance_high_watermark(self) -> None:
         """Move the high watermark to what all of the ISR has, and answer who waited for it."""
         if self.leader is None:
             return
@@ -290,22 +281,22 @@ class ReplicatedPartition:
         log.high_watermark = max(log.high_watermark, reached)
         if not self._delayed:
             return
-        still: list[_Delayed] = []
-        done: list[_Delayed] = []
+        still: list[_DelayedProduce] = []
+        done: list[_DelayedProduce] = []
         for delayed in self._delayed:
             (done if log.high_watermark >= delayed.required_offset else still).append(delayed)
         self._delayed = still
         enough = len(self.isr) >= self.config.min_insync_replicas
         for delayed in done:
             error = KafkaError.NONE if enough else KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-            delayed.complete(Appended(error, delayed.base_offset if enough else -1))
+            delayed.complete(ProduceCompletion(error, delayed.base_offset if enough else -1))
 
     # -- replication -------------------------------------------------------------------------------------------------
     def _fetch(self, broker: int, generation: int) -> None:
         """Send a follower's fetch to the leader."""
         if not self._brokers.is_up(broker):
             return
-        self._clock.after(self._brokers.delay(), partial(self._fetch_arrives, broker, generation))
+        self._clock.after(self._delay(), partial(self._fetch_arrives, broker, generation))
 
     def _fetch_arrives(self, broker: int, generation: int) -> None:
         follower = self._followers[broker]
@@ -318,14 +309,14 @@ class ReplicatedPartition:
         log, mine = self.leader_log(), self.logs[broker]
         cut = self._truncation(log, mine)
         if cut is not None:
-            self._clock.after(self._brokers.delay(), partial(self._truncate, broker, generation, cut))
+            self._clock.after(self._delay(), partial(self._truncate, broker, generation, cut))
             return
         follower.log_end = mine.log_end
         if mine.log_end >= log.log_end:
             follower.caught_up_at = self._clock.now
         if mine.log_end >= log.high_watermark and broker not in self.isr and mine.log_end >= log.log_end:
             self.isr.append(broker)
-        self._advance()
+        self._advance_high_watermark()
         if mine.log_end < log.log_end:
             self._send_data(broker, generation)
         else:
@@ -337,7 +328,7 @@ class ReplicatedPartition:
         first = log.position(mine.log_end)
         batches = log.batches[first : first + _FETCH_MAX_BATCHES]
         watermark = log.high_watermark
-        self._clock.after(self._brokers.delay(), partial(self._receive, broker, generation, batches, watermark))
+        self._clock.after(self._delay(), partial(self._receive, broker, generation, batches, watermark))
 
     def _receive(self, broker: int, generation: int, batches: list[StoredBatch], watermark: int) -> None:
         follower = self._followers[broker]
@@ -351,8 +342,8 @@ class ReplicatedPartition:
         mine.high_watermark = max(mine.high_watermark, min(watermark, mine.log_end))
         if batches and not self._trace.is_full:
             self._trace.add(
-                Row(
-                    Kind.REPLICATION,
+                TraceEvent(
+                    EventKind.REPLICATION,
                     self._clock.now,
                     self._clock.now,
                     f"broker {self.leader}",
@@ -362,20 +353,20 @@ class ReplicatedPartition:
             )
         self._fetch(broker, generation)
 
-    def _wake_followers(self) -> None:
+    def _complete_fetches(self) -> None:
         for broker, follower in self._followers.items():
             if follower.waiting is not None:
                 follower.caught_up_at = self._clock.now
                 waiting, follower.waiting = follower.waiting, None
                 waiting()
-            if not follower.watched and broker in self.isr and broker != self.leader:
-                follower.watched = True
+            if not follower.lag_check_scheduled and broker in self.isr and broker != self.leader:
+                follower.lag_check_scheduled = True
                 self._clock.after(self.config.replica_lag_ms, partial(self._check_lag, broker))
 
     def _check_lag(self, broker: int) -> None:
         """Take a follower out of the ISR that has not caught up for replica.lag.time.max.ms. Source: maybeShrinkIsr."""
         follower = self._followers[broker]
-        follower.watched = False
+        follower.lag_check_scheduled = False
         leader = self.leader
         if leader is None or broker == leader or broker not in self.isr or not self._brokers.is_running(leader):
             return
@@ -385,9 +376,9 @@ class ReplicatedPartition:
         if lag >= self.config.replica_lag_ms and len(self.isr) > 1:
             self.isr.remove(broker)
             self._trace.note(self._clock.now, f"broker {leader}", f"{self.name}: broker {broker} lags, ISR {self.isr}")
-            self._advance()
+            self._advance_high_watermark()
         elif lag < self.config.replica_lag_ms:
-            follower.watched = True
+            follower.lag_check_scheduled = True
             self._clock.after(self.config.replica_lag_ms - lag, partial(self._check_lag, broker))
 
     # -- truncation --------------------------------------------------------------------------------------------------

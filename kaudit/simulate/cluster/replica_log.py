@@ -1,6 +1,6 @@
 """One replica's log: its batches, leader epochs, segments, producer state. Source: UnifiedLog, LeaderEpochFileCache.
 
-Producer state is the replay's own (kaudit.broker.partition.partition.Partition): this adds what lies on disk around it.
+Producer state follows kaudit/broker/partition; this adds what lies on disk around it.
 """
 
 from bisect import bisect_left
@@ -11,8 +11,8 @@ from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch
 from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
 from kaudit.broker.producer_state.rebuild import snapshot_entry
 from kaudit.broker.releases.profile import Profile
-from kaudit.formats.sidefiles.producer_snapshot import SnapshotEntry
-from kaudit.simulate.producer.batch import ProducerBatch
+from kaudit.model.producer_snapshot import SnapshotEntry
+from kaudit.simulate.producer.producer_batch import ProducerBatch
 
 NO_LEADER_EPOCH = -1
 
@@ -29,7 +29,7 @@ class StoredBatch(NamedTuple):
     sent: ProducerBatch | None
 
 
-class EpochStart(NamedTuple):
+class EpochEntry(NamedTuple):
     """The first offset of a leader epoch."""
 
     epoch: int
@@ -37,8 +37,9 @@ class EpochStart(NamedTuple):
 
 
 class LogConfig(NamedTuple):
-    """What decides about files and memory: sizes in bytes, times in ms."""
+    """The release and the configuration of a log: sizes in bytes, times in ms."""
 
+    profile: Profile
     segment_bytes: int
     expiration_ms: int
     sweep_ms: int
@@ -47,12 +48,11 @@ class LogConfig(NamedTuple):
 class ReplicaLog:
     """A partition's log on one broker."""
 
-    def __init__(self, profile: Profile, config: LogConfig) -> None:
-        self._profile = profile
+    def __init__(self, config: LogConfig) -> None:
         self._config = config
-        self.memory = Partition(profile, config.expiration_ms, config.sweep_ms)
+        self.memory = Partition(config.profile, config.expiration_ms, config.sweep_ms)
         self.batches: list[StoredBatch] = []
-        self.epochs: list[EpochStart] = []
+        self.epochs: list[EpochEntry] = []
         self.high_watermark = 0
         self.segments: list[int] = [0]
         """Base offsets of the segments, ascending."""
@@ -77,20 +77,20 @@ class ReplicaLog:
         return self.epochs[-1].epoch if self.epochs else NO_LEADER_EPOCH
 
     def begin_epoch(self, epoch: int) -> None:
-        """Take note that a leader epoch begins at the log's end. Source: LeaderEpochFileCache.assign."""
+        """Begin a leader epoch at the log's end. Source: LeaderEpochFileCache.assign."""
         if epoch > self.last_epoch:
             end = self.log_end
             self.epochs = [entry for entry in self.epochs if entry.start_offset < end]
-            self.epochs.append(EpochStart(epoch, end))
+            self.epochs.append(EpochEntry(epoch, end))
 
-    def end_of_epoch(self, epoch: int) -> EpochStart:
+    def end_of_epoch(self, epoch: int) -> EpochEntry:
         """Return the newest epoch up to `epoch` and where it ends. Source: LeaderEpochFileCache.endOffsetFor."""
         found = NO_LEADER_EPOCH
         for entry in self.epochs:
             if entry.epoch > epoch:
-                return EpochStart(found, entry.start_offset)
+                return EpochEntry(found, entry.start_offset)
             found = entry.epoch
-        return EpochStart(found, self.log_end)
+        return EpochEntry(found, self.log_end)
 
     def position(self, offset: int) -> int:
         """Return the index of the first batch that ends at `offset` or later."""
@@ -98,7 +98,7 @@ class ReplicaLog:
 
     # -- writing -----------------------------------------------------------------------------------------------------
     def store(self, batch: StoredBatch, producer_before: ProducerStateEntry) -> None:
-        """Write a batch that is in memory already; `producer_before` is what was remembered of its producer before."""
+        """Write a batch that is in memory already; `producer_before` is its producer's state before it."""
         size = len(batch.data)
         if self._segment_size and self._segment_size + size > self._config.segment_bytes:
             self._roll(batch, producer_before)
@@ -107,17 +107,17 @@ class ReplicaLog:
         self.begin_epoch_of(batch)
 
     def begin_epoch_of(self, batch: StoredBatch) -> None:
-        """Take note of a batch's leader epoch if it is new here."""
+        """Begin the leader epoch of a batch if it is new here."""
         if batch.leader_epoch > self.last_epoch:
             self.epochs = [entry for entry in self.epochs if entry.start_offset < batch.base_offset]
-            self.epochs.append(EpochStart(batch.leader_epoch, batch.base_offset))
+            self.epochs.append(EpochEntry(batch.leader_epoch, batch.base_offset))
 
     def _roll(self, following: StoredBatch, producer_before: ProducerStateEntry) -> None:
         """Begin a segment; the state before it is written to a snapshot. Source: UnifiedLog.roll."""
         base = following.base_offset
         self.segments.append(base)
         self._segment_size = 0
-        before = ProducerStateManager(self._profile)
+        before = ProducerStateManager(self._config.profile)
         before.states = dict(self.memory.producers.states)
         if following.state is not None:
             if producer_before is UNKNOWN:

@@ -25,8 +25,8 @@ from kaudit.model.batch_fields import (
     TRANSACTIONAL_FLAG,
 )
 
-_HEAD = HEADER.struct(*HEADER.slice("base_offset", "crc"))
-_TAIL = HEADER.struct(*HEADER.slice("attributes", "record_count"))
+_HEAD = HEADER.struct_between("base_offset", "crc")
+_TAIL = HEADER.struct_between("attributes", "record_count")
 _BASE_OFFSET = HEADER.struct("base_offset")
 _LEADER_EPOCH = HEADER.struct("leader_epoch")
 _MARKER_KEY = KEY.struct()
@@ -86,10 +86,8 @@ def batch(
 
 def marker(producer_id: int, epoch: int, coordinator_epoch: int, timestamp: int, *, commit: bool) -> bytes:
     """Encode an end of transaction marker."""
-    key, value = (
-        _MARKER_KEY.pack(0, COMMIT_MARKER if commit else ABORT_MARKER),
-        _MARKER_VALUE.pack(0, coordinator_epoch),
-    )
+    key = _MARKER_KEY.pack(0, COMMIT_MARKER if commit else ABORT_MARKER)
+    value = _MARKER_VALUE.pack(0, coordinator_epoch)
     return batch(
         [record(0, 0, key, value)],
         (producer_id, epoch, NO_SEQUENCE),

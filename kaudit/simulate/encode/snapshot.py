@@ -2,18 +2,17 @@
 
 from collections.abc import Iterable
 
-from msgspec.structs import astuple
-
 from kaudit.formats.log.crc32c import crc32c
-from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, VERSION, SnapshotEntry
+from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, VERSION
+from kaudit.model.producer_snapshot import SnapshotEntry
 
-_ENTRY = ENTRY.struct(*SnapshotEntry.__struct_fields__)
+_ENTRY = ENTRY.struct()
 _HEAD = HEADER.struct("version", "crc")
-_COUNT = HEADER.struct("count")
+_COUNT = HEADER.struct("entry_count")
 
 
 def producer_snapshot(entries: Iterable[SnapshotEntry]) -> bytes:
     """Encode a whole .snapshot."""
-    rows = [_ENTRY.pack(*astuple(entry)) for entry in entries]
+    rows = [_ENTRY.pack(*entry) for entry in entries]
     body = _COUNT.pack(len(rows)) + b"".join(rows)
     return _HEAD.pack(VERSION, crc32c(body)) + body

@@ -7,9 +7,17 @@ import struct
 from typing import NamedTuple
 
 from kaudit.broker.response import TopicPartition
+from kaudit.formats.internal_topics.transaction_state import (
+    KEY_VERSION,
+    TAG_CLIENT_TRANSACTION_VERSION,
+    VALUE_HEAD,
+    VALUE_TIMES,
+    VALUE_VERSION_FIXED,
+    VALUE_VERSION_FLEXIBLE,
+)
 
-_HEAD = struct.Struct(">hqhib")
-_TIMES = struct.Struct(">qq")
+_HEAD = VALUE_HEAD.struct()
+_TIMES = VALUE_TIMES.struct()
 _VARINT_MORE = 0x80
 
 
@@ -28,7 +36,7 @@ class TransactionValue(NamedTuple):
 
 def key(transactional_id: str) -> bytes:
     """Encode the key: version 0 and the id."""
-    return struct.pack(">h", 0) + _string(transactional_id)
+    return struct.pack(">h", KEY_VERSION) + _string(transactional_id)
 
 
 def fixed_value(value: TransactionValue) -> bytes:
@@ -40,11 +48,11 @@ def fixed_value(value: TransactionValue) -> bytes:
             body += _string(topic) + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
     else:
         body = struct.pack(">i", -1)
-    return _head(0, value) + body + _TIMES.pack(value.updated_at, value.started_at)
+    return _head(VALUE_VERSION_FIXED, value) + body + _TIMES.pack(value.updated_at, value.started_at)
 
 
 def flexible_value(value: TransactionValue) -> bytes:
-    """Encode a value of version 1, with the previous producer id's tag as releases since 4.0 write it."""
+    """Encode a value of version 1, with the tag of the client's transaction version as releases since 4.0 write it."""
     grouped = _grouped(value.partitions)
     body = b"\0"
     if grouped:
@@ -54,8 +62,8 @@ def flexible_value(value: TransactionValue) -> bytes:
             body += _unsigned(len(name) + 1) + name
             body += _unsigned(len(numbers) + 1) + struct.pack(f">{len(numbers)}i", *numbers) + b"\0"
     version2 = struct.pack(">h", 2)
-    tags = _unsigned(1) + _unsigned(2) + _unsigned(len(version2)) + version2
-    return _head(1, value) + body + _TIMES.pack(value.updated_at, value.started_at) + tags
+    tags = _unsigned(1) + _unsigned(TAG_CLIENT_TRANSACTION_VERSION) + _unsigned(len(version2)) + version2
+    return _head(VALUE_VERSION_FLEXIBLE, value) + body + _TIMES.pack(value.updated_at, value.started_at) + tags
 
 
 def _head(version: int, value: TransactionValue) -> bytes:

@@ -25,6 +25,6 @@ def write_run(directory: Path, simulation: Simulation, truth: Truth) -> None:
     recorder = simulation.recorder
     (directory / "attempts.jsonl").write_text(recorder.attempts_text(), encoding="utf-8")
     (directory / "answers.jsonl").write_text(recorder.answers_text(), encoding="utf-8")
-    (directory / "blocks.jsonl").write_text(cluster.history.text(), encoding="utf-8")
+    (directory / "blocks.jsonl").write_text(cluster.granted_blocks.text(), encoding="utf-8")
     with (directory / "truth.json").open("w", encoding="utf-8") as out:
         out.writelines(truth.text())

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kaudit.broker.releases.profile import Profile
-from kaudit.simulate.cluster.broker import Broker, Life
+from kaudit.simulate.cluster.broker import BrokerServer, ProcessState
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.replica_log import ReplicaLog
 from kaudit.simulate.encode.snapshot import producer_snapshot
@@ -22,12 +22,12 @@ _LOG_DIRECTORY_IDS_SINCE = (3, 7)
 
 
 def write_log_directory(
-    directory: Path, broker: Broker, partitions: Iterable[ReplicatedPartition], profile: Profile
+    directory: Path, broker: BrokerServer, partitions: Iterable[ReplicatedPartition], profile: Profile
 ) -> None:
     """Write everything a broker has on its disk into `directory`, which must not hold partitions already."""
     directory.mkdir(parents=True, exist_ok=True)
     mine = [partition for partition in partitions if broker.number in partition.replicas]
-    clean = broker.life is Life.STOPPED
+    clean = broker.process is ProcessState.STOPPED
     for partition in mine:
         _write_partition(directory / partition.name, partition, partition.logs[broker.number], profile)
     logs = [(partition, partition.logs[broker.number]) for partition in mine]
@@ -44,7 +44,7 @@ def write_log_directory(
     (directory / "meta.properties").write_text(_meta_properties(broker.number, profile), encoding="ascii")
     if clean:
         newer = profile.version.numbers >= _EPOCH_IN_SHUTDOWN_FILE_SINCE
-        text = json.dumps({"version": 0, "brokerEpoch": broker.generation + 1}, separators=(",", ":"))
+        text = json.dumps({"version": 0, "brokerEpoch": broker.incarnation + 1}, separators=(",", ":"))
         (directory / ".kafka_cleanshutdown").write_text(text if newer else "", encoding="ascii")
 
 

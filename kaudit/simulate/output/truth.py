@@ -1,4 +1,4 @@
-"""truth.json: everything that is true about a run, whether a log shows it or not."""
+"""truth.json: everything that happened in a run, whether a log shows it or not."""
 
 import json
 from collections import Counter
@@ -7,7 +7,13 @@ from typing import Any
 
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.broker.response import TopicPartition
-from kaudit.simulate.output.record_outcomes import Acknowledgement, BatchFate, DeliveryOutcome, fates_of, leader_log
+from kaudit.simulate.output.record_outcomes import (
+    Acknowledgement,
+    BatchOutcome,
+    DeliveryOutcome,
+    batch_outcomes,
+    leader_log,
+)
 from kaudit.simulate.simulation import Simulation
 
 SCHEMA = "kaudit.simulate/1"
@@ -15,32 +21,35 @@ _dumps = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(", ", 
 
 
 class Truth:
-    """A finished run, looked at from outside."""
+    """A finished run and the outcome of every record."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
-        self.fates = fates_of(simulation)
+        self.outcomes = batch_outcomes(simulation)
 
     # -- counts ------------------------------------------------------------------------------------------------------
     def summary(self) -> dict[str, int]:
         """Count records by what happened to them; a record can count more than once."""
         counts: Counter[str] = Counter()
         copies: Counter[tuple[TopicPartition, str, int]] = Counter()
-        for key, fates in self.fates.items():
-            for fate in fates:
-                count = fate.batch.record_count
+        for key, outcomes in self.outcomes.items():
+            for outcome in outcomes:
+                count = outcome.batch.record_count
                 counts["sent"] += count
-                counts[_TOLD[fate.told]] += count
-                counts[_ENDED[fate.ended]] += count
-                if fate.told is Acknowledgement.ACKNOWLEDGED and fate.ended is DeliveryOutcome.NOWHERE:
+                counts[_ACKNOWLEDGEMENT[outcome.acknowledgement]] += count
+                counts[_DELIVERY[outcome.delivery]] += count
+                if (
+                    outcome.acknowledgement is Acknowledgement.ACKNOWLEDGED
+                    and outcome.delivery is DeliveryOutcome.NOWHERE
+                ):
                     counts["acknowledged_but_lost"] += count
-                if fate.told is not Acknowledgement.ACKNOWLEDGED and fate.copies:
+                if outcome.acknowledgement is not Acknowledgement.ACKNOWLEDGED and outcome.copies:
                     counts["written_but_not_acknowledged"] += count
-                counts["duplicate_copies"] += count * max(len(fate.copies) - 1, 0)
-                counts["out_of_order"] += len(fate.late)
-                if fate.copies:
-                    copies.update((key, fate.batch.payload.application, number) for number in fate.batch.numbers)
-                if fate.elsewhere:
+                counts["duplicate_copies"] += count * max(len(outcome.copies) - 1, 0)
+                counts["out_of_order"] += len(outcome.out_of_order)
+                if outcome.copies:
+                    copies.update((key, outcome.batch.payload.application, number) for number in outcome.batch.numbers)
+                if outcome.elsewhere:
                     counts["on_a_replica_only"] += count
         counts["repeated_across_sessions"] = sum(times - 1 for times in copies.values() if times > 1)
         counts["open_transactions"] = sum(1 for _ in self.open_transactions())
@@ -61,18 +70,21 @@ class Truth:
                 yield key, producer_id, offset
 
     def hidden(self) -> list[dict[str, Any]]:
-        """List what is true and what the leaders' logs cannot show, with the reason."""
+        """List what the leaders' logs cannot show, with the reason."""
         counts: Counter[str] = Counter()
-        for fates in self.fates.values():
-            for fate in fates:
-                count = fate.batch.record_count
-                if fate.told is Acknowledgement.ACKNOWLEDGED and fate.ended is DeliveryOutcome.NOWHERE:
+        for outcomes in self.outcomes.values():
+            for outcome in outcomes:
+                count = outcome.batch.record_count
+                if (
+                    outcome.acknowledgement is Acknowledgement.ACKNOWLEDGED
+                    and outcome.delivery is DeliveryOutcome.NOWHERE
+                ):
                     counts["acknowledged_but_lost"] += count
-                if fate.told is Acknowledgement.FAILED and fate.ended is DeliveryOutcome.NOWHERE:
+                if outcome.acknowledgement is Acknowledgement.FAILED and outcome.delivery is DeliveryOutcome.NOWHERE:
                     counts["failed"] += count
-                if fate.ended is DeliveryOutcome.TWICE:
-                    counts["duplicates"] += count * (len(fate.copies) - 1)
-                counts["out_of_order"] += len(fate.late)
+                if outcome.delivery is DeliveryOutcome.TWICE:
+                    counts["duplicates"] += count * (len(outcome.copies) - 1)
+                counts["out_of_order"] += len(outcome.out_of_order)
         return [{"what": name, "records": counts[name], "because": HIDDEN[name]} for name in HIDDEN if counts[name]]
 
     # -- the document ------------------------------------------------------------------------------------------------
@@ -94,9 +106,9 @@ class Truth:
         }
         yield _dumps(head)[:-1] + ', "records": ['
         separator = "\n"
-        for key, fates in self.fates.items():
-            for fate in fates:
-                for record in _records(key, fate):
+        for key, outcomes in self.outcomes.items():
+            for outcome in outcomes:
+                for record in _records(key, outcome):
                     yield separator + _dumps(record)
                     separator = ",\n"
         yield "\n]}\n"
@@ -156,7 +168,7 @@ class Truth:
                 "by_timeout": ended.by_timeout,
                 "at": base + ended.at,
             }
-            for ended in self.simulation.cluster.coordination.ended
+            for ended in self.simulation.cluster.transactions.ended
         ]
 
 
@@ -186,12 +198,12 @@ HIDDEN = {
 }
 """What the log of one replica cannot show by itself, and why."""
 
-_TOLD = {
+_ACKNOWLEDGEMENT = {
     Acknowledgement.ACKNOWLEDGED: "acknowledged",
     Acknowledgement.FAILED: "failed",
-    Acknowledgement.NOTHING: "unanswered",
+    Acknowledgement.UNANSWERED: "unanswered",
 }
-_ENDED = {
+_DELIVERY = {
     DeliveryOutcome.ONCE: "present",
     DeliveryOutcome.TWICE: "present",
     DeliveryOutcome.NOWHERE: "absent",
@@ -199,19 +211,19 @@ _ENDED = {
 }
 
 
-def _records(key: TopicPartition, fate: BatchFate) -> Iterator[dict[str, Any]]:
-    batch = fate.batch
+def _records(key: TopicPartition, outcome: BatchOutcome) -> Iterator[dict[str, Any]]:
+    batch = outcome.batch
     shared = {
         "producer": batch.payload.producer,
         "application": batch.payload.application,
         "session": batch.payload.session,
         "topic": key[0],
         "partition": key[1],
-        "outcome": _TOLD[fate.told],
+        "outcome": _ACKNOWLEDGEMENT[outcome.acknowledgement],
         "error": None if batch.error is None else batch.error.name,
-        "ended": fate.ended.value,
+        "ended": outcome.delivery.value,
         "times_sent": batch.attempts + 1,
-        "why": fate.why,
+        "why": outcome.why,
     }
     for step, (number, timestamp) in enumerate(zip(batch.numbers, batch.timestamps, strict=True)):
         yield {
@@ -219,7 +231,7 @@ def _records(key: TopicPartition, fate: BatchFate) -> Iterator[dict[str, Any]]:
             "number": number,
             "sent_at": timestamp,
             "acknowledged_offset": batch.offset + step if batch.finished and batch.offset >= 0 else None,
-            "offsets": [base + step for base in fate.copies],
-            "elsewhere": {str(broker): [base + step for base in bases] for broker, bases in fate.elsewhere.items()},
-            "out_of_order": number in fate.late,
+            "offsets": [base + step for base in outcome.copies],
+            "elsewhere": {str(broker): [base + step for base in bases] for broker, bases in outcome.elsewhere.items()},
+            "out_of_order": number in outcome.out_of_order,
         }

@@ -6,8 +6,8 @@ from typing import NamedTuple, Protocol
 
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.payload import Payload
-from kaudit.simulate.producer.batch import ProducerBatch
 from kaudit.simulate.producer.config import ProducerConfig
+from kaudit.simulate.producer.producer_batch import ProducerBatch
 
 
 class Ready(NamedTuple):

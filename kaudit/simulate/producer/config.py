@@ -87,7 +87,7 @@ _ADD = (((2, 7), 3), ((2, 4), 2), ((2, 0), 1), ((0, 11), 0))
 _END = (((4, 0), 5), ((2, 7), 3), ((2, 4), 2), ((2, 0), 1), ((0, 11), 0))
 
 
-def negotiated(client: ClientRelease, broker: tuple[int, ...]) -> ApiVersions:
+def negotiate_versions(client: ClientRelease, broker: tuple[int, ...]) -> ApiVersions:
     """Return the newest versions both know; `broker` is its release as numbers. Source: ApiVersions requests."""
 
     def newest(table: tuple[tuple[tuple[int, int], int], ...], client_has: int) -> int:

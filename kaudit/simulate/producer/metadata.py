@@ -1,4 +1,4 @@
-"""What a client knows of the cluster: who leads which partition. Source: Metadata, MetadataUpdater."""
+"""What a client knows about the cluster: which broker leads which partition. Source: Metadata, MetadataUpdater."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -9,8 +9,8 @@ from kaudit.simulate.clock import Clock
 _REFRESH_BACKOFF_MS = 100
 
 
-class ClusterView(Protocol):
-    """What any broker tells about the cluster."""
+class ClusterMetadata(Protocol):
+    """What any broker answers about the cluster. Source: MetadataResponse, FindCoordinatorResponse."""
 
     def leaders(self) -> dict[TopicPartition, int | None] | None:
         """Return the leaders of all partitions, None when no broker can be asked."""
@@ -25,7 +25,7 @@ class ClusterView(Protocol):
 class Metadata:
     """A client's copy of the cluster's metadata, as old as its last update."""
 
-    def __init__(self, clock: Clock, cluster: ClusterView, delay: Callable[[], int]) -> None:
+    def __init__(self, clock: Clock, cluster: ClusterMetadata, delay: Callable[[], int]) -> None:
         self._clock = clock
         self._cluster = cluster
         self._delay = delay
@@ -36,14 +36,14 @@ class Metadata:
         self.on_update: Callable[[], None] = lambda: None
 
     def request_update(self) -> None:
-        """Ask a broker, at most every retry.backoff.ms."""
+        """Ask a broker, at most once every 100 ms (retry.backoff.ms)."""
         if self._pending:
             return
         self._pending = True
         wait = max(self._updated_at + _REFRESH_BACKOFF_MS - self._clock.now, 0)
-        self._clock.after(wait + self._delay(), self._answer)
+        self._clock.after(wait + self._delay(), self._ask)
 
-    def _answer(self) -> None:
+    def _ask(self) -> None:
         leaders = self._cluster.leaders()
         coordinator = self._cluster.coordinator
         self._clock.after(self._delay(), lambda: self._receive(leaders, coordinator))

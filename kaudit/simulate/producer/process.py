@@ -3,16 +3,16 @@
 from collections.abc import Callable
 
 
-class Process:
-    """Runs what is to happen in a process: at once, after a pause, or never."""
+class ClientProcess:
+    """Runs actions of the client: at once, after a pause, or never."""
 
     def __init__(self) -> None:
         self.is_running = True
         self._is_dead = False
         self._deferred: list[Callable[[], None]] = []
 
-    def do(self, action: Callable[[], None]) -> None:
-        """Let something happen in the process: what comes in a pause happens after it."""
+    def run(self, action: Callable[[], None]) -> None:
+        """Run an action: at once, after the pause if the process is paused, never if it is dead."""
         if self.is_running:
             action()
         elif not self._is_dead:
@@ -23,16 +23,16 @@ class Process:
         self.is_running = False
 
     def resume(self) -> None:
-        """Go on, first with what came meanwhile."""
+        """Resume, first with what arrived meanwhile."""
         if self._is_dead:
             return
         self.is_running = True
         waiting, self._deferred = self._deferred, []
         for action in waiting:
-            self.do(action)
+            self.run(action)
 
-    def die(self) -> None:
-        """End it."""
+    def kill(self) -> None:
+        """End the process."""
         self.is_running = False
         self._is_dead = True
         self._deferred.clear()

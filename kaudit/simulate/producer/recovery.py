@@ -3,8 +3,8 @@
 from typing import Protocol
 
 from kaudit.broker.errors import KafkaError
-from kaudit.simulate.producer.batch import ProducerBatch
-from kaudit.simulate.producer.sequences import TransactionManager
+from kaudit.simulate.producer.producer_batch import ProducerBatch
+from kaudit.simulate.producer.transaction_manager import TransactionManager
 
 MAX_EPOCH = 2**15 - 1
 RETRIABLE = frozenset(

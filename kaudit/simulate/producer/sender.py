@@ -1,20 +1,24 @@
-"""The sender: drains batches to brokers and settles what comes back. Source: Sender."""
+"""The sender: drains batches to brokers and completes them by the responses. Source: Sender."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 from kaudit.broker.errors import KafkaError
-from kaudit.simulate.clock import Clock
 from kaudit.simulate.network import Connection
 from kaudit.simulate.producer.accumulator import RecordAccumulator
-from kaudit.simulate.producer.batch import ProducerBatch
-from kaudit.simulate.producer.config import ApiVersions, ProducerConfig
-from kaudit.simulate.producer.metadata import Metadata
-from kaudit.simulate.producer.process import Process
+from kaudit.simulate.producer.network_client import NetworkClient
+from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.producer.recovery import RETRIABLE, Recovery
-from kaudit.simulate.producer.sequences import TransactionManager
-from kaudit.simulate.producer.transactions import TransactionalRequests
-from kaudit.simulate.requests import PartResult, ProducedPart, ProduceRequest, ProduceResponse, Response
+from kaudit.simulate.producer.transaction_manager import TransactionManager
+from kaudit.simulate.producer.txn_request_handler import TxnRequestHandler
+from kaudit.simulate.requests import (
+    KafkaResponse,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
 
 _STALE_METADATA = frozenset(
     {
@@ -27,48 +31,44 @@ _STALE_METADATA = frozenset(
 _DELIVERY_FAILED = KafkaError.REQUEST_TIMED_OUT
 """TimeoutException: what an expired batch fails with."""
 
-Settled = Callable[[ProducerBatch], None]
-"""Told of every batch that is finished, with its offset or error."""
+
+class Idempotence(NamedTuple):
+    """What a sender needs to know to be idempotent."""
+
+    manager: TransactionManager
+    recovery: Recovery
+    requests: TxnRequestHandler
 
 
 class Sender:
-    """One producer's sending thread, as events."""
+    """One producer's sending thread, as events.
+
+    `request_numbers` count the produce requests, from 1; `on_complete` is called once with every batch that is finished,
+    which then has an offset or an error.
+    """
 
     def __init__(
         self,
-        clock: Clock,
-        config: ProducerConfig,
-        versions: ApiVersions,
+        client: NetworkClient,
         accumulator: RecordAccumulator,
-        metadata: Metadata,
-        connect: Callable[[int], Connection],
-        manager: TransactionManager | None,
-        recovery: Recovery | None,
-        requests: TransactionalRequests | None,
-        process: Process,
-        next_request: Callable[[], int],
-        settled: Settled,
-        say: Callable[[str], None],
+        idempotence: Idempotence | None,
+        request_numbers: Iterator[int],
+        on_complete: Callable[[ProducerBatch], None],
     ) -> None:
-        self._clock = clock
-        self._config = config
-        self._versions = versions
+        self._client = client
+        self._clock = client.clock
+        self._config = client.config
         self._accumulator = accumulator
-        self._metadata = metadata
-        self._connect = connect
-        self._manager = manager
-        self._recovery = recovery
-        self._requests = requests
-        self._process = process
-        self._next_request = next_request
-        self._settled = settled
-        self._say = say
+        self._idempotence = idempotence
+        self._manager = None if idempotence is None else idempotence.manager
+        self._request_numbers = request_numbers
+        self._on_complete = on_complete
         self._in_flight: dict[int, ProducerBatch] = {}
         self._wake_at: int | None = None
 
     # -- when it runs ------------------------------------------------------------------------------------------------
     def wake(self) -> None:
-        """Let it look for work now."""
+        """Look for work now."""
         self._wake(self._clock.now)
 
     def _wake(self, when: int) -> None:
@@ -80,49 +80,52 @@ class Sender:
         if when != self._wake_at:
             return
         self._wake_at = None
-        self._process.do(self._run_once)
+        self._client.process.run(self._run_once)
 
     def _run_once(self) -> None:
-        """One turn of the loop, as often as it finds something to send. Source: runOnce."""
-        if self._recovery is not None:
-            assert self._manager is not None
-            before = self._manager.producer
-            self._recovery.resolve()
-            self._recovery.renew()
-            if self._manager.producer != before:
-                self._say(f"goes on with {_producer(self._manager.producer)}")
-        if self._requests is not None:
-            assert self._manager is not None
-            if self._manager.failed:
-                self._abort_all(KafkaError.UNKNOWN_SERVER_ERROR)
-                return
-            if self._requests.is_aborting:
-                for batch in self._accumulator.abort_undrained():
-                    self._finish(batch, KafkaError.INVALID_TXN_STATE)
-            wait = self._requests.send_next(has_incomplete=bool(self._accumulator.incomplete))
-            if wait is not None:
-                self._wake(self._clock.now + wait)
+        """Run the loop once, and send as long as there is something to send. Source: runOnce."""
+        if self._idempotence is not None and not self._prepare_idempotence(*self._idempotence):
+            return
         while self._send_producer_data():
             pass
 
+    def _prepare_idempotence(
+        self, manager: TransactionManager, recovery: Recovery, requests: TxnRequestHandler
+    ) -> bool:
+        """Resolve sequences, bump the epoch, send transactional requests; return whether batches may be sent."""
+        before = manager.producer
+        recovery.resolve()
+        recovery.renew()
+        if manager.producer != before:
+            self._client.note(f"continues with {_producer(manager.producer)}")
+        if manager.failed:
+            self._abort_all(KafkaError.UNKNOWN_SERVER_ERROR)
+            return False
+        if requests.is_aborting:
+            for batch in self._accumulator.abort_undrained():
+                self._finish(batch, KafkaError.INVALID_TXN_STATE)
+        wait = requests.send_next(has_incomplete=bool(self._accumulator.incomplete))
+        if wait is not None:
+            self._wake(self._clock.now + wait)
+        return True
+
     def _send_producer_data(self) -> bool:
-        """Send one request to each broker that is ready; tell whether any was sent. Source: sendProducerData."""
+        """Send one request to each broker that is ready; return whether any was sent. Source: sendProducerData."""
         now = self._clock.now
-        flush = self._requests is not None and self._requests.is_completing
-        leaders = self._metadata.leaders
+        flush = self._idempotence is not None and self._idempotence.requests.is_completing
+        leaders = self._client.metadata.leaders
         ready = self._accumulator.ready(leaders, now, flush=flush)
         if ready.unknown_leaders:
-            self._metadata.request_update()
+            self._client.metadata.request_update()
         sent = False
         for node in ready.nodes:
-            connection = self._connect(node)
+            connection = self._client.connect(node)
             if not connection.can_send:
                 if connection.reconnect_at > now:
                     self._wake(connection.reconnect_at)
-                    self._metadata.request_update()
+                    self._client.metadata.request_update()
                 continue
-            rules = self._manager
-            batches = self._accumulator.drain(leaders, node, rules, now)
+            batches = self._accumulator.drain(leaders, node, self._manager, now)
             if not batches:
                 continue
             if self._config.guarantees_order:
@@ -159,7 +162,7 @@ class Sender:
     def _send(self, connection: Connection, batches: list[ProducerBatch]) -> None:
         config = self._config
         parts = tuple(
-            ProducedPart(
+            PartitionProduceData(
                 batch.partition,
                 batch,
                 batch.encoded(),
@@ -172,23 +175,24 @@ class Sender:
             )
             for batch in batches
         )
-        version = self._versions.produce
-        if not self._versions.transaction_version2:
+        versions = self._client.versions
+        version = versions.produce
+        if not versions.transaction_version2:
             version = min(version, _LAST_BEFORE_VERSION_2)
         request = ProduceRequest(parts, config.acks, config.request_timeout_ms, config.transactional_id, version)
         connection.send(
             request,
-            self._next_request(),
+            next(self._request_numbers),
             config.request_timeout_ms,
-            lambda response: self._process.do(partial(self._received, request, response)),
-            lambda: self._process.do(partial(self._lost, request)),
+            lambda response: self._client.process.run(partial(self._received, request, response)),
+            lambda: self._client.process.run(partial(self._lost, request)),
         )
 
     # -- what comes back ---------------------------------------------------------------------------------------------
-    def _received(self, request: ProduceRequest, response: Response | None) -> None:
+    def _received(self, request: ProduceRequest, response: KafkaResponse | None) -> None:
         if response is None:
             for part in request.parts:
-                self._complete(PartResult(part, KafkaError.NONE, -1, -1))
+                self._complete(PartitionProduceResponse(part, KafkaError.NONE, -1, -1))
         else:
             assert isinstance(response, ProduceResponse)
             for result in response.results:
@@ -197,11 +201,11 @@ class Sender:
 
     def _lost(self, request: ProduceRequest) -> None:
         for part in request.parts:
-            self._complete(PartResult(part, KafkaError.NETWORK_EXCEPTION, -1, -1))
+            self._complete(PartitionProduceResponse(part, KafkaError.NETWORK_EXCEPTION, -1, -1))
         self.wake()
 
-    def _complete(self, result: PartResult) -> None:
-        """Settle one batch of a response. Source: completeBatch."""
+    def _complete(self, result: PartitionProduceResponse) -> None:
+        """Complete, retry or fail one batch of a response. Source: completeBatch."""
         batch, error = result.part.batch, result.error
         self._in_flight.pop(id(batch), None)
         if error is KafkaError.NONE or error is KafkaError.DUPLICATE_SEQUENCE_NUMBER:
@@ -213,13 +217,13 @@ class Sender:
         elif error is KafkaError.MESSAGE_TOO_LARGE and batch.record_count > 1 and not batch.finished:
             self._split(batch)
         else:
-            batch.refused = error
+            batch.last_error = error
             if self._can_retry(batch, error, result.log_start_offset):
                 self._reenqueue(batch)
             else:
                 self._fail(batch, error, adjust=batch.attempts < self._config.retries)
             if error in _STALE_METADATA:
-                self._metadata.request_update()
+                self._client.metadata.request_update()
         if self._config.guarantees_order:
             self._accumulator.unmute(batch.partition)
 
@@ -232,35 +236,35 @@ class Sender:
                 if part.has_sequence:
                     self._manager.of(part.partition).track(part)
         batch.finished = True
-        self._say(f"splits the batch of {batch.record_count} records into {len(parts)}")
+        self._client.note(f"splits the batch of {batch.record_count} records into {len(parts)}")
 
     def _can_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
-        """Tell whether a batch is sent again. Source: Sender.canRetry."""
+        """Whether a batch is sent again. Source: Sender.canRetry."""
         limit = self._config.delivery_timeout_ms
         if batch.finished or batch.attempts >= self._config.retries:
             return False
         if limit is not None and batch.has_reached(limit, self._clock.now):
             return False
-        if self._recovery is None:
+        if self._idempotence is None:
             return error in RETRIABLE
-        return self._recovery.can_retry(error, batch, log_start_offset)
+        return self._idempotence.recovery.can_retry(error, batch, log_start_offset)
 
     def _reenqueue(self, batch: ProducerBatch) -> None:
         """Send a batch again later. Source: reenqueueBatch; before 2.5 only under the producer id it had."""
-        if self._recovery is not None and not self._recovery.keeps(batch):
+        if self._idempotence is not None and not self._idempotence.recovery.keeps(batch):
             self._fail(batch, KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, adjust=False)
             return
         self._accumulator.reenqueue(batch, batch.has_sequence, self._clock.now)
 
     def _fail(self, batch: ProducerBatch, error: KafkaError, *, adjust: bool) -> None:
-        """Give a batch up. Source: failBatch."""
+        """Fail a batch. Source: failBatch."""
         if batch.finished:
             return
         self._in_flight.pop(id(batch), None)
-        if self._recovery is not None and batch.has_sequence:
-            self._recovery.failed(error, batch, adjust=adjust)
-        if self._requests is not None:
-            self._requests.batch_failed(error)
+        if self._idempotence is not None:
+            if batch.has_sequence:
+                self._idempotence.recovery.failed(error, batch, adjust=adjust)
+            self._idempotence.requests.batch_failed(error)
         self._finish(batch, error)
 
     def _finish(self, batch: ProducerBatch, error: KafkaError | None) -> None:
@@ -269,7 +273,7 @@ class Sender:
         batch.finished = True
         batch.error = error
         self._accumulator.complete(batch)
-        self._settled(batch)
+        self._on_complete(batch)
 
     def _abort_all(self, error: KafkaError) -> None:
         for batch in list(self._accumulator.incomplete.values()):

@@ -8,7 +8,7 @@ from msgspec import Struct
 from kaudit.simulate.producer.config import ProducerConfig
 
 DEFAULT_DETECT_MS = 1_000
-"""How long the controller takes a dead broker for alive."""
+"""How long the controller takes to notice that a broker died."""
 
 
 class ClusterSpec(Struct, frozen=True):
@@ -74,7 +74,7 @@ class FaultKind(Enum):
 
 
 class Fault(Struct, frozen=True):
-    """One thing done. Fields a kind has no use for keep their defaults.
+    """One fault. Fields a kind does not use keep their defaults.
 
     `request` counts a producer's produce requests from 1, retries included; `times` is how many from there on.
     """
@@ -97,29 +97,29 @@ class Fault(Struct, frozen=True):
     before_offset: int = -1
 
 
-class Between(Struct, frozen=True):
-    """A whole number drawn per run, both ends included."""
+class IntRange(Struct, frozen=True):
+    """Bounds of a whole number drawn per run, both included."""
 
     low: int
     high: int
 
 
 class RandomFaults(Struct, frozen=True):
-    """Bounds of what chance may do; a seed picks within them. Rates are per message, 0 to 1."""
+    """Bounds of random faults; a seed picks within them. Rates are per message, 0 to 1."""
 
     request_loss: float
     response_loss: float
     silent_share: float
-    within_ms: Between
+    within_ms: IntRange
     """When the events below happen."""
-    kills: Between
-    stops: Between
-    pauses: Between
-    down_ms: Between
-    pause_ms: Between
-    producer_kills: Between
-    resend: Between
-    deletions: Between
+    kills: IntRange
+    stops: IntRange
+    pauses: IntRange
+    down_ms: IntRange
+    pause_ms: IntRange
+    producer_kills: IntRange
+    resend: IntRange
+    deletions: IntRange
 
 
 class Scenario(Struct, frozen=True):
@@ -138,6 +138,6 @@ class Scenario(Struct, frozen=True):
     topics: tuple[TopicSpec, ...]
     producers: tuple[ProducerSpec, ...]
     faults: tuple[Fault, ...]
-    chance: RandomFaults | None
+    random_faults: RandomFaults | None
     stop_at_end: bool
-    """Whether brokers that run at the end are stopped cleanly before their files are looked at."""
+    """Whether running brokers are stopped cleanly at the end, before their files are written."""

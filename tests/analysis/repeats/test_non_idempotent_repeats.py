@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from kaudit.analysis.repeats.non_idempotent_repeats import RepeatWatch
 from kaudit.analysis.scan.batch_stream import stream_batches
-from kaudit.analysis.scan.chunk_rows import compress
+from kaudit.analysis.scan.chunk_rows import ChunkRange
+from kaudit.analysis.scan.chunk_summary import compress
 from kaudit.analysis.scan.non_idempotent_rows import DISTANCE
 from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
 from kaudit.engines.local import scan
@@ -288,6 +289,4 @@ def test_cutting_the_log_into_chunks_changes_nothing(tmp_path_factory, messages,
 
 
 def _rows(batches):
-    return compress(
-        batches, segment=0, start=0, read_to=0, stop=0, log_start_offset=None, latest_timestamp=2_000_000_000_000
-    )
+    return compress(batches, ChunkRange(0, 0, 0, 0), log_start_offset=None, latest_timestamp=2_000_000_000_000)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from kaudit.analysis.scan.chunk_rows import ChunkRows, Counts
 from kaudit.analysis.scan.chunk_size import LEAST_BYTES, MOST_BYTES, Neighbours, Pace, steady
-from kaudit.analysis.scan.rows import BOUNDARY_BATCH, GAP, LEADER_EPOCH_START, MARKER, RUN, ChunkRows, Counts
-from kaudit.model.columns import Columns, no_rows
+from kaudit.analysis.scan.rows import RUN
+from kaudit.model.columns import Columns
 
 MIB = 1 << 20
 
@@ -13,8 +14,7 @@ MIB = 1 << 20
 def rows(producers, runs_each, batches, read):
     columns = dict.fromkeys(RUN.names, 0) | {"producer_id": np.repeat(np.arange(producers), runs_each)}
     runs = Columns(RUN, producers * runs_each, columns)
-    nothing = [no_rows(BOUNDARY_BATCH), no_rows(MARKER), np.empty(0, dtype=GAP), np.empty(0, dtype=LEADER_EPOCH_START)]
-    return ChunkRows(0, 0, read, read, runs, *nothing, counts=Counts(batches=batches))
+    return ChunkRows(0, 0, read, read, runs, counts=Counts(batches=batches))
 
 
 def settled(producers, runs_each, batch_bytes, *, fresh=False):

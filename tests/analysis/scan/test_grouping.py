@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaudit.analysis.scan.grouping import group
+from kaudit.analysis.scan.producer_grouping import group
 from kaudit.analysis.scan.rows import GAP, assemble
 
 ids = st.one_of(st.integers(0, 5), st.integers(0, 2**63 - 1), st.integers(2**40, 2**40 + 9))

@@ -5,8 +5,7 @@ import struct
 import pytest
 
 from kaudit.analysis.scan.batch_stream import stream_batches
-from kaudit.analysis.scan.chunk_plan import settle
-from kaudit.analysis.scan.chunk_reader import ChunkSpec
+from kaudit.analysis.scan.chunk_plan import ChunkSpec, settle
 from kaudit.source.layout import SegmentFile
 from tests.formats.encoders import batch, record
 from tests.memory import Memory

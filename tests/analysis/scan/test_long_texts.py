@@ -7,7 +7,7 @@ import pytest
 
 from kaudit.analysis.scan import chunk_reader as read
 from kaudit.analysis.scan import dump_text_batches as printed
-from kaudit.analysis.scan import schedule
+from kaudit.analysis.scan import planning
 from kaudit.analysis.scan.dump_text_batches import printed_batches
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines import local
@@ -54,7 +54,7 @@ def test_pieces_of_a_long_text_tell_what_the_whole_tells(evidence, capture, monk
     texts = [text for text in texts if not re.search("-(delete|future|stray)__", text.name)]  # put aside: not audited
     assert texts
     whole = [audit(text) for text in texts]
-    monkeypatch.setattr(schedule, "LONGEST_TEXT_BYTES", 0)
+    monkeypatch.setattr(planning, "LONGEST_TEXT_BYTES", 0)
     monkeypatch.setattr(read, "CHUNK_BATCHES", 5)
     monkeypatch.setattr(printed, "_MAX_HELD", 3)
     assert [audit(text) for text in texts] == whole

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from kaudit.analysis.scan.options import ScanOptions
+from kaudit.analysis.scan.partition_assembler import read_range
+from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.analysis.scan.rows import BOUNDARY_BATCH, MARKER, RUN
-from kaudit.analysis.scan.schedule import all_needs, find_input, plan_jobs, read_range
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.model.columns import Columns
 from tests.engines.faulty_logs import FAULTS

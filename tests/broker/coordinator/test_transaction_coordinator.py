@@ -1,9 +1,11 @@
-"""The coordinator by itself: epochs, fencing, transaction version 2. Expected values: RULES.md section 8, sources named."""
+"""The coordinator by itself: epochs, fencing, transaction version 2. Expected values are from the sources named."""
 
 import pytest
 
+from kaudit.broker.attempts import StartBroker
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import profile_for
+from tests.attempts import attempt_of
 
 
 class Client:
@@ -12,12 +14,12 @@ class Client:
     def __init__(self, version, **config):
         self.broker = Broker()
         self.at = 0
-        self.broker.answer({"index": 0, "op": "broker", "broker_version": version, "config": config})
+        self.broker.answer(StartBroker(index=0, broker_version=version, config=config))
 
     def ask(self, op, **fields):
         self.at += 1
         attempt = {"index": self.at, "op": op, "topic": "t", "partition": 0, "at": self.at, "transactional_id": "tx"}
-        return self.broker.answer(attempt | fields).fields
+        return self.broker.answer(attempt_of(attempt | fields)).fields
 
     def init(self, held=(-1, -1), api_version=3, timeout_ms=60_000, **fields):
         answer = self.ask(

@@ -3,11 +3,11 @@
 import pytest
 
 from kaudit.broker.partition.truncation import end_offset_for, truncation_offset
-from kaudit.model.replicas import EpochStart
+from kaudit.model.epoch_entry import EpochEntry
 
 
-def epochs(*rows: tuple[int, int]) -> list[EpochStart]:
-    return [EpochStart(epoch, start) for epoch, start in rows]
+def epochs(*rows: tuple[int, int]) -> list[EpochEntry]:
+    return [EpochEntry(epoch, start) for epoch, start in rows]
 
 
 # org.apache.kafka.storage.internals.epoch.LeaderEpochFileCacheTest: what endOffsetFor answers

@@ -9,15 +9,13 @@ from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.internal_topics.transaction_state import (
-    TopicPartitions,
-    TransactionStatus,
-    TransactionValue,
     coordinator_partition,
     parse_transaction_key,
     parse_transaction_record,
     parse_transaction_value,
 )
 from kaudit.formats.log.records import read_records
+from kaudit.model.transaction_state import TopicPartitions, TransactionStatus, TransactionValue
 from tests.formats import encoders
 from tests.formats.fuzz import damaged, outcome, quick
 from tests.formats.log.raw_batches import batches

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.sidefiles.checkpoints import (
     OFFSET_CHECKPOINT_NAMES,
-    EpochStart,
     MetaProperties,
     PartitionMetadata,
     PartitionOffset,
@@ -18,12 +17,13 @@ from kaudit.formats.sidefiles.checkpoints import (
     parse_offset_checkpoint,
     parse_partition_metadata,
 )
+from kaudit.model.epoch_entry import EpochEntry
 from tests.formats.archives import files
 from tests.formats.fuzz import damaged, outcome, quick
 
 topics = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=12)
 offsets = st.builds(PartitionOffset, topics, st.integers(0, 2**31 - 1), st.integers(-(2**63), 2**63 - 1))
-epochs = st.builds(EpochStart, st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1))
+epochs = st.builds(EpochEntry, st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1))
 
 
 def _lines(*lines):
@@ -83,7 +83,7 @@ def test_damage_says_where():
 def test_the_labelled_garbage(evidence):
     path = evidence.capture("torn-writes") / "artificial/leader-epoch-garbage/explosion-0/leader-epoch-checkpoint"
     parsed = parse_leader_epoch_checkpoint(path.read_bytes())
-    assert parsed.rows == (EpochStart(0, 0),)
+    assert parsed.rows == (EpochEntry(0, 0),)
     assert [damage.reason for damage in parsed.damage] == [Reason.COUNT]
 
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason, WireError
-from kaudit.formats.sidefiles.producer_snapshot import SnapshotEntry, parse_producer_snapshot
+from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
+from kaudit.model.producer_snapshot import SnapshotEntry
 from tests.formats.archives import files
 from tests.formats.fuzz import damaged, outcome, quick
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason
-from kaudit.formats.sidefiles.transaction_index import AbortedTransaction, parse_transaction_index
+from kaudit.formats.sidefiles.transaction_index import AbortedTxn, parse_transaction_index
 from tests.formats.archives import files
 from tests.formats.fuzz import damaged, quick
 
@@ -20,7 +20,7 @@ def test_round_trip(rows, tail):
     data = b"".join(struct.pack(">hqqqq", 0, *row) for row in rows)
     index = parse_transaction_index(data + tail)
     assert index.rows == tuple(
-        AbortedTransaction(row[0], row[1], row[2], row[3], 34 * number) for number, row in enumerate(rows)
+        AbortedTxn(row[0], row[1], row[2], row[3], 34 * number) for number, row in enumerate(rows)
     )
     assert [(d.position, d.end, d.reason) for d in index.damage] == (
         [(len(data), len(data + tail), Reason.TRUNCATED)] if tail else []
@@ -29,7 +29,7 @@ def test_round_trip(rows, tail):
 
 def test_a_row_of_another_version_does_not_hide_the_next():
     index = parse_transaction_index(struct.pack(">hqqqqhqqqq", 1, 1, 2, 3, 4, 0, 5, 6, 7, 8))
-    assert index.rows == (AbortedTransaction(5, 6, 7, 8, 34),)
+    assert index.rows == (AbortedTxn(5, 6, 7, 8, 34),)
     assert [(damage.position, damage.reason) for damage in index.damage] == [(0, Reason.VERSION)]
 
 

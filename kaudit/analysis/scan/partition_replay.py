@@ -1,0 +1,153 @@
+"""One partition replica, from its chunks in offset order to everything the checks need to know."""
+
+from typing import Protocol
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kaudit.analysis.repeats.non_idempotent_repeats import RepeatWatch
+from kaudit.analysis.repeats.sessions import SessionWatch
+from kaudit.analysis.scan.chunk_rows import ChunkRows, Counts
+from kaudit.analysis.scan.continuity import MAX_LISTED, Continuity
+from kaudit.analysis.scan.producer_grouping import Merged, merge, with_records
+from kaudit.analysis.sequences.producer_table import ProducerTable
+from kaudit.analysis.sequences.transition_audit import FetchRun, TransitionAudit
+from kaudit.analysis.sidefiles.snapshot_states import SnapshotWatch
+from kaudit.analysis.transactions.transaction_spans import TransactionSpans
+from kaudit.model.batch_fields import NO_OFFSET
+from kaudit.model.columns import Columns
+from kaudit.model.coverage_gap import CoverageGap
+from kaudit.model.malformed import MalformedBatch
+from kaudit.model.transactions import EmptyMarker
+from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory
+from kaudit.source.snapshots import list_snapshots
+
+COORDINATOR_WRITES = frozenset({"__consumer_offsets"})
+"""Topics the coordinator appends to with the producers' ids: sequences mean nothing there."""
+
+
+class RowSink(Protocol):
+    """Takes a partition's rows as they are read, for more than the audit itself needs."""
+
+    def add(self, merged: Merged, markers: Columns, table: ProducerTable) -> None:
+        """Take a chunk's rows, chunks in offset order; `table` has the producers seen so far.
+
+        `markers` are all of the chunk, those that compaction emptied too, which `merged` leaves out.
+        """
+
+    def clear(self) -> None:
+        """Forget all: the partition is read again from its beginning."""
+
+
+class KeptRows(Struct):
+    """Rows kept for display: runs, their boundary batches and markers of chosen producers, chunk by chunk."""
+
+    producer_ids: frozenset[int] | None
+    runs: list[Columns] = field(default_factory=list)
+    markers: list[Columns] = field(default_factory=list)
+
+    def add(self, merged: Merged, markers: Columns, table: ProducerTable) -> None:  # noqa: ARG002 - rows name their ids
+        """Keep the chosen producers' rows (all of them if none are chosen)."""
+        runs = merged.runs
+        if self.producer_ids is not None:
+            chosen = np.fromiter(self.producer_ids, dtype=np.int64, count=len(self.producer_ids))
+            runs = runs[np.isin(runs["producer_id"], chosen)]
+            markers = markers[np.isin(markers["producer_id"], chosen)]
+        self.runs.append(runs.settled())
+        self.markers.append(markers.settled())
+
+    def clear(self) -> None:
+        """Drop all rows."""
+        self.runs.clear()
+        self.markers.clear()
+
+
+class PartitionReplay:
+    """Takes a partition's chunks in offset order. A chunk that is refused asks for the partition to be read serially."""
+
+    def __init__(self, directory: PartitionDirectory, fetch_run: FetchRun, kept: RowSink | None = None) -> None:
+        self.directory = directory
+        self.continuity = Continuity(directory.segments, directory.log_start_offset)
+        self.transitions = TransitionAudit(fetch_run, sequences_count=directory.topic not in COORDINATOR_WRITES)
+        self.spans = TransactionSpans()
+        self.empty_marker: EmptyMarker | None = None
+        self.snapshots = SnapshotWatch(list_snapshots(directory))
+        self.repeats = RepeatWatch()
+        self.sessions = SessionWatch()
+        self.malformed: list[MalformedBatch] = []
+        self.more_malformed = 0
+        self.counts = Counts()
+        self.kept = kept
+        self.still_growing = False
+        self.coverage_gaps: frozenset[CoverageGap] = frozenset()
+
+    def feed(self, chunk: ChunkRows) -> bool:
+        """Take the next chunk; False if it does not fit what came before and nothing of it was taken."""
+        if not self.continuity.accepts(chunk):
+            return False
+        self.snapshots.before(chunk, self.transitions)
+        chunk.count_from(self.continuity.present_before(chunk))
+        self.continuity.feed(chunk)
+        self.coverage_gaps |= chunk.coverage_gaps
+        self.counts.add(chunk.counts)
+        if self.continuity.damages or (self.continuity.missing and not self.compacted):
+            self.transitions.holes_are_normal = False
+        merged = merge(chunk.runs, with_records(chunk.markers))
+        self.transitions.feed(merged, chunk.boundary_batches)
+        # brokers write internal topics, and retry nothing; a text holds no bytes to compare
+        if self.directory.topic not in INTERNAL_TOPICS and not chunk.coverage_gaps:
+            self.repeats.feed(chunk)
+            if chunk.decoded:
+                self.sessions.feed(chunk.runs, chunk.boundary_batches)
+        room = max(MAX_LISTED - len(self.malformed), 0)
+        self.malformed += chunk.malformed[:room]
+        self.more_malformed += chunk.more_malformed + len(chunk.malformed[room:])
+        self.spans.feed(merged)
+        self._count_empty(chunk.markers)
+        self.still_growing = self.still_growing or chunk.still_growing
+        if self.kept is not None:
+            self.kept.add(merged, chunk.markers, self.transitions.table)
+        return True
+
+    def _count_empty(self, markers: Columns) -> None:
+        empty = markers[markers["record_count"] == 0]
+        if not len(empty):
+            return
+        first = empty[int(np.argmin(empty["offset"]))]
+        known = self.empty_marker or EmptyMarker(
+            int(first["offset"]),
+            int(first["producer_id"]),
+            int(first["producer_epoch"]),
+            int(first["segment"]),
+            int(first["position"]),
+            0,
+        )
+        self.empty_marker = replace(known, count=known.count + len(empty))
+
+    def finish(self) -> None:
+        """The log has ended."""
+        self.continuity.finish()
+        self.transitions.finish()
+        self.snapshots.finish(self.log_end_offset, self.transitions)
+
+    @property
+    def log_end_offset(self) -> int | None:
+        """Offset after the last sound batch, None for a log without one."""
+        return self.continuity.next_offset
+
+    @property
+    def last_stable_offset(self) -> int | None:
+        """First offset of the oldest open transaction, else the log end: an upper bound, the high watermark is unknown."""
+        opened = self.transitions.table.rows["txn_first_offset"]
+        opened = opened[opened != NO_OFFSET]
+        return int(opened.min()) if len(opened) else self.log_end_offset
+
+    @property
+    def compacted(self) -> bool:
+        """Whether compaction has worked here: the cleaner's checkpoint lists it, or it left its traces."""
+        counts = self.counts
+        traces = counts.partial_batches or counts.empty_batches or counts.delete_horizons
+        # a text that counts no records shows no traces: a hole in it may be compaction's
+        unseen = CoverageGap.COUNTS in self.coverage_gaps and self.continuity.missing
+        return self.directory.first_dirty_offset is not None or bool(traces or unseen)

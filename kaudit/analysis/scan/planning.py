@@ -1,0 +1,138 @@
+"""What every engine does alike: choose and plan the input, read a range, and put a partition together again."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE
+from kaudit.analysis.producer_ids.block_book import BlockBook
+from kaudit.analysis.scan.audit import latest_modification
+from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut, whole_segments
+from kaudit.analysis.scan.chunk_reader import CHUNK_BYTES
+from kaudit.analysis.scan.options import Depth, NothingToAuditError, ScanOptions, UsageError
+from kaudit.analysis.scan.partition_audit import Needs
+from kaudit.source.discover import PathNotFoundError, discover
+from kaudit.source.layout import Layout, PartitionDirectory
+from kaudit.source.pattern import LayoutPattern, PatternError
+from kaudit.source.uri import UrlError
+
+_DAY_MS = 86_400_000
+LONGEST_TEXT_BYTES = 64 << 20
+"""Longest text of a segment that is read as one range: its batches take up to a third of that in memory."""
+
+
+class Job(Struct, frozen=True):
+    """One partition replica's work: its directory, one spec a segment, whole, and what is wanted of it.
+
+    `compacted`: the user says so.
+    """
+
+    directory: PartitionDirectory
+    plan: Sequence[ChunkSpec]
+    chunk_bytes: int = CHUNK_BYTES
+    compacted: bool = False
+    needs: Needs = field(default_factory=Needs)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to read."""
+        return sum(spec.stop - spec.start for spec in self.plan)
+
+    @property
+    def in_pieces(self) -> Sequence[ChunkSpec]:
+        """What can be cut into ranges: nothing where a text is too long to be one range, as a text cannot be cut."""
+        longest = max((spec.stop - spec.start for spec in self.plan if spec.file.text is not None), default=0)
+        return self.plan if longest <= LONGEST_TEXT_BYTES else ()
+
+    def ranges(self) -> list[ChunkSpec]:
+        """Return what to read in pieces, in order."""
+        return [part for spec in self.in_pieces for part in cut(spec, self.chunk_bytes)]
+
+
+def find_input(options: ScanOptions) -> Layout:
+    """List the input once and leave the partitions asked for.
+
+    Raises:
+        UsageError: a path does not exist, a URL cannot be read from, or the layout pattern is wrong.
+        NothingToAuditError: no segment was found.
+
+    """
+    try:
+        pattern = LayoutPattern.parse(options.layout) if options.layout is not None else None
+        layout = discover(options.paths, pattern)
+    except PathNotFoundError as error:
+        raise UsageError(f"no such file or directory: {error}") from error
+    except (UrlError, PatternError) as error:
+        raise UsageError(str(error)) from error
+    layout = replace(layout, partitions=[_named(directory, options) for directory in layout.partitions])
+    chosen = [
+        directory
+        for directory in layout.partitions
+        if (not options.topics or directory.topic in options.topics)
+        and (not options.partitions or directory.partition in options.partitions)
+    ]
+    unchosen = [directory for directory in layout.partitions if directory not in chosen]
+    if options.log_start_offset is not None:
+        chosen = [replace(directory, log_start_offset=options.log_start_offset) for directory in chosen]
+    if not any(directory.segments for directory in chosen):
+        raise NothingToAuditError(_nothing(options, layout))
+    return replace(layout, partitions=chosen, unchosen=unchosen)
+
+
+def _named(directory: PartitionDirectory, options: ScanOptions) -> PartitionDirectory:
+    """Give batches that no name places the topic and partition asked for, if it is one."""
+    if directory.named:
+        return directory
+    return replace(
+        directory,
+        topic=options.topics[0] if len(options.topics) == 1 else directory.topic,
+        partition=options.partitions[0] if len(options.partitions) == 1 else directory.partition,
+    )
+
+
+def _nothing(options: ScanOptions, layout: Layout) -> str:
+    where = ", ".join(options.paths)
+    if layout.unreadable:
+        return f"nothing to audit under {where}: {layout.unreadable[0].path}: {layout.unreadable[0].reason}"
+    if layout.leftover_files:
+        return f"nothing to audit under {where}: only {layout.leftover_files[0].relative} ({layout.leftover_files[0].kind})"
+    if layout.partitions:
+        names = sorted({directory.topic for directory in layout.partitions})
+        return f"nothing to audit under {where}: no segment matches; topics there: {', '.join(names[:10])}"
+    if layout.skipped:
+        return f"nothing to audit under {where}: {layout.skipped[0].path}: {layout.skipped[0].reason}"
+    return f"nothing to audit under {where}: no segment (a file such as 00000000000000000000.log) was found"
+
+
+def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDirectory], Needs]) -> list[Job]:
+    """Plan the reading of every partition of `layout`, in its order."""
+    latest = latest_modification(layout) + _DAY_MS
+    decode = options.depth is Depth.RECORDS
+    jobs: list[Job] = []
+    for directory in layout.partitions:
+        plan = whole_segments(
+            directory,
+            log_start_offset=directory.log_start_offset,
+            verify=options.depth is not Depth.HEADERS,
+            latest_timestamp=latest,
+        )
+        plan = [replace(spec, decode=True) for spec in plan] if decode else plan
+        compacted = options.says_compacted(directory.topic)
+        jobs.append(Job(directory, plan, options.chunk_bytes or CHUNK_BYTES, compacted, needs(directory)))
+    return jobs
+
+
+def audit_needs(layout: Layout, book: BlockBook) -> Callable[[PartitionDirectory], Needs]:
+    """Return what an audit needs of a partition: its ids where blocks are known, its markers where decisions are."""
+    decided = any(entry.topic == TRANSACTION_STATE for entry in layout.everything)
+
+    def needs(directory: PartitionDirectory) -> Needs:
+        return Needs(producer_ids=book.of(directory.log_dir) is not None, markers=decided)
+
+    return needs
+
+
+def all_needs(directory: PartitionDirectory) -> Needs:  # noqa: ARG001 - the same of every partition
+    """Return that everything is needed, as for a list of producer ids."""
+    return Needs()

@@ -1,0 +1,42 @@
+"""The offset checkpoints of log directories compared with the ends of their partitions."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+
+from kaudit.analysis.sidefiles.log_facts import LogFacts
+from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
+from kaudit.formats.sidefiles.checkpoints import OffsetCheckpoint, parse_offset_checkpoint
+from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
+from kaudit.source.layout import SegmentFile
+
+
+class CheckpointAudit(Struct):
+    """Reads each checkpoint once. `unparsable` are files of a log directory; complete once all partitions were compared."""
+
+    files: SideFileReader
+    unparsable: list[UnparsableCheckpoint] = field(default_factory=list)
+    _checkpoints: dict[str, OffsetCheckpoint | None] = field(default_factory=dict)
+
+    def compare(self, log: LogFacts) -> Iterator[CheckpointBeyondLogEnd]:
+        """Yield the rows of one partition that lie beyond its log's end."""
+        end = log.log_end_offset
+        ends_in_damage = any(damage.segment == len(log.directory.segments) - 1 for damage in log.damages)
+        for file in log.directory.checkpoints:
+            checkpoint = self._read(file, log.directory.log_dir)
+            if checkpoint is None or end is None or ends_in_damage or log.unread:
+                continue
+            for row in checkpoint.rows:
+                own = (row.topic, row.partition) == (log.directory.topic, log.directory.partition)
+                if own and row.offset > end:
+                    yield CheckpointBeyondLogEnd(file.name, row.offset, end)
+
+    def _read(self, file: SegmentFile, log_dir: str) -> OffsetCheckpoint | None:
+        if file.path not in self._checkpoints:
+            data = self.files.read(file)
+            checkpoint = None if data is None else parse_offset_checkpoint(data)
+            self._checkpoints[file.path] = checkpoint
+            if checkpoint is not None and checkpoint.damage:
+                damage = checkpoint.damage[0]
+                self.unparsable.append(UnparsableCheckpoint(log_dir, file.name, damage.position, damage.detail))
+        return self._checkpoints[file.path]

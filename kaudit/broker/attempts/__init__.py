@@ -1,1 +1,0 @@
-"""What a broker was asked: the attempts format."""

@@ -1,0 +1,120 @@
+"""One batch of a produce request, checked as the log and its validator do before they look at its producer.
+
+Source: UnifiedLog.analyzeAndValidateRecords (Log before 3.0) and LogValidator.
+"""
+
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.partition.record_set import Refusal, WireBatch
+from kaudit.broker.partition.topic_config import TopicLimits
+from kaudit.broker.releases.profile import Profile
+from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER_SIZE
+from kaudit.formats.log.codecs import Codec
+from kaudit.formats.log.crc32c import crc32c
+from kaudit.formats.log.records import read_records
+from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP
+
+_VARINT_STOP = 0x80
+_NOT_UNPACKED = (Reason.CODEC, Reason.DECOMPRESSION)
+
+
+def check_batch(batch: WireBatch, profile: Profile, limits: TopicLimits, now: int) -> Refusal | None:
+    """Check one batch as the log and its validator do before they look at the producer."""
+    data = batch.data
+    if data and batch.magic == CURRENT_MAGIC:
+        if batch.base_offset != 0:
+            return Refusal(profile.invalid_record_error, f"base offset {batch.base_offset}, from a client it must be 0")
+        size = len(data)
+        if size > limits.max_message_bytes:
+            return Refusal(
+                KafkaError.MESSAGE_TOO_LARGE, f"a batch of {size} bytes, {limits.max_message_bytes} are allowed"
+            )
+        if size < HEADER_SIZE or crc32c(memoryview(data)[ATTRIBUTES_OFFSET:]) != batch.crc:
+            return Refusal(KafkaError.CORRUPT_MESSAGE, f"the CRC {batch.crc:#010x} does not match the bytes")
+    problem = _header_problem(batch, profile)
+    if problem is not None:
+        return Refusal(profile.invalid_record_error, problem)
+    refusal = _check_records(batch, profile, limits) if data and batch.magic == CURRENT_MAGIC else None
+    refusal = refusal or _check_timestamp(batch, profile, limits, now)
+    if refusal is None and len(data) > limits.segment_bytes:
+        return Refusal(
+            KafkaError.RECORD_LIST_TOO_LARGE, f"a batch of {len(data)} bytes, a segment holds {limits.segment_bytes}"
+        )
+    return refusal
+
+
+def _header_problem(batch: WireBatch, profile: Profile) -> str | None:
+    if batch.attributes & CONTROL_FLAG:
+        return "clients must not write control batches"
+    if batch.producer_id >= 0 and batch.base_sequence < 0:
+        return f"sequence {batch.base_sequence} with producer id {batch.producer_id}"
+    if batch.record_count == 0 or (batch.record_count < 0 and profile.validates_offset_range):
+        return f"{batch.record_count} records"
+    if profile.validates_offset_range and batch.last_offset_delta + 1 != batch.record_count:
+        return f"{batch.record_count} records but a last offset delta of {batch.last_offset_delta}"
+    return None
+
+
+def _check_records(batch: WireBatch, profile: Profile, limits: TopicLimits) -> Refusal | None:
+    """Check the number of records, and that those of a compacted topic have keys.
+
+    A codec that cannot decompress throws an exception without a Kafka error code, hence -1.
+    """
+    if not limits.compacted and batch.attributes & CODEC_MASK == Codec.NONE:
+        if holds_records(batch.data, batch.record_count):
+            return None
+        return Refusal(profile.invalid_record_error, f"the bytes do not hold {batch.record_count} records")
+    if batch.attributes & CODEC_MASK == Codec.ZSTD and not profile.supports_zstd:
+        return Refusal(KafkaError.UNKNOWN_SERVER_ERROR, f"unknown compression codec {Codec.ZSTD}")
+    try:
+        for record in read_records(batch.data):
+            if limits.compacted and record.key is None:
+                return Refusal(profile.invalid_record_error, "a record without a key for a compacted topic")
+    except WireError as error:
+        unpacked = error.reason not in _NOT_UNPACKED
+        code = profile.invalid_record_error if unpacked else KafkaError.UNKNOWN_SERVER_ERROR
+        return Refusal(code, f"the records cannot be read: {error}")
+    return None
+
+
+def holds_records(data: bytes, count: int) -> bool:
+    """Return whether an uncompressed batch holds `count` records and nothing else, by their lengths."""
+    at, end = HEADER_SIZE, len(data)
+    for _ in range(count):
+        if at >= end:
+            return False
+        byte = data[at]
+        at += 1
+        if byte < _VARINT_STOP:
+            at += byte >> 1
+            continue
+        raw, shift = byte & 0x7F, 7
+        while at < end:
+            byte = data[at]
+            at += 1
+            raw |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < _VARINT_STOP:
+                break
+        at += raw >> 1
+    return at == end
+
+
+def _check_timestamp(batch: WireBatch, profile: Profile, limits: TopicLimits, now: int) -> Refusal | None:
+    unstamped = limits.log_append_time or batch.max_timestamp == NO_TIMESTAMP
+    if batch.attributes & LOG_APPEND_TIME_FLAG and (unstamped or not profile.takes_append_time_from_clients):
+        return Refusal(KafkaError.INVALID_TIMESTAMP, "a client must not set the timestamp type to LogAppendTime")
+    timestamp = batch.max_timestamp
+    if limits.log_append_time or timestamp == NO_TIMESTAMP:
+        return None
+    if limits.ahead_ms is not None and timestamp - now > limits.ahead_ms:
+        return Refusal(
+            KafkaError.INVALID_TIMESTAMP,
+            f"timestamp {timestamp} is {timestamp - now} ms ahead of the broker, {limits.ahead_ms} are allowed",
+        )
+    if limits.behind_ms is not None and now - timestamp > limits.behind_ms:
+        return Refusal(
+            KafkaError.INVALID_TIMESTAMP,
+            f"timestamp {timestamp} is {now - timestamp} ms behind the broker, {limits.behind_ms} are allowed",
+        )
+    return None

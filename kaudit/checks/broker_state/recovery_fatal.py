@@ -1,0 +1,105 @@
+"""A broker that reads this log to rebuild its state fails."""
+
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+
+from kaudit.broker.releases.profile import Profile
+from kaudit.checks.check import Check, Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.epochs.coordinator_epoch_regression import coordinator_epoch_regression
+from kaudit.checks.epochs.stale_epoch import stale_epoch
+from kaudit.checks.observations import observation_evidence, observation_finding
+from kaudit.checks.transactions.nontransactional_in_transaction import nontransactional_in_transaction
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.observation import Observation
+from kaudit.model.transactions import EmptyMarker
+
+
+class _Fatal(Struct, frozen=True):
+    """What brokers cannot load: what `check` reports, which brokers, and the rule they follow."""
+
+    check: Check
+    who: str
+    rule: str
+
+
+_OUTSIDE = _Fatal(
+    nontransactional_in_transaction,
+    "no broker can load this log",
+    "a non-transactional batch inside an open transaction is INVALID_TXN_STATE for every origin, log loading and "
+    "replication included",
+)
+_STALE_MARKER = (
+    "brokers up to 2.4.0 cannot load this log",
+    "a marker of an older epoch or coordinator epoch throws on followers and while a log is loaded (until 2.4.0, KAFKA-9144)",
+)
+
+
+@check(
+    "KA803",
+    severity=Severity.ERROR,
+    severity_note="note when only some of the versions in question fail",
+    summary="a broker that reads this log to rebuild its state fails",
+    since="0.1.0",
+    needs=(Observation, EmptyMarker),
+)
+def recovery_fatal(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report writes outside a transaction, stale markers (up to 2.4.0) and emptied markers (up to 2.0.0)."""
+    for observation in evidence.observed(*nontransactional_in_transaction.observes):
+        yield _observed(context, observation, _OUTSIDE, Severity.ERROR)
+    severity = _severity(context, lambda profile: profile.marker_checks_bind_replicas)
+    if severity is not None:
+        for check in (stale_epoch, coordinator_epoch_regression):
+            for observation in evidence.observed(*check.observes):
+                if observation.marker is not None:
+                    yield _observed(context, observation, _Fatal(check, *_STALE_MARKER), severity)
+    severity = _severity(context, lambda profile: profile.empty_control_batch_is_fatal)
+    if severity is not None:
+        for marker in evidence.of(EmptyMarker):
+            yield _emptied(context, marker, severity)
+
+
+def _severity(context: Context, fatal: Callable[[Profile], bool]) -> Severity | None:
+    """Return error when all versions in question fail, a note when some do, None when none does."""
+    if context.versions.all(fatal):
+        return Severity.ERROR
+    return Severity.NOTE if context.versions.any(fatal) else None
+
+
+def _observed(context: Context, observation: Observation, fatal: _Fatal, severity: Severity) -> Finding:
+    what, code = "batch" if observation.batch is not None else "marker", fatal.check.code
+    return observation_finding(
+        recovery_fatal,
+        context,
+        observation,
+        f"{fatal.who}: the {what} of producer {observation.producer_id} at offset {observation.offset} stops them ({code})",
+        severity=severity,
+        evidence={**observation_evidence(observation, fatal.rule), "class": code},
+        explanations=(
+            Explanation("a snapshot from behind this offset spares a broker reading it, until that snapshot is lost"),
+        ),
+        following=(f"kaudit explain {code}",),
+    )
+
+
+def _emptied(context: Context, marker: EmptyMarker, severity: Severity) -> Finding:
+    return recovery_fatal.finding(
+        context,
+        f"brokers up to 2.0.0 cannot load this log: the marker at offset {marker.offset} was emptied by the log cleaner "
+        f"({marker.count} such)",
+        severity=severity,
+        segment=marker.segment,
+        position=marker.position,
+        offset=marker.offset,
+        last_offset=marker.offset,
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        evidence={
+            "rule": "a control batch without its record throws where its record is asked for (KAFKA-7467: fixed in 2.0.1, 2.1.0)",
+            "class": "empty-marker",
+            "markers": marker.count,
+        },
+        explanations=(Explanation("the cleaner kept the batch for its producer's sake", innocent=True),),
+        following=(context.timeline_command(marker.producer_id),),
+    )

@@ -1,0 +1,145 @@
+"""Timestamps make the broker forget a producer."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check, observers
+from kaudit.checks.context import Context
+from kaudit.checks.epochs.epoch_bump_nonzero import epoch_bump_nonzero
+from kaudit.checks.epochs.stale_epoch import stale_epoch
+from kaudit.checks.observations import observation_evidence, observation_finding
+from kaudit.checks.sequences.duplicate_batch import duplicate_batch
+from kaudit.checks.sequences.old_duplicate import old_duplicate
+from kaudit.checks.sequences.overlapping_batch import overlapping_batch
+from kaudit.checks.sequences.sequence_restart import sequence_restart
+from kaudit.checks.sequences.unknown_start import unknown_start
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.forgotten_producers import IdleProducer
+from kaudit.model.observation import Observation, ObservationKind
+
+_EFFECTS = observers(
+    duplicate_batch,
+    old_duplicate,
+    overlapping_batch,
+    sequence_restart,
+    unknown_start,
+    stale_epoch,
+    epoch_bump_nonzero,
+)
+"""What only a broker without the producer's state lets happen."""
+_DAY_MS = 86_400_000
+
+
+@check(
+    "KA801",
+    severity=Severity.WARNING,
+    severity_note="note when nothing in the log shows an effect",
+    summary="timestamps make the broker forget a producer",
+    since="0.1.0",
+    needs=(Observation, IdleProducer),
+    observes=(ObservationKind.CONTINUED_AFTER_SILENCE,),
+)
+def state_expired(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report effects of a forgotten producer, batches after a silence, and then producers that are forgotten by now."""
+    limit = max(profile.expiration_default_ms for profile in context.versions.profiles())
+    reported: set[int] = set()
+    for observation in evidence.observed(*_EFFECTS):
+        if _silence_ms(observation) >= limit:
+            reported.add(observation.producer_id)
+            yield _effect(context, observation, limit)
+    if context.versions.any(lambda profile: profile.accepts_unknown_nonzero):
+        # before 2.5 a batch in sequence shows that its producer was still remembered
+        for observation in evidence.observed(*state_expired.observes):
+            if _silence_ms(observation) >= limit:
+                reported.add(observation.producer_id)
+                yield _continued(context, observation, limit)
+    for producer in evidence.of(IdleProducer):
+        if context.now_ms - producer.last_timestamp >= limit and producer.producer_id not in reported:
+            yield _idle(context, producer, limit)
+
+
+def _silence_ms(observation: Observation) -> int:
+    """Ms between the producer's newest batch or marker and this one; negative where one of them has no time."""
+    if observation.remembered is None or observation.remembered.last_timestamp < 0:
+        return -1
+    at = observation.batch.max_timestamp if observation.batch is not None else -1
+    return at - observation.remembered.last_timestamp
+
+
+def _effect(context: Context, observation: Observation, limit: int) -> Finding:
+    silence = _silence_ms(observation)
+    return observation_finding(
+        state_expired,
+        context,
+        observation,
+        f"the broker had forgotten producer {observation.producer_id} when it received the batch at offset "
+        f"{observation.offset}, {_days(silence)} after the one before: see {_EFFECTS[observation.kind].code} there",
+        confidence=Confidence.LIKELY,
+        evidence=_evidence(observation, "forgotten", limit),
+        explanations=(
+            Explanation("the producer was idle for longer than brokers remember it"),
+            Explanation("its records carry old timestamps, and the broker uses these, not the time of their arrival"),
+        ),
+    )
+
+
+def _continued(context: Context, observation: Observation, limit: int) -> Finding:
+    return observation_finding(
+        state_expired,
+        context,
+        observation,
+        f"producer {observation.producer_id} continued at offset {observation.offset} after {_days(_silence_ms(observation))}: "
+        "brokers had forgotten it by then, and would have accepted any other sequence too",
+        severity=Severity.NOTE,
+        evidence=_evidence(observation, ObservationKind.CONTINUED_AFTER_SILENCE.label, limit),
+        explanations=(Explanation("a quiet producer: nothing was lost or repeated here", innocent=True),),
+    )
+
+
+def _evidence(observation: Observation, kind: str, limit: int) -> dict[str, object]:
+    return {
+        **observation_evidence(observation, _rule(limit)),
+        "class": kind,
+        "silence_ms": _silence_ms(observation),
+        "limit_ms": limit,
+    }
+
+
+def _idle(context: Context, producer: IdleProducer, limit: int) -> Finding:
+    silence = context.now_ms - producer.last_timestamp
+    return state_expired.finding(
+        context,
+        f"brokers have forgotten producer {producer.producer_id}: its newest record is {_days(silence)} older than the log",
+        severity=Severity.NOTE,
+        segment=producer.segment,
+        position=producer.position,
+        offset=producer.last_offset,
+        last_offset=producer.last_offset,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        evidence={
+            "rule": _rule(limit),
+            "class": "idle",
+            "last_timestamp": producer.last_timestamp,
+            "now_timestamp": context.now_ms,
+            "limit_ms": limit,
+        },
+        explanations=(
+            Explanation("the producer is done", innocent=True),
+            Explanation("its records carry old timestamps: then it is forgotten while it is at work"),
+        ),
+        following=(context.timeline_command(producer.producer_id),),
+        absent={}
+        if producer.segment is not None
+        else dict.fromkeys(("file", "segment", "position"), "only a marker of it is known"),
+    )
+
+
+def _rule(limit: int) -> str:
+    return (
+        f"without an open transaction a producer is forgotten {limit // _DAY_MS} days after its newest record's timestamp by "
+        "default (producer.id.expiration.ms, before 3.4 transactional.id.expiration.ms; ProducerStateManager.removeExpiredProducers)"
+    )
+
+
+def _days(milliseconds: int) -> str:
+    return f"{milliseconds / _DAY_MS:.1f} days"

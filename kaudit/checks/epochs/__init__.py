@@ -1,0 +1,1 @@
+"""Checks of producer epochs and coordinator epochs."""

@@ -1,0 +1,55 @@
+"""A producer's epoch was raised: who held the lower one is fenced."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.observation import Observation, ObservationKind
+
+_CAUSES = {
+    ObservationKind.RESTART_BUMP: "a new instance of the transactional producer was initialised",
+    ObservationKind.TIMEOUT_ABORT: "the coordinator aborted its transaction and fenced it (timeout, or a new instance)",
+    ObservationKind.CLIENT_BUMP: "the client raised its own epoch after an error it could not resolve (2.5 and later)",
+}
+_NOT_KEPT = dict.fromkeys(("file", "segment", "position"), "only the marker's offset is kept to the end of the log")
+
+
+@check(
+    "KA203",
+    severity=Severity.NOTE,
+    summary="a producer's epoch was raised",
+    since="0.1.0",
+    confidence=Confidence.LIKELY,
+    observes=tuple(_CAUSES),
+)
+def fencing(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report raised epochs, unless each transaction raises the epoch anyway (transaction version 2, KIP-890)."""
+    every_transaction = context.versions.all(lambda profile: profile.transaction_version2)
+    for observation in evidence.observed(*fencing.observes):
+        if not (every_transaction and observation.is_transactional):
+            yield _raised(context, observation)
+
+
+def _raised(context: Context, observation: Observation) -> Finding:
+    state = observation.remembered
+    assert state is not None
+    cause = _CAUSES[observation.kind]
+    where = f"at offset {observation.offset}" if observation.offset >= 0 else "at the end of the log"
+    by_abort = observation.kind is ObservationKind.TIMEOUT_ABORT
+    before = "" if by_abort else f" from {state.epoch}"
+    message = (
+        f"the epoch of producer {observation.producer_id} rose{before} to {observation.producer_epoch} {where}: {cause}"
+    )
+    found = observation_finding(
+        fencing,
+        context,
+        observation,
+        message,
+        evidence=classified_evidence(observation, "a higher epoch fences every writer of the lower one"),
+        explanations=(Explanation(cause, innocent=True),),
+    )
+    return replace(found, file=None, segment=None, position=None, absent=_NOT_KEPT) if by_abort else found

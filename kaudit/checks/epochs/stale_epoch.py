@@ -1,0 +1,45 @@
+"""A batch or marker of a fenced, older epoch."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.observation import ObservationKind
+
+_RULE = (
+    "an epoch below the current one is fenced: a leader answers INVALID_PRODUCER_EPOCH (ProducerAppendInfo.checkProducerEpoch); "
+    "replicas and recovery only warn, and brokers up to 2.4.0 fail on such a marker"
+)
+
+
+@check(
+    "KA201",
+    severity=Severity.ERROR,
+    summary="a batch or marker of a fenced, older epoch was appended",
+    since="0.1.0",
+    observes=(ObservationKind.STALE_BATCH, ObservationKind.STALE_MARKER),
+    faulty_column="epoch",
+)
+def stale_epoch(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report batches and end markers whose epoch is below the producer's."""
+    for observation in evidence.observed(*stale_epoch.observes):
+        state = observation.remembered
+        assert state is not None
+        what = "batch" if observation.batch is not None else "end marker"
+        yield observation_finding(
+            stale_epoch,
+            context,
+            observation,
+            f"the {what} at offset {observation.offset} has epoch {observation.producer_epoch}, but producer "
+            f"{observation.producer_id} had already moved on to epoch {state.epoch}",
+            evidence=classified_evidence(observation, _RULE),
+            explanations=(
+                Explanation("a zombie: a fenced instance of the producer wrote after its successor had begun"),
+                Explanation(
+                    "the leader had forgotten the newer epoch: expiry, a lost tail, or a restart without its snapshot"
+                ),
+                Explanation("brokers up to 2.4.0 forget a producer known by a marker alone (KAFKA-9144)"),
+            ),
+        )

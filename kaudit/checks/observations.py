@@ -1,0 +1,121 @@
+"""Findings about one observation, and batches, markers and producer state as evidence: the keys every report knows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Unpack
+
+from kaudit.checks.check import Check, FindingFields
+from kaudit.checks.context import Context
+from kaudit.model.finding import Finding
+from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
+from kaudit.model.observation import Observation
+from kaudit.model.producer_state import ProducerAuditState
+
+
+def observation_finding(
+    check: Check,
+    context: Context,
+    observation: Observation,
+    message: str,
+    *,
+    following: Sequence[str] = (),
+    **fields: Unpack[FindingFields],
+) -> Finding:
+    """Build the check's finding at the observation's batch or marker, unless `fields` place it elsewhere.
+
+    `following`: commands to run before the producer's timeline.
+    """
+    placed: FindingFields = {
+        "position": observation.position,
+        "offset": observation.offset,
+        "last_offset": observation.last_offset,
+        "producer_id": observation.producer_id,
+        "producer_epoch": observation.producer_epoch,
+        **fields,
+    }
+    return check.finding(
+        context,
+        message,
+        segment=observation.segment,
+        following=(*following, context.timeline_command(observation.producer_id)),
+        **placed,
+    )
+
+
+def classified_evidence(observation: Observation, rule: str) -> dict[str, object]:
+    """Evidence of an observation whose check reports it by its kind."""
+    return {**observation_evidence(observation, rule), "class": observation.kind.label}
+
+
+def observation_evidence(observation: Observation, rule: str) -> dict[str, object]:
+    """The rule, the batch before, the offending batch or marker, the next batch, and the producer's state before it."""
+    evidence: dict[str, object] = {"rule": rule}
+    state = observation.remembered
+    if state is not None:
+        evidence["remembered"] = _state_evidence(state)
+        if state.last is not None:
+            # the epoch of an older batch is not kept: it is the state's unless a marker raised that since
+            epoch = state.epoch if state.last_sequence >= 0 else None
+            previous: Mapping[str, object] = _batch_evidence(
+                state.last,
+                observation.producer_id,
+                epoch if epoch is not None else -1,
+                is_transactional=observation.is_transactional,
+            )
+            evidence["previous"] = {**previous, "producer_epoch": epoch}
+    if observation.batch is not None:
+        evidence["offending"] = _batch_evidence(
+            observation.batch,
+            observation.producer_id,
+            observation.producer_epoch,
+            is_transactional=observation.is_transactional,
+        )
+    elif observation.marker is not None:
+        evidence["offending"] = _marker_evidence(observation.marker)
+    if observation.following is not None:
+        following = _batch_evidence(
+            observation.following, observation.producer_id, observation.following_epoch, is_transactional=False
+        )
+        del following["is_transactional"]
+        evidence["next"] = following
+    return evidence
+
+
+def _batch_evidence(batch: BoundaryBatch, producer_id: int, epoch: int, *, is_transactional: bool) -> dict[str, object]:
+    return {
+        "offset": batch.base_offset,
+        "last_offset": batch.last_offset,
+        "timestamp": batch.max_timestamp,
+        "producer_id": producer_id,
+        "producer_epoch": epoch,
+        "base_sequence": batch.first_sequence,
+        "last_sequence": batch.last_sequence,
+        "is_transactional": is_transactional,
+        "crc": batch.crc,
+        "position": batch.position,
+        "leader_epoch": batch.leader_epoch,
+    }
+
+
+def _marker_evidence(marker: EndTxnMarker) -> dict[str, object]:
+    return {
+        "offset": marker.offset,
+        "timestamp": marker.timestamp,
+        "producer_id": marker.producer_id,
+        "producer_epoch": marker.producer_epoch,
+        "coordinator_epoch": marker.coordinator_epoch,
+        "type": "COMMIT" if marker.type == 1 else "ABORT",
+        "position": marker.position,
+    }
+
+
+def _state_evidence(state: ProducerAuditState) -> dict[str, object]:
+    return {
+        "producer_epoch": state.epoch,
+        "last_sequence": state.last_sequence if state.last_sequence >= 0 else None,
+        "window": [
+            {"offset": known.base_offset, "base_sequence": known.first_sequence, "last_sequence": known.last_sequence}
+            for known in state.window
+        ],
+        "coordinator_epoch": state.coordinator_epoch if state.coordinator_epoch >= 0 else None,
+        "current_txn_start_offset": state.txn_first_offset if state.txn_first_offset >= 0 else None,
+    }

@@ -1,0 +1,83 @@
+"""Two producers that write with one id, as opposed to one producer with gaps and repeats."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from kaudit.checks.check import Evidence, check, observers
+from kaudit.checks.context import Context
+from kaudit.checks.sequences.duplicate_batch import duplicate_batch
+from kaudit.checks.sequences.old_duplicate import old_duplicate
+from kaudit.checks.sequences.overlapping_batch import overlapping_batch
+from kaudit.checks.sequences.sequence_gap import sequence_gap
+from kaudit.checks.sequences.sequence_restart import sequence_restart
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.sequence_patterns import Chain, SharedProducerId
+
+_REPLACED = observers(duplicate_batch, old_duplicate, overlapping_batch, sequence_gap, sequence_restart)
+
+
+@check(
+    "KA404",
+    severity=Severity.ERROR,
+    summary="two writers interleaved under one producer id",
+    since="0.1.0",
+    needs=(SharedProducerId,),
+)
+def producer_id_shared(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each such id once, in place of the duplicates, overlaps, gaps and restarts two writers make of it."""
+    for shared in evidence.of(SharedProducerId):
+        yield _shared(context, shared)
+
+
+def _shared(context: Context, shared: SharedProducerId) -> Finding:
+    writers, producer_id = shared.writers, shared.producer_id
+    first, second = writers.first, writers.second
+    at = next((found for found in shared.observations if found.offset == second.first_offset), shared.observations[0])
+    replaced = Counter(_REPLACED[observation.kind].code for observation in shared.observations)
+    return producer_id_shared.finding(
+        context,
+        f"two producers write with producer id {producer_id}, epoch {shared.producer_epoch}: {_chain_text(first)} and "
+        f"{_chain_text(second)} alternate {writers.changes} times",
+        confidence=Confidence.LIKELY if writers.rewritten else Confidence.CERTAIN,
+        segment=at.segment,
+        position=at.position,
+        offset=second.first_offset,
+        last_offset=max(first.last_offset, second.last_offset),
+        producer_id=producer_id,
+        producer_epoch=shared.producer_epoch,
+        evidence={
+            "rule": "one producer makes one chain of sequences: it may break, but does not alternate between two",
+            "chains": [_chain_evidence(first), _chain_evidence(second)],
+            "changes": writers.changes,
+            "copies": writers.copies,
+            "rewritten": writers.rewritten,
+            "replaces": dict(sorted(replaced.items())),
+        },
+        explanations=_explanations(shared.grants),
+        following=(context.timeline_command(producer_id),),
+    )
+
+
+def _explanations(grants: int) -> Sequence[Explanation]:
+    return (
+        Explanation(
+            "the id was granted twice: the migration to KRaft (KAFKA-15552), a restored or edited znode",
+            speaks_for=(f"the history grants it {grants} times (see block-overlap)",) if grants > 1 else (),
+            speaks_against=("the history grants it once",) if grants == 1 else (),
+        ),
+        Explanation("two processes were given one id by hand, or one writes with a copied state"),
+    )
+
+
+def _chain_text(chain: Chain) -> str:
+    return f"sequences {chain.first_sequence}..{chain.last_sequence} from offset {chain.first_offset}"
+
+
+def _chain_evidence(chain: Chain) -> dict[str, object]:
+    return {
+        "first_offset": chain.first_offset,
+        "last_offset": chain.last_offset,
+        "first_sequence": chain.first_sequence,
+        "last_sequence": chain.last_sequence,
+        "batches": chain.batches,
+    }

@@ -1,0 +1,1 @@
+"""Checks of the sequences of a producer: duplicates, gaps, restarts."""

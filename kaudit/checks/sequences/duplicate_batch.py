@@ -1,0 +1,57 @@
+"""A batch that the broker still knew is in the log twice."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.checks.sequences.sequence_observations import (
+    BYPASSED_CHECKS,
+    TWO_WRITERS,
+    batch_text,
+    lost_state_explanations,
+    sequence_observations,
+)
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.observation import ObservationKind
+
+_RULE = (
+    "a batch with the epoch and exact sequences of one of the last five is a duplicate: a leader answers it with "
+    "that batch's offset and appends nothing (ProducerStateEntry.findDuplicateBatch)"
+)
+_CHANGED_CRC = Explanation(
+    "the broker compressed it again or set its own timestamp: the CRC differs though it is a retry"
+)
+
+
+@check(
+    "KA101",
+    severity=Severity.ERROR,
+    severity_note="warning when the CRC differs",
+    summary="a batch within the duplicate window is in the log twice",
+    since="0.1.0",
+    observes=(ObservationKind.EXACT_DUPLICATE, ObservationKind.SAME_SEQUENCES),
+    faulty_column="sequence",
+)
+def duplicate_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report exact duplicates as certain, those of another CRC as likely."""
+    for observation in sequence_observations(evidence, *duplicate_batch.observes):
+        original = observation.twin
+        assert original is not None
+        exact = observation.kind is ObservationKind.EXACT_DUPLICATE
+        lost_state = lost_state_explanations(observation)
+        yield observation_finding(
+            duplicate_batch,
+            context,
+            observation,
+            f"{batch_text(observation)} repeats the batch at offset {original.base_offset}: "
+            f"{'same bytes' if exact else 'same sequences, different bytes'}",
+            severity=Severity.ERROR if exact else Severity.WARNING,
+            confidence=Confidence.CERTAIN if exact else Confidence.LIKELY,
+            evidence={
+                **classified_evidence(observation, _RULE),
+                "original_offset": original.base_offset,
+                "original_crc": original.crc,
+            },
+            explanations=(*lost_state, BYPASSED_CHECKS) if exact else (_CHANGED_CRC, *lost_state, TWO_WRITERS),
+        )

@@ -1,0 +1,48 @@
+"""A batch that repeats part of the sequences before it."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.checks.sequences.sequence_observations import (
+    TWO_WRITERS,
+    batch_text,
+    lost_state_explanations,
+    sequence_observations,
+)
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.observation import ObservationKind
+
+_RULE = (
+    "a batch is either wholly new or exactly a known one: partial repeats are refused in every version "
+    "(ProducerAppendInfo.checkSequence)"
+)
+
+
+@check(
+    "KA103",
+    severity=Severity.ERROR,
+    summary="a batch repeats part of the sequences before it",
+    since="0.1.0",
+    observes=(ObservationKind.OVERLAP, ObservationKind.INSIDE),
+    faulty_column="sequence",
+)
+def overlapping_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report batches that overlap earlier ones, whether they end beyond them or inside them."""
+    for observation in sequence_observations(evidence, *overlapping_batch.observes):
+        state = observation.remembered
+        assert state is not None
+        yield observation_finding(
+            overlapping_batch,
+            context,
+            observation,
+            f"{batch_text(observation)} overlaps earlier batches: sequences up to {state.last_sequence} had already been "
+            "written",
+            evidence=classified_evidence(observation, _RULE),
+            explanations=(
+                Explanation("a client split or regrouped a batch before it sent it again"),
+                TWO_WRITERS,
+                *lost_state_explanations(observation),
+            ),
+        )

@@ -1,0 +1,86 @@
+"""Sequences are missing between two batches of a producer."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.checks.sequences.sequence_observations import batch_of, sequence_observations, sequences_text
+from kaudit.model import sequence
+from kaudit.model.continuity import MissingCause, MissingOffsets
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.observation import Observation, ObservationKind
+
+_RULE = (
+    "within an epoch the next sequence follows the last; a leader refuses a gap with OUT_OF_ORDER_SEQUENCE_NUMBER "
+    "(ProducerAppendInfo.inSequence)"
+)
+
+
+@check(
+    "KA104",
+    severity=Severity.ERROR,
+    severity_note="warning when the leader epoch changes between the two batches",
+    summary="sequences are missing between two batches of a producer",
+    since="0.1.0",
+    observes=(ObservationKind.GAP,),
+    faulty_column="sequence",
+)
+def sequence_gap(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report gaps at the offsets that are missing between the two batches, or else at the second one."""
+    for observation in sequence_observations(evidence, *sequence_gap.observes):
+        yield _gap(context, evidence, observation)
+
+
+def _gap(context: Context, evidence: Evidence, observation: Observation) -> Finding:
+    state, batch = observation.remembered, batch_of(observation)
+    assert state is not None
+    assert state.last is not None
+    expected = sequence.add(state.last_sequence, 1)
+    moved = batch.leader_epoch != state.last.leader_epoch
+    between = _missing_between(evidence, state.last, batch)
+    missing = sequences_text(expected, sequence.subtract(batch.first_sequence, 1))
+    return observation_finding(
+        sequence_gap,
+        context,
+        observation,
+        f"{missing} of producer {observation.producer_id} missing before offset {batch.base_offset} "
+        f"({observation.missing_sequences} records)",
+        severity=Severity.WARNING if moved else Severity.ERROR,
+        confidence=Confidence.POSSIBLE if moved else Confidence.CERTAIN,
+        offset=between[0].first_offset if between else observation.offset,
+        last_offset=between[-1].last_offset if between else observation.last_offset,
+        evidence={
+            **classified_evidence(observation, _RULE),
+            "expected_sequence": expected,
+            "missing_sequences": observation.missing_sequences,
+            "missing_offsets": observation.missing_offsets,
+        },
+        explanations=tuple(_explanations(context, state.last, batch)),
+    )
+
+
+def _missing_between(evidence: Evidence, last: BoundaryBatch, batch: BoundaryBatch) -> list[MissingOffsets]:
+    """Return the missing offsets between two batches; those lost to damage are reported with it, and may be anyone's."""
+    return [
+        gap
+        for gap in evidence.of(MissingOffsets)
+        if gap.cause is not MissingCause.DAMAGE
+        and gap.first_offset > last.last_offset
+        and gap.last_offset < batch.base_offset
+    ]
+
+
+def _explanations(context: Context, last: BoundaryBatch, batch: BoundaryBatch) -> Iterator[Explanation]:
+    if batch.leader_epoch != last.leader_epoch:
+        yield Explanation(
+            "the leader changed: records acknowledged by the old leader alone were lost (acks=1, unclean election)",
+            speaks_for=(f"leader epoch {last.leader_epoch} before the gap, {batch.leader_epoch} after it",),
+        )
+    yield Explanation("records were lost before they reached this replica, and the leader's checks did not notice")
+    yield Explanation("data bypassed the broker's checks")
+    if not context.compacted:
+        yield Explanation(
+            "the topic was once compacted and there is no checkpoint to show it (then pass --compacted)", innocent=True
+        )

@@ -1,0 +1,64 @@
+"""What the checks of sequences share: the observations left to them, texts, and causes of lost producer state."""
+
+from collections.abc import Sequence
+
+from kaudit.checks.check import Evidence
+from kaudit.model.finding import Explanation
+from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.sequence_patterns import SharedProducerId, StepMismatch
+
+_DAY_MS = 86_400_000
+
+TWO_WRITERS = Explanation("two producers write with one producer id")
+BYPASSED_CHECKS = Explanation("data bypassed the broker's checks (a restored or copied segment)")
+
+
+def sequence_observations(evidence: Evidence, *kinds: ObservationKind) -> list[Observation]:
+    """Return the observations of these kinds that no pattern of several observations accounts for."""
+    patterns: Sequence[StepMismatch | SharedProducerId] = (*evidence.of(StepMismatch), *evidence.of(SharedProducerId))
+    replaced = {id(observation) for pattern in patterns for observation in pattern.observations}
+    return [observation for observation in evidence.observed(*kinds) if id(observation) not in replaced]
+
+
+def batch_of(observation: Observation) -> BoundaryBatch:
+    """Return the batch of an observation that is never about a marker."""
+    assert observation.batch is not None
+    return observation.batch
+
+
+def batch_text(observation: Observation) -> str:
+    """Name the batch: `the batch at offset 12 (sequences 0..4)`."""
+    batch = batch_of(observation)
+    return f"the batch at offset {batch.base_offset} ({sequences_text(batch.first_sequence, batch.last_sequence)})"
+
+
+def sequences_text(first: int, last: int) -> str:
+    """Name a range of sequences, both inclusive."""
+    return f"sequence {first}" if first == last else f"sequences {first}..{last}"
+
+
+def lost_state_explanations(observation: Observation) -> list[Explanation]:
+    """List ways a broker comes to append what it should refuse, those that this log supports first."""
+    state, batch = observation.remembered, batch_of(observation)
+    last = state.last if state is not None else None
+    found: list[Explanation] = []
+    if last is not None and batch.leader_epoch != last.leader_epoch:
+        found.append(
+            Explanation(
+                "the leader changed and the new one had no record of the batch; the producer sent it again",
+                speaks_for=(f"leader epoch {last.leader_epoch} before it, {batch.leader_epoch} at it",),
+            )
+        )
+    if state is not None and batch.max_timestamp - state.last_timestamp >= _DAY_MS:
+        hours = (batch.max_timestamp - state.last_timestamp) // 3_600_000
+        found.append(
+            Explanation(
+                "the broker forgot the idle producer (producer.id.expiration.ms) and took the retry as new",
+                speaks_for=(f"{hours} hours without a batch from it",),
+            )
+        )
+    found.append(
+        Explanation("the broker lost the producer's state: a restart without its snapshot, DeleteRecords, or expiry")
+    )
+    return found

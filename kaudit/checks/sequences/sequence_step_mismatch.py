@@ -1,0 +1,57 @@
+"""A client that does not advance its sequence by the number of records."""
+
+from collections.abc import Iterator, Sequence
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.sequence_patterns import StepMismatch, sequence_step
+
+_RULE = "the next base sequence is the last one plus the number of records (DefaultRecordBatch.incrementSequence)"
+_LISTED = 10
+"""Steps listed in the evidence."""
+
+
+@check(
+    "KA107",
+    severity=Severity.ERROR,
+    summary="a client does not advance its sequence by the number of records",
+    since="0.1.0",
+    needs=(StepMismatch,),
+    faulty_column="sequence",
+)
+def sequence_step_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each pattern once, in place of its gaps and overlaps."""
+    for mismatch in evidence.of(StepMismatch):
+        chain = mismatch.observations
+        first, steps = chain[0], [sequence_step(observation) for observation in chain]
+        yield observation_finding(
+            sequence_step_mismatch,
+            context,
+            first,
+            f"producer {first.producer_id} advances its sequence {_pattern(steps)}, {len(chain)} times in a row",
+            evidence={
+                **classified_evidence(first, _RULE),
+                "count": len(chain),
+                "joints": [
+                    {"offset": observation.offset, "step": step, "records": records}
+                    for observation, (step, records) in zip(chain[:_LISTED], steps, strict=False)
+                ],
+                "first_offset": chain[0].offset,
+                "last_offset": chain[-1].last_offset,
+            },
+            explanations=(
+                Explanation(
+                    "the client counts requests, or starts from a wrong last sequence: a bug of the client library"
+                ),
+            ),
+        )
+
+
+def _pattern(steps: Sequence[tuple[int, int]]) -> str:
+    step, records = steps[0]
+    by_batch = len({step - records for step, records in steps}) > 1 or {step for step, _ in steps} == {1}
+    if by_batch:
+        return f"by {step} per batch, whatever its number of records"
+    return f"by {abs(step - records)} {'more' if step > records else 'less'} than the number of records"

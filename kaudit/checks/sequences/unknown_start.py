@@ -1,0 +1,65 @@
+"""A producer's first sequence is not 0, and nothing explains it."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.checks.sequences.sequence_observations import batch_of, batch_text, sequence_observations
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.observation import Observation, ObservationKind
+
+_RULE = (
+    "an unknown producer starts at sequence 0; from 2.5 on a leader takes any first sequence (KIP-360), before it "
+    "answers UNKNOWN_PRODUCER_ID"
+)
+
+
+@check(
+    "KA106",
+    severity=Severity.WARNING,
+    severity_note="note when the broker may be 2.5 or later",
+    summary="a producer's first sequence is not 0 and nothing explains it",
+    since="0.1.0",
+    confidence=Confidence.POSSIBLE,
+    observes=(ObservationKind.UNKNOWN_START, ObservationKind.AFTER_MARKER),
+    faulty_column="sequence",
+)
+def unknown_start(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report first batches, in the log or after nothing but an end marker, whose sequences before them are missing."""
+    for observation in sequence_observations(evidence, *unknown_start.observes):
+        first = batch_of(observation).first_sequence
+        since = " after only an end marker" if observation.remembered is not None else ""
+        yield observation_finding(
+            unknown_start,
+            context,
+            observation,
+            f"{batch_text(observation)} is the first of this producer{since}: sequences before {first} are not in the log",
+            severity=Severity.NOTE if _accepted(context, observation) else Severity.WARNING,
+            evidence={
+                **classified_evidence(observation, _RULE),
+                "missing_sequences": observation.missing_sequences,
+                "missing_offsets": observation.missing_offsets,
+            },
+            explanations=(
+                Explanation(
+                    "earlier records of this producer were deleted, and no log start offset shows it", innocent=True
+                ),
+                Explanation(
+                    "the broker forgot an idle producer and took its next batch without a check (2.5 and later)",
+                    innocent=True,
+                ),
+                Explanation("records before it were lost"),
+            ),
+        )
+
+
+def _accepted(context: Context, observation: Observation) -> bool:
+    """Whether some version in question takes any first sequence of such a producer."""
+    accepts = context.versions.any(lambda profile: profile.accepts_unknown_nonzero)
+    state = observation.remembered
+    if state is None or not accepts:
+        return accepts
+    # a marker keeps the producer known: only its expiry makes the broker take any sequence again
+    limit = min(profile.expiration_default_ms for profile in context.versions.profiles())
+    return batch_of(observation).max_timestamp - state.last_timestamp >= limit

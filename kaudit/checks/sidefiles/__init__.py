@@ -1,0 +1,1 @@
+"""Checks of the files beside the segments: snapshots, indexes, checkpoints."""

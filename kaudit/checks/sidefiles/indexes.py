@@ -1,0 +1,82 @@
+"""What the checks of the two indexes of a segment share."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from kaudit.checks.check import Check, Evidence
+from kaudit.checks.context import Context
+from kaudit.checks.sidefiles.about_file import partition_file
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.side_files import IndexFault, IndexKind, MissingIndexes
+
+_CAUSES = (
+    Explanation("the file was damaged on disk, or copied while the broker was writing it"),
+    Explanation("the index belongs to another state of the segment: one was restored without the other"),
+)
+_MISSING_CAUSES = (
+    Explanation("the copy was made without it", innocent=True),
+    Explanation("it was removed to have the broker build it anew", innocent=True),
+)
+_MAX_LISTED = 20
+
+
+class Wording(Struct, frozen=True):
+    """The rule that the rows of one kind of index keep, and what goes wrong when a broker reads it as it is."""
+
+    rule: str
+    consequence: str
+
+
+def index_findings(
+    check: Check, context: Context, evidence: Evidence, kind: IndexKind, wording: Wording
+) -> Iterator[Finding]:
+    """Yield a finding for each index of one kind that is wrong, and a note for all that are missing."""
+    for fault in evidence.of(IndexFault):
+        if fault.kind is kind:
+            yield _fault(check, context, fault, wording)
+    for missing in evidence.of(MissingIndexes):
+        if missing.kind is kind:
+            yield _missing(check, context, missing)
+
+
+def _fault(check: Check, context: Context, fault: IndexFault, wording: Wording) -> Finding:
+    torn = fault.row is None
+    return check.finding(
+        context,
+        f"the index ends inside a row: {fault.detail}"
+        if torn
+        else f"row {fault.row} of the index is wrong: {fault.detail}",
+        severity=Severity.WARNING,
+        segment=fault.segment,
+        position=fault.position,
+        evidence={
+            "rule": "an index consists of whole rows (AbstractIndex.sanityCheck)" if torn else wording.rule,
+            "broker": "rebuilds it from the segment when the sanity check at start fails (always after an unclean stop above "
+            f"the recovery point); else {wording.consequence}",
+            "detail": fault.detail,
+            **({} if torn else {"row": fault.row}),
+        },
+        explanations=_CAUSES,
+        **partition_file(context, fault.file),
+    )
+
+
+def _missing(check: Check, context: Context, missing: MissingIndexes) -> Finding:
+    (first, segment), count = missing.files[0], len(missing.files)
+    more = f" and {count - 1} more" if count > 1 else ""
+    return check.finding(
+        context,
+        f"there is no {first}{more}",
+        severity=Severity.NOTE,
+        segment=segment,
+        evidence={
+            "rule": "every segment has an offset and a time index",
+            "broker": "logs an error at start, recovers the segment and builds its indexes anew",
+            "class": "missing",
+            "count": count,
+            "files": [name for name, _ in missing.files[:_MAX_LISTED]],
+        },
+        explanations=_MISSING_CAUSES,
+        **partition_file(context, first),
+    )

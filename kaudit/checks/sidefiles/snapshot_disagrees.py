@@ -1,0 +1,133 @@
+"""A producer snapshot that says something else than the log before its offset."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.producer_snapshot import LogBeforeSnapshot, SnapshotComparison, SnapshotEntry
+
+_FIELDS = (
+    ("last_sequence", "last sequence"),
+    ("producer_epoch", "epoch"),
+    ("offset_delta", "offset delta"),
+    ("current_txn_first_offset", "transaction open since offset"),
+    ("coordinator_epoch", "coordinator epoch"),
+    ("timestamp", "timestamp"),
+)
+_CAUSES = (
+    Explanation("the file comes from another replica, another time, or was edited: copies and restores do that"),
+    Explanation("the log was cut back or changed behind the broker's back after the snapshot was written"),
+    Explanation("a defect of the broker that wrote it (KAFKA-6683 before 1.0.2)"),
+)
+
+_Contradiction = tuple[str, Confidence]
+"""What cannot be, in words, and how sure that is."""
+
+
+@check(
+    "KA502",
+    severity=Severity.ERROR,
+    summary="a producer snapshot holds something else than the log before it",
+    since="0.1.0",
+    needs=(SnapshotComparison,),
+)
+def snapshot_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report the entries that neither expiry, the broker's version nor data that is gone explains."""
+    for comparison in evidence.of(SnapshotComparison):
+        contradiction = _contradiction(context, comparison)
+        if contradiction is not None:
+            yield _finding(context, comparison, contradiction)
+
+
+def _contradiction(context: Context, comparison: SnapshotComparison) -> _Contradiction | None:
+    stored, expected = comparison.stored, comparison.expected
+    if stored is None:
+        return _missing(comparison)
+    if max(stored.last_offset, stored.current_txn_first_offset) >= comparison.offset:
+        if context.versions.any(lambda profile: profile.snapshot_may_run_ahead):
+            return None
+        return "holds a batch from beyond the snapshot's own offset", Confidence.CERTAIN
+    if any(entry == stored for entry in expected):
+        return None
+    if not expected:
+        return _unheard_of(stored, comparison.log)
+    contradictions = [_different(stored, entry, comparison) for entry in expected]
+    return None if None in contradictions else contradictions[-1]
+
+
+def _missing(comparison: SnapshotComparison) -> _Contradiction | None:
+    newest = comparison.expected[-1]
+    below = newest.last_offset < comparison.log.log_start
+    if below or (comparison.may_expire and newest.current_txn_first_offset == NO_OFFSET):
+        return None  # its data is deleted, it may have expired, or it is known by a marker alone
+    if newest.current_txn_first_offset != NO_OFFSET:
+        return "lacks a producer whose transaction is open, which never expires", Confidence.CERTAIN
+    return "lacks a producer while one that was idle for longer is kept", Confidence.LIKELY
+
+
+def _unheard_of(stored: SnapshotEntry, log: LogBeforeSnapshot) -> _Contradiction | None:
+    if log.whole and (log.first_offset == 0 or stored.last_offset >= log.known_from):
+        return "names a producer that wrote nothing there", Confidence.CERTAIN
+    return None
+
+
+def _different(stored: SnapshotEntry, ours: SnapshotEntry, comparison: SnapshotComparison) -> _Contradiction | None:
+    """Return what cannot be in a snapshot of the one kind of version that writes `ours`."""
+    log = comparison.log
+    if NO_OFFSET < stored.last_offset < ours.last_offset:
+        words = f"ends at offset {stored.last_offset}, the producer's last batch at {ours.last_offset}"
+        return words, Confidence.CERTAIN
+    if stored.last_offset > ours.last_offset and not comparison.present:
+        if log.whole and stored.last_offset >= log.known_from:
+            words = f"names a batch that ends at offset {stored.last_offset}, where the producer has none"
+            return words, Confidence.CERTAIN
+        return None  # its last batch was compacted or deleted since
+    for name, words in _FIELDS:
+        value, own = getattr(stored, name), getattr(ours, name)
+        if value != own and not _derived_from_what_is_gone(name, stored, ours, log):
+            return f"says {words} {value}, the log {own}", Confidence.CERTAIN
+    return None
+
+
+def _derived_from_what_is_gone(name: str, stored: SnapshotEntry, newest: SnapshotEntry, log: LogBeforeSnapshot) -> bool:
+    """Whether a marker, or data, that the log does not hold any more may have set this field."""
+    if name == "coordinator_epoch" and stored.coordinator_epoch == NO_COORDINATOR_EPOCH:
+        return True  # forgotten, by expiry or with its snapshot, and started anew
+    if log.whole and log.first_offset == 0:
+        return False
+    if not log.whole:
+        return stored.last_offset == NO_OFFSET or name in ("current_txn_first_offset", "coordinator_epoch", "timestamp")
+    if name == "current_txn_first_offset":
+        return NO_OFFSET < stored.current_txn_first_offset < log.known_from
+    return name == "coordinator_epoch" and newest.coordinator_epoch == NO_COORDINATOR_EPOCH
+
+
+def _finding(context: Context, comparison: SnapshotComparison, contradiction: _Contradiction) -> Finding:
+    words, confidence = contradiction
+    stored = comparison.stored
+    expected = comparison.expected[-1] if comparison.expected else None
+    entry = stored or expected
+    assert entry is not None
+    before = [number for number, name in enumerate(context.segments) if int(name[:20]) < comparison.offset]
+    return snapshot_disagrees.finding(
+        context,
+        f"{comparison.file}, the producers' state at offset {comparison.offset}, {words} (producer {entry.producer_id})",
+        confidence=confidence,
+        segment=max(before, key=context.segments.__getitem__, default=None),
+        file=context.side_file(comparison.file),
+        offset=comparison.offset,
+        producer_id=entry.producer_id,
+        producer_epoch=entry.producer_epoch,
+        anchor=comparison.file,
+        evidence={
+            "rule": "a snapshot holds of every producer what the log before its offset says, newest batch only "
+            "(ProducerStateManager.takeSnapshot); the broker loads it in place of reading the log",
+            "stored": None if stored is None else stored._asdict(),
+            "replayed": None if expected is None else expected._asdict(),
+        },
+        explanations=_CAUSES,
+        following=(context.timeline_command(entry.producer_id),),
+        absent={"position": "an entry, not a byte, is wrong", "last_offset": "a snapshot stands for one offset"},
+    )

@@ -1,0 +1,27 @@
+"""A time index whose rows are out of order or do not belong to its segment."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.sidefiles.indexes import Wording, index_findings
+from kaudit.model.finding import Finding, Severity
+from kaudit.model.side_files import IndexFault, IndexKind, MissingIndexes
+
+_WORDING = Wording(
+    "timestamps rise strictly, offsets do not fall, and both belong to the segment",
+    "lookups by time and retention by time go wrong",
+)
+
+
+@check(
+    "KA504",
+    severity=Severity.WARNING,
+    severity_note="note where it is missing",
+    summary="a time index is out of order",
+    since="0.1.0",
+    needs=(IndexFault, MissingIndexes),
+)
+def timeindex_broken(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report the first wrong row of each index, and indexes that are missing."""
+    yield from index_findings(timeindex_broken, context, evidence, IndexKind.TIME, _WORDING)

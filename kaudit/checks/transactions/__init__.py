@@ -1,0 +1,1 @@
+"""Checks of transactions: their ends, their markers, and what their coordinator says of them."""

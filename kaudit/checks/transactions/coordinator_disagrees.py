@@ -1,0 +1,23 @@
+"""A partition's marker is not what its coordinator decided."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.transactions.marker_outcomes import marker_finding
+from kaudit.model.finding import Finding, Severity
+from kaudit.model.transactions import MismatchedMarker
+
+
+@check(
+    "KA306",
+    severity=Severity.ERROR,
+    summary="a partition's marker is not what __transaction_state decided",
+    since="0.1.0",
+    needs=(MismatchedMarker,),
+)
+def coordinator_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report markers of transactions of which no other partition was seen to end as decided."""
+    for marker in evidence.of(MismatchedMarker):
+        if not marker.agreeing:
+            yield marker_finding(coordinator_disagrees, context, marker)

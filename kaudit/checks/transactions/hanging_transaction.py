@@ -1,0 +1,50 @@
+"""A transaction that no coordinator will end."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.transactions.open_transactions import (
+    abort_commands,
+    duration,
+    transaction_fields,
+    unfinished_transactions,
+)
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.transactions import OpenTransaction
+
+_RULE = "a transaction is ended by a marker of its coordinator; until then read_committed consumers stop in front of it"
+
+
+@check(
+    "KA301",
+    severity=Severity.ERROR,
+    summary="a transaction is open in the log and no coordinator will end it",
+    since="0.1.0",
+    needs=(OpenTransaction,),
+)
+def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report as certain what the coordinator does not know, as likely what is idle for longer than a timeout allows."""
+    for unfinished in unfinished_transactions(context, evidence):
+        if unfinished.hangs is None:
+            continue
+        transaction, reason = unfinished.transaction, unfinished.verdict.reason
+        if unfinished.hangs is not Confidence.CERTAIN:
+            reason = f"idle for {duration(unfinished.idle_ms)}, {reason}"
+        ended = f"the marker at offset {transaction.marker_offset} ended this producer's transaction in the same epoch"
+        yield hanging_transaction.finding(
+            context,
+            f"the transaction of producer {transaction.producer_id} that starts at offset {transaction.first_offset} will never "
+            f"end: {reason}",
+            confidence=unfinished.hangs,
+            explanations=(
+                Explanation(
+                    "a write arrived after its transaction had ended and opened a new one that no coordinator knows",
+                    speaks_for=(ended,) if transaction.began_after_marker else (),
+                ),
+                Explanation("the end marker was lost: an unclean leader election, or records cut out of the log"),
+                Explanation("the coordinator lost the transaction (KAFKA-9144, KIP-664)"),
+            ),
+            following=abort_commands(context, transaction),
+            **transaction_fields(context, unfinished, _RULE),
+        )

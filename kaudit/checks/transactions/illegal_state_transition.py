@@ -1,0 +1,49 @@
+"""Two states of a transactional id that cannot follow one another."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.transactions import IllegalTransition
+
+_RULE = (
+    "a transactional id goes from Empty over Ongoing and Prepare to Complete, its epoch never falls "
+    "(TransactionMetadata.validPreviousStates)"
+)
+
+
+@check(
+    "KA307",
+    severity=Severity.WARNING,
+    summary="two states of a transactional id that cannot follow one another",
+    since="0.1.0",
+    needs=(IllegalTransition,),
+)
+def illegal_state_transition(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report neighbouring records of one partition of __transaction_state."""
+    for found in evidence.of(IllegalTransition):
+        yield illegal_state_transition.finding(
+            context,
+            f"transactional id {found.transactional_id!r} went to {found.reason}",
+            offset=found.offset,
+            last_offset=found.offset,
+            producer_id=found.after.producer_id,
+            producer_epoch=found.after.producer_epoch,
+            evidence={
+                "rule": _RULE,
+                "broker": "believes the newest record when it loads the partition",
+                "transactional_id": found.transactional_id,
+                "before_offset": found.before_offset,
+                "before_status": found.before.status_name,
+                "after_status": found.after.status_name,
+                "before_update_timestamp": found.before.last_update_timestamp,
+                "after_update_timestamp": found.after.last_update_timestamp,
+            },
+            explanations=(
+                Explanation("two coordinators wrote to the partition: an unclean leader election, or a stale leader"),
+                Explanation("records between the two were cut out of the log"),
+            ),
+            following=(f"kaudit inspect --records --offset {found.before_offset}..{found.offset} {context.directory}",),
+            absent=dict.fromkeys(("file", "segment", "position"), "the record is named by its offset"),
+        )

@@ -1,0 +1,48 @@
+"""What the checks of markers against their coordinator's decisions share."""
+
+from kaudit.checks.check import Check
+from kaudit.checks.context import Context
+from kaudit.model.finding import Explanation, Finding
+from kaudit.model.transactions import MismatchedMarker
+
+_EXPLANATIONS = (
+    Explanation("an administrator aborted the transaction in this partition (kafka-transactions.sh abort)"),
+    Explanation("the partition or __transaction_state was restored from another point in time"),
+)
+
+
+def marker_finding(check: Check, context: Context, marker: MismatchedMarker) -> Finding:
+    """Build the check's finding about a marker that is not what its coordinator decided."""
+    written, decided = _type(marker.written), _type(marker.decided)
+    message = (
+        f"the coordinator decided {decided} for the transaction of {marker.transactional_id!r}, but its marker at offset "
+        f"{marker.offset} is {written}"
+    )
+    if marker.agreeing:
+        verb = "have" if len(marker.agreeing) > 1 else "has"
+        message += f"; {', '.join(marker.agreeing[:3])} {verb} {decided}"
+    return check.finding(
+        context,
+        message,
+        segment=marker.segment,
+        position=marker.position,
+        offset=marker.offset,
+        last_offset=marker.offset,
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        evidence={
+            "rule": "all partitions of a transaction get the marker its coordinator decided on",
+            "broker": "serves each partition by its own markers",
+            "transactional_id": marker.transactional_id,
+            "decided": decided,
+            "written": written,
+            "decided_at_offset": marker.decided_at,
+            "agreeing": list(marker.agreeing[:20]),
+        },
+        explanations=_EXPLANATIONS,
+        following=(context.timeline_command(marker.producer_id),),
+    )
+
+
+def _type(control_type: int) -> str:
+    return "COMMIT" if control_type == 1 else "ABORT"

@@ -1,0 +1,41 @@
+"""A producer that wrote outside its open transaction."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.observations import observation_evidence, observation_finding
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.observation import ObservationKind
+
+_RULE = (
+    "a producer with an open transaction writes inside it: INVALID_TXN_STATE for every origin, so that loading this log "
+    "or replicating it fails (ProducerAppendInfo.appendDataBatch)"
+)
+
+
+@check(
+    "KA303",
+    severity=Severity.ERROR,
+    summary="a producer wrote outside its open transaction; brokers crash loading this",
+    since="0.1.0",
+    observes=(ObservationKind.OUTSIDE_TRANSACTION,),
+    faulty_column="kind",
+)
+def nontransactional_in_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report the first such batch of each transaction."""
+    for observation in evidence.observed(*nontransactional_in_transaction.observes):
+        state = observation.remembered
+        assert state is not None
+        yield observation_finding(
+            nontransactional_in_transaction,
+            context,
+            observation,
+            f"the batch at offset {observation.offset} of producer {observation.producer_id} is not transactional, but its "
+            f"transaction that starts at offset {state.txn_first_offset} is still open",
+            evidence=observation_evidence(observation, _RULE),
+            explanations=(
+                Explanation("the end marker between them is missing from this log"),
+                Explanation("data bypassed the broker's checks"),
+            ),
+        )

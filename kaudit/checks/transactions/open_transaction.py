@@ -1,0 +1,64 @@
+"""A transaction that is open at the end of the log, and may still end."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.transactions.open_transactions import (
+    Unfinished,
+    duration,
+    transaction_fields,
+    unfinished_transactions,
+)
+from kaudit.model.coordinator import TransactionStanding
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.transactions import OpenTransaction
+
+_RULE = "a transaction in progress is healthy; it holds back read_committed consumers from its first offset on"
+_EXPLANATIONS = (
+    Explanation("the producer is still at work", innocent=True),
+    Explanation("the producer died; its coordinator aborts the transaction when its timeout is over"),
+)
+
+
+@check(
+    "KA302",
+    severity=Severity.WARNING,
+    severity_note="note when the coordinator says Ongoing within its timeout",
+    summary="a transaction is open at the end of the log",
+    since="0.1.0",
+    needs=(OpenTransaction,),
+)
+def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report the open transactions that are not known to hang."""
+    for unfinished in unfinished_transactions(context, evidence):
+        if unfinished.hangs is not None:
+            continue
+        transaction = unfinished.transaction
+        severity, state = _state(context, unfinished)
+        yield open_transaction.finding(
+            context,
+            f"the transaction of producer {transaction.producer_id} that starts at offset {transaction.first_offset} is {state} "
+            f"({transaction.records} records, idle for {duration(max(unfinished.idle_ms, 0))})",
+            severity=severity,
+            explanations=_EXPLANATIONS,
+            following=(
+                f"kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --topic {context.topic} --partition {context.partition}",
+                context.timeline_command(transaction.producer_id),
+            ),
+            **transaction_fields(context, unfinished, _RULE),
+        )
+
+
+def _state(context: Context, unfinished: Unfinished) -> tuple[Severity, str]:
+    verdict = unfinished.verdict
+    if verdict.standing is TransactionStanding.DECIDED:
+        return Severity.WARNING, "decided by its coordinator, but its marker is not in this log yet"
+    if verdict.standing is not TransactionStanding.ONGOING or verdict.entry is None:
+        return Severity.WARNING, "open at the end of the log"
+    value = verdict.entry.value
+    # a text of kafka-dump-log may not show when it began: no later than its last change
+    begun = value.start_timestamp if value.start_timestamp >= 0 else value.last_update_timestamp
+    if context.now_ms - begun > value.timeout_ms:
+        return Severity.WARNING, f"ongoing beyond its timeout of {duration(value.timeout_ms)}"
+    return Severity.NOTE, "ongoing within its timeout"

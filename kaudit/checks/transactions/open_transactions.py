@@ -1,0 +1,109 @@
+"""What the checks of transactions without an end marker share: which of them hang, and findings about one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypedDict
+
+from msgspec import Struct
+
+from kaudit.checks.check import Evidence
+from kaudit.checks.context import Context
+from kaudit.model.coordinator import CoordinatorVerdict, TransactionStanding
+from kaudit.model.finding import Confidence
+from kaudit.model.transactions import OpenTransaction
+
+_MAX_TRANSACTION_TIMEOUT_MS = 15 * 60_000
+"""transaction.max.timeout.ms: no transaction may stay open longer."""
+_LATE_MARGIN_MS = 5 * 60_000
+"""What brokers add before they call a transaction late (KAFKA-13221)."""
+
+
+class Unfinished(Struct, frozen=True):
+    """An open transaction, what its coordinator says about it, and how sure it is that it hangs: None if it does not.
+
+    `idle_ms` is the time since its newest batch, by the clock of the audit; it may be negative.
+    """
+
+    transaction: OpenTransaction
+    verdict: CoordinatorVerdict
+    hangs: Confidence | None
+    idle_ms: int
+
+
+def unfinished_transactions(context: Context, evidence: Evidence) -> Iterator[Unfinished]:
+    """Yield the transactions that are open at the end of the log.
+
+    One hangs for certain where the coordinator will not end it, and is likely to where nobody knows its coordinator and
+    it is idle for longer than any transaction may take.
+    """
+    for transaction in evidence.of(OpenTransaction):
+        verdict = context.coordinator.standing(
+            transaction.producer_id, transaction.producer_epoch, context.topic, context.partition
+        )
+        idle = context.now_ms - transaction.last_timestamp
+        hangs = None
+        if verdict.standing is TransactionStanding.NOT_ONGOING:
+            hangs = Confidence.CERTAIN
+        elif verdict.standing is TransactionStanding.UNKNOWN and idle >= _MAX_TRANSACTION_TIMEOUT_MS + _LATE_MARGIN_MS:
+            hangs = Confidence.LIKELY
+        yield Unfinished(transaction, verdict, hangs, idle)
+
+
+class TransactionFields(TypedDict):
+    """Where a transaction without an end is, and the evidence for what is said about it."""
+
+    segment: int
+    position: int
+    offset: int
+    producer_id: int
+    producer_epoch: int
+    evidence: Mapping[str, object]
+    absent: Mapping[str, str]
+
+
+def transaction_fields(context: Context, unfinished: Unfinished, rule: str) -> TransactionFields:
+    """Return the fields that findings about a transaction share: its first batch, and how its coordinator sees it."""
+    transaction, verdict, end = unfinished.transaction, unfinished.verdict, context.log_end_offset
+    return {
+        "segment": transaction.segment,
+        "position": transaction.position,
+        "offset": transaction.first_offset,
+        "producer_id": transaction.producer_id,
+        "producer_epoch": transaction.producer_epoch,
+        "evidence": {
+            "rule": rule,
+            "first_timestamp": transaction.first_timestamp,
+            "last_timestamp": transaction.last_timestamp,
+            "now_timestamp": context.now_ms,
+            "records": transaction.records,
+            "offsets_held_back": None if end is None else end - transaction.first_offset,
+            "coordinator": verdict.standing.value,
+            "coordinator_says": verdict.reason,
+            "transactional_id": context.coordinator.transactional_id(transaction.producer_id),
+            "coordinator_epoch": transaction.coordinator_epoch if transaction.coordinator_epoch >= 0 else None,
+            "previous_marker_offset": transaction.marker_offset if transaction.marker_offset >= 0 else None,
+        },
+        "absent": {"last_offset": "the transaction has no end"},
+    }
+
+
+def abort_commands(context: Context, transaction: OpenTransaction) -> Sequence[str]:
+    """Return the commands that abort the transaction, of 3.0 and later and of before, and the producer's timeline."""
+    abort = f"kafka-transactions.sh --bootstrap-server HOST:9092 abort --topic {context.topic} --partition {context.partition}"
+    old = (
+        f"{abort} --producer-id {transaction.producer_id} --producer-epoch {transaction.producer_epoch} "
+        f"--coordinator-epoch {max(transaction.coordinator_epoch, 0)}"
+    )
+    return (
+        f"{abort} --start-offset {transaction.first_offset}",
+        old,
+        context.timeline_command(transaction.producer_id),
+    )
+
+
+def duration(milliseconds: int) -> str:
+    """Name a duration in the largest unit of which there are two or more: `3 h`."""
+    seconds = milliseconds / 1000
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s"

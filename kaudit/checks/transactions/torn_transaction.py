@@ -1,0 +1,23 @@
+"""Partitions of one transaction ended differently."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.transactions.marker_outcomes import marker_finding
+from kaudit.model.finding import Finding, Severity
+from kaudit.model.transactions import MismatchedMarker
+
+
+@check(
+    "KA308",
+    severity=Severity.ERROR,
+    summary="partitions of one transaction ended differently",
+    since="0.1.0",
+    needs=(MismatchedMarker,),
+)
+def torn_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report markers that contradict the decision where other partitions of the transaction follow it."""
+    for marker in evidence.of(MismatchedMarker):
+        if marker.agreeing:
+            yield marker_finding(torn_transaction, context, marker)

@@ -1,0 +1,66 @@
+"""A transaction index that does not list the aborted transactions of its segment."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.sidefiles.about_file import partition_file
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.side_files import TransactionIndexMismatch
+
+_MAX_LISTED = 20
+_CAUSES = (
+    Explanation("the index was lost or cut: the file system was full, or a copy left it out"),
+    Explanation("the index is of another state of the segment: one was restored without the other"),
+)
+
+
+@check(
+    "KA305",
+    severity=Severity.ERROR,
+    summary="the transaction index does not list the aborted transactions of its segment",
+    since="0.1.0",
+    needs=(TransactionIndexMismatch,),
+)
+def txnindex_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each index once, with all that differs."""
+    for found in evidence.of(TransactionIndexMismatch):
+        position = found.wrong[0].position if found.wrong else None
+        if found.torn is not None:
+            position = found.torn[0]
+        first = found.missing[0] if found.missing else None
+        yield txnindex_mismatch.finding(
+            context,
+            f"the transaction index does not match the log: {'; '.join(_differences(found))}",
+            segment=found.segment,
+            position=position,
+            offset=None if first is None else first.first_offset,
+            last_offset=None if first is None else first.last_offset,
+            producer_id=None if first is None else first.producer_id,
+            evidence={
+                "rule": "every aborted transaction has a row of producer id, first offset, marker offset and the last stable "
+                "offset after it, in the index of the segment its marker lies in (TransactionIndex.append)",
+                "broker": "rebuilds it only when it recovers the segment (unclean stop above the recovery point); a torn row "
+                "is passed over. Without its row read_committed consumers are given the records of the aborted transaction",
+                "missing": [row.to_dict() for row in found.missing[:_MAX_LISTED]],
+                "wrong": [row.to_dict() for row in found.wrong[:_MAX_LISTED]],
+                "missing_rows": len(found.missing),
+                "wrong_rows": len(found.wrong),
+                "torn": None if found.torn is None else found.torn[1],
+            },
+            explanations=_CAUSES,
+            **partition_file(context, found.file),
+        )
+
+
+def _differences(found: TransactionIndexMismatch) -> Iterator[str]:
+    if found.torn is not None:
+        yield found.torn[1]
+    if found.missing:
+        first = found.missing[0]
+        yield (
+            f"no row for {len(found.missing)} aborted, first that of producer {first.producer_id} "
+            f"from offset {first.first_offset} to {first.last_offset}"
+        )
+    if found.wrong:
+        yield f"{len(found.wrong)} wrong, first the row at byte {found.wrong[0].position}: {found.wrong[0].reason}"

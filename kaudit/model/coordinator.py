@@ -1,0 +1,82 @@
+"""What the transaction coordinator's own log, __transaction_state, says about transactions open in a partition."""
+
+import enum
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from kaudit.model.transaction_state import TransactionStatus, TransactionValue
+
+
+class TransactionStanding(enum.Enum):
+    """What the coordinator will do with a transaction that is open in a partition."""
+
+    ONGOING = "ongoing"
+    DECIDED = "decided"
+    """Prepared to commit or abort: the marker is on its way."""
+    NOT_ONGOING = "not-ongoing"
+    """No coordinator will ever end it."""
+    UNKNOWN = "unknown"
+
+
+class CoordinatorEntry(Struct, frozen=True):
+    """The newest state of one transactional id, and the record that holds it."""
+
+    transactional_id: str
+    value: TransactionValue
+    offset: int
+
+
+class CoordinatorVerdict(Struct, frozen=True):
+    """How the coordinator sees one open transaction, and the sentence that says it."""
+
+    standing: TransactionStanding
+    reason: str
+    entry: CoordinatorEntry | None = None
+
+
+class CoordinatorView(Struct, frozen=True):
+    """Entries by producer id. `complete`: every partition of __transaction_state was there and readable."""
+
+    entries: Mapping[int, CoordinatorEntry] = field(default_factory=dict)
+    present: bool = False
+    complete: bool = False
+
+    def transactional_id(self, producer_id: int) -> str | None:
+        """The transactional id behind a producer id, None if not known."""
+        entry = self.entries.get(producer_id)
+        return entry.transactional_id if entry is not None else None
+
+    def standing(self, producer_id: int, epoch: int, topic: str | None, partition: int | None) -> CoordinatorVerdict:
+        """Return how the coordinator sees a transaction of this producer that is open in this partition.
+
+        The definition of a hanging transaction is that of TransactionsCommand (KIP-664): no transactional id for the
+        producer id, or its transaction is another one, or it does not list the partition.
+        """
+        if not self.present:
+            return CoordinatorVerdict(TransactionStanding.UNKNOWN, "__transaction_state is not among the inputs")
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            if self.complete:
+                return CoordinatorVerdict(
+                    TransactionStanding.NOT_ONGOING, "no transactional id in __transaction_state has this producer id"
+                )
+            return CoordinatorVerdict(
+                TransactionStanding.UNKNOWN,
+                "the partition of __transaction_state that holds this producer id is not among the inputs",
+            )
+        value, name = entry.value, entry.transactional_id
+        said = f"__transaction_state has {name!r} at {value.status_name}, epoch {value.producer_epoch}"
+        listed = any(known.topic == topic and partition in known.partitions for known in (value.partitions or ()))
+        if value.status is TransactionStatus.ONGOING and value.producer_epoch == epoch:
+            if listed:
+                return CoordinatorVerdict(TransactionStanding.ONGOING, said, entry)
+            return CoordinatorVerdict(
+                TransactionStanding.NOT_ONGOING,
+                f"{said}, and its transaction does not include {topic}-{partition}",
+                entry,
+            )
+        prepared = value.status in (TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT)
+        if prepared and listed and value.producer_epoch in (epoch, epoch + 1):
+            return CoordinatorVerdict(TransactionStanding.DECIDED, said, entry)
+        return CoordinatorVerdict(TransactionStanding.NOT_ONGOING, said, entry)

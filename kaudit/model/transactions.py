@@ -1,0 +1,67 @@
+"""Transactions as the partitions and the coordinator's log show them."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kaudit.model.transaction_state import TransactionValue
+
+
+class OpenTransaction(Struct, frozen=True):
+    """A transaction without an end marker at the end of the log; times in ms, `position` a byte in `segment`.
+
+    `began_after_marker`: the producer's transaction before it ended in the same epoch, at `marker_offset`.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    first_timestamp: int
+    last_timestamp: int
+    records: int
+    position: int
+    segment: int
+    coordinator_epoch: int
+    began_after_marker: bool
+    marker_offset: int
+    marker_timestamp: int
+
+
+class EmptyMarker(Struct, frozen=True):
+    """The first end marker whose record compaction removed, and how many there are."""
+
+    offset: int
+    producer_id: int
+    producer_epoch: int
+    segment: int
+    position: int
+    count: int
+
+
+class MismatchedMarker(Struct, frozen=True):
+    """A marker of the other type than its transaction's decision. Types: 1 commit, 0 abort.
+
+    `agreeing` are other partitions of the transaction whose marker is as decided, `decided_at` the decision's offset.
+    """
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    offset: int
+    position: int
+    segment: int
+    written: int
+    decided: int
+    decided_at: int
+    agreeing: Sequence[str]
+
+
+class IllegalTransition(Struct, frozen=True):
+    """Two states of one transactional id that cannot follow one another; `offset` of the second's record."""
+
+    transactional_id: str
+    before_offset: int
+    before: TransactionValue
+    offset: int
+    after: TransactionValue
+    reason: str

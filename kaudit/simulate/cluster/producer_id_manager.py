@@ -1,0 +1,206 @@
+"""How brokers allocate producer ids: blocks from a znode (0.11 to 2.8) or from the controller (3.0 and later).
+
+The rules are those of kaudit/broker/producer_ids; here every exchange takes time and its response can get lost.
+"""
+
+import json
+from collections import deque
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import Any, Protocol
+
+from kaudit.broker.producer_ids.controller_allocator import Controller, ControllerBroker
+from kaudit.broker.producer_ids.zookeeper_allocator import Exchange, Fate, Grant, Znode, acquire
+from kaudit.simulate.clock import Clock
+from kaudit.simulate.run_context import RunContext
+from kaudit.simulate.trace import EventKind, TraceEvent
+
+_RETRY_MS = 50
+ZNODE = "znode"
+CONTROLLER = "controller"
+
+OnProducerId = Callable[[int | None], None]
+"""Called with a producer id, or with None: no block yet, ask again (COORDINATOR_LOAD_IN_PROGRESS)."""
+
+
+class ProducerIdManager(Protocol):
+    """One broker's ProducerIdManager."""
+
+    def generate(self, use: OnProducerId) -> None:
+        """Hand out the next producer id, now or later."""
+        ...
+
+    def lose_response(self) -> None:
+        """Lose the response to the next exchange."""
+        ...
+
+    def restart(self) -> None:
+        """Forget the block: a broker that starts takes a new one."""
+        ...
+
+
+class GrantedBlocks:
+    """Every block the znode or the controller granted, as lines `kaudit producers --blocks` reads."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lines: list[dict[str, Any]] = []
+
+    def znode(self, data: bytes, version: int) -> None:
+        """Record a value written to the znode."""
+        self._lines.append({"data": data.decode(), "version": version, "mtime": self._clock.timestamp})
+
+    def granted(self, grant: Grant) -> None:
+        """Record a block granted by the controller."""
+        length = grant.end - grant.start + 1
+        self._lines.append(
+            {
+                "producer_id_start": grant.start,
+                "producer_id_len": length,
+                "broker": grant.broker,
+                "at_ms": self._clock.timestamp,
+            }
+        )
+
+    def text(self) -> str:
+        """Return blocks.jsonl."""
+        return "".join(json.dumps(line) + "\n" for line in self._lines)
+
+
+class ZkProducerIdManager:
+    """ProducerIdManager of 0.11 to 2.8 (later ZkProducerIdManager): one exchange with the znode after the other."""
+
+    def __init__(self, broker: int, znode: Znode, granted: GrantedBlocks, context: RunContext) -> None:
+        self._broker = broker
+        self._znode = znode
+        self._granted_blocks = granted
+        self._clock = context.clock
+        self._delay = context.network.delay
+        self._trace = context.trace
+        self._lost = 0
+        self._waiting: deque[OnProducerId] = deque()
+        self._steps: Generator[Exchange, Fate, Grant] | None = None
+        self._next = 0
+        self._end = -1
+
+    def generate(self, use: OnProducerId) -> None:
+        """Hand out the next id, once there is a block to take it from."""
+        self._waiting.append(use)
+        self._serve()
+
+    def lose_response(self) -> None:
+        """Lose the response to the next write."""
+        self._lost += 1
+
+    def restart(self) -> None:
+        """Drop the rest of the block and whoever waits."""
+        self._next, self._end = 0, -1
+        self._steps = None
+        self._waiting.clear()
+
+    def _serve(self) -> None:
+        while self._waiting and self._next <= self._end:
+            self._next += 1
+            self._waiting.popleft()(self._next - 1)
+        if self._waiting and self._steps is None:
+            self._steps = acquire(self._broker, self._znode)
+            self._ask(self._steps, next(self._steps))
+
+    def _ask(self, steps: Generator[Exchange, Fate, Grant], exchange: Exchange) -> None:
+        """Send an exchange to ZooKeeper, where it is carried out half a round trip later."""
+        self._clock.after(self._delay(), partial(self._carry_out, steps, exchange))
+
+    def _carry_out(self, steps: Generator[Exchange, Fate, Grant], exchange: Exchange) -> None:
+        if steps is not self._steps:
+            return
+        fate = Fate.ANSWERED
+        if self._lost and exchange.grant is not None:
+            self._lost -= 1
+            fate = Fate.ANSWER_LOST
+        before = self._znode.version
+        sent_at = self._clock.now
+        try:
+            following = steps.send(fate)
+        except StopIteration as finished:
+            self._record(exchange, fate, before, sent_at)
+            grant: Grant = finished.value
+            self._clock.after(self._delay(), partial(self._granted, steps, grant))
+            return
+        self._record(exchange, fate, before, sent_at)
+        wait = self._delay() + (_RETRY_MS if fate is not Fate.ANSWERED else 0)
+        self._clock.after(wait, partial(self._ask, steps, following))
+
+    def _record(self, exchange: Exchange, fate: Fate, before: int | None, at: int) -> None:
+        if self._znode.version != before and self._znode.data is not None and self._znode.version is not None:
+            self._granted_blocks.znode(self._znode.data, self._znode.version)
+        broker = f"broker {self._broker}"
+        written = self._znode.version != before
+        what = exchange.what if exchange.grant is None else f"{exchange.what}: {'written' if written else 'refused'}"
+        kind = EventKind.REQUEST if fate is Fate.ANSWERED else EventKind.LOST
+        text = what if fate is Fate.ANSWERED else f"{what}, the answer is lost"
+        self._trace.add(TraceEvent(kind, at, at, broker, ZNODE, text))
+
+    def _granted(self, steps: Generator[Exchange, Fate, Grant], grant: Grant) -> None:
+        if steps is not self._steps:
+            return
+        self._steps = None
+        self._next, self._end = grant.start, grant.end
+        self._trace.note(self._clock.now, f"broker {self._broker}", f"takes the block {grant.start} to {grant.end}")
+        self._serve()
+
+
+class RPCProducerIdManager:
+    """RPCProducerIdManager of 3.0 and later: blocks are fetched from the controller ahead of need."""
+
+    def __init__(self, broker: int, controller: Controller, granted: GrantedBlocks, context: RunContext) -> None:
+        self._number = broker
+        self._controller = controller
+        self._granted_blocks = granted
+        self._clock = context.clock
+        self._delay = context.network.delay
+        self._trace = context.trace
+        self._lost = 0
+        self._incarnation = 0
+        self._broker = ControllerBroker(broker, self._incarnation, controller)
+
+    def generate(self, use: OnProducerId) -> None:
+        """Hand out the next id, or None while there is no block."""
+        producer_id = self._broker.generate()
+        known = len(self._controller.committed)
+        self._controller.commit()
+        if len(self._controller.committed) > known:
+            granted = self._controller.committed[-1]
+            start = granted.next_producer_id - 1000
+            self._granted_blocks.granted(Grant(self._number, start, granted.next_producer_id - 1))
+            name = f"broker {self._number}"
+            text = f"AllocateProducerIds: {start} to {granted.next_producer_id - 1}"
+            if self._lost:
+                self._lost -= 1
+                self._broker.lose_answer()
+                self._trace.add(
+                    TraceEvent(
+                        EventKind.LOST,
+                        self._clock.now,
+                        self._clock.now,
+                        name,
+                        CONTROLLER,
+                        f"{text}, the answer is lost",
+                    )
+                )
+            else:
+                self._trace.add(TraceEvent(EventKind.REQUEST, self._clock.now, self._clock.now, name, CONTROLLER, text))
+                self._clock.after(2 * self._delay(), partial(self._receive, self._incarnation))
+        use(producer_id)
+
+    def _receive(self, incarnation: int) -> None:
+        if incarnation == self._incarnation:
+            self._broker.receive()
+
+    def lose_response(self) -> None:
+        """Lose the controller's next response: its block is granted and never used."""
+        self._lost += 1
+
+    def restart(self) -> None:
+        """Drop the blocks."""
+        self._incarnation += 1
+        self._broker = ControllerBroker(self._number, self._incarnation, self._controller)

@@ -1,0 +1,335 @@
+"""Transactions of a cluster: their state, the partition of __transaction_state it is written to, and their timeouts.
+
+Decisions are those of kaudit/broker/coordinator. Source: TransactionCoordinator, TransactionStateManager. A timeout fires
+on time even while the coordinator moves.
+"""
+
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from kaudit.broker import attempts
+from kaudit.broker.coordinator.transaction_coordinator import (
+    CoordinatorLimits,
+    CoordinatorResult,
+    EndOfTransaction,
+    RequestContext,
+    TransactionCoordinator,
+    TransactionState,
+)
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
+from kaudit.broker.producer_state.producer_state_entry import UNKNOWN
+from kaudit.broker.releases.profile import Profile
+from kaudit.broker.response import TopicPartition, ok_fields, rejected_fields
+from kaudit.model.transaction_state import TransactionStatus
+from kaudit.simulate.cluster.partition import BrokerStatus, ReplicatedPartition
+from kaudit.simulate.cluster.producer_id_manager import OnProducerId
+from kaudit.simulate.cluster.transaction_marker_channel_manager import TransactionMarkerChannelManager
+from kaudit.simulate.encode import record_batch, transaction_state
+from kaudit.simulate.producer.transaction_manager import NO_PRODUCER
+from kaudit.simulate.requests import (
+    AddPartitionsToTxnRequest,
+    CoordinatorResponse,
+    EndTxnRequest,
+    InitProducerIdRequest,
+)
+from kaudit.simulate.run_context import RunContext
+
+TRANSACTION_TOPIC = "__transaction_state"
+_FIRST_END_TXN_OF_VERSION_2 = 5
+_RETRY_MS = 100
+_STATUS = {
+    TransactionState.EMPTY: TransactionStatus.EMPTY,
+    TransactionState.ONGOING: TransactionStatus.ONGOING,
+    TransactionState.PREPARE_COMMIT: TransactionStatus.PREPARE_COMMIT,
+    TransactionState.PREPARE_ABORT: TransactionStatus.PREPARE_ABORT,
+    TransactionState.COMPLETE_COMMIT: TransactionStatus.COMPLETE_COMMIT,
+    TransactionState.COMPLETE_ABORT: TransactionStatus.COMPLETE_ABORT,
+}
+
+
+class EndedTransaction(NamedTuple):
+    """A transaction as it ended, for truth.json."""
+
+    transactional_id: str
+    producer_id: int
+    marker_epoch: int
+    commit: bool
+    at: int
+    partitions: tuple[TopicPartition, ...]
+    by_timeout: bool
+
+
+class CoordinatorBrokers(BrokerStatus, Protocol):
+    """Which brokers are up, and the producer ids of the coordinator's."""
+
+    def with_producer_id(self, use: OnProducerId) -> None:
+        """Call `use` with a new producer id of the coordinator's broker."""
+        ...
+
+
+class TransactionStateManager:
+    """Transactions of a cluster and the transaction log, the one partition of __transaction_state."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        limits: CoordinatorLimits,
+        markers: TransactionMarkerChannelManager,
+        brokers: CoordinatorBrokers,
+        context: RunContext,
+    ) -> None:
+        self._profile = profile
+        self._brokers = brokers
+        self._clock = context.clock
+        self._recorder = context.recorder
+        self._trace = context.trace
+        self.markers = markers
+        self.log: ReplicatedPartition | None = None
+        self.coordinator = TransactionCoordinator(profile, limits, self._write_markers, self._allocate)
+        self.ended: list[EndedTransaction] = []
+        self._watched: dict[str, tuple[int | None, int]] = {}
+        """By transactional id: start (ms) and number of partitions of the transaction as last written."""
+        self._owners: dict[int, str] = {}
+        """Transactional ids by producer id."""
+        self._timing_out = False
+        self._caller_writes_completion = False
+        """Whether end_transaction writes the completed state itself, after it has set a new producer id."""
+        self._unwritten: list[bytes] = []
+        """Records for the transaction log, while it has no leader."""
+        self._granted_id: int | None = None
+        self._used_id: int | None = None
+
+    @property
+    def broker(self) -> int | None:
+        """The broker that coordinates."""
+        return None if self.log is None else self.log.leader
+
+    @property
+    def epoch(self) -> int:
+        """The coordinator's epoch: the leader epoch of its partition."""
+        return 0 if self.log is None else self.log.leader_epoch
+
+    def _allocate(self, granted: int | None) -> int:
+        producer_id = self._granted_id if granted is None else granted
+        assert producer_id is not None
+        self._used_id = producer_id
+        return producer_id
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+    def needs_producer_id(self, request: InitProducerIdRequest) -> bool:
+        """Whether the response may need a new producer id."""
+        tid = request.transactional_id
+        known = None if tid is None else self.coordinator.transaction(tid)
+        return known is None or known.epoch >= _NEARLY_EXHAUSTED
+
+    def init_producer_id(self, request: InitProducerIdRequest, granted: int | None) -> CoordinatorResponse:
+        """Answer InitProducerId; `granted` is a producer id of the broker's, None where none is needed."""
+        tid = request.transactional_id
+        self._granted_id, self._used_id = granted, None
+        answer = self.coordinator.init_producer_id(
+            RequestContext(request.recorded_under, request.api_version, self._clock.timestamp, True, None),
+            tid,
+            request.timeout_ms,
+            request.producer,
+        )
+        fields = ok_fields() if answer.error is KafkaError.NONE else rejected_fields(answer.error)
+        fields["producer_id"], fields["producer_epoch"] = answer.producer_id, answer.producer_epoch
+        attempt = self._recorder.attempt(
+            attempts.InitProducerId,
+            request.recorded_under,
+            transactional_id=tid,
+            api_version=request.api_version,
+            timeout_ms=request.timeout_ms,
+            granted_producer_id=self._used_id,
+        )
+        if request.producer != NO_PRODUCER:
+            attempt.producer_id, attempt.producer_epoch = request.producer
+        self._recorder.record(attempt, fields)
+        if tid is not None and answer.error is KafkaError.NONE:
+            self._owners[answer.producer_id] = tid
+            self._write_state(tid)
+        return _response(answer)
+
+    def add_partitions(self, request: AddPartitionsToTxnRequest) -> CoordinatorResponse:
+        """Answer AddPartitionsToTxn."""
+        answer = CoordinatorResult(KafkaError.NONE, *request.producer, "")
+        for key in request.partitions:
+            answer = self.coordinator.add_partitions(
+                RequestContext(key, request.api_version, self._clock.timestamp, True),
+                request.transactional_id,
+                *request.producer,
+            )
+            attempt = self._recorder.attempt(
+                attempts.AddPartitions,
+                key,
+                transactional_id=request.transactional_id,
+                producer_id=request.producer[0],
+                producer_epoch=request.producer[1],
+                api_version=request.api_version,
+            )
+            fields = ok_fields() if answer.error is KafkaError.NONE else rejected_fields(answer.error)
+            self._recorder.record(attempt, fields)
+            if answer.error is not KafkaError.NONE:
+                break
+        if answer.error is KafkaError.NONE:
+            self.partition_added(request.transactional_id)
+        return CoordinatorResponse(answer.error, NO_PRODUCER)
+
+    def may_need_producer_id(self, request: EndTxnRequest) -> bool:
+        """Whether ending the transaction may use up the epochs of its producer id."""
+        known = self.coordinator.transaction(request.transactional_id)
+        return self._profile.transaction_version2 and known is not None and known.epoch >= _NEARLY_EXHAUSTED
+
+    def end_transaction(self, request: EndTxnRequest, granted: int | None) -> CoordinatorResponse:
+        """Answer EndTxn: markers are written at once. `granted` is a producer id of the broker's, None where none is needed."""
+        tid = request.transactional_id
+        bumps = self._profile.transaction_version2 and request.api_version >= _FIRST_END_TXN_OF_VERSION_2
+        self._granted_id, self._used_id = granted, None
+        self._caller_writes_completion = bumps
+        ended_before = len(self.ended)
+        answer = self.coordinator.end_transaction(
+            RequestContext(request.recorded_under, request.api_version, self._clock.timestamp, True, None),
+            tid,
+            request.producer,
+            commit=request.commit,
+            transaction_version=TRANSACTION_VERSION_2 if bumps else 0,
+        )
+        self._caller_writes_completion = False
+        attempt = self._recorder.attempt(
+            attempts.EndTxn,
+            request.recorded_under,
+            transactional_id=tid,
+            producer_id=request.producer[0],
+            producer_epoch=request.producer[1],
+            commit=request.commit,
+            api_version=request.api_version,
+        )
+        if bumps and answer.error is KafkaError.NONE and answer.producer_id != request.producer[0]:
+            attempt.granted_producer_id = answer.producer_id
+        fields = ok_fields() if answer.error is KafkaError.NONE else rejected_fields(answer.error)
+        if bumps and answer.error is KafkaError.NONE:
+            fields["producer_id"], fields["producer_epoch"] = answer.producer_id, answer.producer_epoch
+        self._recorder.record(attempt, fields)
+        if answer.error is not KafkaError.NONE or not bumps:
+            return CoordinatorResponse(answer.error, NO_PRODUCER)
+        self._owners[answer.producer_id] = tid
+        if len(self.ended) > ended_before:
+            self._write_state(tid)
+        return _response(answer)
+
+    # -- time --------------------------------------------------------------------------------------------------------
+    def partition_added(self, transactional_id: str) -> None:
+        """Write the state of a transaction that a partition was added to, and schedule its timeout."""
+        transaction = self.coordinator.transaction(transactional_id)
+        if transaction is None or transaction.state is not TransactionState.ONGOING:
+            return
+        seen = (transaction.started_at, len(transaction.partitions))
+        if self._watched.get(transactional_id) == seen:
+            return
+        known = self._watched.get(transactional_id)
+        self._watched[transactional_id] = seen
+        self._write_state(transactional_id)
+        if transaction.started_at is not None and (known is None or known[0] != transaction.started_at):
+            due = transaction.started_at + transaction.timeout_ms - self._clock.base + 1
+            self._clock.at(due, partial(self._time_out, transactional_id, transaction.started_at))
+
+    def _time_out(self, transactional_id: str, started_at: int) -> None:
+        transaction = self.coordinator.transaction(transactional_id)
+        if transaction is None or transaction.started_at != started_at or not transaction.partitions:
+            return
+        if transaction.epoch >= _NEARLY_EXHAUSTED and self._granted_id is None:
+            self._brokers.with_producer_id(partial(self._time_out_with_id, transactional_id, started_at))
+            return
+        self._timing_out = True
+        partitions = tuple(transaction.partitions)
+        self._trace.note(
+            self._clock.now, f"broker {self.broker}", f"transaction of {transactional_id} timed out: aborts it"
+        )
+        self.coordinator.abort_timed_out(partitions[0], self._clock.timestamp)
+        self._timing_out = False
+        for key in partitions:
+            # An abort by timeout is no attempt: the answers after this one show it.
+            self._recorder.record(self._recorder.attempt(attempts.Wait, key, ms=0), {"outcome": "ok"})
+
+    def _time_out_with_id(self, transactional_id: str, started_at: int, granted: int | None) -> None:
+        """Time out a transaction whose epochs are used up: the abort may take a new producer id."""
+        self._granted_id = granted
+        if granted is None:
+            self._clock.after(_RETRY_MS, partial(self._time_out, transactional_id, started_at))
+        else:
+            self._time_out(transactional_id, started_at)
+
+    # -- what follows from decisions ---------------------------------------------------------------------------------
+    def _write_markers(self, ended: EndOfTransaction) -> bool:
+        """Write a transaction's states and markers; return whether no marker was rejected."""
+        owner = self._owners[ended.producer_id]
+        prepared = TransactionStatus.PREPARE_COMMIT if ended.commit else TransactionStatus.PREPARE_ABORT
+        self._write_value(owner, prepared, ended.partitions, ended.marker_epoch)
+        if not self.markers.write(ended, self.epoch):
+            return False
+        if not self._caller_writes_completion:
+            complete = TransactionStatus.COMPLETE_COMMIT if ended.commit else TransactionStatus.COMPLETE_ABORT
+            self._write_value(owner, complete, (), ended.marker_epoch)
+        self.ended.append(
+            EndedTransaction(
+                owner,
+                ended.producer_id,
+                ended.marker_epoch,
+                ended.commit,
+                self._clock.now,
+                ended.partitions,
+                self._timing_out,
+            )
+        )
+        return True
+
+    def _write_state(self, transactional_id: str) -> None:
+        transaction = self.coordinator.transaction(transactional_id)
+        assert transaction is not None
+        self._write_value(
+            transactional_id, _STATUS[transaction.state], tuple(transaction.partitions), transaction.epoch
+        )
+
+    def _write_value(
+        self, transactional_id: str, status: TransactionStatus, partitions: tuple[TopicPartition, ...], epoch: int
+    ) -> None:
+        """Append a record to the transaction log; every in-sync replica has it at once."""
+        transaction = self.coordinator.transaction(transactional_id)
+        if self.log is None or transaction is None:
+            return
+        now = self._clock.timestamp
+        value = transaction_state.TransactionValue(
+            transaction.producer_id,
+            epoch,
+            transaction.timeout_ms,
+            int(status),
+            partitions,
+            now,
+            now if transaction.started_at is None else transaction.started_at,
+            transaction.last_epoch,
+        )
+        key = transaction_state.key(transactional_id)
+        flexible = self._profile.transaction_version2
+        body = transaction_state.flexible_value(value) if flexible else transaction_state.fixed_value(value)
+        data = record_batch.batch([record_batch.record(0, 0, key, body)], (-1, -1, -1), (now, now))
+        self._unwritten.append(data)
+        self.write_unwritten()
+
+    def write_unwritten(self) -> None:
+        """Write what waits for the transaction log to have a leader."""
+        log = self.log
+        if log is None or log.leader is None or not self._brokers.is_running(log.leader):
+            return
+        waiting, self._unwritten = self._unwritten, []
+        for data in waiting:
+            log.leader_log().memory.log_end += 1
+            log.append_internal(data, None, UNKNOWN, self._clock.timestamp)
+            log.replicate_at_once()
+
+
+_NEARLY_EXHAUSTED = 32766
+
+
+def _response(answer: CoordinatorResult) -> CoordinatorResponse:
+    return CoordinatorResponse(answer.error, (answer.producer_id, answer.producer_epoch))

@@ -1,0 +1,81 @@
+"""A producer put together from its parts. Source: KafkaProducer."""
+
+from collections.abc import Callable, Iterator
+
+from kaudit.broker.response import TopicPartition
+from kaudit.simulate.payload import Payload
+from kaudit.simulate.producer.accumulator import RecordAccumulator
+from kaudit.simulate.producer.network_client import NetworkClient
+from kaudit.simulate.producer.producer_batch import ProducerBatch
+from kaudit.simulate.producer.recovery import BumpEpoch, ResetProducerId
+from kaudit.simulate.producer.sender import Idempotence, Sender
+from kaudit.simulate.producer.transaction_manager import TransactionManager
+from kaudit.simulate.producer.txn_request_handler import TxnRequestHandler
+
+
+class KafkaProducer:
+    """One session of a producer: from being opened until it is closed or its process dies."""
+
+    def __init__(
+        self,
+        client: NetworkClient,
+        recorded_under: TopicPartition,
+        request_numbers: Iterator[int],
+        on_complete: Callable[[ProducerBatch], None],
+    ) -> None:
+        """`recorded_under` is the partition under which its InitProducerId and EndTxn stand in the attempts."""
+        config = client.config
+        self._client = client
+        self._accumulator = RecordAccumulator(config)
+        self.transactions: TxnRequestHandler | None = None
+        idempotence: Idempotence | None = None
+        if config.idempotent:
+            manager = TransactionManager(transactional=config.transactional_id is not None)
+            recovery = (BumpEpoch if config.client.bumps_epoch else ResetProducerId)(manager)
+            self.transactions = TxnRequestHandler(client, manager, recorded_under, self.wake)
+            idempotence = Idempotence(manager, recovery, self.transactions)
+        self._sender = Sender(client, self._accumulator, idempotence, request_numbers, on_complete)
+        client.metadata.on_update = self.wake
+
+    def send(self, partition: TopicPartition, payload: Payload, number: int) -> None:
+        """Hand a record over to be sent."""
+        client = self._client
+        if self.transactions is not None and client.config.transactional_id is not None:
+            self.transactions.add(partition)
+        clock = client.clock
+        if self._accumulator.append(partition, payload, number, clock.timestamp, clock.now):
+            self.wake()
+
+    def run(self, action: Callable[[], None]) -> None:
+        """Run an action in the producer's process, after its pause if there is one."""
+        self._client.process.run(action)
+
+    def wake(self) -> None:
+        """Let the sender look for work."""
+        self._sender.wake()
+
+    def note(self, text: str) -> None:
+        """Add what the producer does to the sequence diagram."""
+        self._client.note(text)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every record is acknowledged or failed."""
+        return not self._accumulator.incomplete
+
+    def incomplete(self) -> list[ProducerBatch]:
+        """Return the batches that are neither acknowledged nor failed."""
+        return list(self._accumulator.incomplete.values())
+
+    def kill(self) -> None:
+        """End the process: what was not sent never will be, responses are ignored."""
+        self._client.kill()
+
+    def pause(self) -> None:
+        """Stop the process for a while, as a long garbage collection does: it neither sends nor reads."""
+        self._client.process.pause()
+
+    def resume(self) -> None:
+        """Go on."""
+        self._client.process.resume()
+        self.wake()

@@ -1,0 +1,70 @@
+"""One producer's connections, metadata and process. Source: NetworkClient."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from kaudit.simulate.network import BrokerEndpoint, Connection, Network
+from kaudit.simulate.producer.config import ApiVersions
+from kaudit.simulate.producer.metadata import ClusterMetadata, Metadata
+from kaudit.simulate.producer.process import ClientProcess
+from kaudit.simulate.scenario.model import ProducerSpec
+
+
+class BootstrapCluster(ClusterMetadata, Protocol):
+    """A cluster as a client finds it: metadata, and brokers to connect to."""
+
+    @property
+    def brokers(self) -> Mapping[int, BrokerEndpoint]:
+        """The brokers by node id."""
+        ...
+
+
+class NetworkClient:
+    """What a producer's sender and its transactional requests share.
+
+    `first_broker` is the index, in order of node ids, of the broker that is asked for a producer id first.
+    """
+
+    def __init__(
+        self, spec: ProducerSpec, versions: ApiVersions, cluster: BootstrapCluster, network: Network, first_broker: int
+    ) -> None:
+        self.name = spec.name
+        self.config = spec.config
+        self.versions = versions
+        self.clock = network.clock
+        self.process = ClientProcess()
+        self.metadata = Metadata(network.clock, cluster, network.delay)
+        self._network = network
+        self._brokers = dict(cluster.brokers)
+        self._connections: dict[int, Connection] = {}
+        self._next_broker = first_broker
+
+    def note(self, text: str) -> None:
+        """Add what the producer does to the sequence diagram."""
+        self._network.trace.note(self.clock.now, self.name, text)
+
+    def connect(self, broker: int) -> Connection:
+        """Return the connection to a broker."""
+        connection = self._connections.get(broker)
+        if connection is None:
+            config = self.config
+            connection = self._connections[broker] = self._network.connection(
+                self.name, self._brokers[broker], config.max_in_flight, config.reconnect_backoff_ms
+            )
+        return connection
+
+    def least_loaded_broker(self) -> int | None:
+        """Return a broker to ask for a producer id, the same one while it is up, None while none is."""
+        numbers = sorted(self._brokers)
+        for _ in numbers:
+            number = numbers[self._next_broker % len(numbers)]
+            if self._brokers[number].is_up:
+                return number
+            self._next_broker += 1
+        return None
+
+    def kill(self) -> None:
+        """End the process: what was not sent never will be, responses are ignored."""
+        self.process.kill()
+        for connection in self._connections.values():
+            connection.abandon()

@@ -1,0 +1,143 @@
+"""One batch of a producer. Source: ProducerBatch."""
+
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.response import TopicPartition
+from kaudit.formats.log.batch_header import HEADER_SIZE
+from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from kaudit.model.sequence import add as add_sequence
+from kaudit.simulate.encode import record_batch
+from kaudit.simulate.payload import Payload
+
+
+class ProducerBatch:
+    """Records of one partition that are sent together, and their result.
+
+    `numbers` are the application's numbers of its records, `timestamps` their times (ms since 1970). Times of the
+    batch itself are simulated.
+    """
+
+    __slots__ = (
+        "attempts",
+        "base_sequence",
+        "closed",
+        "created_at",
+        "data",
+        "epoch",
+        "error",
+        "finished",
+        "in_retry",
+        "is_split",
+        "last_appended_at",
+        "last_attempt_at",
+        "last_error",
+        "numbers",
+        "offset",
+        "partition",
+        "payload",
+        "producer_id",
+        "sequence_was_reset",
+        "size",
+        "timestamps",
+        "transactional",
+    )
+
+    def __init__(self, partition: TopicPartition, payload: Payload, now: int) -> None:
+        self.partition = partition
+        self.payload = payload
+        self.created_at = self.last_appended_at = self.last_attempt_at = now
+        self.numbers: list[int] = []
+        self.timestamps: list[int] = []
+        self.size = HEADER_SIZE
+        self.attempts = 0
+        self.in_retry = False
+        self.is_split = False
+        """Whether it is part of a batch that was too large."""
+        self.closed = False
+        self.producer_id = NO_PRODUCER_ID
+        self.epoch = NO_PRODUCER_EPOCH
+        self.base_sequence = NO_SEQUENCE
+        self.transactional = False
+        self.sequence_was_reset = False
+        self.data: bytes | None = None
+        self.finished = False
+        self.error: KafkaError | None = None
+        self.last_error: KafkaError | None = None
+        """The last error a broker responded with."""
+        self.offset = -1
+
+    def append(self, number: int, timestamp: int, size: int, now: int) -> None:
+        """Add a record of so many encoded bytes."""
+        self.numbers.append(number)
+        self.timestamps.append(timestamp)
+        self.size += size
+        self.last_appended_at = now
+
+    @property
+    def has_sequence(self) -> bool:
+        """Whether a sequence was assigned: it changes only together with all of the partition's."""
+        return self.base_sequence != NO_SEQUENCE
+
+    @property
+    def record_count(self) -> int:
+        """Number of records, at least 1."""
+        return len(self.numbers)
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record."""
+        return add_sequence(self.base_sequence, len(self.numbers) - 1)
+
+    def set_producer_state(self, producer_id: int, epoch: int, base_sequence: int, *, transactional: bool) -> None:
+        """Set producer id, epoch and base sequence. Source: setProducerState."""
+        self.producer_id, self.epoch, self.base_sequence = producer_id, epoch, base_sequence
+        self.transactional = transactional
+        self.data = None
+
+    def reset_producer_state(self, producer_id: int, epoch: int, base_sequence: int) -> None:
+        """Set them again, as for all batches of its partition. Source: resetProducerState."""
+        self.sequence_was_reset = True
+        self.set_producer_state(producer_id, epoch, base_sequence, transactional=self.transactional)
+
+    def reenqueued(self, now: int) -> None:
+        """Count a failed attempt. Source: reenqueued."""
+        self.attempts += 1
+        self.last_attempt_at = max(self.last_appended_at, now)
+        self.in_retry = True
+
+    def has_reached(self, delivery_timeout_ms: int, now: int) -> bool:
+        """Whether the delivery timeout is over. Source: hasReachedDeliveryTimeout."""
+        return delivery_timeout_ms <= now - self.created_at
+
+    def encoded(self) -> bytes:
+        """Return the bytes that are sent: the same ones each time, unless the sequence was reset."""
+        if self.data is None:
+            base = self.timestamps[0]
+            encode, payload = record_batch.record, self.payload
+            records = [
+                encode(delta, timestamp - base, *payload.of(number))
+                for delta, (number, timestamp) in enumerate(zip(self.numbers, self.timestamps, strict=True))
+            ]
+            self.data = record_batch.batch(
+                records,
+                (self.producer_id, self.epoch, self.base_sequence),
+                (base, max(self.timestamps)),
+                transactional=self.transactional,
+            )
+        return self.data
+
+    def split(self, batch_size: int, now: int) -> list["ProducerBatch"]:
+        """Cut it into batches of at most `batch_size` bytes that share its sequences among them. Source: split."""
+        parts: list[ProducerBatch] = []
+        for number, timestamp in zip(self.numbers, self.timestamps, strict=True):
+            size = self.payload.encoded_size(number)
+            if not parts or parts[-1].size + size > batch_size:
+                parts.append(ProducerBatch(self.partition, self.payload, now))
+                parts[-1].created_at = self.created_at
+                parts[-1].closed = parts[-1].is_split = True
+            parts[-1].append(number, timestamp, size, now)
+        if self.has_sequence:
+            sequence = self.base_sequence
+            for part in parts:
+                part.set_producer_state(self.producer_id, self.epoch, sequence, transactional=self.transactional)
+                sequence = add_sequence(sequence, part.record_count)
+        return parts

@@ -1,0 +1,24 @@
+"""docs/columns.md is as generated, and the table of columns is consistent."""
+
+from pathlib import Path
+
+from kaudit.model.table_columns import INSPECT_COLUMNS, INSPECT_TABLES, SCAN_COLUMNS, SCAN_TABLES
+from kaudit.report.column_page import page
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_page_is_as_generated():
+    written = (DOCS / "columns.md").read_text(encoding="utf-8")
+    assert written == page(), "run: python -m kaudit.report.column_page docs/columns.md"
+
+
+def test_every_column_is_described_and_used():
+    for tables, columns in ((SCAN_TABLES, SCAN_COLUMNS), (INSPECT_TABLES, INSPECT_COLUMNS)):
+        assert {name for names in tables.values() for name in names} == set(columns)
+        assert all(len(set(names)) == len(names) for names in tables.values())
+
+
+def test_the_page_about_tables_names_every_table():
+    text = (DOCS / "tables.md").read_text(encoding="utf-8")
+    assert all(f"| `{table}/` |" in text for table in SCAN_TABLES)
