@@ -16,8 +16,10 @@ from pathlib import Path
 import crc32c
 
 from benchmarks.processes import Cost, Runner
+from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import profile_for
-from kaudit.report.replay.formats import answer_lines
+from kaudit.replay.session import Session
+from kaudit.report.replay.formats import formatted
 
 PRODUCERS = 1000
 START = 1_795_241_983_883
@@ -58,6 +60,10 @@ def transactions(number):
         return base | owner | {"op": "end_txn", "commit": True}
     sequence = generation * 7 + step - 2
     return fields(number) | owner | {"base_sequence": sequence, "is_transactional": True}
+
+
+def answer_lines(lines, profile, out):
+    out.writelines(piece for (piece,) in formatted(Session(lines, Broker(profile)), ["jsonl"]))
 
 
 def cpu_seconds(work):

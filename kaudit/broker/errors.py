@@ -1,6 +1,6 @@
 """Error codes a broker puts on the wire, by Kafka's names.
 
-Source: org.apache.kafka.common.protocol.Errors; the versions are in profile.py.
+Source: org.apache.kafka.common.protocol.Errors; which release answers with which is in releases/switches.py.
 """
 
 from enum import IntEnum

@@ -1,4 +1,4 @@
-"""What a broker says to one attempt."""
+"""What a broker answers to one attempt."""
 
 from typing import Any
 
@@ -10,27 +10,27 @@ from kaudit.broker.producer_state.verdict import Outcome, Verdict
 
 TopicPartition = tuple[str, int]
 
-Spoken = tuple[int, ProducerStateEntry, ProducerStateEntry]
-"""A producer id, with what was remembered of it before and after."""
+ProducerBeforeAfter = tuple[int, ProducerStateEntry, ProducerStateEntry]
+"""A producer id, its state before and its state after the attempt."""
 
 
 class Response(Struct, frozen=True, gc=False):
-    """What a broker says to the attempt of index `attempt`.
+    """What a broker answers to the attempt of index `attempt`.
 
-    `fields` are those of CONTRACT.md section 4 without `index` and `why`; `why` is one sentence with the remembered and
-    the incoming values and the rule; `producer` is who was spoken to, None where no producer is concerned.
+    `fields` are those of an answer's JSON object without `index` and `why`; `why` is one sentence with the remembered and
+    the incoming values and the rule; `producer` is None where no producer is concerned.
     """
 
     attempt: int
     fields: dict[str, Any]
     why: str
-    producer: Spoken | None = None
+    producer: ProducerBeforeAfter | None = None
 
 
 class Ruling(Struct, frozen=True, gc=False):
-    """The same for a batch the state machine decided about, as most are: worded only when somebody asks.
+    """The same for a batch that the producer state decided about: fields and `why` are made when they are read.
 
-    `offset` is the log's end it came to, `after` what is remembered of the producer since.
+    `offset` is the log's end before it, `after` the producer's state after it.
     """
 
     attempt: int
@@ -59,8 +59,8 @@ class Ruling(Struct, frozen=True, gc=False):
         return self.verdict.why(self.offset, f"{topic}-{number}")
 
     @property
-    def producer(self) -> Spoken:
-        """Whose batch it is."""
+    def producer(self) -> ProducerBeforeAfter:
+        """The batch's producer."""
         return self.verdict.batch.producer_id, self.verdict.state, self.after
 
 

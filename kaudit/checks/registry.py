@@ -24,7 +24,7 @@ class UnknownCheckError(LookupError):
         super().__init__(f"there is no check {code}{hint}")
 
 
-def _discover() -> Iterator[Check]:
+def discover() -> Iterator[Check]:
     """Import the modules of every room; yield the checks that are named as their modules."""
     for room in pkgutil.iter_modules(kaudit.checks.__path__, f"{kaudit.checks.__name__}."):
         if not room.ispkg:
@@ -36,7 +36,7 @@ def _discover() -> Iterator[Check]:
 
 
 CHECKS: Mapping[str, Check] = {
-    found.code: found for found in sorted([*CATALOGUE, *_discover()], key=lambda check: check.code)
+    found.code: found for found in sorted([*CATALOGUE, *discover()], key=lambda check: check.code)
 }
 
 

@@ -1,4 +1,4 @@
-"""Where answers go: all of them, or, when a line is bad, nothing at all."""
+"""Writes answers to stdout and files: all of them, or none if a line is bad."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ _TEXT_INDENT = 2
 
 
 class OutputError(ValueError):
-    """Output options that contradict each other or name nothing we can write."""
+    """Output options that contradict each other, or a format that does not exist."""
 
 
 class Target(Struct, frozen=True):

@@ -57,7 +57,7 @@ def dump_rows(place: LogFile, texts: BytesFormatter, *, records: bool) -> Iterat
 
 
 class _Dump:
-    """Follows the files a text tells of, one after the other."""
+    """Follows the files that a text contains, one after the other."""
 
     def __init__(self, place: LogFile, texts: BytesFormatter, *, records: bool) -> None:
         self._given = place

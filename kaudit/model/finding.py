@@ -1,4 +1,4 @@
-"""A finding: what is wrong, where, how sure, why, and what to do next (CONTRACT.md section 2)."""
+"""A finding: what is wrong, where, how certain, why, and what to do next."""
 
 import enum
 import functools
@@ -19,7 +19,7 @@ _FINGERPRINT_DIGITS = 16
 
 @functools.total_ordering
 class Severity(enum.Enum):
-    """`error`: proven from the log; `warning`: may be; `note`: a fact worth knowing, healthy. Ordered by weight."""
+    """`error`: proven from the log; `warning`: may be; `note`: informational, the log is healthy. Ordered by weight."""
 
     NOTE = "note"
     WARNING = "warning"
@@ -35,7 +35,7 @@ class Severity(enum.Enum):
 
 
 class Confidence(enum.Enum):
-    """How sure the verdict is, apart from how bad it would be."""
+    """How certain the finding is; independent of its severity."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
@@ -51,7 +51,7 @@ class Status(enum.Enum):
 
 
 class Explanation(JsonRecord, frozen=True, rename={"speaks_for": "for", "speaks_against": "against"}):
-    """One candidate cause, with what in this log speaks for it and what against."""
+    """One possible cause, with the evidence for and against it in this log."""
 
     cause: str
     speaks_for: Sequence[str] = ()
@@ -108,7 +108,7 @@ class Finding(Struct, frozen=True):
         return digest[:_FINGERPRINT_DIGITS]
 
     def sort_key(self) -> tuple[object, ...]:
-        """Total order of CONTRACT.md section 2: offset nulls first, missing text as empty."""
+        """Total order of findings: by place, then code; offset nulls first, missing text as empty."""
         return (
             self.topic or "",
             -1 if self.partition is None else self.partition,
@@ -123,9 +123,9 @@ class Finding(Struct, frozen=True):
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Return the JSON form: every contract field, each null explained under `absent`."""
-        told = (name for name in Finding.__struct_fields__ if name not in ("anchor", "absent"))
-        fields = {name: json_value(getattr(self, name)) for name in told}
+        """Return the JSON form: every field, each null explained under `absent`."""
+        names = (name for name in Finding.__struct_fields__ if name not in ("anchor", "absent"))
+        fields = {name: json_value(getattr(self, name)) for name in names}
         fields["fingerprint"] = self.fingerprint
         absent = {
             name: self.absent.get(name, "not applicable")

@@ -1,4 +1,4 @@
-"""What auditing a producer's batches and markers yields: observations, and the memory each was made against."""
+"""What auditing a producer's batches and markers yields: observations, and the state each was made against."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -50,7 +50,7 @@ class Observation(NamedTuple):
     marker: EndTxnMarker | None
     is_transactional: bool
     remembered: ProducerAuditState | None
-    twin: RetainedBatch | None = None
+    original: RetainedBatch | None = None
     missing_sequences: int = 0
     missing_offsets: int = 0
     following: BoundaryBatch | None = None

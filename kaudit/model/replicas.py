@@ -1,4 +1,4 @@
-"""What `diff` returns: replicas of the same partitions held against one another (CONTRACT.md section 2)."""
+"""What `diff` returns: replicas of the same partitions compared."""
 
 import enum
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from kaudit.model.result import ScanResult
 
 
 class Relation(enum.Enum):
-    """How the replicas of a partition stand to one another; of several the gravest is the partition's."""
+    """How the replicas of a partition stand to one another; of several the most severe is the partition's."""
 
     IDENTICAL = "identical"
     BEHIND = "behind"
@@ -24,7 +24,7 @@ class Relation(enum.Enum):
 
 
 class Replica(JsonRecord, frozen=True):
-    """One side of the comparison: the name it is told by, and the path it was given as."""
+    """One side of the comparison: its name in reports, and the path as given."""
 
     name: str
     path: str
@@ -78,7 +78,7 @@ class PartitionComparison(JsonRecord, frozen=True, rename=_SINGULAR):
 
     `reference` is the replica whose log the others would follow: the highest leader epoch, then the longest log.
     `common_end_offset` is where agreement of all holders ends. `truncation_offsets` says for each other replica where it
-    would cut its log when it follows the reference (KIP-101, KIP-279), None where nothing tells. `only_on` are the
+    would cut its log when it follows the reference (KIP-101, KIP-279), None where it is unknown. `only_on` are the
     offsets at a replica's end that no other replica holds as it does.
     """
 

@@ -98,9 +98,10 @@ def _surrogate_in(document: object) -> str | None:
     return None
 
 
-# -- what the schema expected, in words ----------------------------------------------------------------------------------
+# -- what the schema expected, as text -----------------------------------------------------------------------------------
 _MISSING = re.compile(r"Object missing required field `(\w+)`")
 _PATH = re.compile(r" - at `\$\.?(.*)`$")
+_NAMES = {inspect.BoolType: "true or false", inspect.StrType: "a string"}
 _STEP = re.compile(r"(\w+)|\[(\d+)\]")
 
 
@@ -145,18 +146,13 @@ def _described(expected: inspect.Type) -> str:
     match expected:
         case inspect.IntType(ge=low, le=high):
             return f"an integer from {low} to {high}"
-        case inspect.BoolType():
-            return "true or false"
-        case inspect.StrType():
-            return "a string"
         case inspect.LiteralType(values=values):
             return f"one of {', '.join(map(str, values))}"
         case inspect.ListType(item_type=inspect.StructType()):
             return "a list of objects"
         case inspect.ListType():
             return "a list of strings"
-        case _:
-            return "an object"
+    return _NAMES.get(type(expected), "an object")
 
 
 def _shown(value: object) -> str:

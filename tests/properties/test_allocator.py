@@ -7,9 +7,9 @@ from kaudit.broker.producer_ids.allocation_rules import StepKind, is_complete, r
 from kaudit.broker.producer_ids.block_source import from_records, from_znode
 from kaudit.broker.producer_ids.controller_allocator import Controller, ControllerBroker
 from kaudit.broker.producer_ids.coverage import Coverage
-from kaudit.broker.producer_ids.race_schedule import Race, race, seeded_choices
 from kaudit.broker.producer_ids.zookeeper_allocator import Znode
 from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent
+from tests.broker.producer_ids.race_schedule import Race, race, seeded_choices
 
 CHOICES = st.lists(st.integers(0, 17), max_size=120)
 

@@ -63,7 +63,7 @@ def replay_batches(
 ) -> tuple[dict[int, ProducerAuditState], list[Observation]]:
     """The reference: one batch after the other, nothing compressed, nothing skipped."""
     states: dict[int, ProducerAuditState] = {}
-    facts: list[Observation] = []
+    observations: list[Observation] = []
     waiting: dict[int, list[int]] = {}
     for row, batch in zip(batches, boundary_batches_of(batches), strict=True):
         producer_id, epoch = int(row["producer_id"]), int(row["producer_epoch"])
@@ -87,19 +87,19 @@ def replay_batches(
             state, new = audit_marker(states.get(producer_id), found)
         else:
             for index in waiting.pop(producer_id, []):
-                facts[index] = facts[index]._replace(following=batch, following_epoch=epoch)
+                observations[index] = observations[index]._replace(following=batch, following_epoch=epoch)
             transactional = bool(int(row["attributes"]) & TRANSACTIONAL)
             producer = Producer(producer_id, sequences_count)
             state, new = audit_batch(states.get(producer_id), batch, epoch, transactional, producer)
-        for fact in new:
-            if fact.batch is not None:
-                waiting.setdefault(producer_id, []).append(len(facts))
-            facts.append(fact)
+        for observation in new:
+            if observation.batch is not None:
+                waiting.setdefault(producer_id, []).append(len(observations))
+            observations.append(observation)
         if state is not None:
             states[producer_id] = state
     for producer_id, state in states.items():
-        facts.extend(audit_end(state, producer_id))
-    return states, facts
+        observations.extend(audit_end(state, producer_id))
+    return states, observations
 
 
 def replay_rows(
@@ -127,8 +127,10 @@ def replay_rows(
     return replay
 
 
-def in_order(facts: list[Observation]) -> list[Observation]:
-    return sorted(facts, key=lambda fact: (fact.producer_id, fact.offset, fact.kind.value))
+def in_order(observations: list[Observation]) -> list[Observation]:
+    return sorted(
+        observations, key=lambda observation: (observation.producer_id, observation.offset, observation.kind.value)
+    )
 
 
 def states_of(replay: TransitionAudit) -> dict[int, ProducerAuditState]:
@@ -144,10 +146,10 @@ def states_of(replay: TransitionAudit) -> dict[int, ProducerAuditState]:
 @given(steps, starts, st.data())
 def test_replaying_runs_equals_replaying_batches_wherever_the_log_is_cut(actions, first, draw):
     batches = decode(build(actions, first))
-    expected_states, expected_facts = replay_batches(batches)
+    expected_states, expected = replay_batches(batches)
     cuts = draw.draw(st.lists(st.integers(0, len(batches)), max_size=6))
     replay = replay_rows(batches, cuts, holes_are_normal=False)
-    assert in_order(replay.facts) == in_order(expected_facts)
+    assert in_order(replay.observations) == in_order(expected)
     assert states_of(replay) == expected_states
 
 
@@ -155,10 +157,12 @@ def test_replaying_runs_equals_replaying_batches_wherever_the_log_is_cut(actions
 @given(steps, starts, st.data())
 def test_holes_taken_for_normal_silence_what_they_explain_and_nothing_else(actions, first, draw):
     batches = decode(build(actions, first))
-    expected_states, expected_facts = replay_batches(batches)
+    expected_states, expected = replay_batches(batches)
     cuts = draw.draw(st.lists(st.integers(0, len(batches)), max_size=6))
     replay = replay_rows(batches, cuts, holes_are_normal=True)
-    assert in_order(replay.facts) == in_order([fact for fact in expected_facts if not fact.explained])
+    assert in_order(replay.observations) == in_order(
+        [observation for observation in expected if not observation.explained]
+    )
     assert states_of(replay) == expected_states
 
 
@@ -175,9 +179,9 @@ def test_the_number_of_runs_does_not_depend_on_the_cuts(actions, first, draw):
 @given(steps, starts)
 def test_one_batch_a_chunk_changes_nothing(actions, first):
     batches = decode(build(actions, first))
-    expected_states, expected_facts = replay_batches(batches)
+    expected_states, expected = replay_batches(batches)
     replay = replay_rows(batches, list(range(len(batches))), holes_are_normal=False)
-    assert in_order(replay.facts) == in_order(expected_facts)
+    assert in_order(replay.observations) == in_order(expected)
     assert states_of(replay) == expected_states
 
 
@@ -189,4 +193,4 @@ def test_judging_a_chunk_in_parts_changes_nothing(actions, first, draw):
     whole = replay_rows(batches, cuts, holes_are_normal=False)
     with patch("kaudit.analysis.sequences.transition_audit._PART_ROWS", 1):
         parts = replay_rows(batches, cuts, holes_are_normal=False)
-    assert (parts.facts, parts.runs, states_of(parts)) == (whole.facts, whole.runs, states_of(whole))
+    assert (parts.observations, parts.runs, states_of(parts)) == (whole.observations, whole.runs, states_of(whole))

@@ -87,7 +87,9 @@ GOES_ON_AFTER_A_DAY = (0, "data", "same", "next", 1, 0, DAY_MS - 1, 0, 0)  # a d
 def test_odd_logs_are_replayed_as_batch_by_batch(happenings, epochs, cuts, normal, sequences_count):
     batches = odd_log(happenings, epochs, sequences_count=sequences_count)
     cuts = [cut for cut in cuts if cut <= len(batches)]
-    expected_states, expected_facts = replay_batches(batches, sequences_count=sequences_count)
+    expected_states, expected = replay_batches(batches, sequences_count=sequences_count)
     replay = replay_rows(batches, cuts, holes_are_normal=normal, sequences_count=sequences_count)
-    assert in_order(replay.facts) == in_order([fact for fact in expected_facts if not normal or not fact.explained])
+    assert in_order(replay.observations) == in_order(
+        [observation for observation in expected if not normal or not observation.explained]
+    )
     assert states_of(replay) == expected_states

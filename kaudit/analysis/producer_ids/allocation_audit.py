@@ -36,7 +36,7 @@ class AllocationAudit(Struct):
             counts.min_timestamp,
             counts.max_timestamp,
         )
-        return report_flood(context, population), self._shared(part) if part.facts else ()
+        return report_flood(context, population), self._shared(part) if part.observations else ()
 
     def _shared(self, part: PartitionProducerIds) -> Sequence[SharedProducerId]:
         from kaudit.analysis.sequences.interleaved_writers import shared_producer_ids  # noqa: PLC0415

@@ -20,5 +20,5 @@ class PartitionProducerIds(Struct, frozen=True):
     directory: PartitionDirectory
     producer_ids: NDArray[np.int64]
     producers: int
-    facts: Sequence[Observation]
+    observations: Sequence[Observation]
     counts: Counts

@@ -146,8 +146,8 @@ class Audit:
         evidence = Evidence(
             found,
             partition.unreadable,
-            partition.facts,
-            step_mismatches(partition.facts),
+            partition.observations,
+            step_mismatches(partition.observations),
             partition.missing,
             partition.damages,
             partition.regressions,
@@ -308,7 +308,7 @@ class Audit:
             )
         told += [NotAudited(TRANSACTION_STATE, text) for text in reader.unreadable]
         for part in parts:
-            more = part.unlisted + part.dropped_facts
+            more = part.unlisted + part.dropped_observations
             if more:
                 told.append(NotAudited(_name(part), f"{more} more anomalies are counted here, not listed"))
         return told
@@ -320,7 +320,7 @@ def latest_modification(layout: Layout) -> int:
 
 
 def _inhabitants(part: PartitionAudit) -> PartitionProducerIds:
-    return PartitionProducerIds(part.directory, part.producer_ids, part.producers, part.facts, part.counts)
+    return PartitionProducerIds(part.directory, part.producer_ids, part.producers, part.observations, part.counts)
 
 
 def _left_out(part: PartitionAudit) -> list[NotAudited]:

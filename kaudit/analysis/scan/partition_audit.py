@@ -34,8 +34,8 @@ class PartitionAudit(Struct):
 
     directory: PartitionDirectory
     counts: Counts
-    facts: Sequence[Observation]
-    dropped_facts: int
+    observations: Sequence[Observation]
+    dropped_observations: int
     missing: Sequence[MissingOffsets]
     damages: Sequence[PlacedDamage]
     unlisted: int
@@ -69,7 +69,7 @@ class PartitionAudit(Struct):
 
 
 class Needs(Struct, frozen=True):
-    """What judging all partitions together needs of each beyond its facts: columns that grow with its ids and markers."""
+    """What judging all partitions together needs of each beyond its observations: columns that grow with its ids and markers."""
 
     producer_ids: bool = True
     markers: bool = True
@@ -96,8 +96,8 @@ def close_partition(
     return PartitionAudit(
         directory=replay.directory,
         counts=replay.counts,
-        facts=replay.transitions.facts,
-        dropped_facts=replay.transitions.dropped_facts,
+        observations=replay.transitions.observations,
+        dropped_observations=replay.transitions.dropped_observations,
         missing=replay.continuity.missing,
         damages=replay.continuity.damages,
         unlisted=replay.continuity.unlisted

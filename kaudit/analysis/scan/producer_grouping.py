@@ -83,13 +83,15 @@ class Merged(Struct, frozen=True, dict=True):
     @cached_property
     def run_stops(self) -> NDArray[np.intp]:
         """Number of the run after each producer id's last one: runs `run_starts` to `run_stops` - 1 are its own."""
-        stops: NDArray[np.intp] = self.ends + 1
-        return np.searchsorted(self.run_rows, stops) if len(self.markers) else stops
+        stops: NDArray[np.intp] = np.cumsum(self.is_run).take(self.ends) if len(self.markers) else self.ends + 1
+        return stops
 
     @cached_property
     def run_starts(self) -> NDArray[np.intp]:
         """Number of each producer id's first run."""
-        return np.append(0, self.run_stops[:-1])
+        starts = np.zeros_like(self.run_stops)
+        starts[1:] = self.run_stops[:-1]
+        return starts
 
     @cached_property
     def marker_stops(self) -> NDArray[np.intp]:
@@ -146,6 +148,8 @@ class Merged(Struct, frozen=True, dict=True):
 
     def before_markers(self, column: NDArray[Any], states: NDArray[Any]) -> NDArray[Any]:
         """Return for each marker what `column` says of its producer's marker before it, of `states` for the first."""
+        if self.has_marker.all():
+            return shifted(column, self.marker_starts, states)
         return shifted(column, self.marker_starts.compress(self.has_marker), states.compress(self.has_marker))
 
     def groups_of_runs(self, runs: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -28,7 +28,7 @@ _ANOMALIES = frozenset(
 
 def shared_producer_ids(part: PartitionProducerIds, open_source: OpenSource) -> list[SharedProducerId]:
     """Return the ids of a partition whose batches are two chains; it is read again if its observations suggest that."""
-    anomalies = [found for found in part.facts if not found.explained and found.kind in _ANOMALIES]
+    anomalies = [found for found in part.observations if not found.explained and found.kind in _ANOMALIES]
     chosen = _suspects(anomalies)
     if not chosen:
         return []

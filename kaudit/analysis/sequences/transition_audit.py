@@ -21,7 +21,7 @@ from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
 from kaudit.model.observation import Observation
 from kaudit.model.producer_state import ABORT_BUMPED, NUM_BATCHES_TO_RETAIN, ProducerAuditState, RetainedBatch
 
-MAX_FACTS = 100_000
+MAX_OBSERVATIONS = 100_000
 """Facts kept of one partition; more are counted, not listed, so that a ruined log cannot exhaust memory."""
 
 _PART_ROWS = 1 << 14
@@ -32,13 +32,13 @@ FetchRun = Callable[[Row], list[BoundaryBatch]]
 
 
 class TransitionAudit(Struct):
-    """The producers of one partition replica. `facts` are in the order the log told them."""
+    """The producers of one partition replica. `observations` are in log order."""
 
     fetch_run: FetchRun
     sequences_count: bool = True
     table: ProducerTable = field(default_factory=ProducerTable)
-    facts: list[Observation] = field(default_factory=list)
-    dropped_facts: int = 0
+    observations: list[Observation] = field(default_factory=list)
+    dropped_observations: int = 0
     holes_are_normal: bool = True
     """No damage was seen: missing offsets are compaction's or retention's, and what they explain needs no word."""
     runs: int = 0
@@ -117,22 +117,22 @@ class TransitionAudit(Struct):
     ) -> ProducerAuditState:
         for batch in batches:
             for index in self._awaiting.pop(producer.producer_id, ()):
-                self.facts[index] = self.facts[index]._replace(following=batch, following_epoch=epoch)
-            state, facts = audit_batch(state, batch, epoch, transactional, producer)
-            self._keep(facts)
+                self.observations[index] = self.observations[index]._replace(following=batch, following_epoch=epoch)
+            state, observations = audit_batch(state, batch, epoch, transactional, producer)
+            self._keep(observations)
         assert state is not None
         return state
 
-    def _keep(self, facts: Sequence[Observation]) -> None:
-        for fact in facts:
-            if fact.explained and self.holes_are_normal:
+    def _keep(self, observations: Sequence[Observation]) -> None:
+        for observation in observations:
+            if observation.explained and self.holes_are_normal:
                 continue
-            if len(self.facts) >= MAX_FACTS:
-                self.dropped_facts += 1
+            if len(self.observations) >= MAX_OBSERVATIONS:
+                self.dropped_observations += 1
                 continue
-            if fact.batch is not None:
-                self._awaiting.setdefault(fact.producer_id, []).append(len(self.facts))
-            self.facts.append(fact)
+            if observation.batch is not None:
+                self._awaiting.setdefault(observation.producer_id, []).append(len(self.observations))
+            self.observations.append(observation)
 
 
 def _continue_run(

@@ -97,7 +97,9 @@ class SnapshotWatch(Struct):
         lost = unexplained(stored, gone["last"]["last_offset"], gone["last_timestamp"], file.modified_ms)
         lost |= gone["txn_first_offset"] != NO_OFFSET
         lost &= gone["last_sequence"] != NO_SEQUENCE
-        apart = dict.fromkeys(fact.producer_id for fact in transitions.facts if fact.kind in _NOT_ADOPTED)
+        apart = dict.fromkeys(
+            observation.producer_id for observation in transitions.observations if observation.kind in _NOT_ADOPTED
+        )
         chosen = dict.fromkeys([*stored["producer_id"][differs].tolist(), *gone["producer_id"][lost].tolist(), *apart])
         if chosen:
             self.suspects.append(Suspects(file, tuple(chosen)[:MAX_SUSPECTS]))

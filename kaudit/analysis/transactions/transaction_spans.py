@@ -158,10 +158,9 @@ def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
 
 def _offsets(offsets: NDArray[np.int64], runs: NDArray[np.intp], stops: NDArray[np.intp]) -> NDArray[np.int64]:
     """Return the offsets of these runs, -1 for a run number that is not below its stop."""
-    found = runs < stops
-    result = np.full(len(runs), NO_OFFSET, dtype=np.int64)
-    result[found] = offsets.take(runs.compress(found))
-    return result
+    if not len(offsets):
+        return np.full(len(runs), NO_OFFSET, dtype=np.int64)
+    return np.where(runs < stops, offsets.take(runs, mode="clip"), NO_OFFSET)
 
 
 def _oldest_open(first: NDArray[np.int64], end: NDArray[np.int64], markers: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,8 +1,8 @@
-"""Leader epochs of the coordinator's partition, from the restarts attempts tell of.
+"""Leader epochs of the coordinator's partition, from the restarts in the attempts.
 
-A coordinator's epoch is its partition's leader epoch. With one broker that grows with restarts, by how much depends on
-the release (Profile.kraft). Attempts say of each partition between which of its own attempts the broker restarted, so
-the same restart appears once for every partition; overlapping stretches of time are one restart.
+A coordinator's epoch is its partition's leader epoch. With one broker it grows with restarts, by how much depends on the
+release (Switches.kraft). Attempts say for each partition between which of its own attempts the broker restarted, so the
+same restart appears once per partition; restarts whose time ranges overlap are one.
 """
 
 from msgspec import Struct
@@ -31,16 +31,16 @@ class CoordinatorEpochs:
         self._raised_by_unclean = RAISED_BY_RESTART if profile.unclean_restart_raises_leader_epochs else 0
         self._known: list[_Restart] = []
         self.unfinished: dict[tuple[str, int], list[tuple[int, bool]]] = {}
-        """Restarts after which nothing has been heard of their partition yet."""
+        """Restarts after which no attempt on their partition has followed yet."""
 
     def restarted(self, partition: tuple[str, int], at: int | None, *, clean: bool) -> None:
-        """Take note of a restart after `at`; it is over when the partition's next attempt arrives."""
+        """Record a restart after `at`; it is over when the partition's next attempt arrives."""
         self.unfinished.setdefault(partition, []).append((_BEGINNING if at is None else at, clean))
 
     def answered(self, partition: tuple[str, int], at: int) -> None:
-        """Take note that the broker answered an attempt on `partition` at `at`.
+        """Record that the broker answered an attempt on `partition` at `at`.
 
-        An attempt of the very moment the restart was noted says nothing: a restart takes longer.
+        An attempt with the same time as the restart is ignored: a restart takes longer.
         """
         if partition not in self.unfinished or at <= self.unfinished[partition][-1][0]:
             return

@@ -83,7 +83,7 @@ class TransactionMetadata(Struct):
     transaction_version: int = 0
     """Of the end that was decided last."""
     markers_sent: bool = False
-    """Whether its markers are under way: a transition is pending, which no request may interrupt."""
+    """Whether its markers are being written: a transition is pending, which no request may interrupt."""
 
 
 class RequestContext(Struct, frozen=True, gc=False):
@@ -163,7 +163,7 @@ class TransactionCoordinator:
         self._transactions: dict[str, TransactionMetadata] = {}
         self._open: dict[TopicPartition, list[TransactionMetadata]] = {}
         self.timeouts: dict[TopicPartition, int] = {}
-        """No open transaction with this partition times out before (ms); none where nobody has to look."""
+        """No open transaction with this partition times out before (ms); none where no transaction is open."""
 
     # -- requests ----------------------------------------------------------------------------------------------------
     def init_producer_id(
@@ -381,7 +381,7 @@ class TransactionCoordinator:
     def _fence(self, transaction: TransactionMetadata, at: int, granted_producer_id: int | None) -> None:
         """Abort an open transaction with a higher epoch, so that its producer is fenced.
 
-        Under transaction version 2 that may use up the epochs, and the next producer id is taken at once.
+        Under transaction version 2 that may use up the epochs, and a new producer id is allocated at once.
         """
         profile = self._profile
         old = transaction.epoch

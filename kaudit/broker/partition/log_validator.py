@@ -1,4 +1,4 @@
-"""One batch of a produce request, checked as the log and its validator do before they look at its producer.
+"""One batch of a produce request, checked as the log and its validator do before its producer's state is.
 
 Source: UnifiedLog.analyzeAndValidateRecords (Log before 3.0) and LogValidator.
 """
@@ -19,7 +19,7 @@ _NOT_UNPACKED = (Reason.CODEC, Reason.DECOMPRESSION)
 
 
 def check_batch(batch: WireBatch, profile: Profile, limits: TopicLimits, now: int) -> Refusal | None:
-    """Check one batch as the log and its validator do before they look at the producer."""
+    """Check one batch as the log and its validator do, before the producer's state; return why it is refused."""
     data = batch.data
     if data and batch.magic == CURRENT_MAGIC:
         if batch.base_offset != 0:

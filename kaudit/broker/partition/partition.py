@@ -1,6 +1,6 @@
 """One partition as its leader sees it: offsets, producer states, replicas, restarts.
 
-Source: UnifiedLog (Log before 3.0), LogLoader, ProducerStateManager; RULES.md sections 4 to 6.
+Source: UnifiedLog (Log before 3.0), LogLoader, ProducerStateManager.
 """
 
 from collections.abc import Iterator, Sequence
@@ -62,7 +62,7 @@ class Partition:
         self._expiration_ms = expiration_ms
         self._sweep_ms = sweep_ms
         self.next_sweep: int | None = None
-        """When idle producers are looked for next, None before the first attempt."""
+        """When the periodic check for idle producers runs next (ms), None before the first attempt."""
         self.log_start = 0
         self.log_end = 0
         self.leader: int | None = None
@@ -107,14 +107,14 @@ class Partition:
         return verdict
 
     def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Tell whether a batch of this producer needs no verification."""
+        """Return whether a batch of this producer needs no verification."""
         state = self.producers.get(producer_id)
         if self._profile.verification_is_per_epoch and state.epoch != producer_epoch:
             return False
         return state.in_transaction
 
     def is_fenced(self, producer_id: int, producer_epoch: int) -> bool:
-        """Tell whether a higher epoch of the producer is remembered."""
+        """Return whether a higher epoch of the producer is remembered."""
         return producer_id in self.producers.states and producer_epoch < self.producers.states[producer_id].epoch
 
     def start_verification(self, first: tuple[int, int, int], now: int, transaction_version: int) -> None:
@@ -144,7 +144,7 @@ class Partition:
     def last_stable_offset(self) -> int:
         """Where readers of committed records stop: the oldest open transaction, at least the log start.
 
-        That start may lie inside of a batch, see Profile.last_stable_offset_is_batch_base.
+        That start may lie inside of a batch, see Switches.last_stable_offset_is_batch_base.
         """
         undecided = self.producers.first_undecided
         if undecided is None:
@@ -157,10 +157,10 @@ class Partition:
         return min(stable, self.log_end)
 
     def aborted_for_readers(self) -> Iterator[AbortedTransaction]:
-        """Yield the aborted transactions a consumer of committed records is told about when it reads from the log start.
+        """Yield the aborted transactions that a read_committed fetch from the log start lists.
 
-        Looked up to where the index of offsets ends what was read: in a short log, to its end. Where nothing can be
-        read, see Profile.empty_read_lists_aborted.
+        A fetch lists them up to the offset where the offset index ends it: in a short log, its end. Where nothing can
+        be read, see Switches.empty_read_lists_aborted.
         """
         if self.last_stable_offset <= self.log_start and not self._profile.empty_read_lists_aborted:
             return iter(())
@@ -247,13 +247,13 @@ class Partition:
             self.producers = self._load(recovered, now)
             self.producers.aborted = recovered.aborted
         elif not had_snapshots:
-            # A clean log without any snapshot is taken for one from before snapshots: nothing is read.
+            # A clean log without any snapshot is treated as one from before snapshots: nothing is read.
             self.producers = ProducerStateManager(self._profile)
         elif self.log_end == stopped_at and self.log_end in readable:
             self.producers = self._load(written, now)
         else:
             self.producers = self._rebuilt(now, readable)
-        # A clean start looks at no index: rows stay even where somebody has cut the log under them.
+        # A clean start does not check the transaction index: rows stay even where the log was truncated below them.
         self._keep_transaction_index(written, stopped_at, stopped_at if clean else self.log_end)
         self._snapshots = {self.log_end}
         self.verifications = {}
@@ -343,7 +343,7 @@ class Partition:
         self.verifications = {}
 
     def _leaving(self, now: int, *, old_restarts: bool) -> _Replica:
-        """Return how the old leader goes on as a follower: with what it remembers, or what its snapshot brings back."""
+        """Return the old leader as a follower: with what it remembers, or what its snapshot restores."""
         if old_restarts:
             return _Replica(self.log_end, self.producers.reloaded(self.log_start, now, self._expiration_ms))
         remembered = ProducerStateManager(self._profile)

@@ -24,7 +24,7 @@ def end_offset_for(epochs: Sequence[EpochEntry], log_end_offset: int, requested:
         return requested, log_end_offset
     higher = bisect_right(epochs, requested, key=lambda row: row.epoch)
     if higher == len(epochs):
-        return None  # an epoch this replica has not heard of
+        return None  # an epoch this replica does not have
     start = epochs[higher].start_offset
     return (epochs[higher - 1].epoch if higher else requested), start
 
@@ -34,7 +34,7 @@ def truncation_offset(
 ) -> int | None:
     """Return the offset a follower truncates to, its own log end where it cuts nothing.
 
-    None where epochs do not tell (no epochs at all, as before 0.11: the follower then goes by its high watermark).
+    None where epochs cannot decide (no epochs at all, as before 0.11: the follower then truncates to its high watermark).
     """
     if not follower:
         return None

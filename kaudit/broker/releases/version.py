@@ -39,7 +39,7 @@ class Version(Struct, frozen=True, order=True):
         return len(self.numbers) < (_LEGACY_PARTS if self.numbers[0] == _LEGACY_MAJOR else _LEGACY_PARTS - 1)
 
     def includes_fix(self, *fixed_in: "Version") -> bool:
-        """Tell whether this release has a change that first shipped in the releases `fixed_in`.
+        """Return whether this release has a change that first shipped in the releases `fixed_in`.
 
         A release has it when its own line got it at or before this release; lines not named have it when they are
         newer than the newest one named.

@@ -36,7 +36,7 @@ _CHANGED_CRC = Explanation(
 def duplicate_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report exact duplicates as certain, those of another CRC as likely."""
     for observation in sequence_observations(evidence, *duplicate_batch.observes):
-        original = observation.twin
+        original = observation.original
         assert original is not None
         exact = observation.kind is ObservationKind.EXACT_DUPLICATE
         lost_state = lost_state_explanations(observation)

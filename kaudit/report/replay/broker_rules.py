@@ -18,7 +18,7 @@ TABLE_END = "<!-- end of switches -->"
 
 
 def release_span(first: Version, last: Version) -> str:
-    """Return a range of releases, both included, in words."""
+    """Return a range of releases, both included, as text."""
     if last == RELEASES[-1]:
         return f"{first} and later"
     return str(first) if first == last else f"{first} to {last}"

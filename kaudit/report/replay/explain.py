@@ -116,7 +116,7 @@ def _state(state: ProducerStateEntry, profile: Profile) -> Iterator[str]:
 
 
 def _short(answer: Answer) -> str:
-    """Return an answer in a few words: outcome, error code and name, offset, producer id and epoch given."""
+    """Return a short form of an answer: outcome, error code and name, offset, producer id and epoch given."""
     fields = answer.fields
     text = str(fields.get("outcome", "noted"))
     if fields.get("error", "NONE") != "NONE":

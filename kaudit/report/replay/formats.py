@@ -1,11 +1,10 @@
 """Answers in the formats of `kaudit replay`: table, JSON lines, one JSON document."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 from kaudit.broker.attempts import Attempt
-from kaudit.broker.broker import Broker
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer
 from kaudit.replay.session import Session
@@ -81,8 +80,3 @@ _WRITERS = {
     "jsonl": _Writer("", "\n", "\n", "", _json),
     "json": _Writer(DOCUMENT_BEGIN + "\n", ",\n", "", DOCUMENT_END, _json),
 }
-
-
-def answer_lines(lines: Iterable[bytes], profile: Profile | None, out: TextIO) -> None:
-    """Write the answers to `lines` to `out` as JSON lines; `profile` overrides the version the attempts name."""
-    out.writelines(piece for (piece,) in formatted(Session(lines, Broker(profile)), ["jsonl"]))

@@ -8,7 +8,6 @@ import pytest
 
 from kaudit.broker.producer_ids.block_history import ProducerIdsRecord
 from kaudit.broker.producer_ids.controller_allocator import Controller, ControllerBroker
-from kaudit.broker.producer_ids.exhaustion import exhaustion_of
 from kaudit.broker.producer_ids.zookeeper_allocator import AllocationError, Grant, Znode, ZooKeeperBroker
 
 DATA = Path(__file__).parents[2] / "data" / "oracle"
@@ -116,32 +115,9 @@ def test_the_controller_form_gives_every_recorded_id(version: str):
     assert [record.next_producer_id for record in controller.committed] == [1000, 2000, 3000, 4000, 5000, 6000]
 
 
-@pytest.mark.parametrize("version", ["1.1.1", "2.0.1", "2.8.2"])
-def test_the_rule_of_exhaustion_is_the_recorded_one(version: str):
-    major, minor, _ = map(int, version.split("."))
-    rule = exhaustion_of((major, minor))
-    events = timeline(version, "pid_blocks.json")
-    starts = [
-        int(json.loads(e["znode"]["data"])["block_start"]) for e in events if e["znode"].get("data", "g")[0] == "{"
-    ]
-    after = [event for event in events if event["event"] == "init_pid after exhaustion"]
-    assert rule.last_start == max(starts)
-    assert rule.overflows == any(event["response"]["producer_id"] < -1 for event in after)
-    assert rule.answer in {event["response"]["error"] for event in after}
-    assert rule.recorded
-
-
-def test_releases_with_a_controller_have_its_rule():
-    assert [exhaustion_of(release).allocator for release in ((2, 8), (3, 0), (4, 2))] == [
-        "zookeeper",
-        "controller",
-        "controller",
-    ]
-
-
 def test_the_controller_refuses_the_last_block():
     controller = Controller()
-    last_start = exhaustion_of((3, 9)).last_start
+    last_start = MAX - 1000  # one id short of the end: the last id is never granted
     for last_next, refused in ((last_start, False), (last_start + 1, True)):
         controller.committed = [ProducerIdsRecord(0, None, 1, 0, last_next)]
         if refused:

@@ -45,7 +45,7 @@ class Race(Struct):
 
 def seeded_choices(seed: int, count: int) -> Iterator[int]:
     """Yield `count` choices that depend on `seed` alone."""
-    source = random.Random(seed)  # noqa: S311 - a schedule, not a secret
+    source = random.Random(seed)
     return (source.randrange(_SEEDED_RANGE) for _ in range(count))
 
 

@@ -1,0 +1,66 @@
+"""Producers that a broker forgets for their age."""
+
+import pytest
+
+from kaudit.checks.broker_state.state_expired import state_expired
+from tests.checks.findings import findings_of
+from tests.crafted_sample import DAY_MS, expired
+from tests.logs import BASE_TIMESTAMP, Log, data, marker
+
+
+def test_a_restart_after_a_silence_beyond_the_limit_is_a_warning(tmp_path):
+    assert findings_of(state_expired, tmp_path, expired()) == [("warning", 6, 3)]
+
+
+@pytest.mark.parametrize(
+    ("days", "version", "forgotten"),
+    [(6.9, "3.3.2", False), (7, "3.3.2", True), (0.9, "3.4.0", False), (1, "3.4.0", True), (6, "auto", False), (7, "auto", True)],
+)  # fmt: skip
+def test_the_limit_is_seven_days_and_one_from_3_4_on(tmp_path, days, version, forgotten):
+    log = Log()
+    log.append(data(1, 0, 0))
+    log.append(data(1, 0, 1))
+    log.clock += int(days * DAY_MS)
+    log.append(data(1, 0, 0, payload=b"anew"))
+    assert findings_of(state_expired, tmp_path, log, broker_version=version) == (
+        [("warning", 1, 2)] if forgotten else []
+    )
+
+
+@pytest.mark.parametrize(("version", "noted"), [("2.4.1", False), ("2.5.0", True), ("3.9.1", True), ("auto", True)])
+def test_a_producer_that_goes_on_after_the_limit_is_a_note_where_brokers_let_it(tmp_path, version, noted):
+    """Before 2.5 an unknown producer's next sequence was refused, so that it was written shows it was remembered."""
+    log = Log()
+    log.append(data(1, 0, 0))
+    log.clock += 8 * DAY_MS
+    log.append(data(1, 0, 1))
+    log.clock += 8 * DAY_MS
+    log.append(data(1, 0, 2))
+    assert findings_of(state_expired, tmp_path, log, broker_version=version) == ([("note", 1, 1)] if noted else [])
+
+
+def test_old_record_timestamps_are_silence_too(tmp_path):
+    log = Log(clock=BASE_TIMESTAMP - 30 * DAY_MS)
+    log.append(data(1, 0, 0))
+    log.clock = BASE_TIMESTAMP
+    log.append(data(2, 0, 0))
+    assert findings_of(state_expired, tmp_path, log) == [("note", 1, 0)]
+
+
+def test_an_open_transaction_never_expires(tmp_path):
+    log = Log(clock=BASE_TIMESTAMP - 30 * DAY_MS)
+    log.append(data(1, 0, 0, transactional=True))
+    log.append(data(3, 0, 0, transactional=True))
+    log.append(marker(3, 0))
+    log.clock = BASE_TIMESTAMP
+    log.append(data(2, 0, 0))
+    assert findings_of(state_expired, tmp_path, log) == [("note", 3, 2)]
+
+
+def test_at_most_twenty_idle_producers_are_told_of_the_longest_idle(tmp_path):
+    log = Log(clock=BASE_TIMESTAMP - 30 * DAY_MS)
+    for producer_id in range(30):
+        log.append(data(producer_id, 0, 0))
+    log.clock = BASE_TIMESTAMP
+    log.append(data(99, 0, 0))
+    assert [producer_id for _, producer_id, _ in findings_of(state_expired, tmp_path, log)] == list(range(20))

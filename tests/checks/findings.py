@@ -1,0 +1,17 @@
+"""What one check reports of one log."""
+
+from pathlib import Path
+
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.checks.check import Check
+from kaudit.engines.local import scan
+from tests.logs import Log
+
+
+def findings_of(check: Check, directory: Path, log: Log, **options):
+    """Scan a log in a partition directory of its own; return severity, producer id and offset of the check's findings."""
+    written = log.write(directory / "orders-0")
+    result = scan(ScanOptions([str(written)], **options), SilentProgress())
+    return [
+        (found.severity.value, found.producer_id, found.offset) for found in result.findings if found.code == check.code
+    ]

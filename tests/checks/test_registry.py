@@ -1,0 +1,65 @@
+"""The registry: a check is a module and a page of one name in a room, and nothing outside kaudit/checks knows any of them."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kaudit.checks
+from kaudit.broker.releases.profile import VersionRange
+from kaudit.broker.releases.version import Version
+from kaudit.checks.check import Check, Evidence
+from kaudit.checks.context import Context
+from kaudit.checks.registry import discover
+from kaudit.model.coordinator import CoordinatorView
+
+RAIN = '''
+"""Text that mentions rain."""
+
+from kaudit.checks.check import check
+from kaudit.model.finding import Severity
+
+
+@check("KA999", severity=Severity.NOTE, summary="a text mentions rain", since="9.9.9", needs=(str,))
+def rain(context, evidence):
+    """Report each text."""
+    for text in evidence.of(str):
+        if "rain" in text:
+            yield rain.finding(context, text)
+'''
+
+
+@pytest.fixture
+def weather(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Check]:
+    """A check in a room of its own, made of nothing but its module and its page."""
+    room = tmp_path / "weather"
+    room.mkdir()
+    (room / "__init__.py").touch()
+    (room / "rain.py").write_text(RAIN, encoding="utf-8")
+    (room / "rain.md").write_text("# KA999 rain\n\n## What it checks\nTexts.\n", encoding="utf-8")
+    monkeypatch.setattr(kaudit.checks, "__path__", [*kaudit.checks.__path__, str(tmp_path)])
+    try:
+        yield next(check for check in discover() if check.code == "KA999")
+    finally:
+        for name in [name for name in sys.modules if name.startswith("kaudit.checks.weather")]:
+            del sys.modules[name]
+
+
+def test_a_module_and_a_page_in_a_room_are_a_check(weather: Check) -> None:
+    context = Context(
+        versions=VersionRange(Version.parse("2.0.1"), Version.parse("4.0.0")), coordinator=CoordinatorView(), now_ms=0
+    )
+    found = list(weather.run(context, Evidence(["rain today", "sun", "no rain"])))
+    assert [(one.code, one.name, one.message) for one in found] == [
+        ("KA999", "rain", "rain today"),
+        ("KA999", "rain", "no rain"),
+    ]
+    assert weather.documentation() == {"What it checks": "Texts."}
+
+
+def test_no_two_checks_have_one_code_or_observe_one_kind() -> None:
+    found = list(discover())
+    kinds = [kind for check in found for kind in check.observes]
+    assert len(found) == len({check.code for check in found}) == len({check.name for check in found})
+    assert len(kinds) == len(set(kinds))

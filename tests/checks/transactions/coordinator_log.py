@@ -1,0 +1,57 @@
+"""__transaction_state written by hand, beside partitions with markers."""
+
+import struct
+
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.checks.transactions.coordinator_disagrees import coordinator_disagrees
+from kaudit.checks.transactions.illegal_state_transition import illegal_state_transition
+from kaudit.checks.transactions.torn_transaction import torn_transaction
+from kaudit.engines.local import scan
+from tests.logs import BASE_TIMESTAMP, Batch, Log, data, marker, record, sealed_records
+
+EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = range(6)
+CODES = {check.code for check in (coordinator_disagrees, illegal_state_transition, torn_transaction)}
+
+
+def state(name, status, partitions=(), *, producer_id=7, epoch=0):
+    """A version 0 value as TransactionLog writes it."""
+    key = struct.pack(">hh", 0, len(name)) + name.encode()
+    value = struct.pack(">hqhib", 0, producer_id, epoch, 60000, status)
+    topics = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    value += struct.pack(">i", len(topics))
+    for topic, numbers in topics.items():
+        value += struct.pack(">h", len(topic)) + topic.encode() + struct.pack(">i", len(numbers))
+        value += b"".join(struct.pack(">i", number) for number in numbers)
+    return record(0, key, value + struct.pack(">qq", BASE_TIMESTAMP, BASE_TIMESTAMP))
+
+
+def write_states(root, states, offsets=None):
+    raw = b""
+    for number, one in enumerate(states):
+        raw += sealed_records(Batch(base_offset=number if offsets is None else offsets[number]), [one])
+    directory = root / "__transaction_state-0"
+    directory.mkdir(parents=True)
+    (directory / "00000000000000000000.log").write_bytes(raw)
+
+
+def cycle(commit, partitions):
+    prepare, complete = (PREPARE_COMMIT, COMPLETE_COMMIT) if commit else (PREPARE_ABORT, COMPLETE_ABORT)
+    return [state("t", ONGOING, partitions), state("t", prepare, partitions), state("t", complete)]
+
+
+def write_partition(root, topic, outcomes):
+    log = Log()
+    for sequence, commit in enumerate(outcomes):
+        log.append(data(7, 0, sequence, transactional=True))
+        log.append(marker(7, 0, commit=commit))
+    log.write(root / f"{topic}-0")
+
+
+def reported(root):
+    result = scan(ScanOptions([str(root)]), SilentProgress())
+    return [(entry.code, entry.topic, entry.offset) for entry in result.findings if entry.code in CODES]
+
+
+BOTH = (("a", 0), ("b", 0))

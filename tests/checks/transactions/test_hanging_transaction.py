@@ -1,0 +1,24 @@
+"""Transactions that no coordinator will end."""
+
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.checks.transactions.hanging_transaction import hanging_transaction
+from kaudit.engines.local import scan
+
+
+def test_choosing_a_topic_does_not_hide_its_coordinator():
+    everything = {
+        (entry.topic, entry.offset, entry.fingerprint): entry.confidence
+        for entry in scan(ScanOptions(["samples/hanging-transaction"]), SilentProgress()).findings
+        if entry.code == hanging_transaction.code
+    }
+    topics = sorted({topic for topic, _, _ in everything if topic is not None})
+    assert len(topics) > 1
+    for topic in topics:
+        result = scan(ScanOptions(["samples/hanging-transaction"], topics=(topic,)), SilentProgress())
+        assert {summary.topic for summary in result.partitions} == {topic}
+        found = {
+            (e.topic, e.offset, e.fingerprint): e.confidence
+            for e in result.findings
+            if e.code == hanging_transaction.code
+        }
+        assert found == {key: sure for key, sure in everything.items() if key[0] == topic}
