@@ -26,8 +26,8 @@ from kaudit.inspect.file_kinds import FileKind, LogFile, identify_by_name
 from kaudit.inspect.internal_topics import dump_content_row
 from kaudit.inspect.row_filter import Row
 from kaudit.model.table_columns import INSPECT_TABLES
-from kaudit.source.filesystem import filesystem
 from kaudit.source.layout import TextRange
+from kaudit.source.schemes import filesystem
 from kaudit.source.text import SegmentText
 from kaudit.source.uri import Uri
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from kaudit.formats.dump_text.text import looks_like_dump
 from kaudit.formats.log.batch_header import LOG_OVERHEAD, MAGIC_OFFSET, PREFIX_SIZE, batch_size, plausible_length
 from kaudit.formats.sidefiles.checkpoints import OFFSET_CHECKPOINT_NAMES
-from kaudit.source.filesystem import filesystem
 from kaudit.source.names import leftover_kind, parse_partition_name
+from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri
 
 

@@ -6,7 +6,7 @@ from kaudit.inspect.segment import SegmentReader
 from kaudit.inspect.side_files import side_rows
 from kaudit.model.batch import last_offsets
 from kaudit.model.damage import DamageKind
-from kaudit.source.filesystem import filesystem
+from kaudit.source.schemes import filesystem
 
 
 def file_row(place: LogFile, name: str) -> Row:

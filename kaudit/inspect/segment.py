@@ -16,8 +16,8 @@ from kaudit.inspect.file_kinds import LogFile
 from kaudit.inspect.row_filter import Row, RowFilter
 from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.damage import DamageKind, LogDamage
-from kaudit.source.filesystem import filesystem
 from kaudit.source.names import segment_base_offset
+from kaudit.source.schemes import filesystem
 
 
 class SegmentReader:

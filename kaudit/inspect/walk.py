@@ -19,8 +19,9 @@ from kaudit.inspect.row_filter import Row, RowFilter, around
 from kaudit.inspect.segment import SegmentReader
 from kaudit.inspect.side_files import side_rows
 from kaudit.source.discover import MAX_DEPTH, PathNotFoundError, discover
-from kaudit.source.filesystem import Entry, filesystem
+from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import Unreadable
+from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri, UrlError
 
 UNREADABLE = "unreadable"
@@ -77,7 +78,7 @@ def _location(text: str) -> Uri:
         raise UsageError(str(error)) from error
 
 
-def _status(place: Uri) -> Entry:
+def _status(place: Uri) -> FileStatus:
     try:
         return filesystem(place).status(place)
     except FileNotFoundError as error:

@@ -2,10 +2,8 @@
 
 import enum
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from importlib import import_module
-from typing import Any
+import hashlib
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -104,7 +102,7 @@ class Finding(Struct, frozen=True):
             _text(self.producer_epoch),
             anchor,
         )
-        digest: str = _sha256()("|".join(parts).encode(errors="surrogateescape")).hexdigest()
+        digest = hashlib.sha256("|".join(parts).encode(errors="surrogateescape")).hexdigest()
         return digest[:_FINGERPRINT_DIGITS]
 
     def sort_key(self) -> tuple[object, ...]:
@@ -136,15 +134,6 @@ class Finding(Struct, frozen=True):
             absent["suppression"] = "not suppressed"
         fields["absent"] = absent
         return fields
-
-
-@functools.cache
-def _sha256() -> Callable[..., Any]:
-    """Return Python's own SHA-256, as the standard library's `random` does its hash: hashlib brings OpenSSL, 4 ms."""
-    for name in ("_sha2", "_sha256"):  # from Python 3.12 on, and before
-        with suppress(ImportError, AttributeError):
-            return import_module(name).sha256  # type: ignore[no-any-return]  # it has no types
-    return import_module("hashlib").sha256  # type: ignore[no-any-return]
 
 
 def _text(value: object) -> str:
