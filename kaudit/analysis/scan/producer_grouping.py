@@ -83,8 +83,9 @@ class Merged(Struct, frozen=True, dict=True):
     @cached_property
     def run_stops(self) -> NDArray[np.intp]:
         """Number of the run after each producer id's last one: runs `run_starts` to `run_stops` - 1 are its own."""
-        stops: NDArray[np.intp] = np.cumsum(self.is_run).take(self.ends) if len(self.markers) else self.ends + 1
-        return stops
+        if not len(self.markers):
+            return self.ends + 1
+        return np.cumsum(self.is_run, dtype=np.intp).take(self.ends)
 
     @cached_property
     def run_starts(self) -> NDArray[np.intp]:
