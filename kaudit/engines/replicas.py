@@ -9,7 +9,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions, UsageError
-from kaudit.diff.audit import Compared, Task, compare_task, diff_result, tasks
+from kaudit.diff.audit import ComparedPartition, Task, compare_task, diff_result, tasks
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import Layout
@@ -38,7 +38,7 @@ def diff(options: ScanOptions, replicas: Sequence[Replica], progress: Progress) 
     return diff_result(replicas, layouts, compared)
 
 
-def _compared(work: Sequence[Task], options: ScanOptions, progress: Progress) -> Iterator[Compared]:
+def _compared(work: Sequence[Task], options: ScanOptions, progress: Progress) -> Iterator[ComparedPartition]:
     jobs = min(options.jobs or os.cpu_count() or 1, len(work))
     # clients of remote stores have threads, which a fork would leave behind with their locks held
     local = all(Uri.parse(path).is_local for path in options.paths)
@@ -50,7 +50,9 @@ def _compared(work: Sequence[Task], options: ScanOptions, progress: Progress) ->
         yield from _advancing(work, pool.map(job, work), progress)
 
 
-def _advancing(work: Sequence[Task], compared: Iterable[Compared], progress: Progress) -> Iterator[Compared]:
+def _advancing(
+    work: Sequence[Task], compared: Iterable[ComparedPartition], progress: Progress
+) -> Iterator[ComparedPartition]:
     for task, result in zip(work, compared, strict=True):
         progress.advance(task.bytes)
         yield result

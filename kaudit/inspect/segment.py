@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from kaudit.analysis.scan.batch_stream import Piece, stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, Piece, stream_batches
 from kaudit.broker.partition.log_loading import loading_verdict
 from kaudit.broker.releases.version import Version
 from kaudit.formats.log.batch_header import HEADER_SIZE
@@ -39,7 +39,7 @@ class SegmentReader:
 
     def pieces(self) -> Iterator[Piece]:
         """Yield valid batches and damage in file order."""
-        return stream_batches(self._source, 0, self.size, self.size, expected_offset=self.file.base_offset)
+        return stream_batches(self._source, ByteRange(0, self.size, self.size), expected_offset=self.file.base_offset)
 
     def read(self, position: int, size: int) -> bytes:
         """Bytes of the file, fewer at its end."""
