@@ -1,10 +1,10 @@
 """The typer application, built from the modules of kaudit.cli.commands."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import typer
-from typer.core import TyperGroup, TyperOption
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from kaudit.cli.commands import COMMANDS, module_of
@@ -42,14 +42,9 @@ def command_tree(names: Iterable[str] = COMMANDS) -> TyperGroup:
     return tree
 
 
-def all_options() -> Mapping[str, TyperOption]:
-    """Return the options that configuration may set, of all commands, by key."""
-    return configurable_options(command_tree())
-
-
 def _root(context: typer.Context, version: Version = False) -> None:  # noqa: ARG001 - its callback has answered
     """Audit Apache Kafka logs: which producer's records were lost, duplicated or fenced, where, and why."""
-    context.obj = all_options  # what a command's --config needs
+    context.obj = lambda: configurable_options(command_tree())  # of all commands: what --config asks for
     if context.invoked_subcommand is None:
         sys.stderr.write(_SHORT_HELP)
         raise typer.Exit(ExitCode.USAGE)

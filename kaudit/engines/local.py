@@ -23,8 +23,8 @@ from kaudit.engines.ranges import RangeRead, ranges, read_here, with_rest
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout
+from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def record(options: ScanOptions, progress: Progress, writer: "HistoryWriter") ->
                 yield from writer(history, own.get(history.key, ()), remembers)
 
         def write_batches(writer: "BatchWriter") -> "Iterator[Piece]":
-            for task in segment_tasks(plan_jobs(options, audit.layout, audit_needs(audit.layout, audit.book))):
+            for task in segment_tasks(plan_jobs(options, audit.layout, audit_needs(audit.layout, audit.histories))):
                 yield from write_segment(task, open_segment, writer)
 
         yield RecordedScan(result, write_histories, write_batches)
@@ -136,7 +136,7 @@ def _run(
     """
     layout = find_input(options)
     audit = Audit(options, layout, open_segment, read_blocks(options, layout, open_segment))
-    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(layout, audit.book))
+    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(layout, audit.histories))
     total = sum(job.bytes for job in jobs)
     progress.start(total)
     processes = options.jobs or os.cpu_count() or 1

@@ -9,11 +9,11 @@ from functools import partial
 from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions, UsageError
-from kaudit.diff.audit import Compared, Task, compare_task, diff_result, tasks
+from kaudit.diff.audit import ComparedPartition, Task, compare_task, diff_result, tasks
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.source.discover import PathNotFoundError, discover
-from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout
+from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri, UrlError
 
 _POOL_THRESHOLD_BYTES = 64 << 20
@@ -38,7 +38,7 @@ def diff(options: ScanOptions, replicas: Sequence[Replica], progress: Progress) 
     return diff_result(replicas, layouts, compared)
 
 
-def _compared(work: Sequence[Task], options: ScanOptions, progress: Progress) -> Iterator[Compared]:
+def _compared(work: Sequence[Task], options: ScanOptions, progress: Progress) -> Iterator[ComparedPartition]:
     jobs = min(options.jobs or os.cpu_count() or 1, len(work))
     # clients of remote stores have threads, which a fork would leave behind with their locks held
     local = all(Uri.parse(path).is_local for path in options.paths)
@@ -50,7 +50,9 @@ def _compared(work: Sequence[Task], options: ScanOptions, progress: Progress) ->
         yield from _advancing(work, pool.map(job, work), progress)
 
 
-def _advancing(work: Sequence[Task], compared: Iterable[Compared], progress: Progress) -> Iterator[Compared]:
+def _advancing(
+    work: Sequence[Task], compared: Iterable[ComparedPartition], progress: Progress
+) -> Iterator[ComparedPartition]:
     for task, result in zip(work, compared, strict=True):
         progress.advance(task.bytes)
         yield result
@@ -81,9 +83,9 @@ def _layout(replica: Replica, options: ScanOptions) -> Layout:
 
 
 def name_replicas(paths: Sequence[str], names: Mapping[str, str]) -> list[Replica]:
-    """Name each path: as `names` (by path) says, else by the shortest suffix that tells all paths apart.
+    """Name each path: as `names` (by path) says, else by the shortest suffix that differs between all paths.
 
-    Raises UsageError when two have the same name or are the same place.
+    Raises UsageError when two have the same name or are the same directory.
     """
     parts = {path: _parts(path) for path in paths}
     if len({os.path.realpath(path) if Uri.parse(path).is_local else path for path in paths}) < len(paths):
@@ -96,7 +98,7 @@ def name_replicas(paths: Sequence[str], names: Mapping[str, str]) -> list[Replic
             break
     found = [Replica(names.get(path) or suffixes[path], path) for path in paths]
     if len({replica.name for replica in found}) < len(found):
-        raise UsageError("two replicas have the same name: tell them apart with --name NAME=PATH")
+        raise UsageError("two replicas have the same name: give each its own with --name NAME=PATH")
     return found
 
 

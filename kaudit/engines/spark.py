@@ -14,8 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from kaudit.analysis.producer_ids.activity import ActivityRows
-from kaudit.analysis.producer_ids.block_book import BlockBook
-from kaudit.analysis.producer_ids.block_histories import read_blocks
+from kaudit.analysis.producer_ids.block_histories import BlockHistories, read_blocks
 from kaudit.analysis.producer_ids.producer_listing import list_producers, remembers_markers
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.audit import Audit
@@ -52,8 +51,8 @@ from kaudit.engines.spark_tasks import (
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Layout
+from kaudit.source.schemes import open_segment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -165,14 +164,14 @@ class _Run(Struct, frozen=True):
     session: "SparkSession"
     options: ScanOptions
     layout: Layout
-    book: BlockBook
+    histories: BlockHistories
     jobs: Sequence[Job]
     plan: SparkPlan
     replayed: "DataFrame"
 
     def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
         """Take the partitions, in the plan's order."""
-        audit = Audit(self.options, self.layout, open_segment, self.book)
+        audit = Audit(self.options, self.layout, open_segment, self.histories)
         for job, partition in zip(self.jobs, partitions, strict=True):
             partition.directory = job.directory
             audit.add(partition)
@@ -189,11 +188,11 @@ def _started(
     ids: bool = False,
 ) -> Iterator[_Run]:
     layout = find_input(options)
-    book = read_blocks(options, layout, open_segment)
-    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(layout, book))
+    histories = read_blocks(options, layout, open_segment)
+    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(layout, histories))
     with session(spark or SparkOptions(), options.jobs) as started:
         plan = share(jobs, started.sparkContext.defaultParallelism)
-        yield _Run(started, options, layout, book, jobs, plan, _dataframe(started, plan, keeper, seal))
+        yield _Run(started, options, layout, histories, jobs, plan, _dataframe(started, plan, keeper, seal))
 
 
 def _kept(

@@ -22,7 +22,7 @@ from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.timelines.producer_histories import HistoryWriter, Piece
 from kaudit.engines.memory import keep_freed_memory
 from kaudit.model.finding import Finding
-from kaudit.source.filesystem import open_segment
+from kaudit.source.schemes import open_segment
 
 ROWS_SCHEMA = "replay int, place int, number long, rows binary"
 AUDIT_SCHEMA = "place int, audit binary, kept binary"

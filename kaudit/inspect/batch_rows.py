@@ -38,7 +38,7 @@ def codec_name(attributes: int) -> str:
 
 
 def control_name(control_type: int, record_count: int | None) -> str | None:
-    """What a control batch says: COMMIT, ABORT, KRaft's own, UNKNOWN, UNDECODED; None where compaction emptied it."""
+    """Type of a control batch: COMMIT, ABORT, KRaft's own, UNKNOWN, UNDECODED; None where compaction emptied it."""
     if record_count == 0:
         return None
     if control_type < _NO_BATCH:
@@ -98,10 +98,10 @@ def timestamp_type(magic: int, attributes: int) -> str | None:
 
 
 def damage_row(damage: LogDamage, place: LogFile, broker: str, missing: tuple[int | None, int | None]) -> Row:
-    """A row for a stretch of bytes that is no sound batch; `end` is the byte after it, `broker` what one does with it.
+    """A row for a range of bytes that is not a valid batch; `end` is the byte after it, `broker` what a broker does with it.
 
     `missing` are the first and last offset that are not there because of it: (None, None) if none is, and the last one
-    None where nothing behind it tells.
+    None where no later batch bounds it.
     """
     return {
         "row": "damage",
@@ -124,5 +124,5 @@ def damage_row(damage: LogDamage, place: LogFile, broker: str, missing: tuple[in
 
 
 def is_batch(damage: LogDamage) -> bool:
-    """Tell whether the framing holds: the bytes can be shown as a batch whose CRC does not hold."""
+    """Whether the framing is intact: the bytes can be shown as a batch whose CRC does not match."""
     return damage.kind is DamageKind.CRC_MISMATCH

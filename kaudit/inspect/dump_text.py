@@ -26,8 +26,8 @@ from kaudit.inspect.file_kinds import FileKind, LogFile, identify_by_name
 from kaudit.inspect.internal_topics import dump_content_row
 from kaudit.inspect.row_filter import Row
 from kaudit.model.table_columns import INSPECT_TABLES
-from kaudit.source.filesystem import filesystem
 from kaudit.source.layout import TextRange
+from kaudit.source.schemes import filesystem
 from kaudit.source.text import SegmentText
 from kaudit.source.uri import Uri
 
@@ -57,7 +57,7 @@ def dump_rows(place: LogFile, texts: BytesFormatter, *, records: bool) -> Iterat
 
 
 class _Dump:
-    """Follows the files a text tells of, one after the other."""
+    """Follows the files that a text contains, one after the other."""
 
     def __init__(self, place: LogFile, texts: BytesFormatter, *, records: bool) -> None:
         self._given = place

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
+from crc32c import crc32c
 from msgspec import Struct
 
 from kaudit.formats.log.batch_header import (
@@ -17,7 +18,6 @@ from kaudit.formats.log.batch_header import (
     MESSAGE_V1,
     plausible_length,
 )
-from kaudit.formats.log.crc32c import crc32c
 from kaudit.inspect.batch_rows import codec_name
 from kaudit.inspect.row_filter import Row, RowFilter
 from kaudit.inspect.segment import SegmentReader

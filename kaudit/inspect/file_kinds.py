@@ -1,4 +1,4 @@
-"""What kind of file a name stands for, and where it belongs (LogFileUtils and the checkpoint classes of Apache Kafka)."""
+"""The kind of a file, and the partition it belongs to (LogFileUtils and the checkpoint classes of Apache Kafka)."""
 
 import enum
 import re
@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from kaudit.formats.dump_text.text import looks_like_dump
 from kaudit.formats.log.batch_header import LOG_OVERHEAD, MAGIC_OFFSET, PREFIX_SIZE, batch_size, plausible_length
 from kaudit.formats.sidefiles.checkpoints import OFFSET_CHECKPOINT_NAMES
-from kaudit.source.filesystem import filesystem
 from kaudit.source.names import leftover_kind, parse_partition_name
+from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri
 
 
@@ -34,7 +34,7 @@ class FileKind(enum.Enum):
 
     @property
     def holds_batches(self) -> bool:
-        """Tell whether the file is a sequence of record batches."""
+        """Whether the file is a sequence of record batches."""
         return self in (FileKind.SEGMENT, FileKind.METADATA_SNAPSHOT)
 
 
@@ -59,7 +59,7 @@ _PROBE_BYTES = 65536
 
 
 class LogFile(Struct, frozen=True):
-    """A file and the partition it belongs to: None where its directory's name tells no partition.
+    """A file and the partition it belongs to: None where its directory is not named after a partition.
 
     `base_offset` is of the segment the file belongs to, from its name; `segment` that segment's `.log`. `leftover` is
     the suffix a broker gave it: deleted, cleaned or swap.
@@ -90,13 +90,13 @@ class LogFile(Struct, frozen=True):
 
 
 def identify(path: Uri, replica: str | None = None) -> LogFile:
-    """Say what a file is: by its name, else by its first bytes. Raises OSError when those cannot be read."""
+    """Identify a file: by its name, else by its first bytes. Raises OSError when those cannot be read."""
     place = identify_by_name(path, replica)
     return place if place.kind is not FileKind.UNKNOWN else replace(place, kind=_kind_of_bytes(path))
 
 
 def identify_by_name(path: Uri, replica: str | None = None) -> LogFile:
-    """Say what a file is by its name alone; nothing is opened."""
+    """Identify a file by its name alone; nothing is opened."""
     absolute = path.absolute()
     parsed = parse_partition_name(absolute.parent.name)
     leftover = leftover_kind(path.name)

@@ -1,4 +1,4 @@
-"""One row a file: what it is, how large, whether it is sound, and what offsets it spans."""
+"""One row per file: its kind, size, status, and the offsets it covers."""
 
 from kaudit.inspect.file_kinds import FileKind, LogFile
 from kaudit.inspect.row_filter import Row
@@ -6,13 +6,13 @@ from kaudit.inspect.segment import SegmentReader
 from kaudit.inspect.side_files import side_rows
 from kaudit.model.batch import last_offsets
 from kaudit.model.damage import DamageKind
-from kaudit.source.filesystem import filesystem
+from kaudit.source.schemes import filesystem
 
 
 def file_row(place: LogFile, name: str) -> Row:
     """Return the row of one file, called `name`; a file that cannot be read has status `unreadable`.
 
-    `status` is ok, empty, zero-tail (zeros to the end: preallocated), damaged, unreadable or unknown; `detail` tells of
+    `status` is ok, empty, zero-tail (zeros to the end: preallocated), damaged, unreadable or unknown; `detail` describes
     the first damage; `entries` counts batches or rows.
     """
     row: Row = {

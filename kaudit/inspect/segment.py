@@ -16,8 +16,8 @@ from kaudit.inspect.file_kinds import LogFile
 from kaudit.inspect.row_filter import Row, RowFilter
 from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.damage import DamageKind, LogDamage
-from kaudit.source.filesystem import filesystem
 from kaudit.source.names import segment_base_offset
+from kaudit.source.schemes import filesystem
 
 
 class SegmentReader:
@@ -38,7 +38,7 @@ class SegmentReader:
         self._source.close()
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield sound batches and damage in file order."""
+        """Yield valid batches and damage in file order."""
         return stream_batches(self._source, 0, self.size, self.size, expected_offset=self.place.base_offset)
 
     def read(self, position: int, size: int) -> bytes:
@@ -104,7 +104,7 @@ class SegmentReader:
 
 
 class _Following:
-    """The offset that should come next, of the sound batches so far."""
+    """The offset that should come next, after the valid batches so far."""
 
     def __init__(self, base_offset: int | None) -> None:
         self._next = base_offset

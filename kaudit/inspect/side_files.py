@@ -18,7 +18,7 @@ from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, parse_prod
 from kaudit.formats.sidefiles.transaction_index import parse_transaction_index
 from kaudit.inspect.file_kinds import FileKind, LogFile
 from kaudit.inspect.row_filter import Row
-from kaudit.source.filesystem import filesystem
+from kaudit.source.schemes import filesystem
 
 MAX_SIDE_FILE = 1 << 30
 """Larger than any broker makes them: producer.snapshots of 20 million ids, indexes of 1 GiB."""

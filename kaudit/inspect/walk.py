@@ -19,8 +19,9 @@ from kaudit.inspect.row_filter import Row, RowFilter, around
 from kaudit.inspect.segment import SegmentReader
 from kaudit.inspect.side_files import side_rows
 from kaudit.source.discover import MAX_DEPTH, PathNotFoundError, discover
-from kaudit.source.filesystem import Entry, filesystem
+from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import Unreadable
+from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri, UrlError
 
 UNREADABLE = "unreadable"
@@ -30,7 +31,7 @@ UNREADABLE = "unreadable"
 class InspectOptions(Struct, frozen=True):
     """What to show. `topic` and `partition` name batches whose directory does not; offsets and positions in bytes.
 
-    `version`: of the broker whose loading of damage is told, any if None.
+    `version`: of the broker that would load the damage, any if None.
     """
 
     paths: Sequence[str]
@@ -46,7 +47,7 @@ class InspectOptions(Struct, frozen=True):
 
     @property
     def selective(self) -> bool:
-        """Tell whether batches were asked for, and not what files there are."""
+        """Whether batches were asked for rather than a list of files."""
         return self.records or self.around is not None or self.wanted.active
 
 
@@ -55,7 +56,7 @@ def inspect_rows(options: InspectOptions, *, batches: bool) -> Iterator[Row]:
 
     Raises:
         UsageError: a path does not exist, or --at does not fit it.
-        NothingToAuditError: a directory holds no file of Kafka's.
+        NothingToAuditError: a directory holds no Kafka files.
         OSError: a file named on the command line cannot be read.
 
     """
@@ -77,7 +78,7 @@ def _location(text: str) -> Uri:
         raise UsageError(str(error)) from error
 
 
-def _status(place: Uri) -> Entry:
+def _status(place: Uri) -> FileStatus:
     try:
         return filesystem(place).status(place)
     except FileNotFoundError as error:
@@ -118,7 +119,7 @@ def _tree(directory: Uri, seen: set[Hashable], depth: int = 0) -> Iterator[Uri |
         identity = filesystem(directory).identity(directory)
         entries = [] if identity in seen else filesystem(directory).entries(directory)
     except FileNotFoundError:
-        return  # a broker may delete a partition while we look
+        return  # a broker may delete a partition meanwhile
     except OSError as error:
         yield Unreadable(str(directory), error.strerror or type(error).__name__)
         return
@@ -204,8 +205,8 @@ def _batches(places: Sequence[LogFile], options: InspectOptions) -> Iterator[Row
 
 
 def _batch_filter(place: LogFile, options: InspectOptions) -> RowFilter:
-    records_tell = options.records and place.topic in CONTENT_TOPICS
-    return options.wanted.of_batches_only() if records_tell else options.wanted
+    filtered_by_record = options.records and place.topic in CONTENT_TOPICS
+    return options.wanted.of_batches_only() if filtered_by_record else options.wanted
 
 
 def _rows_of(places: Sequence[LogFile], options: InspectOptions) -> Iterator[Row]:
@@ -229,8 +230,8 @@ def _unreadable(place: LogFile, error: OSError) -> Row:
 
 def _expanded(row: Row, segment: SegmentReader, options: InspectOptions) -> Iterator[Row]:
     """The batch itself, and its records if those are asked for."""
-    told_by_records = options.records and segment.place.topic in CONTENT_TOPICS
-    if row["row"] != "batch" or not told_by_records or options.wanted.accepts(row):
+    filtered_by_record = options.records and segment.place.topic in CONTENT_TOPICS
+    if row["row"] != "batch" or not filtered_by_record or options.wanted.accepts(row):
         yield row
     if not options.records or row["row"] != "batch":
         return

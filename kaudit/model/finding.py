@@ -1,11 +1,9 @@
-"""A finding: what is wrong, where, how sure, why, and what to do next (CONTRACT.md section 2)."""
+"""A finding: what is wrong, where, how certain, why, and what to do next."""
 
 import enum
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from importlib import import_module
-from typing import Any
+import hashlib
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -19,7 +17,7 @@ _FINGERPRINT_DIGITS = 16
 
 @functools.total_ordering
 class Severity(enum.Enum):
-    """`error`: proven from the log; `warning`: may be; `note`: a fact worth knowing, healthy. Ordered by weight."""
+    """`error`: proven from the log; `warning`: may be; `note`: informational, the log is healthy. Ordered by weight."""
 
     NOTE = "note"
     WARNING = "warning"
@@ -35,7 +33,7 @@ class Severity(enum.Enum):
 
 
 class Confidence(enum.Enum):
-    """How sure the verdict is, apart from how bad it would be."""
+    """How certain the finding is; independent of its severity."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
@@ -51,7 +49,7 @@ class Status(enum.Enum):
 
 
 class Explanation(JsonRecord, frozen=True, rename={"speaks_for": "for", "speaks_against": "against"}):
-    """One candidate cause, with what in this log speaks for it and what against."""
+    """One possible cause, with the evidence for and against it in this log."""
 
     cause: str
     speaks_for: Sequence[str] = ()
@@ -104,11 +102,11 @@ class Finding(Struct, frozen=True):
             _text(self.producer_epoch),
             anchor,
         )
-        digest: str = _sha256()("|".join(parts).encode(errors="surrogateescape")).hexdigest()
+        digest = hashlib.sha256("|".join(parts).encode(errors="surrogateescape")).hexdigest()
         return digest[:_FINGERPRINT_DIGITS]
 
     def sort_key(self) -> tuple[object, ...]:
-        """Total order of CONTRACT.md section 2: offset nulls first, missing text as empty."""
+        """Total order of findings: by place, then code; offset nulls first, missing text as empty."""
         return (
             self.topic or "",
             -1 if self.partition is None else self.partition,
@@ -123,9 +121,9 @@ class Finding(Struct, frozen=True):
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Return the JSON form: every contract field, each null explained under `absent`."""
-        told = (name for name in Finding.__struct_fields__ if name not in ("anchor", "absent"))
-        fields = {name: json_value(getattr(self, name)) for name in told}
+        """Return the JSON form: every field, each null explained under `absent`."""
+        names = (name for name in Finding.__struct_fields__ if name not in ("anchor", "absent"))
+        fields = {name: json_value(getattr(self, name)) for name in names}
         fields["fingerprint"] = self.fingerprint
         absent = {
             name: self.absent.get(name, "not applicable")
@@ -136,15 +134,6 @@ class Finding(Struct, frozen=True):
             absent["suppression"] = "not suppressed"
         fields["absent"] = absent
         return fields
-
-
-@functools.cache
-def _sha256() -> Callable[..., Any]:
-    """Return Python's own SHA-256, as the standard library's `random` does its hash: hashlib brings OpenSSL, 4 ms."""
-    for name in ("_sha2", "_sha256"):  # from Python 3.12 on, and before
-        with suppress(ImportError, AttributeError):
-            return import_module(name).sha256  # type: ignore[no-any-return]  # it has no types
-    return import_module("hashlib").sha256  # type: ignore[no-any-return]
 
 
 def _text(value: object) -> str:

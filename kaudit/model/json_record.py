@@ -1,4 +1,4 @@
-"""The JSON form of records that reports and programs are shown (CONTRACT.md section 2)."""
+"""Structs with a JSON form, for reports and programs."""
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -14,11 +14,11 @@ class JsonRecord(Struct, frozen=True):
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
         names = zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
-        return {told: json_value(getattr(self, name)) for told, name in names}
+        return {key: json_value(getattr(self, name)) for key, name in names}
 
 
 def json_value(value: object) -> object:
-    """Return what JSON has for a field's value: enums by their values, sequences as lists, records as they tell it."""
+    """Return what JSON has for a field's value: enums by their values, sequences as lists, records by their own JSON form."""
     if type(value) in _LEAVES:
         return value
     if isinstance(value, JsonRecord):

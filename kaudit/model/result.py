@@ -1,4 +1,4 @@
-"""What a scan and a timeline return: engine-neutral, format-neutral (CONTRACT.md section 2)."""
+"""What a scan and a timeline return, whatever the engine and the output format."""
 
 from collections.abc import Mapping, Sequence
 
@@ -89,7 +89,7 @@ class Expected(JsonRecord, frozen=True):
 
 
 class BaselineComparison(JsonRecord, frozen=True):
-    """A scan held against a baseline: entries seen, entries seen no more, and entries the scan could not see."""
+    """A scan compared with a baseline: entries found again, no longer found, and out of the scan's scope."""
 
     file: str
     known: int = 0
@@ -99,7 +99,7 @@ class BaselineComparison(JsonRecord, frozen=True):
 
 
 class ScanResult(Struct, frozen=True):
-    """Everything one scan found, in contract order."""
+    """Everything one scan found; findings in the order of `Finding.sort_key`."""
 
     inputs: Sequence[str]
     broker_version: BrokerVersions
@@ -112,7 +112,7 @@ class ScanResult(Struct, frozen=True):
     segments: Sequence[SegmentSummary] = ()
 
     def worst(self) -> Severity | None:
-        """Return the gravest severity among findings that are new, or None."""
+        """Return the highest severity among new findings, or None."""
         new = [finding.severity for finding in self.findings if finding.status is Status.NEW]
         return max(new) if new else None
 

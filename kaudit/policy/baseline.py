@@ -18,7 +18,7 @@ _OWN = (*_TEXTS, "topic", "partition", "offset", "producer_id", "reason", "expir
 
 
 class Entry(Struct, frozen=True):
-    """One known finding. `others` are fields kaudit does not know: a team's own, kept as they are."""
+    """One known finding. `others` are fields kaudit does not know; they are kept as they are."""
 
     fingerprint: str
     code: str
@@ -47,7 +47,7 @@ class Entry(Struct, frozen=True):
         )
 
     def expired(self, today: date) -> bool:
-        """Tell whether the entry has had its last day."""
+        """Whether the entry's last day has passed."""
         return self.expires is not None and self.expires < today
 
     def sort_key(self) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""A scan held against a baseline: what is new, known, stale, and what this scan could not have seen."""
+"""A scan compared with a baseline: what is new, known, stale, or out of this scan's scope."""
 
 from collections.abc import Callable
 from datetime import date
@@ -20,7 +20,7 @@ _DAMAGE_CODES = ("KA001", "KA002", "KA003", "KA004", "KA006")
 class Scope(Struct, frozen=True):
     """What the scan looked for. `None` options: a saved scan, whose own partitions are all there is to go by.
 
-    `compares`: it was a comparison of replicas, which looks for differences and damage, and nothing else does for those.
+    `compares`: it was a comparison of replicas, which reports differences and damage only; nothing else reports differences.
     """
 
     asked_for: Callable[[str], bool]
@@ -28,11 +28,11 @@ class Scope(Struct, frozen=True):
     compares: bool = False
 
     def covers(self, entry: Entry, result: ScanResult) -> bool:
-        """Tell whether the scan would have reported the entry's finding, were it still there."""
+        """Whether the scan would have reported the entry's finding if it were still there."""
         if result.incomplete or result.summary.omitted or not self.asked_for(entry.code):
             return False
-        looks = entry.code.startswith(_REPLICA_FAMILY) or (self.compares and entry.code in _DAMAGE_CODES)
-        if looks is not self.compares:
+        covered = entry.code.startswith(_REPLICA_FAMILY) or (self.compares and entry.code in _DAMAGE_CODES)
+        if covered is not self.compares:
             return False
         return self._options_cover(entry) and _partitions_cover(entry, result)
 
@@ -50,7 +50,7 @@ class Scope(Struct, frozen=True):
 
 
 def compare(result: ScanResult, baseline: Baseline, file: str, scope: Scope, today: date) -> ScanResult:
-    """Return the result with known findings marked and the fate of every entry told."""
+    """Return the result with known findings marked, and every baseline entry's state."""
     entries = baseline.by_fingerprint()
     findings = [_marked(finding, entries.get(finding.fingerprint), today) for finding in result.findings]
     seen = {finding.fingerprint for finding in result.findings}
@@ -75,7 +75,7 @@ def _marked(finding: Finding, entry: Entry | None, today: date) -> Finding:
 
 
 def _partitions_cover(entry: Entry, result: ScanResult) -> bool:
-    """Tell whether the entry's partition was read, from an offset on that retention has not passed."""
+    """Whether the entry's partition was read, and retention has not removed its offset."""
     if entry.topic is None:
         return bool(result.partitions)
     starts = [

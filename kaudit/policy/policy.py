@@ -27,7 +27,7 @@ def _today() -> date:
 
 
 class Policy(Struct, frozen=True):
-    """What to make of findings. `today` is the one clock: a baseline's entries end by it."""
+    """A team's decisions about findings. `today` is the clock that baseline entries expire by."""
 
     severities: Severities = field(default_factory=Severities)
     topics: Sequence[TopicRule] = ()
@@ -36,18 +36,18 @@ class Policy(Struct, frozen=True):
     today: date = field(default_factory=_today)
 
     def apply(self, result: ScanResult, scope: Scope) -> ScanResult:
-        """Return the result as the team sees it: nothing is removed but what exceeds the limit, and that is counted."""
-        findings = [self.severities.judge(finding) for finding in result.findings]
+        """Return the result with severities, topics and baseline applied and the counts to match; no finding is removed."""
+        findings = [self.severities.apply(finding) for finding in result.findings]
         for rule in self.topics:
-            findings = [rule.judge(finding) for finding in findings]
-        judged = replace(result, findings=findings)
+            findings = [rule.apply(finding) for finding in findings]
+        decided = replace(result, findings=findings)
         if self.known is not None:
-            judged = compare(judged, self.known.baseline, self.known.file, scope, self.today)
-        totals = replace(judged.summary, findings=count(judged.findings), statuses=count_statuses(judged.findings))
-        return replace(judged, summary=totals)
+            decided = compare(decided, self.known.baseline, self.known.file, scope, self.today)
+        totals = replace(decided.summary, findings=count(decided.findings), statuses=count_statuses(decided.findings))
+        return replace(decided, summary=totals)
 
     def limit(self, result: ScanResult) -> ScanResult:
-        """Return the result with the gravest findings that --max-findings allows; the summary counts all."""
+        """Return the result with the most severe findings, as many as --max-findings allows; the summary counts all."""
         if self.max_findings is None or len(result.findings) <= self.max_findings:
             return result
         kept = most_severe(result.findings, self.max_findings)

@@ -1,4 +1,4 @@
-"""--severity CODE=LEVEL: what a team thinks of a check, where it differs from the catalogue."""
+"""--severity CODE=LEVEL: severities that a team sets differently from the catalogue."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ class Severities(Struct, frozen=True):
 
     levels: Mapping[str, Severity] = field(default_factory=dict)
 
-    def judge(self, finding: Finding) -> Finding:
+    def apply(self, finding: Finding) -> Finding:
         """Return the finding with the severity asked for. Its fingerprint stays: it is the same finding."""
         matching = [prefix for prefix in self.levels if finding.code.startswith(prefix)]
         return replace(finding, severity=self.levels[max(matching, key=len)]) if matching else finding

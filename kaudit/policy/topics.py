@@ -1,4 +1,4 @@
-"""What a team says of a topic: what is normal there, and which findings it accepts, with a reason."""
+"""A team's settings for a topic: what is normal there, and which findings are accepted, with a reason."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kaudit.model.finding import Finding, Status
 
-_FLOOD = "KA405"
+_PRODUCER_ID_FLOOD = "KA405"
 
 
 class Accepted(Struct, frozen=True):
@@ -21,7 +21,7 @@ class Accepted(Struct, frozen=True):
 class TopicRule(Struct, frozen=True):
     """`pattern`: a topic's name, or with `*` and `?` many (Kafka allows neither in a name).
 
-    `expected_producers`: so many producer ids in a partition are no flood.
+    `expected_producers`: up to this many producer ids in a partition are not reported.
     """
 
     pattern: str
@@ -30,10 +30,10 @@ class TopicRule(Struct, frozen=True):
     accepted: Sequence[Accepted] = ()
 
     def applies_to(self, topic: str | None) -> bool:
-        """Tell whether the topic is meant."""
+        """Whether the rule is for this topic."""
         return topic is not None and fnmatchcase(topic, self.pattern)
 
-    def judge(self, finding: Finding) -> Finding:
+    def apply(self, finding: Finding) -> Finding:
         """Return the finding, suppressed if it is accepted here."""
         if finding.status is not Status.NEW or not self.applies_to(finding.topic):
             return finding
@@ -44,7 +44,7 @@ class TopicRule(Struct, frozen=True):
         for accepted in self.accepted:
             if any(finding.code.startswith(code) for code in accepted.codes):
                 return accepted.reason
-        number = finding.evidence.get("count") if finding.code == _FLOOD else None
+        number = finding.evidence.get("count") if finding.code == _PRODUCER_ID_FLOOD else None
         if isinstance(number, int) and self.expected_producers is not None and number <= self.expected_producers:
             return f"up to {self.expected_producers:,} producer ids are expected here"
         return None

@@ -67,16 +67,16 @@ def _columns(batches: Sequence[Mapping[str, object]]) -> list[_Column]:
     return [column for column in columns if not column.empty and not (column is producer and column.uniform)]
 
 
-def _times(moments: Sequence[tuple[str, str]]) -> _Column:
+def _times(times: Sequence[tuple[str, str]]) -> _Column:
     """Return the column of times; what all dates share moves into its heading."""
-    days = {date for date, _ in moments if date}
+    days = {date for date, _ in times if date}
     if len(days) == 1:
-        return _Column(f"{days.pop()} UTC", [clock for _, clock in moments])
+        return _Column(f"{days.pop()} UTC", [clock for _, clock in times])
     years = {day.split("-", 1)[0] for day in days}
     if len(years) == 1:
-        cells = [f"{date.partition('-')[2]} {clock}".strip() for date, clock in moments]
+        cells = [f"{date.partition('-')[2]} {clock}".strip() for date, clock in times]
         return _Column(f"{years.pop()} UTC", cells)
-    return _Column("time (UTC)", [f"{date} {clock}".strip() for date, clock in moments])
+    return _Column("time (UTC)", [f"{date} {clock}".strip() for date, clock in times])
 
 
 def _text(batch: Mapping[str, object], name: str) -> str:

@@ -1,4 +1,4 @@
-"""`--output-format json`: one document (CONTRACT.md section 2)."""
+"""`--output-format json`: one document (report/schemas/json.schema.json)."""
 
 from collections.abc import Iterator
 

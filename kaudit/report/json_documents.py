@@ -1,4 +1,4 @@
-"""The JSON documents of CONTRACT.md section 2 as plain dicts, shared by json and jsonl."""
+"""The JSON documents of scan, timeline, producers and diff as plain dicts, shared by json and jsonl (report/schemas)."""
 
 import json
 import operator

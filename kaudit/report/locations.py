@@ -1,10 +1,10 @@
-"""Where a finding's file lies, for formats that point into files."""
+"""Where a finding's file is, for formats that point into files."""
 
 from kaudit.model.finding import Finding
 
 
 def base_directory(finding: Finding) -> str | None:
-    """Return the directory that the finding's `file` is relative to, or None where the log does not tell.
+    """Return the directory that the finding's `file` is relative to, or None where it is unknown.
 
     `log_dir` holds the partition's directory; `file` starts further up or further down, at what was given to audit.
     """

@@ -1,4 +1,4 @@
-"""What fits where a reader sets limits: the gravest first, and always how many more there are."""
+"""Findings within a reader's limits: the most severe are kept, and the number of the others is reported."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from kaudit.report.formatting import plural
 
 
 def most_severe(findings: Sequence[Finding], limit: int) -> list[Finding]:
-    """Return at most `limit` findings, new and grave ones before others, in their old order."""
+    """Return at most `limit` findings, new and severe ones before others, in their original order."""
     if len(findings) <= limit:
         return list(findings)
 

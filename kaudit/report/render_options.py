@@ -1,4 +1,4 @@
-"""What every format is told beside the result."""
+"""What every format receives besides the result."""
 
 from collections.abc import Iterable, Mapping
 
@@ -31,9 +31,9 @@ class RenderOptions(Struct, frozen=True):
         ]
 
     def asked_for(self, code: str) -> bool:
-        """Tell whether the run looked for findings of this code."""
+        """Whether the run looked for findings of this code."""
         return self.codes is None or code in self.codes
 
     def fails(self, finding: Finding) -> bool:
-        """Tell whether the finding makes the exit code 1."""
+        """Whether the finding makes the exit code 1."""
         return finding.status is Status.NEW and self.fail_on is not None and finding.severity >= self.fail_on

@@ -1,4 +1,4 @@
-"""`--output-format sarif`: SARIF 2.1.0, one run. Logs are binary files: places are bytes, partitions and producers."""
+"""`--output-format sarif`: SARIF 2.1.0, one run. Logs are binary files: locations are bytes, partitions and producers."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
@@ -182,10 +182,10 @@ def _notifications(result: ScanResult, left_out: int) -> list[_Object]:
     notices = [_notice(Severity.WARNING, omitted_text(left_out))] if left_out else []
     if result.incomplete:
         notices.append(_notice(Severity.ERROR, "The audit is incomplete: the absence of findings proves nothing."))
-    told = sorted(result.not_audited, key=lambda item: not item.unreadable)
-    notices += [_not_audited(item) for item in told[:_NOTIFICATIONS_SHOWN]]
-    if len(told) > _NOTIFICATIONS_SHOWN:
-        number = len(told) - _NOTIFICATIONS_SHOWN
+    listed = sorted(result.not_audited, key=lambda item: not item.unreadable)
+    notices += [_not_audited(item) for item in listed[:_NOTIFICATIONS_SHOWN]]
+    if len(listed) > _NOTIFICATIONS_SHOWN:
+        number = len(listed) - _NOTIFICATIONS_SHOWN
         notices.append(_notice(Severity.WARNING, f"{plural(number, 'more path')} not audited; json lists all."))
     return notices
 

@@ -1,4 +1,4 @@
-"""One entry of a timeline in words: runs, markers, missing offsets (CONTRACT.md section 2)."""
+"""One entry of a timeline as text: runs, markers, missing offsets."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ def offsets(entry: Entry) -> str:
 
 
 def event(entry: Entry) -> str:
-    """Return what happened in a word or two."""
+    """Return the kind of event: data, txn data, COMMIT, missing, ..."""
     if entry["kind"] == "run":
         return "txn data" if entry.get("is_transactional") else "data"
     if entry["kind"] == "marker":
@@ -27,12 +27,12 @@ def event(entry: Entry) -> str:
 
 
 def sequences(entry: Entry) -> str:
-    """Return the run's sequences; markers and holes have none."""
+    """Return the run's sequences; markers and missing offsets have none."""
     return span(entry.get("first_sequence"), entry.get("last_sequence")) if entry["kind"] == "run" else "-"
 
 
 def detail(entry: Entry) -> str:
-    """Return what else is worth reading about the entry."""
+    """Return further details of the entry."""
     if entry["kind"] == "missing":
         number = entry.get("offsets")
         missing = plural(number, "offset") if isinstance(number, int) else "offsets"
@@ -70,7 +70,7 @@ def _transaction(entry: Entry) -> str:
 
 
 def _amount(entry: Entry) -> str:
-    """Return the number of batches, and of records where compaction took some: the sequences tell what there was."""
+    """Return the number of batches, and of records where compaction removed some: the sequences show how many there were."""
     batches, records = entry.get("batches"), entry.get("records")
     if not isinstance(batches, int):
         return ""

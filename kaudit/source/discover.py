@@ -13,7 +13,7 @@ from kaudit.formats.sidefiles.checkpoints import (
     parse_partition_metadata,
 )
 from kaudit.source.dumps import describe_dump
-from kaudit.source.filesystem import Entry, filesystem
+from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import (
     Evidence,
     Layout,
@@ -30,6 +30,7 @@ from kaudit.source.names import (
     segment_base_offset,
 )
 from kaudit.source.pattern import LayoutPattern, Placed
+from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri
 
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
@@ -66,7 +67,7 @@ class _Discovery(Struct):
     meta: list[dict[str, str]] = field(default_factory=list)
     bootstrap: bool = False
     pattern: LayoutPattern | None = None
-    texts: list[tuple[Uri, Entry]] = field(default_factory=list)
+    texts: list[tuple[Uri, FileStatus]] = field(default_factory=list)
     visited: set[Hashable] = field(default_factory=set)
     log_directories: dict[Uri, _LogDirectory] = field(default_factory=dict)
 
@@ -83,7 +84,7 @@ def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layo
 
     """
     found = _Discovery(pattern=pattern)
-    lone: dict[Uri, list[tuple[Uri, Entry]]] = {}
+    lone: dict[Uri, list[tuple[Uri, FileStatus]]] = {}
     for text in paths:
         place = Uri.parse(text)
         try:
@@ -184,7 +185,9 @@ def _leftover_directory(found: _Discovery, root: Uri, directory: Uri, name: Part
     )
 
 
-def _take_partition(found: _Discovery, root: Uri, directory: Uri, name: Placed, files: Mapping[str, Entry]) -> None:
+def _take_partition(
+    found: _Discovery, root: Uri, directory: Uri, name: Placed, files: Mapping[str, FileStatus]
+) -> None:
     segments: list[SegmentFile] = []
     leftover_files: list[LeftoverFile] = []
     side_files: list[SegmentFile] = []
@@ -234,7 +237,7 @@ def _take_partition(found: _Discovery, root: Uri, directory: Uri, name: Placed, 
     )
 
 
-def _take_files(found: _Discovery, parent: Uri, files: Sequence[tuple[Uri, Entry]]) -> None:
+def _take_files(found: _Discovery, parent: Uri, files: Sequence[tuple[Uri, FileStatus]]) -> None:
     """Take segment files given one by one: those of one directory are one partition."""
     segments: list[SegmentFile] = []
     for path, entry in sorted(set(files), key=lambda file: file[0].components()):
@@ -302,7 +305,7 @@ def _base_of_batches(found: _Discovery, path: Uri, prefix: bytes) -> int | None:
     return None
 
 
-def _segment(found: _Discovery, path: Uri, base_offset: int, entry: Entry) -> SegmentFile | None:
+def _segment(found: _Discovery, path: Uri, base_offset: int, entry: FileStatus) -> SegmentFile | None:
     try:
         if entry.size is None or entry.modified_ms is None:
             entry = filesystem(path).status(path)
@@ -314,7 +317,7 @@ def _segment(found: _Discovery, path: Uri, base_offset: int, entry: Entry) -> Se
     return SegmentFile(str(path), path.name, base_offset, entry.size or 0, entry.modified_ms or 0)
 
 
-def _side_files(found: _Discovery, files: Iterable[tuple[Uri, Entry]]) -> list[SegmentFile]:
+def _side_files(found: _Discovery, files: Iterable[tuple[Uri, FileStatus]]) -> list[SegmentFile]:
     """Those of the files that are there."""
     return [file for path, entry in files if (file := _segment(found, path, 0, entry)) is not None]
 
@@ -331,7 +334,7 @@ def _log_directory(found: _Discovery, directory: Uri) -> _LogDirectory:
             offsets.update({(row.topic, row.partition): row.offset for row in parse_offset_checkpoint(data).rows})
         names = sorted(OFFSET_CHECKPOINT_NAMES)
         known.checkpoints = tuple(
-            _side_files(found, [(directory / name, Entry(name, is_directory=False)) for name in names])
+            _side_files(found, [(directory / name, FileStatus(name, is_directory=False)) for name in names])
         )
         _take_meta(found, directory)
         found.bootstrap = found.bootstrap or _is_file(directory / BOOTSTRAP_CHECKPOINT)

@@ -1,18 +1,15 @@
-"""What discovery and reading need of a file system, and which one serves which URL."""
+"""What discovery and reading need of a file system."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cache
+from collections.abc import Hashable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
 from kaudit.source.bytes import ByteSource
-from kaudit.source.layout import SegmentFile
-from kaudit.source.text import SegmentText
-from kaudit.source.uri import Uri, UrlError
+from kaudit.source.uri import Uri
 
 
-class Entry(Struct, frozen=True):
+class FileStatus(Struct, frozen=True):
     """A file or directory by name. `size` in bytes and `modified_ms` are None where listing does not tell them."""
 
     name: str
@@ -24,98 +21,17 @@ class Entry(Struct, frozen=True):
 class FileSystem(Protocol):
     """Reads directories and files. Every failure is an OSError; what is not there, a FileNotFoundError."""
 
-    def status(self, place: Uri) -> Entry:
-        """Return what is at `place`, with size and time."""
+    def status(self, uri: Uri) -> FileStatus:
+        """Return what is at `uri`, with size and time."""
 
-    def entries(self, place: Uri) -> Sequence[Entry]:
+    def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name."""
 
-    def identity(self, place: Uri) -> Hashable:
+    def identity(self, uri: Uri) -> Hashable:
         """Return what is equal for two names of one directory: links may form rings."""
 
-    def read_start(self, place: Uri, limit: int) -> bytes:
+    def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of a file, fewer if it has fewer."""
 
-    def open(self, place: Uri) -> ByteSource:
+    def open(self, uri: Uri) -> ByteSource:
         """Open a file for ranged reads."""
-
-
-def _local(_authority: str) -> FileSystem:
-    from kaudit.source.local import LocalFileSystem  # noqa: PLC0415 - one file system per scheme in use
-
-    return LocalFileSystem()
-
-
-def _hdfs(authority: str) -> FileSystem:
-    from kaudit.source.hdfs import HdfsFileSystem  # noqa: PLC0415 - an extra
-
-    return HdfsFileSystem(authority)
-
-
-def _webhdfs(authority: str) -> FileSystem:
-    from kaudit.source.webhdfs import WebHdfsFileSystem  # noqa: PLC0415 - http.client is slow to import
-
-    return WebHdfsFileSystem("http", authority)
-
-
-def _swebhdfs(authority: str) -> FileSystem:
-    from kaudit.source.webhdfs import WebHdfsFileSystem  # noqa: PLC0415 - http.client is slow to import
-
-    return WebHdfsFileSystem("https", authority)
-
-
-def _s3(authority: str) -> FileSystem:
-    from kaudit.source.s3 import S3FileSystem  # noqa: PLC0415 - an extra
-
-    return S3FileSystem(authority)
-
-
-_SCHEMES: Mapping[str, Callable[[str], FileSystem]] = {
-    "": _local,
-    "hdfs": _hdfs,
-    "webhdfs": _webhdfs,
-    "swebhdfs": _swebhdfs,
-    "s3": _s3,
-    "s3a": _s3,
-}
-
-
-@cache
-def _connect(scheme: str, authority: str) -> FileSystem:
-    return _SCHEMES[scheme](authority)
-
-
-def filesystem(place: Uri) -> FileSystem:
-    """Return the file system that holds `place`, connected once a process.
-
-    Raises:
-        UrlError: no file system has this scheme, or the extra it needs is not installed.
-
-    """
-    if place.scheme not in _SCHEMES:
-        known = ", ".join(f"{scheme}://" for scheme in _SCHEMES if scheme)
-        raise UrlError(f"{place}: kaudit reads local paths, file://, {known}")
-    return _connect(place.scheme, place.authority)
-
-
-def open_segment(segment: SegmentFile) -> ByteSource:
-    """Open a segment for ranged reads, wherever it lies.
-
-    Raises:
-        OSError: it cannot be opened.
-
-    """
-    place = Uri.parse(segment.path)
-    source = filesystem(place).open(place)
-    return source if segment.text is None else SegmentText(source, segment.text)
-
-
-def read_side_file(path: str, limit: int) -> bytes:
-    """Return the first `limit` bytes of a file by its path or URL.
-
-    Raises:
-        OSError: it cannot be read.
-
-    """
-    place = Uri.parse(path)
-    return filesystem(place).read_start(place, limit)

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kaudit.source.filesystem import Entry
+from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri, UrlError
 
 if TYPE_CHECKING:
@@ -24,30 +24,30 @@ class HdfsFileSystem:
         with _as_os_errors(f"hdfs://{authority}"):
             self._client = hdfs_native.Client(f"hdfs://{authority}" if authority else None)
 
-    def status(self, place: Uri) -> Entry:
-        """Return what is at `place`, with size and time."""
-        with _as_os_errors(str(place)):
-            return _entry(self._client.get_file_info(place.path))
+    def status(self, uri: Uri) -> FileStatus:
+        """Return what is at `uri`, with size and time."""
+        with _as_os_errors(str(uri)):
+            return _entry(self._client.get_file_info(uri.path))
 
-    def entries(self, place: Uri) -> Sequence[Entry]:
+    def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name, with sizes: one question to the name node."""
-        with _as_os_errors(str(place)):
-            return sorted(map(_entry, self._client.list_status(place.path)), key=lambda entry: entry.name)
+        with _as_os_errors(str(uri)):
+            return sorted(map(_entry, self._client.list_status(uri.path)), key=lambda entry: entry.name)
 
-    def identity(self, place: Uri) -> Hashable:
+    def identity(self, uri: Uri) -> Hashable:
         """Return the path: HDFS has no links between directories."""
-        return str(place)
+        return str(uri)
 
-    def read_start(self, place: Uri, limit: int) -> bytes:
+    def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of a file."""
-        with _as_os_errors(str(place)):
-            reader = self._client.read(place.path)
+        with _as_os_errors(str(uri)):
+            reader = self._client.read(uri.path)
             return bytes(reader.read_range(0, min(limit, len(reader))))
 
-    def open(self, place: Uri) -> "HdfsFile":
+    def open(self, uri: Uri) -> "HdfsFile":
         """Open a file for ranged reads."""
-        with _as_os_errors(str(place)):
-            return HdfsFile(self._client.read(place.path), str(place))
+        with _as_os_errors(str(uri)):
+            return HdfsFile(self._client.read(uri.path), str(uri))
 
 
 class HdfsFile:
@@ -89,6 +89,6 @@ def _as_os_errors(name: str) -> Iterator[None]:
         raise OSError(0, f"HDFS: {error}", name) from error
 
 
-def _entry(status: Any) -> Entry:  # noqa: ANN401 - a class of the extra's extension module
+def _entry(status: Any) -> FileStatus:  # noqa: ANN401 - a class of the extra's extension module
     name = str(status.path).rstrip("/").rpartition("/")[2]
-    return Entry(name, bool(status.isdir), int(status.length), int(status.modification_time))
+    return FileStatus(name, bool(status.isdir), int(status.length), int(status.modification_time))

@@ -75,6 +75,16 @@ class PartitionDirectory(Struct, frozen=True):
     checkpoints: Sequence[SegmentFile] = ()
     """The offset checkpoints of its log directory: the same objects for all its partitions."""
 
+    @property
+    def name(self) -> str:
+        """`topic-partition` as brokers print it."""
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def bytes(self) -> int:
+        """Size of its segments."""
+        return sum(segment.size for segment in self.segments)
+
 
 class Unreadable(Struct, frozen=True):
     """A path that could not be opened or listed."""

@@ -7,36 +7,38 @@ import stat
 from collections.abc import Hashable, Sequence
 
 from kaudit.source.bytes import LocalFile
-from kaudit.source.filesystem import Entry
+from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri
 
 
 class LocalFileSystem:
     """Directories and files the operating system opens. Symbolic links are followed."""
 
-    def status(self, place: Uri) -> Entry:
-        """Return what is at `place`, with size and time."""
-        status = os.stat(place.path)
-        return Entry(place.last, stat.S_ISDIR(status.st_mode), status.st_size, status.st_mtime_ns // 1_000_000)
+    def status(self, uri: Uri) -> FileStatus:
+        """Return what is at `uri`, with size and time."""
+        status = os.stat(uri.path)
+        return FileStatus(uri.last, stat.S_ISDIR(status.st_mode), status.st_size, status.st_mtime_ns // 1_000_000)
 
-    def entries(self, place: Uri) -> Sequence[Entry]:
+    def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name; sizes are asked for where they matter, each is a system call."""
-        with os.scandir(place.path) as found:
-            return sorted((Entry(entry.name, _is_directory(entry)) for entry in found), key=lambda entry: entry.name)
+        with os.scandir(uri.path) as found:
+            return sorted(
+                (FileStatus(entry.name, _is_directory(entry)) for entry in found), key=lambda entry: entry.name
+            )
 
-    def identity(self, place: Uri) -> Hashable:
+    def identity(self, uri: Uri) -> Hashable:
         """Return device and inode."""
-        status = os.stat(place.path)
+        status = os.stat(uri.path)
         return status.st_dev, status.st_ino
 
-    def read_start(self, place: Uri, limit: int) -> bytes:
+    def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of a file."""
-        with open(place.path, "rb") as file:
+        with open(uri.path, "rb") as file:
             return file.read(limit)
 
-    def open(self, place: Uri) -> LocalFile:
+    def open(self, uri: Uri) -> LocalFile:
         """Open a file for ranged reads."""
-        return LocalFile(place.path)
+        return LocalFile(uri.path)
 
 
 def _is_directory(entry: "os.DirEntry[str]") -> bool:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from kaudit.source.filesystem import Entry
+from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri, UrlError
 
 ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -32,42 +32,44 @@ class S3FileSystem:
             endpoint_override=_first(ENDPOINT_VARIABLES), region=_first(REGION_VARIABLES) or "us-east-1"
         )
 
-    def status(self, place: Uri) -> Entry:
-        """Return what is at `place`, with size and time."""
-        info = self._s3.get_file_info(self._key(place))
+    def status(self, uri: Uri) -> FileStatus:
+        """Return what is at `uri`, with size and time."""
+        info = self._s3.get_file_info(self._key(uri))
         if info.type == self._kinds.NotFound:
-            raise FileNotFoundError(2, "no such object or prefix", str(place))
+            raise FileNotFoundError(2, "no such object or prefix", str(uri))
         return self._entry(info)
 
-    def entries(self, place: Uri) -> Sequence[Entry]:
+    def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List what lies directly under a prefix, sorted by name, with sizes."""
-        infos = self._s3.get_file_info(self._selector(self._key(place), recursive=False))
+        infos = self._s3.get_file_info(self._selector(self._key(uri), recursive=False))
         return sorted(map(self._entry, infos), key=lambda entry: entry.name)
 
-    def identity(self, place: Uri) -> Hashable:
+    def identity(self, uri: Uri) -> Hashable:
         """Return the path: S3 has no links."""
-        return str(place)
+        return str(uri)
 
-    def read_start(self, place: Uri, limit: int) -> bytes:
+    def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of an object."""
-        with self._s3.open_input_file(self._key(place)) as file:
+        with self._s3.open_input_file(self._key(uri)) as file:
             return bytes(file.read_at(min(limit, file.size()), 0))
 
-    def open(self, place: Uri) -> "S3File":
+    def open(self, uri: Uri) -> "S3File":
         """Open an object for ranged reads."""
-        return S3File(self._s3.open_input_file(self._key(place)))
+        return S3File(self._s3.open_input_file(self._key(uri)))
 
-    def _key(self, place: Uri) -> str:
-        return f"{self._bucket}{place.path}".rstrip("/")
+    def _key(self, uri: Uri) -> str:
+        return f"{self._bucket}{uri.path}".rstrip("/")
 
-    def _entry(self, info: Any) -> Entry:  # noqa: ANN401 - pyarrow has no types
+    def _entry(self, info: Any) -> FileStatus:  # noqa: ANN401 - pyarrow has no types
         is_directory = info.type == self._kinds.Directory
         modified = info.mtime_ns
-        return Entry(info.base_name, is_directory, 0 if is_directory else int(info.size), (modified or 0) // 1_000_000)
+        return FileStatus(
+            info.base_name, is_directory, 0 if is_directory else int(info.size), (modified or 0) // 1_000_000
+        )
 
 
 class S3File:
-    """An object as bytes. Objects never change in place: its size is the one at opening."""
+    """An object as bytes. Objects never change in uri: its size is the one at opening."""
 
     def __init__(self, file: Any) -> None:  # noqa: ANN401 - pyarrow has no types
         self._file = file

@@ -5,9 +5,10 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct, field
 
-from kaudit.source.filesystem import Entry, filesystem
+from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
 from kaudit.source.names import PartitionName, parse_partition_name, segment_base_offset
+from kaudit.source.schemes import filesystem
 from kaudit.source.text import Section, find_sections, first_offset
 from kaudit.source.uri import Uri
 
@@ -20,7 +21,7 @@ class TextPartitions(Struct):
     skipped: list[Unreadable] = field(default_factory=list)
 
 
-def partitions_of_texts(texts: Iterable[tuple[Uri, Entry]]) -> TextPartitions:
+def partitions_of_texts(texts: Iterable[tuple[Uri, FileStatus]]) -> TextPartitions:
     """Read the texts once and list their partitions: the segments of one directory are one partition.
 
     A segment told of twice is of another replica (texts of several brokers name the same paths), or told again by a
@@ -66,7 +67,9 @@ def _sort_in(groups: list[_Segments], path: Uri, segment: SegmentFile) -> None:
     groups.append(_Segments(path.name, {segment.name: segment}))
 
 
-def _segment(path: Uri, entry: Entry, section: Section, first: int | None) -> tuple[PurePosixPath, SegmentFile] | None:
+def _segment(
+    path: Uri, entry: FileStatus, section: Section, first: int | None
+) -> tuple[PurePosixPath, SegmentFile] | None:
     """Directory and segment of one section, None for side files and for lines that show no batch."""
     printed = PurePosixPath(section.path) if section.path is not None else PurePosixPath(path.absolute().path)
     base = segment_base_offset(printed.name)

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from kaudit.source.filesystem import Entry
+from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri
 
 _TIMEOUT_SECONDS = 60
@@ -21,62 +21,62 @@ class WebHdfsFileSystem:
     def __init__(self, protocol: str, authority: str) -> None:
         self._base = f"{protocol}://{authority}/webhdfs/v1"
 
-    def status(self, place: Uri) -> Entry:
-        """Return what is at `place`, with size and time."""
-        return _entry(self._ask(place, "GETFILESTATUS")["FileStatus"], place.last)
+    def status(self, uri: Uri) -> FileStatus:
+        """Return what is at `uri`, with size and time."""
+        return _entry(self._ask(uri, "GETFILESTATUS")["FileStatus"], uri.last)
 
-    def entries(self, place: Uri) -> Sequence[Entry]:
+    def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name, with sizes."""
-        found = self._ask(place, "LISTSTATUS")["FileStatuses"]["FileStatus"]
+        found = self._ask(uri, "LISTSTATUS")["FileStatuses"]["FileStatus"]
         return sorted((_entry(status, str(status["pathSuffix"])) for status in found), key=lambda entry: entry.name)
 
-    def identity(self, place: Uri) -> Hashable:
+    def identity(self, uri: Uri) -> Hashable:
         """Return the path: HDFS has no links between directories."""
-        return str(place)
+        return str(uri)
 
-    def read_start(self, place: Uri, limit: int) -> bytes:
+    def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of a file."""
-        return self.read_range(place, 0, limit)
+        return self.read_range(uri, 0, limit)
 
-    def open(self, place: Uri) -> "WebHdfsFile":
+    def open(self, uri: Uri) -> "WebHdfsFile":
         """Open a file for ranged reads."""
-        return WebHdfsFile(self, place, self.status(place).size or 0)
+        return WebHdfsFile(self, uri, self.status(uri).size or 0)
 
-    def read_range(self, place: Uri, position: int, length: int) -> bytes:
+    def read_range(self, uri: Uri, position: int, length: int) -> bytes:
         """Return `length` bytes from `position`; the name node sends us on to a data node."""
-        with self._request(place, "OPEN", {"offset": position, "length": length}) as answer:
+        with self._request(uri, "OPEN", {"offset": position, "length": length}) as answer:
             data: bytes = answer.read()
         return data
 
-    def _ask(self, place: Uri, operation: str) -> Any:  # noqa: ANN401 - JSON
-        with self._request(place, operation, {}) as answer:
+    def _ask(self, uri: Uri, operation: str) -> Any:  # noqa: ANN401 - JSON
+        with self._request(uri, operation, {}) as answer:
             try:
                 return json.load(answer)
             except ValueError as error:
-                raise OSError(0, "this is no WebHDFS: the answer is not JSON", str(place)) from error
+                raise OSError(0, "this is no WebHDFS: the answer is not JSON", str(uri)) from error
 
-    def _request(self, place: Uri, operation: str, more: Mapping[str, int]) -> Any:  # noqa: ANN401 - an HTTP answer
+    def _request(self, uri: Uri, operation: str, more: Mapping[str, int]) -> Any:  # noqa: ANN401 - an HTTP answer
         query: dict[str, int | str] = {"op": operation, **more}
         user = os.environ.get("HADOOP_USER_NAME")
         if user:
             query["user.name"] = user
-        url = f"{self._base}{quote(place.path)}?{urlencode(query)}"
+        url = f"{self._base}{quote(uri.path)}?{urlencode(query)}"
         try:
             return urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS)  # noqa: S310 - http and https only
         except urllib.error.HTTPError as error:
             if error.code == _NOT_FOUND:
-                raise FileNotFoundError(2, "no such file", str(place)) from error
-            raise OSError(0, f"WebHDFS answered {error.code} {error.reason}", str(place)) from error
+                raise FileNotFoundError(2, "no such file", str(uri)) from error
+            raise OSError(0, f"WebHDFS answered {error.code} {error.reason}", str(uri)) from error
         except urllib.error.URLError as error:
-            raise OSError(0, f"WebHDFS: {error.reason}", str(place)) from error
+            raise OSError(0, f"WebHDFS: {error.reason}", str(uri)) from error
 
 
 class WebHdfsFile:
     """A file behind WebHDFS as bytes; its size is the one at opening."""
 
-    def __init__(self, filesystem: WebHdfsFileSystem, place: Uri, size: int) -> None:
+    def __init__(self, filesystem: WebHdfsFileSystem, uri: Uri, size: int) -> None:
         self._filesystem = filesystem
-        self._place = place
+        self._place = uri
         self._size = size
 
     def size(self) -> int:
@@ -96,5 +96,5 @@ class WebHdfsFile:
         """Nothing is held open between reads."""
 
 
-def _entry(status: Mapping[str, Any], name: str) -> Entry:
-    return Entry(name, status["type"] == "DIRECTORY", int(status["length"]), int(status["modificationTime"]))
+def _entry(status: Mapping[str, Any], name: str) -> FileStatus:
+    return FileStatus(name, status["type"] == "DIRECTORY", int(status["length"]), int(status["modificationTime"]))

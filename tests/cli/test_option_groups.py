@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
-from kaudit.cli.command_tree import all_options, command_tree
+from kaudit.cli.command_tree import command_tree
 from kaudit.cli.option_groups import OptionGroup, with_option_groups
+from kaudit.cli.settings.configure import configurable_options
 
 
 class Inner(OptionGroup, frozen=True, kw_only=True):
@@ -54,6 +55,6 @@ def test_one_command_is_built_where_one_is_named():
 
 
 def test_configuration_sets_options_of_all_commands_but_not_those_that_must_be_meant_each_time():
-    keys = set(all_options())
+    keys = set(configurable_options(command_tree()))
     assert {"jobs", "sort", "batches", "reason", "name"} <= keys
     assert not {"config", "isolated", "version", "force", "help"} & keys

@@ -13,7 +13,7 @@ from kaudit.analysis.scan.feature_levels import feature_levels
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines import local
 from kaudit.source.discover import discover
-from kaudit.source.filesystem import open_segment
+from kaudit.source.schemes import open_segment
 from tests.formats.archives import ORACLES
 
 

@@ -2,6 +2,10 @@
 
 import multiprocessing
 import pickle
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -62,6 +66,26 @@ def test_the_rest_of_a_range_begins_where_its_first_batches_end(tmp_path, monkey
     assert (reads[0].spec.start, reads[-1].spec.stop) == (whole.spec.start, whole.spec.stop)
 
 
+PARENT = """
+import multiprocessing, sys, time
+from tests.engines.test_processes import found
+from kaudit.engines.processes import read_in_processes
+reads = read_in_processes(found(sys.argv[1], 1 << 14), 2, "fork")
+next(reads)
+print(*(child.pid for child in multiprocessing.active_children()), flush=True)
+time.sleep(60)
+"""
+
+
+def is_alive(pid):
+    """Return whether a process runs; one that has ended and that nobody has waited for does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
 COLUMNS = ("runs", "boundary_batches", "markers", "gaps", "leader_epochs", "plain")
 
 
@@ -107,14 +131,19 @@ def test_what_a_killed_process_was_to_read_is_read_by_another(log_directory, mon
     assert told([first, *reads]) == here
 
 
-def test_a_process_that_is_killed_before_it_says_what_it_took_holds_nobody_up(log_directory, monkeypatch):
-    monkeypatch.setattr(processes, "_TASK_BYTES", 1)
-    here = told(read_here(found(log_directory, 700)))
-    monkeypatch.setattr(processes._Pool, "_take_note", lambda *_: None)
-    reads = read_in_processes(found(log_directory, 700), 2, "fork")
-    first = next(reads)
-    multiprocessing.active_children()[0].kill()
-    assert told([first, *reads]) == here
+def test_no_process_outlives_a_parent_that_is_killed(tmp_path):
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    generate(partition / f"{0:020d}.log", Shape("small", anomalies=0), 1 << 20)
+    command = [sys.executable, "-c", PARENT, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        children = [int(word) for word in parent.stdout.readline().split()]
+        parent.kill()
+    assert len(children) == 2
+    deadline = time.monotonic() + 20
+    while any(map(is_alive, children)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_alive, children))
 
 
 def test_what_fails_in_a_process_fails_here(log_directory, monkeypatch):
@@ -128,7 +157,7 @@ def test_what_fails_in_a_process_fails_here(log_directory, monkeypatch):
 
 
 @pytest.mark.parametrize("start_method", ["fork", "spawn"])
-def test_tasks_that_no_socket_can_hold_hold_nobody_up(log_directory, monkeypatch, start_method):
+def test_more_tasks_than_a_queue_holds_block_nobody(log_directory, monkeypatch, start_method):
     once = [pickle.dumps(entry) for entry in found(log_directory, 700)]
     many = [pickle.loads(entry) for entry in once * 30]
     assert sum(map(len, once)) * 30 > 1 << 19

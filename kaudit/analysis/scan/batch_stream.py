@@ -6,6 +6,7 @@ Memory is one window, whatever the file's or a batch's size: a batch larger than
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from crc32c import crc32c
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
@@ -24,7 +25,6 @@ from kaudit.formats.log.batch_header import (
 )
 from kaudit.formats.log.candidate_scan import Framing
 from kaudit.formats.log.chained_crc import all_crcs_hold, restore_heads
-from kaudit.formats.log.crc32c import crc32c
 from kaudit.formats.log.record_batch import (
     HEADER_BYTES,
     HEADER_DTYPE,

@@ -13,8 +13,8 @@ from kaudit.analysis.scan.partition_audit import PartitionAudit, close_partition
 from kaudit.analysis.scan.partition_replay import PartitionReplay, RowSink
 from kaudit.analysis.scan.planning import Job
 from kaudit.analysis.scan.run_batches import RunFetcher
-from kaudit.source.filesystem import open_segment
 from kaudit.source.layout import Unreadable
+from kaudit.source.schemes import open_segment
 
 
 class Failure(Struct, frozen=True):

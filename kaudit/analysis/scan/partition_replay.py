@@ -7,8 +7,8 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.analysis.repeats.non_idempotent_repeats import RepeatWatch
-from kaudit.analysis.repeats.sessions import SessionWatch
+from kaudit.analysis.repeats.non_idempotent_repeats import RepeatDetector
+from kaudit.analysis.repeats.sessions import SessionTracker
 from kaudit.analysis.scan.chunk_rows import ChunkRows, Counts
 from kaudit.analysis.scan.continuity import MAX_LISTED, Continuity
 from kaudit.analysis.scan.producer_grouping import merge, with_records
@@ -91,8 +91,8 @@ class PartitionReplay:
         self.spans = TransactionSpans()
         self.empty_marker: EmptyMarker | None = None
         self.snapshots = SnapshotWatch(list_snapshots(directory))
-        self.repeats = RepeatWatch()
-        self.sessions = SessionWatch()
+        self.repeats = RepeatDetector()
+        self.sessions = SessionTracker()
         self.malformed: list[MalformedBatch] = []
         self.more_malformed = 0
         self.counts = Counts()

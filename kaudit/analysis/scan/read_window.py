@@ -1,5 +1,7 @@
 """A reusable buffer over a file: bounded memory whatever the file's or a batch's size."""
 
+from crc32c import crc32c
+
 from kaudit.formats.log.batch_header import (
     ATTRIBUTES_OFFSET,
     CRC_OFFSET,
@@ -11,7 +13,6 @@ from kaudit.formats.log.batch_header import (
     batch_size,
     plausible_length,
 )
-from kaudit.formats.log.crc32c import crc32c
 from kaudit.formats.log.record_batch import batch_crc_holds
 from kaudit.source.bytes import ByteSource
 

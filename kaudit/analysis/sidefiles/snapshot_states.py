@@ -17,7 +17,7 @@ from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
 from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.model.observation import ObservationKind
-from kaudit.source.filesystem import read_side_file
+from kaudit.source.schemes import read_side_file
 from kaudit.source.snapshots import SnapshotFile
 
 MAX_SUSPECTS = 1000

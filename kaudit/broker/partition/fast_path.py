@@ -5,12 +5,13 @@ A batch that is not valid here is not refused: produce.py then checks it step by
 
 from binascii import unhexlify
 
+from crc32c import crc32c
+
 from kaudit.broker.attempts import Produce
 from kaudit.broker.partition.log_validator import holds_records
 from kaudit.broker.partition.topic_config import TopicLimits
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER, HEADER_SIZE, LOG_OVERHEAD
-from kaudit.formats.log.crc32c import crc32c
 from kaudit.model.batch_fields import NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.model.sequence import add as add_sequence

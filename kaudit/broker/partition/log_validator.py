@@ -3,6 +3,8 @@
 Source: UnifiedLog.analyzeAndValidateRecords (Log before 3.0) and LogValidator.
 """
 
+from crc32c import crc32c
+
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.record_set import Refusal, WireBatch
 from kaudit.broker.partition.topic_config import TopicLimits
@@ -10,7 +12,6 @@ from kaudit.broker.releases.profile import Profile
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER_SIZE
 from kaudit.formats.log.codecs import Codec
-from kaudit.formats.log.crc32c import crc32c
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP
 

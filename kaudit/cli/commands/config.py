@@ -4,7 +4,7 @@ import typer
 
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.settings.configure import settings_of
+from kaudit.cli.settings.configure import all_options, settings_of
 
 app = typer.Typer(name="config", short_help="Show the configuration.")
 
@@ -24,11 +24,10 @@ def show(
     configuration: options.ConfigurationOptions,  # noqa: ARG001 - its callbacks have read it
 ) -> None:
     """Show every setting, its value, and where it comes from: a file, the environment, or the default."""
-    from kaudit.cli.command_tree import all_options
     from kaudit.cli.settings.listing import settings_document, settings_text
     from kaudit.cli.stdout import stdout_console, write_stdout
 
-    known, settings = all_options(), settings_of(context)
+    known, settings = all_options(context), settings_of(context)
     if output_format is options.TextFormat.JSON:
         write_stdout(settings_document(known, settings))
     else:

@@ -183,7 +183,7 @@ def _shown(truth: "Truth", form: str, console: "Console") -> str:
     plain = not _draws_boxes()
     lines = [
         *console.wrap(f"{scenario.title} (seed {simulation.seed})"),
-        *terminal.ladder(rows, lanes, trace.omitted, console, plain=plain),
+        *terminal.diagram(rows, lanes, trace.omitted, console, plain=plain),
         "",
         *outcome.outcome(summary, truth.hidden(), console),
     ]

@@ -17,7 +17,7 @@ def configure(context: typer.Context, parameter: typer.CallbackParam, value: Any
     if {"config", "isolated"} <= given.keys() and not context.resilient_parsing:
         settings = load(
             context,
-            context.obj,
+            lambda: all_options(context),
             os.environ,
             config=given["config"],
             isolated=given["isolated"] or os.environ.get("KAUDIT_ISOLATED") == "1",
@@ -26,6 +26,12 @@ def configure(context: typer.Context, parameter: typer.CallbackParam, value: Any
         context.default_map = {own[key]: setting.value for key, setting in settings.values.items() if key in own}
         context.obj = settings
     return value
+
+
+def all_options(context: typer.Context) -> Mapping[str, TyperOption]:
+    """Return the options that configuration may set, of all commands, by key: the root's callback knows them."""
+    options: Mapping[str, TyperOption] = context.find_root().obj()
+    return options
 
 
 def settings_of(context: typer.Context) -> Settings:

@@ -16,10 +16,10 @@ of Z; the last value is then wrong. Several wrong ones in one buffer escape only
 """
 
 import numpy as np
+from crc32c import crc32c
 from numpy.typing import NDArray
 
 from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET
-from kaudit.formats.log.crc32c import crc32c
 from kaudit.formats.log.record_batch import Headers, at_every_byte
 
 HEAD_SIZE = ATTRIBUTES_OFFSET

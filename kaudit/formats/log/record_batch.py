@@ -4,6 +4,7 @@ import zlib
 from typing import Any
 
 import numpy as np
+from crc32c import crc32c
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -24,7 +25,6 @@ from kaudit.formats.log.batch_header import (
     plausible_length,
 )
 from kaudit.formats.log.control import parse_marker
-from kaudit.formats.log.crc32c import crc32c
 from kaudit.formats.log.usual_marker import USUAL_MARKER, USUAL_MARKER_BYTES, USUAL_MARKER_LENGTH, is_usual_marker
 from kaudit.model.batch import BATCH, BATCH_NAMES, Batches, batches_of, empty_batches
 from kaudit.model.batch_fields import (

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from crc32c import crc32c
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Reason, WireError
-from kaudit.formats.log.crc32c import crc32c
 from kaudit.formats.wire_format import WireFormat
 from kaudit.model.dtypes import dtype_of
 from kaudit.model.producer_snapshot import SnapshotEntry

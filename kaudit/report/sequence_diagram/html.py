@@ -1,4 +1,4 @@
-"""The ladder as one HTML page that needs nothing else: an SVG with a lane per participant, the outcome above."""
+"""The sequence diagram as one self-contained HTML page: an SVG with a lane per participant, the outcome above."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape

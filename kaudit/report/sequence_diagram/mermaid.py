@@ -1,4 +1,4 @@
-"""The ladder as a Mermaid sequence diagram, for pages that render it."""
+"""The run as a Mermaid sequence diagram, for pages that render it."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""The ladder for a terminal: a lane per participant, a line per message, the words at the right."""
+"""The sequence diagram for a terminal: a lane per participant, a line per message, the text on the right."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -37,10 +37,10 @@ _STYLES = {
 }
 
 
-def ladder(
+def diagram(
     rows: Sequence[TraceEvent], lanes: Sequence[str], omitted: int, console: Console, *, plain: bool
 ) -> Iterator[str]:
-    """Yield the lines of the ladder; `plain`: with ASCII alone."""
+    """Yield the lines of the diagram; `plain`: ASCII only."""
     strokes = _PLAIN if plain else _DRAWN
     width = console.width or _DEFAULT_WIDTH
     space = width - _TIME_WIDTH - _NARROWEST_TEXT

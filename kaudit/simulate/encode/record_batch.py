@@ -6,6 +6,8 @@ covered by the CRC: a leader sets them without touching the rest.
 
 from collections.abc import Sequence
 
+from crc32c import crc32c
+
 from kaudit.formats.log.batch_header import (
     ATTRIBUTES_OFFSET,
     CURRENT_MAGIC,
@@ -15,7 +17,6 @@ from kaudit.formats.log.batch_header import (
     MAGIC_OFFSET,
 )
 from kaudit.formats.log.control import KEY, VALUE
-from kaudit.formats.log.crc32c import crc32c
 from kaudit.model.batch_fields import (
     ABORT_MARKER,
     COMMIT_MARKER,

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from kaudit.formats.log.crc32c import crc32c
+from crc32c import crc32c
+
 from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, VERSION
 from kaudit.model.producer_snapshot import SnapshotEntry
 

@@ -1,0 +1,91 @@
+"""The file system that serves each URL scheme, and opening files through it."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from kaudit.source.bytes import ByteSource
+from kaudit.source.filesystem import FileSystem
+from kaudit.source.layout import SegmentFile
+from kaudit.source.text import SegmentText
+from kaudit.source.uri import Uri, UrlError
+
+
+def _local(_authority: str) -> FileSystem:
+    from kaudit.source.local import LocalFileSystem  # noqa: PLC0415 - one file system per scheme in use
+
+    return LocalFileSystem()
+
+
+def _hdfs(authority: str) -> FileSystem:
+    from kaudit.source.hdfs import HdfsFileSystem  # noqa: PLC0415 - an extra
+
+    return HdfsFileSystem(authority)
+
+
+def _webhdfs(authority: str) -> FileSystem:
+    from kaudit.source.webhdfs import WebHdfsFileSystem  # noqa: PLC0415 - http.client is slow to import
+
+    return WebHdfsFileSystem("http", authority)
+
+
+def _swebhdfs(authority: str) -> FileSystem:
+    from kaudit.source.webhdfs import WebHdfsFileSystem  # noqa: PLC0415 - http.client is slow to import
+
+    return WebHdfsFileSystem("https", authority)
+
+
+def _s3(authority: str) -> FileSystem:
+    from kaudit.source.s3 import S3FileSystem  # noqa: PLC0415 - an extra
+
+    return S3FileSystem(authority)
+
+
+_SCHEMES: Mapping[str, Callable[[str], FileSystem]] = {
+    "": _local,
+    "hdfs": _hdfs,
+    "webhdfs": _webhdfs,
+    "swebhdfs": _swebhdfs,
+    "s3": _s3,
+    "s3a": _s3,
+}
+
+
+@cache
+def _connect(scheme: str, authority: str) -> FileSystem:
+    return _SCHEMES[scheme](authority)
+
+
+def filesystem(uri: Uri) -> FileSystem:
+    """Return the file system that holds `uri`, connected once a process.
+
+    Raises:
+        UrlError: no file system has this scheme, or the extra it needs is not installed.
+
+    """
+    if uri.scheme not in _SCHEMES:
+        known = ", ".join(f"{scheme}://" for scheme in _SCHEMES if scheme)
+        raise UrlError(f"{uri}: kaudit reads local paths, file://, {known}")
+    return _connect(uri.scheme, uri.authority)
+
+
+def open_segment(segment: SegmentFile) -> ByteSource:
+    """Open a segment for ranged reads, wherever it lies.
+
+    Raises:
+        OSError: it cannot be opened.
+
+    """
+    uri = Uri.parse(segment.path)
+    source = filesystem(uri).open(uri)
+    return source if segment.text is None else SegmentText(source, segment.text)
+
+
+def read_side_file(path: str, limit: int) -> bytes:
+    """Return the first `limit` bytes of a file by its path or URL.
+
+    Raises:
+        OSError: it cannot be read.
+
+    """
+    uri = Uri.parse(path)
+    return filesystem(uri).read_start(uri, limit)
