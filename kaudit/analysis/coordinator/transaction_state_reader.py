@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kaudit.analysis.coordinator.decision_history import DecisionHistory
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.formats.errors import WireError
 from kaudit.formats.internal_topics.transaction_state import coordinator_partition, parse_transaction_record
@@ -88,7 +88,9 @@ class CoordinatorReader:
             if isinstance(source, SegmentText):
                 yield from self._printed(source, segment)
                 return
-            for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=segment.base_offset):
+            for piece in stream_batches(
+                source, ByteRange(0, segment.size, segment.size), expected_offset=segment.base_offset
+            ):
                 if piece.damages:
                     self.unreadable.append(f"{directory.topic}-{directory.partition}: {piece.damages[0].detail}")
                 for batch in piece.batches:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.dump_text_content import NotPrintedError, is_data, printed_records
 from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord
@@ -103,7 +103,9 @@ def _segment_records(
         if isinstance(source, SegmentText):
             yield from _printed(source, segment, log, clock)
             return
-        for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=segment.base_offset):
+        for piece in stream_batches(
+            source, ByteRange(0, segment.size, segment.size), expected_offset=segment.base_offset
+        ):
             log.problems += [(segment.path, f"byte {damage.position}: {damage.detail}") for damage in piece.damages]
             for batch in piece.batches:
                 size = int(batch["size"])

@@ -4,6 +4,7 @@ Memory is one window, whatever the file's or a batch's size: a batch larger than
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from crc32c import crc32c
@@ -66,22 +67,29 @@ class Piece(Struct):
     coverage_gaps: frozenset[CoverageGap] = frozenset()
 
 
+class ByteRange(NamedTuple):
+    """Bytes `start` to `stop` of a file of `end` bytes."""
+
+    start: int
+    stop: int
+    end: int
+
+
 def stream_batches(
     source: ByteSource,
-    start: int,
-    stop: int,
-    end: int,
+    where: ByteRange,
     *,
     expected_offset: int | None,
     verify: bool = True,
     window_bytes: int = WINDOW_BYTES,
 ) -> Iterator[Piece]:
-    """Yield the batches that start in `start`..`stop` of a file of `end` bytes.
+    """Yield the batches that start in a range of a file.
 
-    `start` is a batch boundary. The last piece's `read_to` is where the first batch not yielded starts: `stop` when the
+    `where.start` is a batch boundary. The last piece's `read_to` is where the first batch not yielded starts: `stop` when the
     ranges of a file were cut at boundaries. With `verify` every batch's CRC is checked; without, framing is trusted.
-    A segment of which only a text is there is one range: `start` is a byte of the segment, and all behind it comes.
+    A segment of which only a text is there is one range: it starts at a byte of the segment, and all behind it comes.
     """
+    start, stop, end = where
     if isinstance(source, SegmentText):
         from kaudit.analysis.scan.dump_text_batches import printed_batches  # noqa: PLC0415 - few logs are texts: 5 ms for the others
 

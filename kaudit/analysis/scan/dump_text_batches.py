@@ -14,6 +14,7 @@ from kaudit.formats.dump_text.columns import DumpBatchColumns
 from kaudit.formats.dump_text.rows import DumpBatch, DumpNote, DumpRecord, DumpRow, NoteKind
 from kaudit.formats.dump_text.text import read_dump_batches
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER_SIZE
+from kaudit.formats.log.codecs import Codec
 from kaudit.model.batch import BATCH, BATCH_NAMES, Batches, batches_of, concatenate
 from kaudit.model.batch_fields import (
     ABORT_MARKER,
@@ -35,7 +36,7 @@ from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.source.text import SegmentText
 
-_CODECS = {name: number for number, name in enumerate(("none", "gzip", "snappy", "lz4", "zstd"))}
+_CODECS = {codec.name.lower(): codec.value for codec in Codec}
 _UNKNOWN_CODEC = 7
 _MARKERS = {"COMMIT": COMMIT_MARKER, "ABORT": ABORT_MARKER}
 _MAX_HELD = 1 << 16

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.formats.errors import WireError
 from kaudit.formats.internal_topics.metadata_records import FeatureLevel, parse_metadata_record
@@ -39,7 +39,7 @@ def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenS
                     _take_printed(source, found)
                     left -= stop
                     continue
-                for piece in stream_batches(source, 0, stop, segment.size, expected_offset=None):
+                for piece in stream_batches(source, ByteRange(0, stop, segment.size), expected_offset=None):
                     for batch in piece.batches:
                         size = int(batch["size"])
                         if int(batch["attributes"]) & CONTROL_FLAG or size > _MAX_BATCH:

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CONTROL_FLAG, NO_PRODUCER_ID
@@ -74,7 +74,7 @@ def rescan(directory: PartitionDirectory, open_source: OpenSource, questions: Qu
         except OSError:
             continue  # the first pass has told of it
         try:
-            for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=None):
+            for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
                 batches = piece.batches[piece.batches["magic"] >= 2]
                 _take_first(seen, batches, questions, number)
                 if len(chained) and room > 0:
