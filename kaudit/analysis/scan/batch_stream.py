@@ -91,9 +91,9 @@ def stream_batches(
     """
     start, stop, end = where
     if isinstance(source, SegmentText):
-        from kaudit.analysis.scan.dump_text_batches import printed_batches  # noqa: PLC0415 - few logs are texts: 5 ms for the others
+        from kaudit.analysis.scan.dump_text_batches import dump_text_batches  # noqa: PLC0415 - few logs are texts: 5 ms for the others
 
-        for batches, damages, untold in printed_batches(source, start):
+        for batches, damages, untold in dump_text_batches(source, start):
             yield Piece(batches, damages, stop, coverage_gaps=untold)
         return
     window = Window(source, end, min(window_bytes, max(end - start, HEADER_SIZE)))

@@ -30,7 +30,7 @@ from kaudit.model.batch_fields import (
     NO_SEQUENCE,
     NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
-    UNTOLD_CONTROL,
+    UNREPORTED_CONTROL,
 )
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind, LogDamage
@@ -46,7 +46,7 @@ Printed = tuple[Batches, list[LogDamage], frozenset[CoverageGap]]
 _Row = dict[str, int]
 
 
-def printed_batches(source: SegmentText, start: int) -> Iterator[Printed]:
+def dump_text_batches(source: SegmentText, start: int) -> Iterator[Printed]:
     """Yield the batches at or behind byte `start` of the segment, with what the text says is damaged or leaves out."""
     if not start:
         yield from _read(source, 0, _Text(0, _MAX_HELD))
@@ -143,7 +143,7 @@ class _Text:
         """No more records follow of the last batch."""
         if self._last is None:
             return
-        if self._last["control_type"] == UNTOLD_CONTROL and self._last["producer_id"] > NO_PRODUCER_ID:
+        if self._last["control_type"] == UNREPORTED_CONTROL and self._last["producer_id"] > NO_PRODUCER_ID:
             self._untold.add(CoverageGap.MARKERS)
         self._rows.append(self._last)
         self._held += 1
@@ -189,7 +189,7 @@ class _Text:
             "producer_epoch": _known(row.producer_epoch, NO_PRODUCER_EPOCH),
             "base_sequence": sequence,
             "record_count": count,
-            "control_type": UNTOLD_CONTROL if control and count else NO_CONTROL_TYPE,
+            "control_type": UNREPORTED_CONTROL if control and count else NO_CONTROL_TYPE,
             "coordinator_epoch": NO_COORDINATOR_EPOCH,
         }
 

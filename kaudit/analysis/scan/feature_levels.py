@@ -55,14 +55,14 @@ def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenS
 
 def _take_printed(source: SegmentText, found: dict[str, int]) -> None:
     # imported here: few logs are texts
-    from kaudit.analysis.scan.dump_text_content import NotPrintedError, is_data, printed_records  # noqa: PLC0415
+    from kaudit.analysis.scan.dump_text_content import MissingContentError, dump_text_records, is_data  # noqa: PLC0415
     from kaudit.formats.dump_text.record_content import parse_printed_metadata  # noqa: PLC0415
 
     try:
-        for row in filter(is_data, printed_records(source)):
+        for row in filter(is_data, dump_text_records(source)):
             if row.payload is not None:
                 _note(parse_printed_metadata(row.payload).content, found)
-    except (NotPrintedError, WireError):
+    except (MissingContentError, WireError):
         return  # told of where the blocks are read
 
 
