@@ -23,7 +23,7 @@ def dump_text_records(source: SegmentText) -> Iterator[DumpRecord]:
     batch: DumpBatch | None = None
     for row in read_dump(source.pieces()):
         if isinstance(row, DumpBatch):
-            _all_told(batch)
+            _expect_records(batch)
             if row.is_valid is False:
                 raise MissingContentError(f"line {row.line}: the CRC of the batch does not match")
             batch = row
@@ -37,15 +37,15 @@ def dump_text_records(source: SegmentText) -> Iterator[DumpRecord]:
             yield row._replace(payload=None) if row.value_size == _NULL_SIZE else row
         elif isinstance(row, DumpNote) and row.kind in (NoteKind.INVALID_BYTES, NoteKind.OTHER, NoteKind.TOO_LONG):
             raise MissingContentError(f"line {row.line}: {row.text[:200]}")
-    _all_told(batch)
+    _expect_records(batch)
 
 
 def is_data(record: DumpRecord) -> bool:
-    """Tell whether it is no marker and no control record."""
+    """Return whether it is neither a marker nor another control record."""
     return record.end_marker is None and record.control is None
 
 
-def _all_told(batch: DumpBatch | None) -> None:
+def _expect_records(batch: DumpBatch | None) -> None:
     """A batch without any record below it is one of a shallow text; one that compaction emptied has none to print."""
     if batch is not None and batch.record_count != 0:
         raise MissingContentError(f"line {batch.line}: the text does not print the records of the batch")

@@ -29,7 +29,7 @@ COORDINATOR_WRITES = frozenset({"__consumer_offsets"})
 
 
 _ROWS_AT_ONCE = 1 << 14
-"""Rows whose joints are looked at together: enough for numpy, and the columns made on the way stay small."""
+"""Rows whose transitions are checked together: enough for numpy, and the columns made on the way stay small."""
 
 
 def by_producers(runs: Columns, markers: Columns) -> Iterator[tuple[Columns, Columns]]:
@@ -151,7 +151,7 @@ class PartitionReplay:
 
     @property
     def log_end_offset(self) -> int | None:
-        """Offset after the last sound batch, None for a log without one."""
+        """Offset after the last valid batch, None for a log without one."""
         return self.continuity.next_offset
 
     @property

@@ -45,7 +45,7 @@ def group(ids: NDArray[np.int64]) -> Grouped:
 class Merged(Struct, frozen=True):
     """Runs and markers, each sorted by producer id and offset, and how they go together.
 
-    For each of both together, in their common order: `is_run` tells whether it is the next of the runs or of the markers;
+    For each of both together, in their common order: `is_run` says whether it is the next of the runs or of the markers;
     `ids`, its producer id. `starts` are the places where another producer id begins.
     """
 
