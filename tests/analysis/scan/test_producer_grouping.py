@@ -55,7 +55,7 @@ def test_merging_sorts_by_producer_and_offset_and_parts_are_whole_producers(even
         seen += in_turn(part)
         assert part.ids.tolist() == [producer for producer, _ in in_turn(part)]
         assert part.producer_ids.tolist() == merged.producer_ids[group].tolist()
-        assert part.ends().tolist()[-1] == len(part.ids) - 1
+        assert part.ends.tolist()[-1] == len(part.ids) - 1
         groups += list(range(group.start, group.stop))
     assert seen == both
     assert groups == list(range(len(merged.starts)))
