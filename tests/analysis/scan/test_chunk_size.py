@@ -12,7 +12,7 @@ MIB = 1 << 20
 
 
 def rows(producers, runs_each, batches, read):
-    columns = dict.fromkeys(RUN.names, 0) | {"producer_id": np.repeat(np.arange(producers), runs_each)}
+    columns = dict.fromkeys(RUN.names or (), 0) | {"producer_id": np.repeat(np.arange(producers), runs_each)}
     runs = Columns(RUN, producers * runs_each, columns)
     return ChunkRows(0, 0, read, read, runs, counts=Counts(batches=batches))
 
