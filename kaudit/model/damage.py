@@ -6,12 +6,12 @@ from msgspec import Struct
 
 
 class DamageKind(enum.Enum):
-    """What the bytes look like."""
+    """What the bytes seem to be."""
 
     CRC_MISMATCH = "crc-mismatch"
     """Framing holds, content does not match its CRC."""
     TORN = "torn"
-    """The file ends inside a batch that looks right so far."""
+    """The file ends inside a batch that is valid so far."""
     UNPARSABLE = "unparsable"
     """Garbage, an unknown magic, or a length that lost the framing."""
     ZEROS = "zeros"
@@ -24,7 +24,7 @@ class DamageKind(enum.Enum):
 class LogDamage(Struct, frozen=True):
     """Bytes `position` (inclusive) to `end` (exclusive) of a segment; `base_offset`/`last_offset` as the header claims.
 
-    `resynchronised`: a batch whose CRC holds follows; otherwise the range reaches the end of the file.
+    `resynchronised` says whether a batch whose CRC holds follows; otherwise the range reaches the end of the file.
     """
 
     kind: DamageKind
