@@ -9,7 +9,10 @@ from kaudit.analysis.scan.chunk_plan import OpenSource, whole_segments
 from kaudit.analysis.scan.chunk_reader import read_serially
 from kaudit.analysis.scan.continuity import Continuity
 from kaudit.analysis.scan.options import Depth, ScanOptions
+from kaudit.analysis.scan.partition_context import partition_context
 from kaudit.analysis.scan.segment_summaries import segment_rows
+from kaudit.analysis.scan.summaries import total
+from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
@@ -26,10 +29,8 @@ from kaudit.formats.sidefiles.checkpoints import (
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.replicas import DiffResult, PartitionComparison, Replica, ReplicaEvidence
-from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
-from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile, Unreadable
-
-_MAX_SIDE_FILE = 64 << 20
+from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary
+from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
 
 class Task(Struct, frozen=True):
@@ -41,7 +42,7 @@ class Task(Struct, frozen=True):
     @property
     def bytes(self) -> int:
         """Bytes to read."""
-        return sum(segment.size for directory in self.holders.values() for segment in directory.segments)
+        return sum(directory.bytes for directory in self.holders.values())
 
 
 class ComparedPartition(Struct, frozen=True):
@@ -94,12 +95,10 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         unreadable += reader.unreadable
     contexts = {name: _context(directory, readers[name]) for name, directory in task.holders.items()}
     findings = [
-        *(
-            finding
-            for name, reader in readers.items()
-            if reader.damaged
-            for finding in _damage(contexts[name], reader.directory, open_source, verify=verify)
-        )
+        finding
+        for name, reader in readers.items()
+        if reader.damaged
+        for finding in _damage(contexts[name], reader.directory, open_source, verify=verify)
     ]
     if not any(reader.unreadable for reader in readers.values()):
         evidence = ReplicaEvidence(
@@ -136,23 +135,13 @@ def diff_result(
     if alone:
         more = f" and {len(alone) - 1} more" if len(alone) > 1 else ""
         not_audited.append(NotAudited(alone[0] + more, "on one of the replicas only: nothing to compare it with"))
-    counts = dict.fromkeys(("error", "warning", "note"), 0)
-    for finding in findings:
-        counts[finding.severity.value] += 1
     scan = ScanResult(
         inputs=[replica.path for replica in replicas],
         broker_version=BrokerVersions("auto", None, None, None, ("replicas are alike under every version",)),
         partitions=partitions,
         findings=findings,
         not_audited=not_audited,
-        summary=Summary(
-            partitions=len(partitions),
-            segments=sum(entry.segments for entry in partitions),
-            bytes=sum(entry.bytes for entry in partitions),
-            batches=sum(entry.batches for entry in partitions),
-            records=sum(entry.records for entry in partitions),
-            findings=counts,
-        ),
+        summary=total(partitions, findings),
         incomplete=bool(unreadable),
         segments=[row for one in compared for row in one.segments],
     )
@@ -166,7 +155,7 @@ def _leader_epochs(
     for name, directory in task.holders.items():
         for file in directory.side_files:
             if file.name == LEADER_EPOCH_CHECKPOINT:
-                data = _side_file(file, open_source, unreadable)
+                data = SideFileReader(open_source, unreadable).read(file)
                 if data is not None:
                     found[name] = parse_leader_epoch_checkpoint(data)
     return found
@@ -177,26 +166,11 @@ def _high_watermarks(task: Task, open_source: OpenSource) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, directory in task.holders.items():
         for file in directory.checkpoints:
-            data = _side_file(file, open_source, []) if file.name == HIGH_WATERMARK_CHECKPOINT else None
+            data = SideFileReader(open_source).read(file) if file.name == HIGH_WATERMARK_CHECKPOINT else None
             for row in parse_offset_checkpoint(data).rows if data is not None else ():
                 if (row.topic, row.partition) == (directory.topic, directory.partition):
                     found[name] = row.offset
     return found
-
-
-def _side_file(file: SegmentFile, open_source: OpenSource, unreadable: list[Unreadable]) -> bytes | None:
-    try:
-        source = open_source(file)
-        try:
-            buffer = bytearray(min(source.size(), _MAX_SIDE_FILE))
-            return bytes(buffer[: source.read_into(0, memoryview(buffer))])
-        finally:
-            source.close()
-    except FileNotFoundError:
-        return None  # brokers replace these files while we read
-    except OSError as error:
-        unreadable.append(Unreadable(file.path, error.strerror or type(error).__name__))
-        return None
 
 
 def _damage(context: Context, directory: PartitionDirectory, open_source: OpenSource, *, verify: bool) -> list[Finding]:
@@ -216,19 +190,8 @@ def _damage(context: Context, directory: PartitionDirectory, open_source: OpenSo
 
 def _context(directory: PartitionDirectory, reader: ReplicaReader) -> Context:
     versions, _ = infer_range(VersionEvidence())
-    return Context(
-        topic=directory.topic,
-        partition=directory.partition,
-        replica=directory.replica,
-        log_dir=directory.log_dir,
-        directory=directory.directory,
-        relative=directory.relative,
-        segments=[segment.name for segment in directory.segments],
-        versions=versions,
-        coordinator=CoordinatorView(),
-        now_ms=0,
-        log_end_offset=reader.end_offset,
-    )
+    nothing_else = Context(versions=versions, coordinator=CoordinatorView(), now_ms=0)
+    return partition_context(nothing_else, directory, log_end_offset=reader.end_offset)
 
 
 def _summary(name: str, reader: ReplicaReader) -> PartitionSummary:
@@ -245,7 +208,7 @@ def _summary(name: str, reader: ReplicaReader) -> PartitionSummary:
         last_stable_offset=None,
         compacted=directory.first_dirty_offset is not None,
         segments=len(directory.segments),
-        bytes=sum(segment.size for segment in directory.segments),
+        bytes=directory.bytes,
         batches=reader.batches,
         records=reader.records,
     )

@@ -13,6 +13,7 @@ from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import DamageKind
 from kaudit.model.epoch_entry import EpochEntry
 from kaudit.model.replicas import ReplicaBatch
+from kaudit.model.sequence import add as add_sequence
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
 COLUMNS = (
@@ -34,7 +35,6 @@ COLUMNS = (
 MAX_EPOCHS = 10_000
 """Leader epochs kept of one replica: each is a change of leader."""
 _NO_BOUND = 2**63 - 1
-_SEQUENCE_MASK = 0x7FFFFFFF
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -236,23 +236,11 @@ class _Order:
 
 def batch_at(rows: Columns, index: int) -> ReplicaBatch:
     """Return one row as a batch."""
-    value = {name: int(rows[name][index]) for name in COLUMNS}
-    base_sequence, span = value["base_sequence"], value["last_offset"] - value["base_offset"]
-    return ReplicaBatch(
-        offset=value["base_offset"],
-        last_offset=value["last_offset"],
-        leader_epoch=value["leader_epoch"],
-        producer_id=value["producer_id"],
-        producer_epoch=value["producer_epoch"],
-        base_sequence=base_sequence,
-        last_sequence=base_sequence if base_sequence < 0 else (base_sequence + span) & _SEQUENCE_MASK,
-        record_count=value["record_count"],
-        timestamp=value["max_timestamp"],
-        crc=value["crc"],
-        size=value["size"],
-        position=value["position"],
-        segment=value["segment"],
-    )
+    values = {name: int(rows[name][index]) for name in COLUMNS}
+    values |= {"offset": values["base_offset"], "timestamp": values["max_timestamp"]}
+    first, span = values["base_sequence"], values["last_offset"] - values["base_offset"]
+    values["last_sequence"] = first if first < 0 else add_sequence(first, span)
+    return ReplicaBatch(**{name: values[name] for name in ReplicaBatch.__struct_fields__})
 
 
 def _no_rows() -> Columns:

@@ -1,7 +1,8 @@
-"""The output formats by name. A new format is one module and one function here."""
+"""The output formats by name. A new format is one module and one line here."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any
 
 from msgspec import Struct
 
@@ -10,8 +11,6 @@ from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.output import Output, Tables
 from kaudit.report.render_options import RenderOptions
-
-_RenderScan = Callable[[ScanResult, RenderOptions], str]
 
 
 class Format(Struct, frozen=True):
@@ -35,149 +34,71 @@ def in_pieces(content: str | Tables) -> Output:
     return content if isinstance(content, Tables) else (content,)
 
 
-def _findings_only(name: str, scan: _RenderScan) -> Format:
-    """Return a format that shows findings only, also those of timelines, producers and replicas."""
-    return Format(
-        name,
-        machine=True,
-        scan=scan,
-        timeline=lambda result, options: scan(result.scan, options),
-        producers=lambda result, options: (scan(result.scan, options),),
-        diff=lambda result, options: scan(result.scan, options),
-    )
+class _Module(Struct, frozen=True):
+    """Where a format's functions are: `renderers` in `kaudit.report`, by what they render. Others show a scan's findings."""
+
+    renderers: Mapping[str, str]
+    machine: bool = True
+    directory: bool = False
+
+    def load(self, name: str) -> Format:
+        """Import the functions: XML and JSON cost a small scan as much as reading it."""
+        found = {result: _function(place) for result, place in self.renderers.items()}
+        scan = found["scan"]
+        findings: dict[str, Callable[..., Any]] = {
+            "timeline": lambda result, options: scan(result.scan, options),
+            "producers": lambda result, options: (scan(result.scan, options),),
+            "diff": lambda result, options: scan(result.scan, options),
+        }
+        return Format(name, self.machine, directory=self.directory, **(findings | found))
 
 
-class _AllResults(Protocol):
-    """A module of a format that renders all results."""
-
-    def render_scan(self, result: ScanResult, options: RenderOptions) -> str:
-        """Render a scan."""
-
-    def render_timeline(self, result: TimelineResult, options: RenderOptions) -> str:
-        """Render histories."""
-
-    def render_producers(self, result: ProducersResult, options: RenderOptions) -> Iterable[str]:
-        """Render producer ids."""
-
-    def render_diff(self, result: DiffResult, options: RenderOptions) -> str:
-        """Render a comparison of replicas."""
+def _function(place: str) -> Callable[..., Any]:
+    module, _, name = place.partition(":")
+    function: Callable[..., Any] = getattr(import_module(f"kaudit.report.{module}"), name)
+    return function
 
 
-def _all_results(name: str, module: _AllResults, *, machine: bool) -> Format:
-    return Format(
-        name, machine, module.render_scan, module.render_timeline, module.render_producers, module.render_diff
-    )
-
-
-def _table() -> Format:
-    from kaudit.report import diff, producers, table, timeline
-
-    return Format(
-        "table",
-        machine=False,
-        scan=table.render_scan,
-        timeline=timeline.render_timeline,
-        producers=producers.render_producers,
-        diff=diff.render_diff,
-    )
-
-
-def _concise() -> Format:
-    from kaudit.report import concise
-
-    return _all_results("concise", concise, machine=False)
-
-
-def _json() -> Format:
-    from kaudit.report import json
-
-    return _all_results("json", json, machine=True)
-
-
-def _jsonl() -> Format:
-    from kaudit.report import jsonl
-
-    return _all_results("jsonl", jsonl, machine=True)
-
-
-def _sarif() -> Format:
-    from kaudit.report import sarif
-
-    return _findings_only("sarif", sarif.render_scan)
-
-
-def _sarif_github() -> Format:
-    from kaudit.report import sarif
-
-    return _findings_only("sarif-github", sarif.render_scan_for_github)
-
-
-def _junit() -> Format:
-    from kaudit.report import junit
-
-    return _findings_only("junit", junit.render_scan)
-
-
-def _github() -> Format:
-    from kaudit.report import github
-
-    return _findings_only("github", github.render_scan)
-
-
-def _gitlab() -> Format:
-    from kaudit.report import gitlab
-
-    return _findings_only("gitlab", gitlab.render_scan)
-
-
-def _markdown() -> Format:
-    from kaudit.report import markdown_report
-
-    return _findings_only("markdown", markdown_report.render_scan)
-
-
-def _parquet() -> Format:
-    from kaudit.report import tables
-
-    return Format(
-        "parquet",
-        machine=True,
-        scan=tables.scan_tables,
-        timeline=tables.timeline_tables,
-        producers=tables.producers_tables,
-        diff=tables.diff_tables,
-        directory=True,
-    )
+def _all_in(module: str) -> dict[str, str]:
+    return {result: f"{module}:render_{result}" for result in ("scan", "timeline", "producers", "diff")}
 
 
 class _Formats(Mapping[str, Format]):
-    """Formats by name, each imported when it is asked for: XML and JSON cost a small scan as much as reading it."""
+    """Formats by name, each imported when it is asked for."""
 
-    _makers: Mapping[str, Callable[[], Format]] = {
-        "table": _table,
-        "concise": _concise,
-        "json": _json,
-        "jsonl": _jsonl,
-        "sarif": _sarif,
-        "sarif-github": _sarif_github,
-        "junit": _junit,
-        "github": _github,
-        "gitlab": _gitlab,
-        "markdown": _markdown,
-        "parquet": _parquet,
+    _modules: Mapping[str, _Module] = {
+        "table": _Module(
+            {
+                "scan": "table:render_scan",
+                "timeline": "timeline:render_timeline",
+                "producers": "producers:render_producers",
+                "diff": "diff:render_diff",
+            },
+            machine=False,
+        ),
+        "concise": _Module(_all_in("concise"), machine=False),
+        "json": _Module(_all_in("json")),
+        "jsonl": _Module(_all_in("jsonl")),
+        "sarif": _Module({"scan": "sarif:render_scan"}),
+        "sarif-github": _Module({"scan": "sarif:render_scan_for_github"}),
+        **{name: _Module({"scan": f"{name}:render_scan"}) for name in ("junit", "github", "gitlab")},
+        "markdown": _Module({"scan": "markdown_report:render_scan"}),
+        "parquet": _Module(
+            {result: f"tables:{result}_tables" for result in ("scan", "timeline", "producers", "diff")}, directory=True
+        ),
     }
 
     def __getitem__(self, name: str) -> Format:
-        return self._makers[name]()
+        return self._modules[name].load(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
+        return iter(self._modules)
 
     def __len__(self) -> int:
-        return len(self._makers)
+        return len(self._modules)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._makers
+        return name in self._modules
 
 
 FORMATS: Mapping[str, Format] = _Formats()
