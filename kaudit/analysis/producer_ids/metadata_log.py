@@ -1,6 +1,7 @@
 """Reading __cluster_metadata: the blocks of producer ids a KRaft controller granted."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -98,8 +99,7 @@ class _Clock(Struct):
 def _segment_records(
     segment: SegmentFile, open_source: OpenSource, log: MetadataLog, clock: _Clock
 ) -> Iterator[ProducerIdsRecord]:
-    source = open_source(segment)
-    try:
+    with closing(open_source(segment)) as source:
         if isinstance(source, SegmentText):
             yield from _printed(source, segment, log, clock)
             return
@@ -119,8 +119,6 @@ def _segment_records(
                 data = memoryview(bytearray(size))
                 source.read_into(int(batch["position"]), data)
                 yield from _decode(data, segment, int(batch["position"]), log)
-    finally:
-        source.close()
 
 
 def _printed(source: SegmentText, segment: SegmentFile, log: MetadataLog, clock: _Clock) -> Iterator[ProducerIdsRecord]:

@@ -42,9 +42,7 @@ class Audit:
 
     def add(self, partition: PartitionAudit) -> None:
         """Add a partition that was read, and compare it with its log directory's checkpoints."""
-        if partition.log is not None:
-            partition.side_facts = [*partition.side_facts, *self.checkpoints.compare(partition.log)]
-            partition.log = None
+        partition.side_facts = [*partition.side_facts, *self.checkpoints.compare(partition)]
         partition.repeats = without_equal_records(partition.repeats, partition.directory, self.open_source)
         partition.repeated_sessions = compare_sessions(partition.sessions, partition.directory, self.open_source)
         partition.sessions = ()
