@@ -1,4 +1,4 @@
-"""A finding: what is wrong, where, how sure, why, and what to do next (CONTRACT.md section 2)."""
+"""A finding: what is wrong, where, how sure, why, and what to do next."""
 
 import enum
 import functools
@@ -108,7 +108,7 @@ class Finding(Struct, frozen=True):
         return digest[:_FINGERPRINT_DIGITS]
 
     def sort_key(self) -> tuple[object, ...]:
-        """Total order of CONTRACT.md section 2: offset nulls first, missing text as empty."""
+        """The order of findings in every format: offset nulls first, missing text as empty."""
         return (
             self.topic or "",
             -1 if self.partition is None else self.partition,

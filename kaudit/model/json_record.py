@@ -1,4 +1,4 @@
-"""The JSON form of records that reports and programs are shown (CONTRACT.md section 2)."""
+"""The JSON form of records that reports and programs are shown."""
 
 from collections.abc import Mapping, Sequence
 from enum import Enum

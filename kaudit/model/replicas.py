@@ -1,4 +1,4 @@
-"""What `diff` returns: replicas of the same partitions held against one another (CONTRACT.md section 2)."""
+"""What `diff` returns: replicas of the same partitions held against one another."""
 
 import enum
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a scan and a timeline return: engine-neutral, format-neutral (CONTRACT.md section 2)."""
+"""What a scan and a timeline return: engine-neutral, format-neutral."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""`--output-format json`: one document (CONTRACT.md section 2)."""
+"""`--output-format json`: one document."""
 
 from collections.abc import Iterator
 

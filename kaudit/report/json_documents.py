@@ -1,4 +1,4 @@
-"""The JSON documents of CONTRACT.md section 2 as plain dicts, shared by json and jsonl."""
+"""The JSON documents (kaudit/report/schemas) as plain dicts, shared by json and jsonl."""
 
 import json
 import operator

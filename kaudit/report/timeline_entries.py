@@ -1,4 +1,4 @@
-"""One entry of a timeline in words: runs, markers, missing offsets (CONTRACT.md section 2)."""
+"""One entry of a timeline in words: runs, markers, missing offsets."""
 
 from collections.abc import Mapping
 

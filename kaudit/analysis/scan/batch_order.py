@@ -1,4 +1,4 @@
-"""Settling the order of batches whose offsets do not ascend (DESIGN.md section 2, KA006).
+"""Settling the order of batches whose offsets do not ascend (KA006).
 
 Replay goes in offset order. The first occurrence of an offset wins; a swapped pair is put back in order; a batch whose
 offsets lie outside its neighbours' is set aside, and the offsets it should have held then count as missing.
