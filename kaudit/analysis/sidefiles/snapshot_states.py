@@ -1,7 +1,7 @@
 """Producer snapshots held against the state of the log at their offset, while the log goes by.
 
 Between two chunks the producers' rows are that state, so that only producers that do not fit are looked at again
-(pipeline/replica.py). What the rows cannot tell from the broker's own state is let pass here.
+(kaudit/analysis/sidefiles/replica_state.py). What the rows cannot tell from the broker's own state is let pass here.
 """
 
 from typing import Any

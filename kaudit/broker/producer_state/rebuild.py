@@ -1,6 +1,6 @@
 """Producer state read out of a real log, as a broker does when it loads one.
 
-Source: UnifiedLog.rebuildProducerState and LogSegment.recover; RULES.md section 5.
+Source: UnifiedLog.rebuildProducerState and LogSegment.recover.
 """
 
 from collections.abc import Iterable, Iterator
