@@ -51,7 +51,7 @@ class Context(Struct, frozen=True, kw_only=True):
         directory = self.relative.rpartition("/")[0]
         return f"{directory}/{name}" if directory else name
 
-    def finding(
+    def finding(  # noqa: PLR0913 - what is known about a partition, by keyword
         self,
         code: str,
         message: str,
@@ -98,7 +98,7 @@ class Context(Struct, frozen=True, kw_only=True):
             absent=absent or {},
         )
 
-    def side_finding(
+    def side_finding(  # noqa: PLR0913 - what is known about a partition, by keyword
         self,
         code: str,
         message: str,

@@ -120,7 +120,7 @@ def _appended(kept: list[_Keeper], keeper: _Keeper) -> _Keeper:
     return keeper
 
 
-def _run(
+def _run(  # noqa: PLR0913 - independent inputs, named at each call
     options: ScanOptions,
     progress: Progress,
     keeper: Callable[[], _Keeper],

@@ -47,7 +47,7 @@ class CoordinatorView(Struct, frozen=True):
         entry = self.entries.get(producer_id)
         return entry.transactional_id if entry is not None else None
 
-    def standing(self, producer_id: int, epoch: int, topic: str | None, partition: int | None) -> CoordinatorVerdict:
+    def standing(self, producer_id: int, epoch: int, topic: str | None, partition: int | None) -> CoordinatorVerdict:  # noqa: PLR0911 - one return per rule
         """Return how the coordinator sees a transaction of this producer that is open in this partition.
 
         The definition of a hanging transaction is that of TransactionsCommand (KIP-664): no transactional id for the

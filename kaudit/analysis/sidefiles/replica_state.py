@@ -47,7 +47,7 @@ def _before(directory: PartitionDirectory, until: int) -> list[SegmentFile]:
     return [segment for segment in directory.segments if segment.base_offset < until]
 
 
-def replica_state(
+def replica_state(  # noqa: PLR0913, PLR0917 - independent inputs, named at each call
     directory: PartitionDirectory,
     open_source: Callable[[SegmentFile], ByteSource],
     until: int,

@@ -120,7 +120,7 @@ class _Spans(Struct, frozen=True):
         return first, np.concatenate((ends, np.full(len(self.still_open), _NEVER)))
 
 
-def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
+def _spans(merged: Merged, waiting: Rows) -> _Spans | None:  # noqa: PLR0914 - columns of one pass
     """Find where the transactions of a chunk begin and end; `waiting` are those open before it, by producer id."""
     kind = merged.markers["type"]
     ends = (kind == ABORT_MARKER) | (kind == COMMIT_MARKER)
