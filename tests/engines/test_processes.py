@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.generate import Shape, generate
 from kaudit.analysis.scan.chunk_rows import ChunkRows
-from kaudit.analysis.scan.chunk_size import steady
+from kaudit.analysis.scan.chunk_size import fixed_size
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.engines import processes
@@ -38,7 +38,7 @@ def log_directory(tmp_path):
 def found(path, size):
     options = ScanOptions([str(path)])
     jobs = plan_jobs(options, find_input(options), all_needs)
-    return ranges(jobs, [steady(size) for _ in jobs])
+    return ranges(jobs, [fixed_size(size) for _ in jobs])
 
 
 def test_two_processes_tell_what_one_tells(local, log_directory, monkeypatch):
@@ -64,7 +64,7 @@ def test_the_rest_of_a_range_begins_where_its_first_batches_end(tmp_path, monkey
     (whole,) = read_here(found(partition, 1 << 30))
     monkeypatch.setattr(reading, "_MOST_BATCHES", 1000)
     (first,) = read_here(found(partition, 1 << 30))
-    reads = list(with_rest(first, steady(1 << 19)))
+    reads = list(with_rest(first, fixed_size(1 << 19)))
     batches = [rows_of(read).counts.batches for read in reads]
     assert sum(batches) == rows_of(whole).counts.batches
     assert len(batches) > 5
