@@ -102,10 +102,10 @@ def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layo
     if found.texts:
         from kaudit.source.text_partitions import partitions_of_texts  # noqa: PLC0415 - few logs are texts
 
-        told = partitions_of_texts(found.texts)
-        found.partitions += told.partitions
-        found.unreadable += told.unreadable
-        found.skipped += told.skipped
+        in_texts = partitions_of_texts(found.texts)
+        found.partitions += in_texts.partitions
+        found.unreadable += in_texts.unreadable
+        found.skipped += in_texts.skipped
     if not found.partitions:
         found.skipped += found.dumps  # beside real logs they are nobody's mistake
     partitions = sorted(
@@ -174,11 +174,11 @@ def _take_directory(found: _Discovery, root: Uri, directory: Uri, held: Mapping[
 
 
 def _refuse_dumps(found: _Discovery, directory: Uri, files: Iterable[str]) -> None:
-    """Say of a directory's first file that looks like a dump of records why it is of no use."""
+    """Report why a directory's first file that looks like a dump of records cannot be audited."""
     for file in sorted(files):
-        told = describe_dump(file, b"")
-        if told is not None:
-            found.dumps.append(Unreadable(str(directory / file), told))
+        reason = describe_dump(file, b"")
+        if reason is not None:
+            found.dumps.append(Unreadable(str(directory / file), reason))
             return
 
 
@@ -301,7 +301,7 @@ def _prefix(found: _Discovery, path: Uri) -> bytes | None:
 
 
 def _base_of_batches(found: _Discovery, path: Uri, prefix: bytes) -> int | None:
-    """Offset of the first batch in a file of any name, None if it holds none: then it is told why."""
+    """Offset of the first batch in a file of any name, None if it holds none, and then why is reported."""
     kind = leftover_kind(path.name)
     dump = describe_dump(path.name, prefix)
     if dump is None and kind is None and len(prefix) >= PREFIX_SIZE:
@@ -309,8 +309,8 @@ def _base_of_batches(found: _Discovery, path: Uri, prefix: bytes) -> int | None:
         if head[-1] <= CURRENT_MAGIC and any(head):
             # a legacy wrapper names its last offset: what lies before it is not missing for that
             return max(base_offset_of(head), 0) if head[-1] == CURRENT_MAGIC else 0
-    told = "no segment file" if kind is None else f"left behind by a broker ({kind})"
-    found.skipped.append(Unreadable(str(path), dump or told))
+    reason = "no segment file" if kind is None else f"left behind by a broker ({kind})"
+    found.skipped.append(Unreadable(str(path), dump or reason))
     return None
 
 
@@ -319,7 +319,7 @@ def _segment(found: _Discovery, path: Uri, base_offset: int, entry: FileStatus) 
         if entry.size is None or entry.modified_ms is None:
             entry = filesystem(path).status(path)
     except FileNotFoundError:
-        return None  # deleted by retention while we look
+        return None  # deleted by retention during the scan
     except OSError as error:
         found.unreadable.append(Unreadable(str(path), _reason(error)))
         return None
@@ -397,7 +397,7 @@ def _is_file(path: Uri) -> bool:
 
 
 def _with_replicas(partitions: Sequence[PartitionDirectory]) -> Iterator[PartitionDirectory]:
-    """Name each replica by the shortest suffix of its log directory that tells the log directories apart."""
+    """Name each replica by the shortest suffix of its log directory that distinguishes the log directories."""
     directories = sorted({entry.log_dir for entry in partitions})
     parts = {text: Uri.parse(text).parts() for text in directories}
     names: dict[str, str] = {}

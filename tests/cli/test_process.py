@@ -165,6 +165,7 @@ def test_ctrl_c_leaves_no_traceback():
         # a shell starts what it runs in the background with Ctrl-C ignored, the tests perhaps, and children inherit that
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
     )
+    assert process.stderr is not None
     assert process.stderr.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)

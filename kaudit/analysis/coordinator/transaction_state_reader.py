@@ -105,13 +105,13 @@ class CoordinatorReader:
 
     def _printed(self, source: SegmentText, segment: SegmentFile) -> Iterator[tuple[int, TransactionRecord]]:
         # imported here: few logs are texts
-        from kaudit.analysis.scan.dump_text_content import NotPrintedError, is_data, printed_records  # noqa: PLC0415
+        from kaudit.analysis.scan.dump_text_content import MissingContentError, dump_text_records, is_data  # noqa: PLC0415
         from kaudit.formats.dump_text.record_content import parse_printed_transaction  # noqa: PLC0415
 
         try:
-            for row in filter(is_data, printed_records(source)):
+            for row in filter(is_data, dump_text_records(source)):
                 yield row.offset, parse_printed_transaction(row.key, row.payload)
-        except (NotPrintedError, WireError) as error:
+        except (MissingContentError, WireError) as error:
             self.unreadable.append(f"{segment.path}: {error}; --transaction-log-decoder prints the states")
 
     def _decode(self, data: memoryview, directory: PartitionDirectory) -> Iterator[tuple[int, TransactionRecord]]:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.dump_text_content import NotPrintedError, is_data, printed_records
+from kaudit.analysis.scan.dump_text_content import MissingContentError, dump_text_records, is_data
 from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord
 from kaudit.broker.producer_ids.block_source import from_records
 from kaudit.formats.dump_text.record_content import parse_printed_metadata
@@ -23,7 +23,7 @@ _MAX_BATCH = 64 << 20
 
 
 class MetadataLog(Struct):
-    """What one replica of the metadata log tells of producer ids.
+    """What one replica of the metadata log says of producer ids.
 
     `extent` is its first and last offset, None when empty; `problems` and `unreadable` are (path, words) of what is
     damaged and of files the operating system refused.
@@ -58,7 +58,7 @@ def _of_snapshots(
     logged: list[ProducerIdsRecord],
     first: int | None,
 ) -> Iterator[ProducerIdsRecord]:
-    """Yield the grants that only snapshots tell of. They were made before the log's first offset, `first`."""
+    """Yield the grants that only snapshots hold. They were made before the log's first offset, `first`."""
     known = {_grant(record) for record in logged}
     for file in metadata_snapshots(directory):
         aside = MetadataLog()
@@ -125,7 +125,7 @@ def _segment_records(
 
 def _printed(source: SegmentText, segment: SegmentFile, log: MetadataLog, clock: _Clock) -> Iterator[ProducerIdsRecord]:
     try:
-        for row in printed_records(source):
+        for row in dump_text_records(source):
             timestamp = NO_TIMESTAMP if row.timestamp is None else row.timestamp
             clock.see(timestamp)
             log.extent = (log.extent[0] if log.extent else row.offset, row.offset)
@@ -134,7 +134,7 @@ def _printed(source: SegmentText, segment: SegmentFile, log: MetadataLog, clock:
                 yield ProducerIdsRecord(
                     row.offset, timestamp, content.broker_id, content.broker_epoch, content.next_producer_id
                 )
-    except (NotPrintedError, WireError) as error:
+    except (MissingContentError, WireError) as error:
         log.unreadable.append((segment.path, f"{error}; --cluster-metadata-decoder prints the records"))
 
 

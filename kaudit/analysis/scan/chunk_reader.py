@@ -145,7 +145,7 @@ def _read_segment(
             rows.coverage_gaps = coverage_gaps
             yield rows
             start, held, damages = read_to, [], []
-    # batches held back for a look ahead belong to this segment: settle them before the next one begins
+    # batches held back for the batches after them belong to this segment: settle them before the next one begins
     batches, disorder = order.finish()
     held.append(batches)
     damages.extend(disorder)

@@ -90,8 +90,8 @@ def close_partition(
     files = PartitionFiles(SideFileReader(open_source))
     side_facts = files.facts(log)
     markers = None
-    told = replay.spans.has_all_commits and CoverageGap.MARKERS not in replay.coverage_gaps
-    if needs.markers and log.ended is not None and len(log.ended) and told and not log.damages:
+    known = replay.spans.has_all_commits and CoverageGap.MARKERS not in replay.coverage_gaps
+    if needs.markers and log.ended is not None and len(log.ended) and known and not log.damages:
         markers = Markers(replay.directory, log.ended)
     return PartitionAudit(
         directory=replay.directory,

@@ -133,7 +133,7 @@ class PartitionReplay:
 
     @property
     def log_end_offset(self) -> int | None:
-        """Offset after the last sound batch, None for a log without one."""
+        """Offset after the last valid batch, None for a log without one."""
         return self.continuity.next_offset
 
     @property

@@ -1,6 +1,6 @@
 """A row is declared once: its dtype, its defaults, load and store follow from the NamedTuple."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -20,19 +20,18 @@ def retained(offset: int) -> RetainedBatch:
     return RetainedBatch(offset, offset, offset + 1, 0xFFFFFFF0 + offset)
 
 
+EVERY_FIELD_SET: list[Any] = [
+    tuple(retained(offset) for offset in range(NUM_BATCHES_TO_RETAIN))
+    if name == "window"
+    else BATCH
+    if name == "last"
+    else number
+    for number, name in enumerate(ProducerAuditState._fields)
+]
 STATES = [
     ProducerAuditState(),
     ProducerAuditState(epoch=3, last_sequence=2**31 - 1, window=(retained(1),), last=BATCH, flags=127),
-    ProducerAuditState(
-        *[
-            tuple(retained(offset) for offset in range(NUM_BATCHES_TO_RETAIN))
-            if name == "window"
-            else BATCH
-            if name == "last"
-            else number
-            for number, name in enumerate(ProducerAuditState._fields)
-        ]
-    ),
+    ProducerAuditState(*EVERY_FIELD_SET),
 ]
 
 
@@ -61,7 +60,7 @@ class _NewField(NamedTuple):
 def test_a_new_field_needs_no_more_than_its_declaration():
     dtype = dtype_of(_NewField)
     assert dtype.names == ("epoch", "window_count", "window", "has_last", "last", "new_field", "new_flag")
-    assert (dtype["new_field"], dtype["new_flag"]) == (np.int64, np.bool_)
+    assert (dtype["new_field"], dtype["new_flag"]) == (np.dtype(np.int64), np.dtype(np.bool_))
     rows = np.repeat(default_rows(_NewField), 2)
     assert load(_NewField, rows[0]) == _NewField()
     changed = _NewField(4, (retained(1), retained(2)), BATCH, 2**40, new_flag=True)
