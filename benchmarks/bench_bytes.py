@@ -11,7 +11,7 @@ from random import Random
 import lz4.frame
 import zstandard
 
-from kaudit.analysis.scan.dump_text_batches import printed_batches
+from kaudit.analysis.scan.dump_text_batches import dump_text_batches
 from kaudit.formats.dump_text.text import read_dump, read_dump_columns
 from kaudit.formats.log.codecs import Codec, decompress
 from kaudit.formats.log.records import DEFAULT_LIMIT
@@ -90,7 +90,7 @@ def text() -> None:
         works = (
             ("typed columns and rows", lambda data=data: [None for _ in read_dump_columns([data])]),
             ("a row object a line", lambda data=data: [None for _ in read_dump([data])]),
-            ("batches for scan", lambda source=source: list(printed_batches(source, 0))),
+            ("batches for scan", lambda source=source: list(dump_text_batches(source, 0))),
         )
         for (work, _), seconds in zip(works, _least(*(run for _, run in works)), strict=True):
             print(f"| {name} | {work} | {seconds / LINES * 1e6:.2f} |")

@@ -120,8 +120,6 @@ class Check(Struct, frozen=True, eq=False):
         import importlib.resources  # noqa: PLC0415 - 2 ms, and only `explain` reads pages
 
         page = f"{self.name.replace('-', '_')}.md"
-        if self.package == "kaudit.checks":
-            page = f"docs/{self.code}.md"  # of the catalogue: not moved yet
         return importlib.resources.files(self.package).joinpath(page)
 
     def page(self) -> str:

@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.model.coordinator import CoordinatorView
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 
 
 class Context(Struct, frozen=True, kw_only=True):
@@ -50,85 +48,6 @@ class Context(Struct, frozen=True, kw_only=True):
         """The path, relative to its input, of a file in the log directory, beside the partition's own."""
         directory = self.relative.rpartition("/")[0]
         return f"{directory}/{name}" if directory else name
-
-    def finding(
-        self,
-        code: str,
-        message: str,
-        *,
-        severity: Severity | None = None,
-        confidence: Confidence = Confidence.CERTAIN,
-        segment: int | None = None,
-        position: int | None = None,
-        offset: int | None = None,
-        last_offset: int | None = None,
-        producer_id: int | None = None,
-        producer_epoch: int | None = None,
-        anchor: str | None = None,
-        evidence: Mapping[str, object] | None = None,
-        explanations: Sequence[Explanation] = (),
-        following: Sequence[str] = (),
-        absent: Mapping[str, str] | None = None,
-    ) -> Finding:
-        """Build a finding of this partition; its name, and its severity unless given, come from the registry."""
-        from kaudit.checks.registry import CHECKS  # noqa: PLC0415 - until every check makes its findings itself
-
-        check = CHECKS[code]
-        return Finding(
-            code=code,
-            name=check.name,
-            severity=severity or check.severity,
-            confidence=confidence,
-            message=message,
-            topic=self.topic,
-            partition=self.partition,
-            replica=self.replica,
-            log_dir=self.log_dir,
-            file=None if segment is None else self.file(segment),
-            segment=None if segment is None else self.segments[segment],
-            position=position,
-            offset=offset,
-            last_offset=last_offset,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            anchor=anchor,
-            evidence=evidence or {},
-            explanations=explanations,
-            next=following,
-            absent=absent or {},
-        )
-
-    def side_finding(
-        self,
-        code: str,
-        message: str,
-        *,
-        name: str,
-        segment: str | None,
-        offset: int,
-        producer_id: int,
-        producer_epoch: int,
-        confidence: Confidence,
-        anchor: str,
-        evidence: Mapping[str, object],
-        explanations: Sequence[Explanation],
-        following: Sequence[str],
-    ) -> Finding:
-        """Build a finding about a file beside the segments, `name`, and one producer in it."""
-        found = self.finding(
-            code,
-            message,
-            confidence=confidence,
-            offset=offset,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            anchor=anchor,
-            evidence=evidence,
-            explanations=explanations,
-            following=following,
-            absent={"position": "an entry, not a byte, is wrong", "last_offset": "a snapshot stands for one offset"},
-        )
-        return replace(found, file=f"{self.relative}/{name}" if self.relative else name, segment=segment)
 
     def timeline_command(self, producer_id: int) -> str:
         """The command that shows this producer's history."""

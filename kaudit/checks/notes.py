@@ -1,4 +1,4 @@
-"""At most one note per (code, partition, producer id, class): facts worth knowing, not worth repeating."""
+"""At most one note per (code, partition, producer id, class): informational, so once is enough."""
 
 from collections.abc import Iterable
 

@@ -8,7 +8,6 @@ import pkgutil
 from collections.abc import Iterator, Mapping
 
 import kaudit.checks
-from kaudit.checks.catalogue import CATALOGUE
 from kaudit.checks.check import Check, Evidence
 from kaudit.checks.context import Context
 from kaudit.model.finding import Finding
@@ -35,9 +34,7 @@ def discover() -> Iterator[Check]:
                 yield check
 
 
-CHECKS: Mapping[str, Check] = {
-    found.code: found for found in sorted([*CATALOGUE, *discover()], key=lambda check: check.code)
-}
+CHECKS: Mapping[str, Check] = {found.code: found for found in sorted(discover(), key=lambda check: check.code)}
 
 
 def check(code: str) -> Check:

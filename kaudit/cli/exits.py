@@ -33,7 +33,7 @@ class FailOn(enum.Enum):
         return None if self is FailOn.NEVER else Severity(self.value)
 
     def reached(self, worst: Severity | None) -> bool:
-        """Tell whether the gravest finding is grave enough."""
+        """Whether the most severe new finding reaches the threshold."""
         return worst is not None and self.severity is not None and worst >= self.severity
 
 

@@ -14,7 +14,6 @@ from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.registry import run_checks
-from kaudit.checks.replicas import ReplicaFacts, report_replicas
 from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.diff.replica_set import compare_partition
 from kaudit.formats.sidefiles.checkpoints import (
@@ -26,7 +25,7 @@ from kaudit.formats.sidefiles.checkpoints import (
 )
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
-from kaudit.model.replicas import DiffResult, PartitionComparison, Replica
+from kaudit.model.replicas import DiffResult, PartitionComparison, Replica, ReplicaEvidence
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
 from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile, Unreadable
 
@@ -45,8 +44,8 @@ class Task(Struct, frozen=True):
         return sum(segment.size for directory in self.holders.values() for segment in directory.segments)
 
 
-class Compared(Struct, frozen=True):
-    """What came of one partition."""
+class ComparedPartition(Struct, frozen=True):
+    """One partition compared: the result, its findings and what was read."""
 
     comparison: PartitionComparison
     findings: Sequence[Finding]
@@ -70,7 +69,7 @@ def tasks(layouts: Mapping[str, Layout]) -> list[Task]:
     return found
 
 
-def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> Compared:
+def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> ComparedPartition:
     """Compare one partition's replicas; the function every engine schedules."""
     verify = options.depth is not Depth.HEADERS
     unreadable: list[Unreadable] = []
@@ -103,16 +102,15 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         )
     ]
     if not any(reader.unreadable for reader in readers.values()):
-        facts = ReplicaFacts(
+        evidence = ReplicaEvidence(
             comparison,
-            contexts,
             _high_watermarks(task, open_source),
             last,
             [name for name, reader in readers.items() if reader.ends_damaged],
             {name: entry.topic_id for name, entry in task.holders.items() if entry.topic_id is not None},
         )
-        findings += report_replicas(facts)
-    return Compared(
+        findings += run_checks(replace(next(iter(contexts.values())), replicas=contexts), Evidence([evidence]))
+    return ComparedPartition(
         comparison,
         findings,
         [_summary(name, reader) for name, reader in readers.items()],
@@ -121,21 +119,23 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
     )
 
 
-def diff_result(replicas: Sequence[Replica], layouts: Mapping[str, Layout], compared: Sequence[Compared]) -> DiffResult:
+def diff_result(
+    replicas: Sequence[Replica], layouts: Mapping[str, Layout], compared: Sequence[ComparedPartition]
+) -> DiffResult:
     """Put everything together in contract order."""
     findings = sorted((finding for entry in compared for finding in entry.findings), key=Finding.sort_key)
     unreadable = [entry for layout in layouts.values() for entry in layout.unreadable]
     unreadable += [entry for one in compared for entry in one.unreadable]
     skipped = [entry for layout in layouts.values() for entry in layout.skipped]
     partitions = [entry for one in compared for entry in one.partitions]
-    told = [NotAudited(entry.path, entry.reason, unreadable=True) for entry in unreadable]
-    told += [NotAudited(entry.path, entry.reason) for entry in skipped]
+    not_audited = [NotAudited(entry.path, entry.reason, unreadable=True) for entry in unreadable]
+    not_audited += [NotAudited(entry.path, entry.reason) for entry in skipped]
     alone = [
         f"{one.comparison.topic}-{one.comparison.partition}" for one in compared if one.comparison.reference is None
     ]
     if alone:
         more = f" and {len(alone) - 1} more" if len(alone) > 1 else ""
-        told.append(NotAudited(alone[0] + more, "on one of the replicas only: nothing to compare it with"))
+        not_audited.append(NotAudited(alone[0] + more, "on one of the replicas only: nothing to compare it with"))
     counts = dict.fromkeys(("error", "warning", "note"), 0)
     for finding in findings:
         counts[finding.severity.value] += 1
@@ -144,7 +144,7 @@ def diff_result(replicas: Sequence[Replica], layouts: Mapping[str, Layout], comp
         broker_version=BrokerVersions("auto", None, None, None, ("replicas are alike under every version",)),
         partitions=partitions,
         findings=findings,
-        not_audited=told,
+        not_audited=not_audited,
         summary=Summary(
             partitions=len(partitions),
             segments=sum(entry.segments for entry in partitions),
@@ -200,7 +200,7 @@ def _side_file(file: SegmentFile, open_source: OpenSource, unreadable: list[Unre
 
 
 def _damage(context: Context, directory: PartitionDirectory, open_source: OpenSource, *, verify: bool) -> list[Finding]:
-    """Read a damaged replica again as a scan does, so that its damage is told in the same findings."""
+    """Read a damaged replica again as a scan does, so that its damage is reported in the same findings."""
     plan = whole_segments(
         directory, log_start_offset=directory.log_start_offset, verify=verify, latest_timestamp=2**63 - 1
     )
@@ -209,7 +209,7 @@ def _damage(context: Context, directory: PartitionDirectory, open_source: OpenSo
         for rows in read_serially(plan, open_source):
             continuity.feed(rows)
     except OSError:
-        return []  # gone since the first reading, which told what there was to tell
+        return []  # gone since the first reading, which reported what there was
     continuity.finish()
     return run_checks(context, Evidence(continuity.damages))
 
@@ -224,7 +224,6 @@ def _context(directory: PartitionDirectory, reader: ReplicaReader) -> Context:
         directory=directory.directory,
         relative=directory.relative,
         segments=[segment.name for segment in directory.segments],
-        compacted=False,
         versions=versions,
         coordinator=CoordinatorView(),
         now_ms=0,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.analysis.scan.batch_order import OrderFilter
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import DamageKind
@@ -147,7 +147,10 @@ class ReplicaReader:
             self.ends_damaged = False
             try:
                 for piece in stream_batches(
-                    source, 0, segment.size, segment.size, expected_offset=segment.base_offset, verify=self._verify
+                    source,
+                    ByteRange(0, segment.size, segment.size),
+                    expected_offset=segment.base_offset,
+                    verify=self._verify,
                 ):
                     if piece.coverage_gaps:
                         reason = "text of kafka-dump-log: replicas are compared by their bytes"

@@ -9,7 +9,7 @@ from kaudit.analysis.producer_ids.block_histories import read_blocks
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.chunk_rows import ChunkRows
-from kaudit.analysis.scan.chunk_size import Neighbours, Pace, steady
+from kaudit.analysis.scan.chunk_size import ChunkSize, RecentSizes, fixed_size
 from kaudit.analysis.scan.options import Progress, ScanOptions
 from kaudit.analysis.scan.partition_assembler import PartitionAssembler
 from kaudit.analysis.scan.partition_audit import PartitionAudit
@@ -106,7 +106,7 @@ def record(options: ScanOptions, progress: Progress, writer: "HistoryWriter") ->
                 yield from writer(history, own.get(history.key, ()), remembers)
 
         def write_batches(writer: "BatchWriter") -> "Iterator[Piece]":
-            for task in segment_tasks(plan_jobs(options, audit.layout, audit_needs(audit.layout, audit.book))):
+            for task in segment_tasks(plan_jobs(options, audit.layout, audit_needs(audit.layout, audit.histories))):
                 yield from write_segment(task, open_segment, writer)
 
         yield RecordedScan(result, write_histories, write_batches)
@@ -133,24 +133,24 @@ def _run(
     """
     layout = find_input(options)
     audit = Audit(options, layout, open_segment, read_blocks(options, layout, open_segment))
-    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(layout, audit.book))
+    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(layout, audit.histories))
     total = sum(job.bytes for job in jobs)
     progress.start(total)
     processes = options.jobs or os.cpu_count() or 1
     fixed = options.chunk_bytes or piece_bytes
-    neighbours = Neighbours()
-    paces = [Pace(sharers=processes, neighbours=neighbours) if fixed is None else steady(fixed) for _ in jobs]
-    with closing(_read(jobs, paces, processes, layout)) as outcomes:
+    recent = RecentSizes()
+    chunk_sizes = [ChunkSize(sharers=processes, recent=recent) if fixed is None else fixed_size(fixed) for _ in jobs]
+    with closing(_read(jobs, chunk_sizes, processes, layout)) as outcomes:
         ahead = next(outcomes, None)
-        for number, (job, pace) in enumerate(zip(jobs, paces, strict=True)):
+        for number, (job, chunk_size) in enumerate(zip(jobs, chunk_sizes, strict=True)):
             kept = keeper()
             feed = PartitionAssembler(job, kept)
             while ahead is not None and ahead.job == number:
-                for read in with_rest(ahead, pace):
+                for read in with_rest(ahead, chunk_size):
                     progress.advance(read.spec.stop - read.spec.start)
                     feed.take(read.outcome)
                     if isinstance(read.outcome, ChunkRows):
-                        pace.note(read.outcome, feed.producer_ids)
+                        chunk_size.update(read.outcome, feed.producer_ids)
                 ahead = next(outcomes, None)
             partition = feed.close()
             if on_close is not None:
@@ -159,9 +159,11 @@ def _run(
     return audit
 
 
-def _read(jobs: Sequence[Job], paces: Sequence[Pace], processes: int, layout: Layout) -> Generator[RangeRead]:
+def _read(
+    jobs: Sequence[Job], chunk_sizes: Sequence[ChunkSize], processes: int, layout: Layout
+) -> Generator[RangeRead]:
     """Read all ranges, in processes if there is enough to read."""
-    found = ranges(jobs, paces)
+    found = ranges(jobs, chunk_sizes)
     if processes == 1 or sum(job.bytes for job in jobs) < PROCESSES_PAY_BYTES:
         return read_here(found)
     from kaudit.engines.processes import read_in_processes  # noqa: PLC0415 - a small log is read in less time

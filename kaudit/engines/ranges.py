@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut_first
 from kaudit.analysis.scan.chunk_rows import ChunkRows
-from kaudit.analysis.scan.chunk_size import Pace
+from kaudit.analysis.scan.chunk_size import ChunkSize
 from kaudit.analysis.scan.partition_assembler import Outcome, read_range
 from kaudit.analysis.scan.planning import Job
 
@@ -34,20 +34,20 @@ class RangeRead(NamedTuple):
     outcome: Outcome
 
 
-def ranges(jobs: Sequence[Job], paces: Sequence[Pace]) -> Iterator[Range]:
-    """Cut the jobs' segments, each job's as its pace wants when the range is asked for."""
+def ranges(jobs: Sequence[Job], chunk_sizes: Sequence[ChunkSize]) -> Iterator[Range]:
+    """Cut the jobs' segments, each job's as large as its chunk size is when the range is asked for."""
     left = sum(job.bytes for job in jobs)
-    for number, (job, pace) in enumerate(zip(jobs, paces, strict=True)):
+    for number, (job, chunk_size) in enumerate(zip(jobs, chunk_sizes, strict=True)):
         for spec in job.in_pieces:
             rest: ChunkSpec | None = spec
             while rest is not None:
-                part, rest = cut_first(rest, pace.next_bytes(left))
+                part, rest = cut_first(rest, chunk_size.next_bytes(left))
                 left -= part.stop - part.start
                 yield Range(number, part)
 
 
 def read_most(spec: ChunkSpec) -> Outcome:
-    """Read a range, or of one that has more batches than its pace could know the first of them."""
+    """Read a range, or of one that has more batches than its chunk size allowed for the first of them."""
     return read_range(spec, _MOST_BATCHES)
 
 
@@ -57,8 +57,8 @@ def read_here(found: Iterable[Range]) -> Generator[RangeRead]:
         yield RangeRead(number, spec, read_most(spec))
 
 
-def with_rest(read: RangeRead, pace: Pace) -> Iterator[RangeRead]:
-    """Yield a range and, if there is more of it, the rest, which is read here as the pace wants by then."""
+def with_rest(read: RangeRead, chunk_size: ChunkSize) -> Iterator[RangeRead]:
+    """Yield a range and, if there is more of it, the rest, which is read here as large as the chunk size is by then."""
     unread: list[ChunkSpec] = []
     while True:
         number, spec, outcome = read
@@ -68,7 +68,7 @@ def with_rest(read: RangeRead, pace: Pace) -> Iterator[RangeRead]:
         yield RangeRead(number, spec, outcome)
         if not unread:
             return
-        part, rest = cut_first(unread.pop(), pace.bytes)
+        part, rest = cut_first(unread.pop(), chunk_size.bytes)
         if rest is not None:
             unread.append(rest)
         read = RangeRead(number, part, read_most(part))

@@ -9,7 +9,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions, UsageError
-from kaudit.diff.audit import Compared, Task, compare_task, diff_result, tasks
+from kaudit.diff.audit import ComparedPartition, Task, compare_task, diff_result, tasks
 from kaudit.engines.ranges import PROCESSES_PAY_BYTES
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.source.discover import PathNotFoundError, discover
@@ -36,7 +36,7 @@ def diff(options: ScanOptions, replicas: Sequence[Replica], progress: Progress) 
     return diff_result(replicas, layouts, compared)
 
 
-def _compared(work: Sequence[Task], options: ScanOptions, progress: Progress) -> Iterator[Compared]:
+def _compared(work: Sequence[Task], options: ScanOptions, progress: Progress) -> Iterator[ComparedPartition]:
     jobs = min(options.jobs or os.cpu_count() or 1, len(work))
     # clients of remote stores have threads, which a fork would leave behind with their locks held
     local = all(Uri.parse(path).is_local for path in options.paths)
@@ -48,7 +48,9 @@ def _compared(work: Sequence[Task], options: ScanOptions, progress: Progress) ->
         yield from _advancing(work, pool.map(job, work), progress)
 
 
-def _advancing(work: Sequence[Task], compared: Iterable[Compared], progress: Progress) -> Iterator[Compared]:
+def _advancing(
+    work: Sequence[Task], compared: Iterable[ComparedPartition], progress: Progress
+) -> Iterator[ComparedPartition]:
     for task, result in zip(work, compared, strict=True):
         progress.advance(task.bytes)
         yield result

@@ -1,6 +1,6 @@
 """The Spark engine: the pipeline of the local engine, its ranges and partitions scheduled as Spark tasks.
 
-Reading tasks compress ranges where they read them; what is exchanged are their rows, by partition replica; replaying
+Reading tasks compress ranges where they read them; their rows are shuffled, by partition replica; replaying
 tasks put partitions together. The driver lists the input and judges what is left of each partition.
 """
 
@@ -14,8 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from kaudit.analysis.producer_ids.activity import ActivityRows
-from kaudit.analysis.producer_ids.block_book import BlockBook
-from kaudit.analysis.producer_ids.block_histories import read_blocks
+from kaudit.analysis.producer_ids.block_histories import BlockHistories, read_blocks
 from kaudit.analysis.producer_ids.producer_listing import list_producers, remembers_markers
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.audit import Audit
@@ -41,7 +40,7 @@ from kaudit.engines.spark_tasks import (
     AUDIT_SCHEMA,
     PIECES_SCHEMA,
     ROWS_SCHEMA,
-    Lots,
+    OutputBatches,
     Seal,
     batch_writing,
     history_writing,
@@ -58,9 +57,9 @@ from kaudit.source.schemes import open_segment
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_Keeper = TypeVar("_Keeper", bound=RowSink | None)
-_MOST_LOTS = 1000
-"""Each lot of pieces is a job of its own: some 50 ms."""
+_Sink = TypeVar("_Sink", bound=RowSink | None)
+_MOST_OUTPUT_BATCHES = 1000
+"""Each batch of pieces is a job of its own: some 50 ms."""
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
@@ -78,12 +77,12 @@ def scan(options: ScanOptions, progress: Progress, spark: SparkOptions | None = 
 
     """
     with _started(options, spark, _nothing_kept) as run:
-        partitions = _collect(run, run.replayed.select("place", "audit"), progress)
+        partitions = _collect(run, run.replayed.select("job_index", "audit"), progress)
     return run.audit(partitions).result()
 
 
 def timeline(options: ScanOptions, progress: Progress, spark: SparkOptions | None = None) -> TimelineResult:
-    """Audit on Spark, and tell the history of the chosen producer ids (all of them if none are chosen).
+    """Audit on Spark, and return the history of the chosen producer ids (all of them if none are chosen).
 
     Raises as `scan` does.
     """
@@ -107,46 +106,47 @@ def producers(
 def record(
     options: ScanOptions, progress: Progress, writer: HistoryWriter, spark: SparkOptions | None = None
 ) -> Iterator[RecordedScan]:
-    """Audit on Spark, and keep on its disks what `writer` needs to tell the producers' histories while the body runs.
+    """Audit on Spark, and keep on its disks what `writer` needs of the producers' histories while the body runs.
 
-    They are told in tasks; pieces of tables come to the driver one after the other. Raises as `scan` does.
+    Tables are made in tasks; pieces of tables come to the driver one after the other. Raises as `scan` does.
     """
     from pyspark import StorageLevel  # noqa: PLC0415 - an extra
 
     with _started(options, spark, HistoryRows, PartitionHistory.of) as run:
         replayed = run.replayed.persist(StorageLevel.DISK_ONLY)
-        result = run.audit(_collect(run, replayed.select("place", "audit"), progress)).result()
+        result = run.audit(_collect(run, replayed.select("job_index", "audit"), progress)).result()
 
         def write_histories(findings: Sequence[Finding]) -> Iterator[Piece]:
             own = by_replica(findings)
-            places = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in run.jobs)
-            packed = {number: pack(own[place]) for number, place in enumerate(places) if place in own}
-            lots = Lots(len(run.jobs), _MOST_LOTS)
-            told = replayed.select("place", "kept").mapInArrow(
-                history_writing(writer, packed, lots, remembers_markers=remembers_markers(result)), PIECES_SCHEMA
+            job_indexes = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in run.jobs)
+            packed = {number: pack(own[job_index]) for number, job_index in enumerate(job_indexes) if job_index in own}
+            output_batches = OutputBatches(len(run.jobs), _MOST_OUTPUT_BATCHES)
+            pieces = replayed.select("job_index", "kept").mapInArrow(
+                history_writing(writer, packed, output_batches, remembers_markers=remembers_markers(result)),
+                PIECES_SCHEMA,
             )
-            yield from _in_order(run.session, told, lots.count, "kaudit: tell the producers' histories")
+            yield from _in_order(run.session, pieces, output_batches.count, "kaudit: write the producers' histories")
 
         def write_batches(writer: BatchWriter) -> Iterator[Piece]:
             tasks = segment_tasks(run.jobs)
-            lots = Lots(len(tasks), _MOST_LOTS)
+            output_batches = OutputBatches(len(tasks), _MOST_OUTPUT_BATCHES)
             table = pa.table(
                 {
-                    "lot": pa.array((lots.of(task.number) for task in tasks), pa.int32()),
+                    "output_batch": pa.array((output_batches.of(task.number) for task in tasks), pa.int32()),
                     "work": pa.array((pack(task) for task in tasks), pa.binary()),
                 }
             )
-            planned = run.session.createDataFrame(table).repartitionById(lots.count, "lot")
-            told = planned.mapInArrow(batch_writing(writer, lots), PIECES_SCHEMA)
-            yield from _in_order(run.session, told, lots.count, "kaudit: tell the batches")
+            planned = run.session.createDataFrame(table).repartitionById(output_batches.count, "output_batch")
+            pieces = planned.mapInArrow(batch_writing(writer, output_batches), PIECES_SCHEMA)
+            yield from _in_order(run.session, pieces, output_batches.count, "kaudit: write the batches")
 
         yield RecordedScan(result, write_histories, write_batches)
 
 
-def _in_order(spark: "SparkSession", told: "DataFrame", lots: int, description: str) -> Iterator[Piece]:
-    """Bring pieces of tables to the driver in order, one lot of them in memory at a time."""
-    ordered = told.repartitionById(lots, "lot").sortWithinPartitions("place", "number")
-    with _told_in_a_line(), _job(spark, description):
+def _in_order(spark: "SparkSession", pieces: "DataFrame", output_batches: int, description: str) -> Iterator[Piece]:
+    """Bring pieces of tables to the driver in order, one batch of them in memory at a time."""
+    ordered = pieces.repartitionById(output_batches, "output_batch").sortWithinPartitions("job_index", "number")
+    with _errors_in_one_line(), _job(spark, description):
         for row in ordered.toLocalIterator(prefetchPartitions=True):
             yield row["table"], bytes(row["data"])
 
@@ -155,7 +155,7 @@ def _nothing_kept() -> None:
     return None
 
 
-def _as_it_is(_: PartitionAudit, kept: _Keeper) -> _Keeper:
+def _as_it_is(_: PartitionAudit, kept: _Sink) -> _Sink:
     return kept
 
 
@@ -165,14 +165,14 @@ class _Run(Struct, frozen=True):
     session: "SparkSession"
     options: ScanOptions
     layout: Layout
-    book: BlockBook
+    histories: BlockHistories
     jobs: Sequence[Job]
     plan: SparkPlan
     replayed: "DataFrame"
 
     def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
         """Take the partitions, in the plan's order."""
-        audit = Audit(self.options, self.layout, open_segment, self.book)
+        audit = Audit(self.options, self.layout, open_segment, self.histories)
         for job, partition in zip(self.jobs, partitions, strict=True):
             partition.directory = job.directory
             audit.add(partition)
@@ -183,29 +183,29 @@ class _Run(Struct, frozen=True):
 def _started(
     options: ScanOptions,
     spark: SparkOptions | None,
-    keeper: Callable[[], RowSink | None],
+    make_sink: Callable[[], RowSink | None],
     seal: Seal = _as_it_is,
     *,
     ids: bool = False,
 ) -> Iterator[_Run]:
     layout = find_input(options)
-    book = read_blocks(options, layout, open_segment)
-    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(layout, book))
+    histories = read_blocks(options, layout, open_segment)
+    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(layout, histories))
     with session(spark or SparkOptions(), options.jobs) as started:
         plan = share(jobs, started.sparkContext.defaultParallelism)
-        yield _Run(started, options, layout, book, jobs, plan, _dataframe(started, plan, keeper, seal))
+        yield _Run(started, options, layout, histories, jobs, plan, _dataframe(started, plan, make_sink, seal))
 
 
 def _kept(
     options: ScanOptions,
     progress: Progress,
     spark: SparkOptions | None,
-    keeper: Callable[[], _Keeper],
+    make_sink: Callable[[], _Sink],
     *,
     ids: bool = False,
-) -> tuple[Audit, list[_Keeper]]:
+) -> tuple[Audit, list[_Sink]]:
     """Audit, and bring what took each partition's rows to the driver."""
-    with _started(options, spark, keeper, ids=ids) as run:
+    with _started(options, spark, make_sink, ids=ids) as run:
         partitions, kept = _collect_kept(run, progress)
     return run.audit(partitions), kept
 
@@ -213,27 +213,27 @@ def _kept(
 def _collect(run: _Run, frame: "DataFrame", progress: Progress) -> list[PartitionAudit]:
     table = _table(run, frame, progress)
     parts = {
-        place.as_py(): unpack(data.as_py())
-        for place, data in zip(table["place"], table["audit"], strict=True)
+        job_index.as_py(): unpack(data.as_py())
+        for job_index, data in zip(table["job_index"], table["audit"], strict=True)
         if data.is_valid
     }
-    return [parts[place] for place in range(len(run.jobs))]
+    return [parts[job_index] for job_index in range(len(run.jobs))]
 
 
 def _collect_kept(run: _Run, progress: Progress) -> tuple[list[PartitionAudit], list[Any]]:
     table = _table(run, run.replayed, progress)
     slices = sorted(
-        zip(table["place"].to_pylist(), range(table.num_rows), strict=True)
-    )  # a place's slices come in their order
-    kept = dict(whole((place, table["kept"][at].as_py()) for place, at in slices))
-    parts = {place: unpack(table["audit"][at].as_py()) for place, at in slices if table["audit"][at].is_valid}
-    places = range(len(run.jobs))
-    return [parts[place] for place in places], [kept[place] for place in places]
+        zip(table["job_index"].to_pylist(), range(table.num_rows), strict=True)
+    )  # a job's slices come in their order
+    kept = dict(whole((job_index, table["kept"][at].as_py()) for job_index, at in slices))
+    parts = {job_index: unpack(table["audit"][at].as_py()) for job_index, at in slices if table["audit"][at].is_valid}
+    job_indexes = range(len(run.jobs))
+    return [parts[job_index] for job_index in job_indexes], [kept[job_index] for job_index in job_indexes]
 
 
 def _table(run: _Run, frame: "DataFrame", progress: Progress) -> pa.Table:
     with (
-        _told_in_a_line(),
+        _errors_in_one_line(),
         _job(run.session, f"kaudit: audit {', '.join(run.options.paths)}") as group,
         JobProgress(run.session.sparkContext, group, len(run.plan.works), run.plan.bytes, progress),
     ):
@@ -241,8 +241,8 @@ def _table(run: _Run, frame: "DataFrame", progress: Progress) -> pa.Table:
 
 
 @contextmanager
-def _told_in_a_line() -> Iterator[None]:
-    """Turn Spark's accounts of what went wrong into one line."""
+def _errors_in_one_line() -> Iterator[None]:
+    """Turn Spark's error reports into one line."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra
 
     try:
@@ -268,8 +268,10 @@ def _job(spark: "SparkSession", description: str) -> Iterator[str]:
             context.setLocalProperty(name, None)  # type: ignore[arg-type]
 
 
-def _dataframe(spark: "SparkSession", plan: SparkPlan, keeper: Callable[[], RowSink | None], seal: Seal) -> "DataFrame":
-    """Describe the job: plan -> read -> exchange -> replay -> one row per partition replica, more if much is kept."""
+def _dataframe(
+    spark: "SparkSession", plan: SparkPlan, make_sink: Callable[[], RowSink | None], seal: Seal
+) -> "DataFrame":
+    """Describe the job: plan -> read -> shuffle -> replay -> one row per partition replica, more if much is kept."""
     table = pa.table(
         {
             "task": pa.array(range(len(plan.works)), pa.int32()),
@@ -280,14 +282,14 @@ def _dataframe(spark: "SparkSession", plan: SparkPlan, keeper: Callable[[], RowS
         spark.createDataFrame(table)
         .repartitionById(len(plan.works), "task")
         .mapInArrow(read, ROWS_SCHEMA)
-        .repartitionById(plan.replays, "replay")
-        .sortWithinPartitions("place", "number")
-        .mapInArrow(replayer(keeper, seal), AUDIT_SCHEMA)
+        .repartitionById(plan.shuffle_partitions, "shuffle_partition")
+        .sortWithinPartitions("job_index", "number")
+        .mapInArrow(replayer(make_sink, seal), AUDIT_SCHEMA)
     )
 
 
 def _reason(error: Exception) -> str:
-    """Return the line of Spark's long account that says what happened: the last of a worker's traceback."""
+    """Return the line of Spark's long report that says what happened: the last of a worker's traceback."""
     lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
-    told = [line for line in lines if "Error: " in line or "Exception: " in line]
-    return (told or lines or [type(error).__name__])[-1]
+    errors = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (errors or lines or [type(error).__name__])[-1]

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kaudit.analysis.scan.chunk_reader import CHUNK_BYTES
 from kaudit.analysis.scan.planning import Job
-from kaudit.engines.spark_tasks import Opening, Stretch, Work
+from kaudit.engines.spark_tasks import ByteRangeTask, PartitionHeader, ReadTask
 
 _TASKS_PER_CORE = 4
 """So many reading tasks a core even out what compresses, decodes or is stored unlike its neighbours."""
@@ -19,8 +19,8 @@ _LARGEST_TASK = 1 << 30
 class SparkPlan(Struct, frozen=True):
     """The reading tasks, and the number of replaying tasks their rows go to."""
 
-    works: Sequence[Work]
-    replays: int
+    works: Sequence[ReadTask]
+    shuffle_partitions: int
     bytes: int
 
 
@@ -28,36 +28,36 @@ def share(jobs: Sequence[Job], cores: int) -> SparkPlan:
     """Share the jobs among tasks for so many `cores`: small partitions together, large ones in pieces."""
     total = sum(job.bytes for job in jobs)
     size = min(max(total // (cores * _TASKS_PER_CORE), CHUNK_BYTES), _LARGEST_TASK)
-    replays = max(min(len(jobs), cores * _TASKS_PER_CORE), 1)
-    where = _assign(jobs, replays)
-    return SparkPlan(list(_works(jobs, where, size)), replays, total)
+    shuffle_partitions = max(min(len(jobs), cores * _TASKS_PER_CORE), 1)
+    where = _assign(jobs, shuffle_partitions)
+    return SparkPlan(list(_works(jobs, where, size)), shuffle_partitions, total)
 
 
-def _assign(jobs: Sequence[Job], replays: int) -> list[int]:
+def _assign(jobs: Sequence[Job], shuffle_partitions: int) -> list[int]:
     """Give each partition a replaying task, the largest first, each to the task with the fewest bytes so far."""
-    loads = [(0, number) for number in range(replays)]
+    loads = [(0, number) for number in range(shuffle_partitions)]
     where = [0] * len(jobs)
-    for place in sorted(range(len(jobs)), key=lambda index: -jobs[index].bytes):
+    for job_index in sorted(range(len(jobs)), key=lambda index: -jobs[index].bytes):
         load, number = heapq.heappop(loads)
-        where[place] = number
-        heapq.heappush(loads, (load + jobs[place].bytes, number))
+        where[job_index] = number
+        heapq.heappush(loads, (load + jobs[job_index].bytes, number))
     return where
 
 
-def _works(jobs: Sequence[Job], where: Sequence[int], size: int) -> Iterator[Work]:
-    work, filled = Work([], []), 0
-    for place, job in enumerate(jobs):
+def _works(jobs: Sequence[Job], where: Sequence[int], size: int) -> Iterator[ReadTask]:
+    work, filled = ReadTask([], []), 0
+    for job_index, job in enumerate(jobs):
         ranges = job.ranges()
-        work.openings.append((place, where[place], Opening(job, len(ranges))))
+        work.headers.append((job_index, where[job_index], PartitionHeader(job, len(ranges))))
         for number, spec in enumerate(ranges):
-            last = work.stretches[-1] if work.stretches else None
-            if last is not None and last.place == place and last.spec.file == spec.file:
-                work.stretches[-1] = replace(last, spec=replace(last.spec, stop=spec.stop))
+            last = work.byte_ranges[-1] if work.byte_ranges else None
+            if last is not None and last.job_index == job_index and last.spec.file == spec.file:
+                work.byte_ranges[-1] = replace(last, spec=replace(last.spec, stop=spec.stop))
             else:
-                work.stretches.append(Stretch(place, where[place], number, spec, job.chunk_bytes))
+                work.byte_ranges.append(ByteRangeTask(job_index, where[job_index], number, spec, job.chunk_bytes))
             filled += spec.stop - spec.start
             if filled >= size:
                 yield work
-                work, filled = Work([], []), 0
-    if work.stretches or work.openings:
+                work, filled = ReadTask([], []), 0
+    if work.byte_ranges or work.headers:
         yield work

@@ -13,7 +13,7 @@ _POLL_SECONDS = 0.25
 
 
 class JobProgress:
-    """Tells how many bytes the reading stage of a job group has read, while the body runs.
+    """Reports how many bytes the reading stage of a job group has read, while the body runs.
 
     `tasks` is the number of the reading stage's tasks; each counts alike, as each reads about the same.
     """
@@ -24,7 +24,7 @@ class JobProgress:
         self._tasks = tasks
         self._total = total_bytes
         self._progress = progress
-        self._told = 0
+        self._reported = 0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="kaudit-progress", daemon=True)
 
@@ -39,11 +39,11 @@ class JobProgress:
         self._done.set()
         self._thread.join()
         if kind is None:
-            self._tell(self._total)
+            self._report(self._total)
 
     def _poll(self) -> None:
         while not self._done.wait(_POLL_SECONDS):
-            self._tell(self._total * self._finished() // max(self._tasks, 1))
+            self._report(self._total * self._finished() // max(self._tasks, 1))
 
     def _finished(self) -> int:
         finished = 0
@@ -55,7 +55,7 @@ class JobProgress:
                     finished = max(finished, int(status.numCompletedTasks))
         return finished
 
-    def _tell(self, read: int) -> None:
-        if read > self._told:
-            self._progress.advance(read - self._told)
-            self._told = read
+    def _report(self, read: int) -> None:
+        if read > self._reported:
+            self._progress.advance(read - self._reported)
+            self._reported = read

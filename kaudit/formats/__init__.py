@@ -1,1 +1,1 @@
-"""Bytes to model: one module a format. No I/O beyond the buffers handed in."""
+"""What brokers, ZooKeeper and their tools write, decoded from buffers to the rows of model/; nothing here opens a file."""

@@ -51,7 +51,7 @@ def null_if_absent(values: Iterable[int]) -> list[int | None]:
     return [None if value == -1 else value for value in values]
 
 
-def batch_rows(batches: Batches, place: LogFile, *, crc_valid: bool | None = True) -> Iterator[Row]:
+def batch_rows(batches: Batches, file: LogFile, *, crc_valid: bool | None = True) -> Iterator[Row]:
     """Yield a row for each batch, in order. A field is None only when that field itself is -1, or the magic has none."""
     columns = {name: null_if_absent(batches[name].tolist()) for name in _NULLABLE}
     attributes = batches["attributes"].tolist()
@@ -62,10 +62,10 @@ def batch_rows(batches: Batches, place: LogFile, *, crc_valid: bool | None = Tru
     sequences = null_if_absent(last_sequences(batches).tolist())
     common: Row = {
         "row": "batch",
-        "topic": place.topic,
-        "partition": place.partition,
-        "replica": place.replica,
-        "segment": place.segment,
+        "topic": file.topic,
+        "partition": file.partition,
+        "replica": file.replica,
+        "segment": file.segment,
         "crc_valid": crc_valid,
     }
     positions, sizes, crcs = batches["position"].tolist(), batches["size"].tolist(), batches["crc"].tolist()
@@ -97,7 +97,7 @@ def timestamp_type(magic: int, attributes: int) -> str | None:
     return "LogAppendTime" if attributes & LOG_APPEND_TIME_FLAG else "CreateTime"
 
 
-def damage_row(damage: LogDamage, place: LogFile, broker: str, missing: tuple[int | None, int | None]) -> Row:
+def damage_row(damage: LogDamage, file: LogFile, broker: str, missing: tuple[int | None, int | None]) -> Row:
     """A row for a range of bytes that is not a valid batch; `end` is the byte after it, `broker` what a broker does with it.
 
     `missing` are the first and last offset that are not there because of it: (None, None) if none is, and the last one
@@ -105,11 +105,11 @@ def damage_row(damage: LogDamage, place: LogFile, broker: str, missing: tuple[in
     """
     return {
         "row": "damage",
-        "topic": place.topic,
-        "partition": place.partition,
-        "replica": place.replica,
-        "segment": place.segment,
-        "file": place.path.name,
+        "topic": file.topic,
+        "partition": file.partition,
+        "replica": file.replica,
+        "segment": file.segment,
+        "file": file.path.name,
         "position": damage.position,
         "end": damage.end,
         "size": damage.end - damage.position,

@@ -43,15 +43,15 @@ _CONTROL_NAMES = {
 _DAMAGE = (NoteKind.INVALID_BYTES, NoteKind.NON_CONSECUTIVE, NoteKind.MISMATCH, NoteKind.TOO_LONG)
 
 
-def dump_rows(place: LogFile, texts: BytesFormatter, *, records: bool) -> Iterator[Row]:
+def dump_rows(file: LogFile, texts: BytesFormatter, *, records: bool) -> Iterator[Row]:
     """Yield the rows of a dump's text. Raises OSError if it cannot be read.
 
     Records are shown if asked for, and where the text has no batches to show (a deep dump of 0.11 or 1.x).
     """
-    source = filesystem(place.path).open(place.path)
+    source = filesystem(file.path).open(file.path)
     try:
         text = SegmentText(source, TextRange(0, source.size()))
-        yield from _Dump(place, texts, records=records).rows(text.pieces())
+        yield from _Dump(file, texts, records=records).rows(text.pieces())
     finally:
         source.close()
 
@@ -59,9 +59,9 @@ def dump_rows(place: LogFile, texts: BytesFormatter, *, records: bool) -> Iterat
 class _Dump:
     """Follows the files that a text contains, one after the other."""
 
-    def __init__(self, place: LogFile, texts: BytesFormatter, *, records: bool) -> None:
-        self._given = place
-        self._place = replace(place, kind=FileKind.SEGMENT)
+    def __init__(self, file: LogFile, texts: BytesFormatter, *, records: bool) -> None:
+        self._given = file
+        self._place = replace(file, kind=FileKind.SEGMENT)
         self._texts = texts
         self._records = records
         self._batch: DumpBatch | None = None
@@ -91,14 +91,14 @@ class _Dump:
                     yield self._row(_KINDS[type(line)][0], line.line) | _KINDS[type(line)][1](line, self._place)
 
     def _row(self, kind: str, line: int) -> Row:
-        place = self._place
+        file = self._place
         return {
             "row": kind,
-            "topic": place.topic,
-            "partition": place.partition,
-            "replica": place.replica,
-            "segment": place.segment,
-            "file": place.path.name,
+            "topic": file.topic,
+            "partition": file.partition,
+            "replica": file.replica,
+            "segment": file.segment,
+            "file": file.path.name,
             "line": line,
         }
 
@@ -157,7 +157,7 @@ def _control(printed: str) -> Row:
     }
 
 
-def batch_row(line: DumpBatch, place: LogFile) -> Row:
+def batch_row(line: DumpBatch, file: LogFile) -> Row:
     """Return the row of one batch line, with every column of `batch`."""
     row: Row = dict.fromkeys(INSPECT_TABLES["batch"])
     legacy = line.magic < CURRENT_MAGIC
@@ -168,10 +168,10 @@ def batch_row(line: DumpBatch, place: LogFile) -> Row:
         base, count = (line.last_offset, 1) if plain else (None, None)
     row |= {
         "row": "batch",
-        "topic": place.topic,
-        "partition": place.partition,
-        "replica": place.replica,
-        "segment": place.segment,
+        "topic": file.topic,
+        "partition": file.partition,
+        "replica": file.replica,
+        "segment": file.segment,
         "position": line.position,
         "size": line.size,
         "base_offset": base,
@@ -204,9 +204,9 @@ def _null(value: int | None) -> int | None:
     return None if value == -1 else value
 
 
-def _snapshot(line: DumpSnapshotEntry, place: LogFile) -> Row:
+def _snapshot(line: DumpSnapshotEntry, file: LogFile) -> Row:
     return {
-        "snapshot_offset": place.base_offset,
+        "snapshot_offset": file.base_offset,
         "producer_id": line.producer_id,
         "producer_epoch": _null(line.producer_epoch),
         "last_sequence": _null(line.last_sequence),

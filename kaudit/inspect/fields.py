@@ -89,9 +89,9 @@ def _fields(head: bytes, start: int) -> list[_Field]:
 def _row(segment: SegmentReader, field: _Field, position: int, meaning: str) -> Row:
     return {
         "row": "field",
-        "topic": segment.place.topic,
-        "partition": segment.place.partition,
-        "segment": segment.place.segment,
+        "topic": segment.file.topic,
+        "partition": segment.file.partition,
+        "segment": segment.file.segment,
         "position": field.position,
         "length": len(field.raw),
         "field": field.name,

@@ -91,8 +91,8 @@ class LogFile(Struct, frozen=True):
 
 def identify(path: Uri, replica: str | None = None) -> LogFile:
     """Identify a file: by its name, else by its first bytes. Raises OSError when those cannot be read."""
-    place = identify_by_name(path, replica)
-    return place if place.kind is not FileKind.UNKNOWN else replace(place, kind=_kind_of_bytes(path))
+    file = identify_by_name(path, replica)
+    return file if file.kind is not FileKind.UNKNOWN else replace(file, kind=_kind_of_bytes(path))
 
 
 def identify_by_name(path: Uri, replica: str | None = None) -> LogFile:

@@ -9,7 +9,7 @@ from kaudit.model.damage import DamageKind
 from kaudit.source.schemes import filesystem
 
 
-def file_row(place: LogFile, name: str) -> Row:
+def file_row(file: LogFile, name: str) -> Row:
     """Return the row of one file, called `name`; a file that cannot be read has status `unreadable`.
 
     `status` is ok, empty, zero-tail (zeros to the end: preallocated), damaged, unreadable or unknown; `detail` describes
@@ -18,11 +18,11 @@ def file_row(place: LogFile, name: str) -> Row:
     row: Row = {
         "row": "file",
         "file": name,
-        "kind": place.kind.value,
-        "leftover": place.leftover,
-        "topic": place.topic,
-        "partition": place.partition,
-        "replica": place.replica,
+        "kind": file.kind.value,
+        "leftover": file.leftover,
+        "topic": file.topic,
+        "partition": file.partition,
+        "replica": file.replica,
         "size": None,
         "status": "ok",
         "detail": None,
@@ -31,13 +31,13 @@ def file_row(place: LogFile, name: str) -> Row:
         "entries": None,
     }
     try:
-        row["size"] = filesystem(place.path).status(place.path).size
-        if place.kind.holds_batches:
-            row |= _batches(place)
-        elif place.kind in (FileKind.UNKNOWN, FileKind.DUMP):
-            row["status"] = "unknown" if place.kind is FileKind.UNKNOWN else "ok"
+        row["size"] = filesystem(file.path).status(file.path).size
+        if file.kind.holds_batches:
+            row |= _batches(file)
+        elif file.kind in (FileKind.UNKNOWN, FileKind.DUMP):
+            row["status"] = "unknown" if file.kind is FileKind.UNKNOWN else "ok"
         else:
-            row |= _rows(place)
+            row |= _rows(file)
     except OSError as error:
         return row | {"status": "unreadable", "detail": error.strerror or type(error).__name__}
     if row["size"] == 0 and row["status"] == "ok":
@@ -45,13 +45,13 @@ def file_row(place: LogFile, name: str) -> Row:
     return row
 
 
-def _batches(place: LogFile) -> Row:
+def _batches(file: LogFile) -> Row:
     first: int | None = None
     last: int | None = None
     entries = 0
     kinds: list[DamageKind] = []
     detail: str | None = None
-    with SegmentReader(place) as segment:
+    with SegmentReader(file) as segment:
         for piece in segment.pieces():
             if len(piece.batches):
                 first = int(piece.batches["base_offset"][0]) if first is None else first
@@ -65,20 +65,20 @@ def _batches(place: LogFile) -> Row:
     return {"first_offset": first, "last_offset": last, "entries": entries, "status": status, "detail": detail}
 
 
-def _rows(place: LogFile) -> Row:
+def _rows(file: LogFile) -> Row:
     first: int | None = None
     last: int | None = None
     entries = 0
     detail: str | None = None
-    for row in side_rows(place):
+    for row in side_rows(file):
         if row["row"] == "damage":
             detail = detail or f"byte {row['position']}: {row['detail']}"
             continue
         entries += 1
-        if place.kind is FileKind.CHECKPOINT:
+        if file.kind is FileKind.CHECKPOINT:
             continue  # its offsets belong to many partitions
         low, high = row.get("first_offset", row.get("offset")), row.get("last_offset", row.get("offset"))
-        if place.kind is not FileKind.SNAPSHOT and isinstance(low, int) and isinstance(high, int):
+        if file.kind is not FileKind.SNAPSHOT and isinstance(low, int) and isinstance(high, int):
             first = low if first is None else min(first, low)
             last = high if last is None else max(last, high)
     status = "damaged" if detail else "ok"

@@ -16,42 +16,42 @@ MAX_BATCH_BYTES = 256 << 20
 """Largest batch read whole to decode its records: more than any broker accepts."""
 
 
-def record_rows(raw: bytes, batch: Row, place: LogFile, texts: BytesFormatter, limit: int) -> Iterator[Row]:
+def record_rows(raw: bytes, batch: Row, file: LogFile, texts: BytesFormatter, limit: int) -> Iterator[Row]:
     """Yield a row for each record of one whole batch; what contradicts itself ends them with a damage row.
 
     `batch` is the batch's own row, `limit` bounds the decompressed bytes.
     """
     try:
         if len(raw) > MAGIC_OFFSET and raw[MAGIC_OFFSET] < CURRENT_MAGIC:
-            yield from _legacy_rows(raw, batch, place, texts, limit)
+            yield from _legacy_rows(raw, batch, file, texts, limit)
         elif batch["is_control"]:
-            yield from _control_rows(raw, batch, place, texts, limit)
+            yield from _control_rows(raw, batch, file, texts, limit)
         else:
             for record in read_records(raw, limit):
-                yield content_row(_record_row(record, batch, place, texts), record.key, record.value)
+                yield content_row(_record_row(record, batch, file, texts), record.key, record.value)
     except WireError as error:
         kind = "limit-exceeded" if isinstance(error, LimitExceededError) else "malformed-batch"
-        yield _common("damage", batch, place) | {
-            "file": place.path.name,
+        yield _common("damage", batch, file) | {
+            "file": file.path.name,
             "kind": kind,
             "detail": str(error),
             "base_offset": batch["base_offset"],
         }
 
 
-def _common(kind: str, batch: Row, place: LogFile) -> Row:
+def _common(kind: str, batch: Row, file: LogFile) -> Row:
     return {
         "row": kind,
-        "topic": place.topic,
-        "partition": place.partition,
-        "replica": place.replica,
-        "segment": place.segment,
+        "topic": file.topic,
+        "partition": file.partition,
+        "replica": file.replica,
+        "segment": file.segment,
         "position": batch["position"],
     }
 
 
-def _record_row(record: Record, batch: Row, place: LogFile, texts: BytesFormatter) -> Row:
-    return _common("record", batch, place) | {
+def _record_row(record: Record, batch: Row, file: LogFile, texts: BytesFormatter) -> Row:
+    return _common("record", batch, file) | {
         "offset": record.offset,
         "timestamp": None if record.timestamp == -1 else record.timestamp,
         "timestamp_type": batch["timestamp_type"],
@@ -70,14 +70,14 @@ def _record_row(record: Record, batch: Row, place: LogFile, texts: BytesFormatte
     }
 
 
-def _control_rows(raw: bytes, batch: Row, place: LogFile, texts: BytesFormatter, limit: int) -> Iterator[Row]:
+def _control_rows(raw: bytes, batch: Row, file: LogFile, texts: BytesFormatter, limit: int) -> Iterator[Row]:
     for record in read_records(raw, limit):
         control = parse_control(record.key, record.value)
         if not control.type.ends_transaction:
-            row = _record_row(record, batch, place, texts)
+            row = _record_row(record, batch, file, texts)
             yield row | {"row": "control", "control_type": control.type.name, "type_id": control.type_id}
             continue
-        yield _common("marker", batch, place) | {
+        yield _common("marker", batch, file) | {
             "offset": record.offset,
             "timestamp": None if record.timestamp == -1 else record.timestamp,
             "producer_id": batch["producer_id"],
@@ -90,9 +90,9 @@ def _control_rows(raw: bytes, batch: Row, place: LogFile, texts: BytesFormatter,
         }
 
 
-def _legacy_rows(raw: bytes, batch: Row, place: LogFile, texts: BytesFormatter, limit: int) -> Iterator[Row]:
+def _legacy_rows(raw: bytes, batch: Row, file: LogFile, texts: BytesFormatter, limit: int) -> Iterator[Row]:
     for record in read_legacy_records(parse_message(raw), limit):
-        yield _common("record", batch, place) | {
+        yield _common("record", batch, file) | {
             "offset": record.offset,
             "timestamp": None if record.timestamp == -1 else record.timestamp,
             "timestamp_type": batch["timestamp_type"],

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from kaudit.analysis.scan.batch_stream import Piece, stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, Piece, stream_batches
 from kaudit.broker.partition.log_loading import loading_verdict
 from kaudit.broker.releases.version import Version
 from kaudit.formats.log.batch_header import HEADER_SIZE
@@ -23,10 +23,10 @@ from kaudit.source.schemes import filesystem
 class SegmentReader:
     """Reads one file; memory is one window and what the caller asks for. `version` is of the broker that loads it."""
 
-    def __init__(self, place: LogFile, version: Version | None = None) -> None:
-        self.place = place
+    def __init__(self, file: LogFile, version: Version | None = None) -> None:
+        self.file = file
         self._version = version
-        self._source = filesystem(place.path).open(place.path)
+        self._source = filesystem(file.path).open(file.path)
         self.size = self._source.size()
 
     def __enter__(self) -> Self:
@@ -39,7 +39,7 @@ class SegmentReader:
 
     def pieces(self) -> Iterator[Piece]:
         """Yield valid batches and damage in file order."""
-        return stream_batches(self._source, 0, self.size, self.size, expected_offset=self.place.base_offset)
+        return stream_batches(self._source, ByteRange(0, self.size, self.size), expected_offset=self.file.base_offset)
 
     def read(self, position: int, size: int) -> bytes:
         """Bytes of the file, fewer at its end."""
@@ -48,10 +48,10 @@ class SegmentReader:
 
     def rows(self, wanted: RowFilter) -> Iterator[Row]:
         """Yield the rows asked for: batches (also those whose CRC fails) and damage, in file order."""
-        following = _Following(self.place.base_offset)
+        following = _Following(self.file.base_offset)
         for piece in self.pieces():
             broken = sorted(piece.damages, key=lambda damage: damage.position)
-            rows = batch_rows(piece.batches[wanted.mask(piece.batches)], self.place)
+            rows = batch_rows(piece.batches[wanted.mask(piece.batches)], self.file)
             if not broken:
                 following.take(piece.batches)
                 yield from rows
@@ -73,12 +73,12 @@ class SegmentReader:
             missing = self._missing(damage, expected)
             lost = damage.resynchronised and missing[0] is not None
             verdict = loading_verdict(damage, self._later_segments(), was_batch=lost, version=self._version)
-            yield damage_row(damage, self.place, verdict, missing)
+            yield damage_row(damage, self.file, verdict, missing)
             return
         raw = self.read(damage.position, min(damage.end - damage.position, _MARKER_BYTES))
         batches = decode_headers(memoryview(raw), np.zeros(1, dtype=np.int64), damage.position)
         if wanted.mask(batches)[0]:
-            yield from batch_rows(batches, self.place, crc_valid=False)
+            yield from batch_rows(batches, self.file, crc_valid=False)
 
     def _missing(self, damage: LogDamage, expected: int | None) -> tuple[int | None, int | None]:
         """First and last offset that should be where the damage is; what garbage at the end replaced nobody knows."""
@@ -92,11 +92,11 @@ class SegmentReader:
 
     def _later_segments(self) -> int:
         """How many segments beside this one hold later offsets; 0 where the directory cannot be listed."""
-        own = self.place.base_offset
+        own = self.file.base_offset
         if own is None:
             return 0
         try:
-            names = [entry.name for entry in filesystem(self.place.path).entries(self.place.path.absolute().parent)]
+            names = [entry.name for entry in filesystem(self.file.path).entries(self.file.path.absolute().parent)]
         except OSError:
             return 0
         bases = [segment_base_offset(name) for name in names]

@@ -24,42 +24,42 @@ MAX_SIDE_FILE = 1 << 30
 """Larger than any broker makes them: producer.snapshots of 20 million ids, indexes of 1 GiB."""
 
 
-def side_rows(place: LogFile, version: Version | None = None) -> Iterator[Row]:
+def side_rows(file: LogFile, version: Version | None = None) -> Iterator[Row]:
     """Yield the rows of a side file and a damage row for each part that gave none, with what a broker makes of it.
 
     Raises OSError if it is unreadable.
     """
-    for row in _rows(place):
-        yield row if row["row"] != "damage" else row | {"broker": file_verdict(place.path.name, version)}
+    for row in _rows(file):
+        yield row if row["row"] != "damage" else row | {"broker": file_verdict(file.path.name, version)}
 
 
-def _rows(place: LogFile) -> Iterator[Row]:
-    data = filesystem(place.path).read_start(place.path, MAX_SIDE_FILE + 1)
+def _rows(file: LogFile) -> Iterator[Row]:
+    data = filesystem(file.path).read_start(file.path, MAX_SIDE_FILE + 1)
     if len(data) > MAX_SIDE_FILE:
-        yield _damage(place, Damage(0, len(data), Reason.LIMIT, f"more than {MAX_SIDE_FILE} bytes"))
+        yield _damage(file, Damage(0, len(data), Reason.LIMIT, f"more than {MAX_SIDE_FILE} bytes"))
         return
-    decode = _DECODERS.get(place.kind)
+    decode = _DECODERS.get(file.kind)
     if decode is None:
         return
     try:
-        yield from decode(data, place)
+        yield from decode(data, file)
     except WireError as error:
-        yield _damage(place, Damage(error.position, len(data), error.reason, error.detail))
+        yield _damage(file, Damage(error.position, len(data), error.reason, error.detail))
 
 
-def _row(kind: str, place: LogFile) -> Row:
+def _row(kind: str, file: LogFile) -> Row:
     return {
         "row": kind,
-        "topic": place.topic,
-        "partition": place.partition,
-        "replica": place.replica,
-        "segment": place.segment,
-        "file": place.path.name,
+        "topic": file.topic,
+        "partition": file.partition,
+        "replica": file.replica,
+        "segment": file.segment,
+        "file": file.path.name,
     }
 
 
-def _damage(place: LogFile, damage: Damage) -> Row:
-    return _row("damage", place) | {
+def _damage(file: LogFile, damage: Damage) -> Row:
+    return _row("damage", file) | {
         "position": damage.position,
         "end": damage.end,
         "size": damage.end - damage.position,
@@ -68,52 +68,52 @@ def _damage(place: LogFile, damage: Damage) -> Row:
     }
 
 
-def _index(data: bytes, place: LogFile) -> Iterator[Row]:
+def _index(data: bytes, file: LogFile) -> Iterator[Row]:
     index = parse_offset_index(data)
-    base = place.base_offset or 0
+    base = file.base_offset or 0
     rows = zip(index.relative_offsets.tolist(), index.positions.tolist(), strict=True)
     for number, (relative, position) in enumerate(rows):
-        yield _row("index", place) | {
+        yield _row("index", file) | {
             "position": number * 8,
             "offset": base + relative,
             "relative_offset": relative,
             "log_position": position,
         }
-    yield from (_damage(place, damage) for damage in index.damage)
+    yield from (_damage(file, damage) for damage in index.damage)
 
 
-def _timeindex(data: bytes, place: LogFile) -> Iterator[Row]:
+def _timeindex(data: bytes, file: LogFile) -> Iterator[Row]:
     index = parse_time_index(data)
-    base = place.base_offset or 0
+    base = file.base_offset or 0
     rows = zip(index.timestamps.tolist(), index.relative_offsets.tolist(), strict=True)
     for number, (timestamp, relative) in enumerate(rows):
-        yield _row("timeindex", place) | {
+        yield _row("timeindex", file) | {
             "position": number * 12,
             "timestamp": _null(timestamp),
             "offset": base + relative,
             "relative_offset": relative,
         }
-    yield from (_damage(place, damage) for damage in index.damage)
+    yield from (_damage(file, damage) for damage in index.damage)
 
 
-def _txnindex(data: bytes, place: LogFile) -> Iterator[Row]:
+def _txnindex(data: bytes, file: LogFile) -> Iterator[Row]:
     index = parse_transaction_index(data)
     for entry in index.rows:
-        yield _row("txnindex", place) | {
+        yield _row("txnindex", file) | {
             "position": entry.position,
             "producer_id": entry.producer_id,
             "first_offset": entry.first_offset,
             "last_offset": entry.last_offset,
             "last_stable_offset": entry.last_stable_offset,
         }
-    yield from (_damage(place, damage) for damage in index.damage)
+    yield from (_damage(file, damage) for damage in index.damage)
 
 
-def _snapshot(data: bytes, place: LogFile) -> Iterator[Row]:
+def _snapshot(data: bytes, file: LogFile) -> Iterator[Row]:
     for number, entry in enumerate(parse_producer_snapshot(data).entries()):
-        yield _row("snapshot", place) | {
+        yield _row("snapshot", file) | {
             "position": HEADER.size + number * ENTRY.size,
-            "snapshot_offset": place.base_offset,
+            "snapshot_offset": file.base_offset,
             "producer_id": entry.producer_id,
             "producer_epoch": _null(entry.producer_epoch),
             "last_sequence": _null(entry.last_sequence),
@@ -125,23 +125,23 @@ def _snapshot(data: bytes, place: LogFile) -> Iterator[Row]:
         }
 
 
-def _checkpoint(data: bytes, place: LogFile) -> Iterator[Row]:
+def _checkpoint(data: bytes, file: LogFile) -> Iterator[Row]:
     checkpoint = parse_offset_checkpoint(data)
     for entry in checkpoint.rows:
-        yield _row("checkpoint", place) | {"topic": entry.topic, "partition": entry.partition, "offset": entry.offset}
-    yield from (_damage(place, damage) for damage in checkpoint.damage)
+        yield _row("checkpoint", file) | {"topic": entry.topic, "partition": entry.partition, "offset": entry.offset}
+    yield from (_damage(file, damage) for damage in checkpoint.damage)
 
 
-def _leader_epochs(data: bytes, place: LogFile) -> Iterator[Row]:
+def _leader_epochs(data: bytes, file: LogFile) -> Iterator[Row]:
     checkpoint = parse_leader_epoch_checkpoint(data)
     for entry in checkpoint.rows:
-        yield _row("leader_epoch", place) | {"leader_epoch": entry.epoch, "offset": entry.start_offset}
-    yield from (_damage(place, damage) for damage in checkpoint.damage)
+        yield _row("leader_epoch", file) | {"leader_epoch": entry.epoch, "offset": entry.start_offset}
+    yield from (_damage(file, damage) for damage in checkpoint.damage)
 
 
-def _meta_properties(data: bytes, place: LogFile) -> Iterator[Row]:
+def _meta_properties(data: bytes, file: LogFile) -> Iterator[Row]:
     meta = parse_meta_properties(data)
-    yield _row("meta_properties", place) | {
+    yield _row("meta_properties", file) | {
         "version": meta.version,
         "node_id": meta.node_id,
         "cluster_id": meta.cluster_id,
@@ -150,21 +150,21 @@ def _meta_properties(data: bytes, place: LogFile) -> Iterator[Row]:
     }
 
 
-def _partition_metadata(data: bytes, place: LogFile) -> Iterator[Row]:
+def _partition_metadata(data: bytes, file: LogFile) -> Iterator[Row]:
     metadata = parse_partition_metadata(data)
-    yield _row("partition_metadata", place) | {"version": metadata.version, "topic_id": metadata.topic_id}
+    yield _row("partition_metadata", file) | {"version": metadata.version, "topic_id": metadata.topic_id}
 
 
-def _clean_shutdown(data: bytes, place: LogFile) -> Iterator[Row]:
-    yield _row("clean_shutdown", place) | {"broker_epoch": parse_clean_shutdown(data)}
+def _clean_shutdown(data: bytes, file: LogFile) -> Iterator[Row]:
+    yield _row("clean_shutdown", file) | {"broker_epoch": parse_clean_shutdown(data)}
 
 
-def _quorum_state(data: bytes, place: LogFile) -> Iterator[Row]:
+def _quorum_state(data: bytes, file: LogFile) -> Iterator[Row]:
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):
         raise WireError(0, Reason.TEXT, f"{data[:40]!r} is no JSON") from None
-    yield _row("quorum_state", place) | {"content": content}
+    yield _row("quorum_state", file) | {"content": content}
 
 
 def _null(value: int) -> int | None:

@@ -60,15 +60,15 @@ def inspect_rows(options: InspectOptions, *, batches: bool) -> Iterator[Row]:
         OSError: a file named on the command line cannot be read.
 
     """
-    found = [(place, _status(place)) for place in map(_location, options.paths)]
-    for place, entry in found:
+    found = [(file, _status(file)) for file in map(_location, options.paths)]
+    for file, entry in found:
         if options.at is not None and entry.is_directory:
-            raise UsageError(f"--at needs one file, {place} is a directory")
-    for place, entry in found:
+            raise UsageError(f"--at needs one file, {file} is a directory")
+    for file, entry in found:
         if entry.is_directory:
-            yield from _batches_under(place, options) if batches or options.selective else _files_under(place)
+            yield from _batches_under(file, options) if batches or options.selective else _files_under(file)
         else:
-            yield from _file(identify(place).named(options.topic, options.partition), options)
+            yield from _file(identify(file).named(options.topic, options.partition), options)
 
 
 def _location(text: str) -> Uri:
@@ -78,11 +78,11 @@ def _location(text: str) -> Uri:
         raise UsageError(str(error)) from error
 
 
-def _status(place: Uri) -> FileStatus:
+def _status(file: Uri) -> FileStatus:
     try:
-        return filesystem(place).status(place)
+        return filesystem(file).status(file)
     except FileNotFoundError as error:
-        raise UsageError(f"no such file or directory: {place}") from error
+        raise UsageError(f"no such file or directory: {file}") from error
     except UrlError as error:
         raise UsageError(str(error)) from error
 
@@ -90,12 +90,12 @@ def _status(place: Uri) -> FileStatus:
 def _files_under(root: Uri) -> Iterator[Row]:
     replicas = {entry.directory: entry.replica for entry in discover([str(root)]).partitions}
     found = False
-    for place in _tree(root, set()):
+    for file in _tree(root, set()):
         found = True
-        if isinstance(place, Unreadable):
-            yield {"row": "damage", "file": place.path, "kind": UNREADABLE, "detail": place.reason}
+        if isinstance(file, Unreadable):
+            yield {"row": "damage", "file": file.path, "kind": UNREADABLE, "detail": file.reason}
         else:
-            yield _file_row(place, replicas.get(str(place.parent)), place.relative_to(root))
+            yield _file_row(file, replicas.get(str(file.parent)), file.relative_to(root))
     if not found:
         raise NothingToAuditError(f"nothing to inspect under {root}: it holds no files")
 
@@ -154,30 +154,30 @@ def _batches_under(root: Uri, options: InspectOptions) -> Iterator[Row]:
 
 def _near(places: Sequence[LogFile], offset: int) -> list[LogFile]:
     """The segment that holds `offset`, and one on each side for its neighbours."""
-    holding = sum(1 for place in places if place.base_offset is not None and place.base_offset <= offset) - 1
+    holding = sum(1 for file in places if file.base_offset is not None and file.base_offset <= offset) - 1
     return list(places[max(holding - 1, 0) : max(holding, 0) + 2])
 
 
-def _file(place: LogFile, options: InspectOptions) -> Iterator[Row]:
+def _file(file: LogFile, options: InspectOptions) -> Iterator[Row]:
     if options.at is not None:
-        if not place.kind.holds_batches:
-            raise UsageError(f"--at shows batch headers, {place.path} is not a segment ({place.kind.value})")
-        with SegmentReader(place, options.version) as segment:
+        if not file.kind.holds_batches:
+            raise UsageError(f"--at shows batch headers, {file.path} is not a segment ({file.kind.value})")
+        with SegmentReader(file, options.version) as segment:
             if not 0 <= options.at < segment.size:
-                raise UsageError(f"--at {options.at}: {place.path} has {segment.size} bytes")
+                raise UsageError(f"--at {options.at}: {file.path} has {segment.size} bytes")
             yield from field_rows(segment, options.at)
         return
-    if place.kind.holds_batches:
-        yield from _batches([place], options)
+    if file.kind.holds_batches:
+        yield from _batches([file], options)
         return
-    if place.kind is FileKind.UNKNOWN:
-        raise NothingToAuditError(f"{place.path}: not a recognised Kafka file, by name or content")
-    if place.kind is FileKind.DUMP:
-        rows = dump_rows(place, options.texts, records=options.records)
+    if file.kind is FileKind.UNKNOWN:
+        raise NothingToAuditError(f"{file.path}: not a recognised Kafka file, by name or content")
+    if file.kind is FileKind.DUMP:
+        rows = dump_rows(file, options.texts, records=options.records)
         chosen = _around_each(rows, options.around) if options.around is not None else rows
         yield from (row for row in chosen if options.wanted.accepts(row))
         return
-    yield from (row for row in side_rows(place, options.version) if options.wanted.accepts(row))
+    yield from (row for row in side_rows(file, options.version) if options.wanted.accepts(row))
 
 
 def _around_each(rows: Iterable[Row], offset: int) -> Iterator[Row]:
@@ -188,41 +188,41 @@ def _around_each(rows: Iterable[Row], offset: int) -> Iterator[Row]:
 def _batches(places: Sequence[LogFile], options: InspectOptions) -> Iterator[Row]:
     """Rows of segments that follow one another, as one stream."""
     if options.around is None:
-        for place in places:
+        for file in places:
             try:
-                with SegmentReader(place, options.version) as segment:
-                    for row in segment.rows(_batch_filter(place, options)):
+                with SegmentReader(file, options.version) as segment:
+                    for row in segment.rows(_batch_filter(file, options)):
                         yield from _expanded(row, segment, options)
             except OSError as error:
                 if len(places) == 1:
                     raise
-                yield _unreadable(place, error)
+                yield _unreadable(file, error)
         return
-    by_name = {place.segment: place for place in places}
+    by_name = {file.segment: file for file in places}
     for row in around(_rows_of(places, options), options.around):
         with SegmentReader(by_name[str(row["segment"])], options.version) as segment:
             yield from _expanded(row, segment, options)
 
 
-def _batch_filter(place: LogFile, options: InspectOptions) -> RowFilter:
-    filtered_by_record = options.records and place.topic in CONTENT_TOPICS
+def _batch_filter(file: LogFile, options: InspectOptions) -> RowFilter:
+    filtered_by_record = options.records and file.topic in CONTENT_TOPICS
     return options.wanted.of_batches_only() if filtered_by_record else options.wanted
 
 
 def _rows_of(places: Sequence[LogFile], options: InspectOptions) -> Iterator[Row]:
-    for place in places:
-        with SegmentReader(place, options.version) as segment:
+    for file in places:
+        with SegmentReader(file, options.version) as segment:
             yield from segment.rows(options.wanted)
 
 
-def _unreadable(place: LogFile, error: OSError) -> Row:
+def _unreadable(file: LogFile, error: OSError) -> Row:
     return {
         "row": "damage",
-        "topic": place.topic,
-        "partition": place.partition,
-        "replica": place.replica,
-        "segment": place.segment,
-        "file": place.path.name,
+        "topic": file.topic,
+        "partition": file.partition,
+        "replica": file.replica,
+        "segment": file.segment,
+        "file": file.path.name,
         "kind": UNREADABLE,
         "detail": error.strerror or type(error).__name__,
     }
@@ -230,7 +230,7 @@ def _unreadable(place: LogFile, error: OSError) -> Row:
 
 def _expanded(row: Row, segment: SegmentReader, options: InspectOptions) -> Iterator[Row]:
     """The batch itself, and its records if those are asked for."""
-    filtered_by_record = options.records and segment.place.topic in CONTENT_TOPICS
+    filtered_by_record = options.records and segment.file.topic in CONTENT_TOPICS
     if row["row"] != "batch" or not filtered_by_record or options.wanted.accepts(row):
         yield row
     if not options.records or row["row"] != "batch":
@@ -239,6 +239,6 @@ def _expanded(row: Row, segment: SegmentReader, options: InspectOptions) -> Iter
     assert isinstance(position, int)
     assert isinstance(size, int)
     raw = segment.read(position, min(size, MAX_BATCH_BYTES))
-    for record in record_rows(raw, row, segment.place, options.texts, options.limit):
+    for record in record_rows(raw, row, segment.file, options.texts, options.limit):
         if record["row"] == "damage" or options.around is not None or options.wanted.accepts(record):
             yield record

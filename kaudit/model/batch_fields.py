@@ -19,7 +19,7 @@ COMMIT_MARKER = 1
 NO_CONTROL_TYPE = -1
 UNDECODED_CONTROL = -2
 """A control batch whose record could not be decoded."""
-UNTOLD_CONTROL = -3
+UNREPORTED_CONTROL = -3
 """A control batch of which only a text is there, and it does not say what the record is."""
-MAYBE_COMMITS = (COMMIT_MARKER, UNTOLD_CONTROL)
+MAYBE_COMMITS = (COMMIT_MARKER, UNREPORTED_CONTROL)
 """What ends a transaction and may raise an epoch without anything having gone wrong."""

@@ -7,6 +7,8 @@ from msgspec import Struct, field
 
 from kaudit.model.transaction_state import TransactionStatus, TransactionValue
 
+_PREPARED = frozenset({TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT})
+
 
 class TransactionStanding(enum.Enum):
     """What the coordinator will do with a transaction that is open in a partition."""
@@ -63,20 +65,17 @@ class CoordinatorView(Struct, frozen=True):
                 )
             return CoordinatorVerdict(
                 TransactionStanding.UNKNOWN,
-                "the partition of __transaction_state that holds this producer id is not among the inputs",
+                "the partition of __transaction_state that would tell is not among the inputs",
             )
         value, name = entry.value, entry.transactional_id
         said = f"__transaction_state has {name!r} at {value.status_name}, epoch {value.producer_epoch}"
         listed = any(known.topic == topic and partition in known.partitions for known in (value.partitions or ()))
+        standing = TransactionStanding.NOT_ONGOING
         if value.status is TransactionStatus.ONGOING and value.producer_epoch == epoch:
             if listed:
-                return CoordinatorVerdict(TransactionStanding.ONGOING, said, entry)
-            return CoordinatorVerdict(
-                TransactionStanding.NOT_ONGOING,
-                f"{said}, and its transaction does not include {topic}-{partition}",
-                entry,
-            )
-        prepared = value.status in (TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT)
-        if prepared and listed and value.producer_epoch in (epoch, epoch + 1):
-            return CoordinatorVerdict(TransactionStanding.DECIDED, said, entry)
-        return CoordinatorVerdict(TransactionStanding.NOT_ONGOING, said, entry)
+                standing = TransactionStanding.ONGOING
+            else:
+                said += f", and its transaction does not include {topic}-{partition}"
+        elif value.status in _PREPARED and listed and value.producer_epoch in (epoch, epoch + 1):
+            standing = TransactionStanding.DECIDED
+        return CoordinatorVerdict(standing, said, entry)

@@ -1,4 +1,4 @@
-"""What a text of a log does not tell, and so nobody can check."""
+"""What a text of a log leaves out, and so cannot be checked."""
 
 from enum import Enum
 

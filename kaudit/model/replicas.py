@@ -1,4 +1,4 @@
-"""What `diff` returns: replicas of the same partitions compared."""
+"""What `diff` returns: replicas of the same partitions compared with one another."""
 
 import enum
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from kaudit.model.result import ScanResult
 
 
 class Relation(enum.Enum):
-    """How the replicas of a partition stand to one another; of several the most severe is the partition's."""
+    """How the replicas of a partition relate to one another; of several the most severe is the partition's."""
 
     IDENTICAL = "identical"
     BEHIND = "behind"
@@ -24,7 +24,7 @@ class Relation(enum.Enum):
 
 
 class Replica(JsonRecord, frozen=True):
-    """One side of the comparison: its name in reports, and the path as given."""
+    """One side of the comparison: its name in the report, and the path it was given as."""
 
     name: str
     path: str
@@ -49,6 +49,11 @@ class ReplicaBatch(JsonRecord, frozen=True):
     segment: int
     """Index into the replica's segments."""
 
+    @property
+    def identity(self) -> tuple[int, int, int, int]:
+        """What two replicas' batches have in common if they are the same."""
+        return self.offset, self.last_offset, self.crc, self.leader_epoch
+
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form, as evidence shows batches."""
         fields = super().to_dict()
@@ -69,6 +74,17 @@ class Difference(JsonRecord, frozen=True, rename={"batches": "replicas"}):
     offset: int
     batches: Mapping[str, ReplicaBatch]
 
+    @property
+    def in_epoch_alone(self) -> bool:
+        """Whether all hold the same records, under different leader epochs."""
+        held = list(self.batches.values())
+        return len(held) > 1 and len({(one.offset, one.last_offset, one.crc, one.size) for one in held}) == 1
+
+    def same_as(self, name: str) -> list[str]:
+        """Return the replicas that hold the same batch there as `name`, itself among them."""
+        mine = self.batches[name].identity
+        return [other for other, batch in self.batches.items() if batch.identity == mine]
+
 
 _SINGULAR = {"truncation_offsets": "truncation_offset", "start_offsets": "start_offset", "end_offsets": "end_offset"}
 
@@ -78,7 +94,7 @@ class PartitionComparison(JsonRecord, frozen=True, rename=_SINGULAR):
 
     `reference` is the replica whose log the others would follow: the highest leader epoch, then the longest log.
     `common_end_offset` is where agreement of all holders ends. `truncation_offsets` says for each other replica where it
-    would cut its log when it follows the reference (KIP-101, KIP-279), None where it is unknown. `only_on` are the
+    would cut its log when it follows the reference (KIP-101, KIP-279), None where that is not known. `only_on` are the
     offsets at a replica's end that no other replica holds as it does.
     """
 
@@ -96,6 +112,39 @@ class PartitionComparison(JsonRecord, frozen=True, rename=_SINGULAR):
     only_on: Mapping[str, OffsetRange]
     start_offsets: Mapping[str, int | None]
     end_offsets: Mapping[str, int]
+
+    @property
+    def beyond_reference(self) -> list[str]:
+        """The replicas that agree with the reference to its end and go on; it is the reference for its newer leader epoch."""
+        end = self.end_offsets[self.reference or ""]
+        found = []
+        for name, relation in self.relations.items():
+            cut = self.truncation_offsets[name]
+            agrees = cut is None or cut >= end
+            if relation is Relation.DIVERGED and self.end_offsets[name] > end and agrees:
+                found.append(name)
+        return found
+
+
+class ReplicaEvidence(Struct, frozen=True):
+    """One partition's comparison and what lies around it, by the holders' names.
+
+    `high_watermarks` are what each one's replication-offset-checkpoint says, where it says anything; `last_common` each
+    one's last batch below the first difference; `torn` the replicas whose logs end in damage; `topic_ids` from
+    partition.metadata.
+    """
+
+    comparison: PartitionComparison
+    high_watermarks: Mapping[str, int]
+    last_common: Mapping[str, ReplicaBatch]
+    torn: Sequence[str] = ()
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def high_watermark(self) -> tuple[str, int] | None:
+        """The replica whose checkpoint has the highest high watermark, and that."""
+        known = [(offset, name) for name, offset in self.high_watermarks.items()]
+        return (max(known)[1], max(known)[0]) if known else None
 
 
 class DiffResult(Struct, frozen=True):

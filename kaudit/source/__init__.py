@@ -1,1 +1,1 @@
-"""Where bytes live: log directories, single files, chunk planning. No Kafka semantics."""
+"""Where the input lies: local files, HDFS, S3; which partitions and segments it holds. No Kafka semantics beyond names."""

@@ -1,4 +1,4 @@
-"""Where a cluster's blocks of producer ids may be told: ZooKeeper's files inside or next to what is audited."""
+"""Where a cluster's blocks of producer ids may be recorded: ZooKeeper's files inside or next to what is audited."""
 
 import os
 from collections.abc import Iterator, Sequence

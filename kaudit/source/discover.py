@@ -6,6 +6,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.formats.errors import WireError
+from kaudit.formats.log.batch_header import CURRENT_MAGIC, PREFIX_SIZE, base_offset_of
 from kaudit.formats.sidefiles.checkpoints import (
     OFFSET_CHECKPOINT_NAMES,
     parse_meta_properties,
@@ -40,9 +41,7 @@ PARTITION_METADATA = "partition.metadata"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 MAX_DEPTH = 16
 _MAX_SIDE_FILE = 64 << 20
-_BATCH_PREFIX = 17
 _DUMP_PREFIX = 4096
-_HIGHEST_MAGIC = 2
 
 
 class PathNotFoundError(FileNotFoundError):
@@ -103,10 +102,10 @@ def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layo
     if found.texts:
         from kaudit.source.text_partitions import partitions_of_texts  # noqa: PLC0415 - few logs are texts
 
-        told = partitions_of_texts(found.texts)
-        found.partitions += told.partitions
-        found.unreadable += told.unreadable
-        found.skipped += told.skipped
+        in_texts = partitions_of_texts(found.texts)
+        found.partitions += in_texts.partitions
+        found.unreadable += in_texts.unreadable
+        found.skipped += in_texts.skipped
     if not found.partitions:
         found.skipped += found.dumps  # beside real logs they are nobody's mistake
     partitions = sorted(
@@ -122,28 +121,45 @@ def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layo
 
 
 def _visit(found: _Discovery, root: Uri, directory: Uri, depth: int) -> None:
+    entries = _list_once(found, directory, depth)
+    held = {entry.name: entry for entry in entries if not entry.is_directory}
+    if entries and not _take_directory(found, root, directory, held):
+        if META_PROPERTIES in held:
+            _take_meta(found, directory)
+        found.bootstrap = found.bootstrap or BOOTSTRAP_CHECKPOINT in held
+        _refuse_dumps(found, directory, held)
+        for entry in entries:
+            if entry.is_directory:
+                _visit(found, root, directory / entry.name, depth + 1)
+
+
+def _list_once(found: _Discovery, directory: Uri, depth: int) -> Sequence[FileStatus]:
+    """Return what a directory holds; nothing if it was listed before, cannot be listed, or lies too deep."""
     if depth > MAX_DEPTH:
         found.skipped.append(Unreadable(str(directory), f"deeper than {MAX_DEPTH} directories"))
-        return
+        return ()
     files = filesystem(directory)
     try:
         identity = files.identity(directory)
         if identity in found.visited:
-            return
+            return ()
         found.visited.add(identity)
-        entries = files.entries(directory)
+        return list(files.entries(directory))
     except FileNotFoundError:
-        return  # a broker may delete a partition while we look
+        return ()  # a broker may delete a partition during the scan
     except OSError as error:
         found.unreadable.append(Unreadable(str(directory), _reason(error)))
-        return
-    held = {entry.name: entry for entry in entries if not entry.is_directory}
+        return ()
+
+
+def _take_directory(found: _Discovery, root: Uri, directory: Uri, held: Mapping[str, FileStatus]) -> bool:
+    """Take a directory that is a partition's, or is set aside with its segments; return whether it was one of these."""
     segments = [file for file in held if segment_base_offset(file) is not None]
     placed = found.pattern.match(str(directory.absolute().path)) if found.pattern is not None else None
     name = parse_partition_name(directory.name)
     if name is not None and name.moved is not None:
         _leftover_directory(found, root, directory, name, name.moved)
-        return
+        return True
     if placed is None and name is not None:
         placed = Placed(name.topic, name.partition, "")
     # A log directory may be called kafka-1.
@@ -151,25 +167,18 @@ def _visit(found: _Discovery, root: Uri, directory: Uri, depth: int) -> None:
     known = not is_log_directory and any(is_known_file(file) or leftover_kind(file) for file in held)
     if placed is not None and (segments or known):
         _take_partition(found, root, directory, placed, held)
-        return
+        return True
     if segments:
         _leftover_directory(found, root, directory, None, "odd-name")
-        return
-    if META_PROPERTIES in held:
-        _take_meta(found, directory)
-    found.bootstrap = found.bootstrap or BOOTSTRAP_CHECKPOINT in held
-    _refuse_dumps(found, directory, held)
-    for entry in entries:
-        if entry.is_directory:
-            _visit(found, root, directory / entry.name, depth + 1)
+    return bool(segments)
 
 
 def _refuse_dumps(found: _Discovery, directory: Uri, files: Iterable[str]) -> None:
-    """Say of a directory's first file that looks like a dump of records why it is of no use."""
+    """Report why a directory's first file that looks like a dump of records cannot be audited."""
     for file in sorted(files):
-        told = describe_dump(file, b"")
-        if told is not None:
-            found.dumps.append(Unreadable(str(directory / file), told))
+        reason = describe_dump(file, b"")
+        if reason is not None:
+            found.dumps.append(Unreadable(str(directory / file), reason))
             return
 
 
@@ -292,16 +301,16 @@ def _prefix(found: _Discovery, path: Uri) -> bytes | None:
 
 
 def _base_of_batches(found: _Discovery, path: Uri, prefix: bytes) -> int | None:
-    """Offset of the first batch in a file of any name, None if it holds none: then it is told why."""
+    """Offset of the first batch in a file of any name, None if it holds none, and then why is reported."""
     kind = leftover_kind(path.name)
     dump = describe_dump(path.name, prefix)
-    if dump is None and kind is None and len(prefix) >= _BATCH_PREFIX:
-        head = prefix[:_BATCH_PREFIX]
-        if head[-1] <= _HIGHEST_MAGIC and any(head):
+    if dump is None and kind is None and len(prefix) >= PREFIX_SIZE:
+        head = prefix[:PREFIX_SIZE]
+        if head[-1] <= CURRENT_MAGIC and any(head):
             # a legacy wrapper names its last offset: what lies before it is not missing for that
-            return max(int.from_bytes(head[:8], "big", signed=True), 0) if head[-1] == _HIGHEST_MAGIC else 0
-    told = "no segment file" if kind is None else f"left behind by a broker ({kind})"
-    found.skipped.append(Unreadable(str(path), dump or told))
+            return max(base_offset_of(head), 0) if head[-1] == CURRENT_MAGIC else 0
+    reason = "no segment file" if kind is None else f"left behind by a broker ({kind})"
+    found.skipped.append(Unreadable(str(path), dump or reason))
     return None
 
 
@@ -310,7 +319,7 @@ def _segment(found: _Discovery, path: Uri, base_offset: int, entry: FileStatus) 
         if entry.size is None or entry.modified_ms is None:
             entry = filesystem(path).status(path)
     except FileNotFoundError:
-        return None  # deleted by retention while we look
+        return None  # deleted by retention during the scan
     except OSError as error:
         found.unreadable.append(Unreadable(str(path), _reason(error)))
         return None
@@ -388,7 +397,7 @@ def _is_file(path: Uri) -> bool:
 
 
 def _with_replicas(partitions: Sequence[PartitionDirectory]) -> Iterator[PartitionDirectory]:
-    """Name each replica by the shortest suffix of its log directory that tells the log directories apart."""
+    """Name each replica by the shortest suffix of its log directory that distinguishes the log directories."""
     directories = sorted({entry.log_dir for entry in partitions})
     parts = {text: Uri.parse(text).parts() for text in directories}
     names: dict[str, str] = {}

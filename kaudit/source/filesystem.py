@@ -10,7 +10,7 @@ from kaudit.source.uri import Uri
 
 
 class FileStatus(Struct, frozen=True):
-    """A file or directory by name. `size` in bytes and `modified_ms` are None where listing does not tell them."""
+    """A file or directory by name. `size` in bytes and `modified_ms` are None where listing does not give them."""
 
     name: str
     is_directory: bool

@@ -18,7 +18,7 @@ class TextRange(Struct, frozen=True):
 class SegmentFile(Struct, frozen=True):
     """One `.log` file: `path` opens it, `name` is its file name, `size` bytes as planned, `modified_ms` its mtime.
 
-    With `text` the file at `path` is no segment but a text that tells of one: `name` is what the text calls it, `size`
+    With `text` the file at `path` is not a segment but a text that shows one: `name` is what the text calls it, `size`
     the bytes of text.
     """
 
@@ -52,7 +52,7 @@ class PartitionDirectory(Struct, frozen=True):
 
     `directory` is the path opened, `relative` the same relative to its input (empty for a lone segment file's own
     directory), `log_dir` the log directory that holds it as given. `log_start_offset` is None where no checkpoint
-    tells; `first_dirty_offset` likewise, from cleaner-offset-checkpoint.
+    says; `first_dirty_offset` likewise, from cleaner-offset-checkpoint.
     """
 
     topic: str
@@ -69,11 +69,21 @@ class PartitionDirectory(Struct, frozen=True):
     leftover_files: Sequence[LeftoverFile] = ()
     whole_directory: bool = True
     named: bool = True
-    """False where no name tells topic and partition: those here are made up, and the user may say better ones."""
+    """False where no name gives topic and partition: those here are made up, and the user may give others."""
     side_files: Sequence[SegmentFile] = ()
     """Files of known names that are no segments, by name."""
     checkpoints: Sequence[SegmentFile] = ()
     """The offset checkpoints of its log directory: the same objects for all its partitions."""
+
+    @property
+    def name(self) -> str:
+        """`topic-partition` as brokers print it."""
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def bytes(self) -> int:
+        """Size of its segments."""
+        return sum(segment.size for segment in self.segments)
 
 
 class Unreadable(Struct, frozen=True):
@@ -91,7 +101,7 @@ class Evidence(Struct, frozen=True):
 
 
 class Layout(Struct, frozen=True):
-    """Everything found under the inputs. `unchosen` are partitions that no filter chose: they may tell of the others."""
+    """Everything found under the inputs. `unchosen` are partitions that no filter chose: they may hold facts about the others."""
 
     partitions: Sequence[PartitionDirectory]
     leftover_files: Sequence[LeftoverFile] = ()
@@ -102,5 +112,5 @@ class Layout(Struct, frozen=True):
 
     @property
     def everything(self) -> tuple[PartitionDirectory, ...]:
-        """The partitions to audit and those that may only tell of them: the coordinator's, the controller's."""
+        """The partitions to audit and those that only hold facts about them: the coordinator's, the controller's."""
         return (*self.partitions, *self.unchosen)

@@ -45,4 +45,4 @@ def _is_directory(entry: "os.DirEntry[str]") -> bool:
     try:
         return entry.is_dir()
     except OSError:
-        return False  # a link that leads nowhere: opening it tells
+        return False  # a link that leads nowhere: opening it reports that

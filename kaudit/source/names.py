@@ -51,5 +51,5 @@ def leftover_kind(name: str) -> str | None:
 
 
 def is_known_file(name: str) -> bool:
-    """Tell whether a broker keeps a file of this name in a partition directory."""
+    """Return whether a broker keeps a file of this name in a partition directory."""
     return _KNOWN_FILE.fullmatch(name) is not None

@@ -49,8 +49,8 @@ class LayoutPattern(Struct, frozen=True):
             name = match[1]
             if name is not None:
                 if name not in _FIELDS or name in seen:
-                    told = "is given twice" if name in seen else "is no field; there are topic, partition and replica"
-                    raise PatternError(f"--layout {text}: {{{name}}} {told}")
+                    fault = "is given twice" if name in seen else "is no field; there are topic, partition and replica"
+                    raise PatternError(f"--layout {text}: {{{name}}} {fault}")
                 seen.append(name)
                 pieces.append(f"(?P<{name}>{_FIELDS[name]})")
             else:

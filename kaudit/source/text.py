@@ -1,4 +1,4 @@
-"""Texts of kafka-dump-log as a place where segments lie: which lines tell of which, and those lines as a source."""
+"""Texts of kafka-dump-log in place of segments: which lines show which segment, and those lines as a source."""
 
 import re
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ class SegmentText:
 
 
 def find_sections(source: ByteSource) -> list[Section]:
-    """Read a text once and list the files it tells of, in order; a text without headers tells of one."""
+    """Read a text once and list the files it shows, in order; a text without headers shows one."""
     size = source.size()
     headers: list[tuple[int, int, str]] = []  # where a header begins, where it ends, the path
     at = 0
@@ -91,7 +91,7 @@ def find_sections(source: ByteSource) -> list[Section]:
 
 
 def first_offset(source: ByteSource, section: Section) -> int | None:
-    """Return the first offset a section tells of, None if it shows neither batches nor records."""
+    """Return the first offset a section shows, None if it shows neither batches nor records."""
     end = min(section.range.end, section.range.start + _PROBE_BYTES)
     # imported here, as below: few logs are texts, and what reads their lines takes 5 ms
     from kaudit.formats.dump_text.rows import DumpBatch, DumpRecord, DumpStart  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Partitions that texts of kafka-dump-log tell of, put together from all the texts given."""
+"""Partitions that texts of kafka-dump-log show, put together from all the texts given."""
 
 from collections.abc import Iterable
 from pathlib import PurePosixPath
@@ -24,8 +24,8 @@ class TextPartitions(Struct):
 def partitions_of_texts(texts: Iterable[tuple[Uri, FileStatus]]) -> TextPartitions:
     """Read the texts once and list their partitions: the segments of one directory are one partition.
 
-    A segment told of twice is of another replica (texts of several brokers name the same paths), or told again by a
-    deeper dump: both are audited, each by itself. Lines before any `Dumping` header tell of a segment nobody names.
+    A segment shown twice is of another replica (texts of several brokers name the same paths), or shown again by a
+    deeper dump: both are audited, each by itself. Lines before any `Dumping` header show a segment without a name.
     """
     found = TextPartitions()
     replicas: dict[PurePosixPath, list[_Segments]] = {}
@@ -34,9 +34,9 @@ def partitions_of_texts(texts: Iterable[tuple[Uri, FileStatus]]) -> TextPartitio
             source = filesystem(path).open(path)
             try:
                 for section in find_sections(source):
-                    told = _segment(path, entry, section, first_offset(source, section))
-                    if told is not None:
-                        _sort_in(replicas.setdefault(told[0], []), path, told[1])
+                    segment = _segment(path, entry, section, first_offset(source, section))
+                    if segment is not None:
+                        _sort_in(replicas.setdefault(segment[0], []), path, segment[1])
             finally:
                 source.close()
         except OSError as error:
@@ -53,7 +53,7 @@ def partitions_of_texts(texts: Iterable[tuple[Uri, FileStatus]]) -> TextPartitio
 
 
 class _Segments(Struct):
-    """Segments of one replica by name, and the text that told of its first."""
+    """Segments of one replica by name, and the text that shows its first."""
 
     text: str
     segments: dict[str, SegmentFile] = field(default_factory=dict)
@@ -71,16 +71,16 @@ def _segment(
     path: Uri, entry: FileStatus, section: Section, first: int | None
 ) -> tuple[PurePosixPath, SegmentFile] | None:
     """Directory and segment of one section, None for side files and for lines that show no batch."""
-    printed = PurePosixPath(section.path) if section.path is not None else PurePosixPath(path.absolute().path)
-    base = segment_base_offset(printed.name)
+    named = PurePosixPath(section.path) if section.path is not None else PurePosixPath(path.absolute().path)
+    base = segment_base_offset(named.name)
     if base is None and first is None:
         return None  # an index, a snapshot, or text around the rows
     size = section.range.end - section.range.start
-    name = printed.name if base is not None or section.path is not None else path.name
+    name = named.name if base is not None or section.path is not None else path.name
     offset = base if base is not None else first or 0
     segment = SegmentFile(str(path), name, offset, size, entry.modified_ms or 0, section.range)
     # a relative path says where the tool ran, which nobody knows: texts from different places are kept apart
-    return PurePosixPath(path.absolute().parent.path) / printed.parent, segment
+    return PurePosixPath(path.absolute().parent.path) / named.parent, segment
 
 
 def _partition(

@@ -72,7 +72,7 @@ class Uri(Struct, frozen=True):
 
     @property
     def is_local(self) -> bool:
-        """Tell whether the operating system opens it."""
+        """Return whether the operating system opens it."""
         return not self.scheme
 
     def absolute(self) -> Self:
@@ -89,7 +89,7 @@ class Uri(Struct, frozen=True):
         return "/".join(own[1][len(above[1]) :]) or self.absolute().last
 
     def parts(self) -> tuple[str, ...]:
-        """Components from the root, `..` resolved by text: what tells log directories apart."""
+        """Components from the root, `..` resolved by text: what distinguishes log directories."""
         if self.scheme:
             return (f"{self.scheme}://{self.authority}", *_split(self.path)[1])
         root, components = _split(os.path.abspath(self.path))  # noqa: PTH100 - keeps symlinks

@@ -18,7 +18,7 @@ _COUNTER = 2**32 - 1
 
 
 class Sighting(Struct, frozen=True):
-    """A value of the znode and the file that tells of it."""
+    """A value of the znode and the file it is in."""
 
     change: ZnodeChange
     file: Path
@@ -35,9 +35,9 @@ _Seen = dict[tuple[str, int, int | None], Sighting]
 
 
 class ZnodeEvidence(Struct):
-    """All that the files tell about the znodes looked for: by path, each by rising zxid.
+    """All that the files say about the znodes searched for: by path, each by rising zxid.
 
-    What two files tell alike is here once; what they tell differently is in `conflicts`, the first of each pair being
+    What two files agree on is here once; what they disagree on is in `conflicts`, the first of each pair being
     used. `unreadable` are files the operating system refused, with its words. More than one path means that several
     clusters share the ensemble. `first_zxid` and `last_zxid` are of any transaction in the logs, `observed_until_ms` the time of the last one; None
     without logs. `gaps` are the (last zxid, next zxid) between which no log has transactions.
@@ -107,7 +107,7 @@ def _read_log(path: Path, suffix: str, evidence: ZnodeEvidence, seen: _Seen) -> 
 
 
 def _continues(last: int, first: int) -> bool:
-    """Tell whether no transaction can lie between the two: zxids count up, and from 1 under each new leader."""
+    """Return whether no transaction can lie between the two: zxids count up, and from 1 under each new leader."""
     return first <= last + 1 or (first >> _EPOCH_SHIFT > last >> _EPOCH_SHIFT and first & _COUNTER <= 1)
 
 

@@ -1,4 +1,4 @@
-"""ZooKeeper's data on disk: which files tell a znode's history.
+"""ZooKeeper's data on disk: which files hold a znode's history.
 
 `dataDir` and `dataLogDir` hold a directory `version-2` each; people hand in either, the directory itself or the parent.
 """

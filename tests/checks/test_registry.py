@@ -1,5 +1,6 @@
 """The registry: a check is a module and a page of one name in a room, and nothing outside kaudit/checks knows any of them."""
 
+import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,16 @@ from kaudit.broker.releases.profile import VersionRange
 from kaudit.broker.releases.version import Version
 from kaudit.checks.check import Check, Evidence
 from kaudit.checks.context import Context
-from kaudit.checks.registry import discover
+from kaudit.checks.registry import CHECKS, discover
 from kaudit.model.coordinator import CoordinatorView
+
+PACKAGE = Path(__file__).parents[2] / "kaudit"
+CHECKS_DIRECTORY = PACKAGE / "checks"
+COMMON = {"check", "context", "notes", "pages", "registry"}
+"""Modules of kaudit.checks that are about no check, and may be imported from outside."""
+
+POLICY = {"policy/comparison.py", "policy/topics.py"}
+"""What a team writes down names checks by code: baselines and topic rules are read by it."""
 
 RAIN = '''
 """Text that mentions rain."""
@@ -28,6 +37,11 @@ def rain(context, evidence):
         if "rain" in text:
             yield rain.finding(context, text)
 '''
+
+
+def modules() -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield path, ast.parse(path.read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -58,8 +72,49 @@ def test_a_module_and_a_page_in_a_room_are_a_check(weather: Check) -> None:
     assert weather.documentation() == {"What it checks": "Texts."}
 
 
+def test_module_function_page_and_check_have_one_name() -> None:
+    found = {check.name.replace("-", "_"): check for check in discover()}
+    assert {check.code for check in found.values()} == set(CHECKS)
+    for name, check in found.items():
+        assert check.run.__module__ == f"{check.package}.{name}"
+        assert (CHECKS_DIRECTORY / check.package.rpartition(".")[2] / f"{name}.md").is_file()
+
+
 def test_no_two_checks_have_one_code_or_observe_one_kind() -> None:
     found = list(discover())
     kinds = [kind for check in found for kind in check.observes]
     assert len(found) == len({check.code for check in found}) == len({check.name for check in found})
     assert len(kinds) == len(set(kinds))
+
+
+def test_a_code_stands_in_its_decorator_and_nowhere_else() -> None:
+    """Docstrings may name codes, and so may texts that people read; a string that is a code may not stand elsewhere."""
+    elsewhere = []
+    for path, tree in modules():
+        if path.relative_to(PACKAGE).as_posix() in POLICY:
+            continue
+        registered = {
+            id(node.args[0])
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check" and node.args
+        }
+        elsewhere += [
+            (str(path.relative_to(PACKAGE)), node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and node.value in CHECKS and id(node) not in registered
+        ]
+    assert elsewhere == []
+
+
+def test_nothing_outside_knows_a_check() -> None:
+    known = [
+        (str(path.relative_to(PACKAGE)), node.module)
+        for path, tree in modules()
+        for node in ast.walk(tree)
+        if CHECKS_DIRECTORY not in path.parents
+        and isinstance(node, ast.ImportFrom)
+        and node.module is not None
+        and node.module.startswith("kaudit.checks.")
+        and node.module.split(".")[2] not in COMMON
+    ]
+    assert known == []

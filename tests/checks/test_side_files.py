@@ -309,7 +309,8 @@ def test_cutting_into_chunks_changes_no_transaction(evidence):
 
 def naive_aborts(events):
     """The same by a diary: open transactions in a dict, one event after the other."""
-    opened, found = {}, []
+    opened: dict[int, int] = {}
+    found = []
     for producer, offset, kind in events:
         if kind == 2:
             opened.setdefault(producer, offset)

@@ -196,7 +196,7 @@ def places(value, path=()):
 
 def test_a_saved_scan_with_anything_anywhere_is_refused_or_rendered(engine, kaudit):
     text = kaudit("scan", "/data", "--output-format", "json").out
-    outcomes = Counter()
+    outcomes: Counter[str] = Counter()
     for path in places(json.loads(text)):
         for odd in (None, "x", 7, True, -1.5, [], [1], {}, {"a": 1}):
             document = json.loads(text)

@@ -69,7 +69,7 @@ def test_the_reference_is_as_generated():
 
 def test_the_help_names_every_format():
     option = next(param for param in COMMANDS["scan"].params if param.name == "output_format")
-    assert [name for name in FORMATS if not re.search(rf"\b{name}\b", option.help)] == []
+    assert [name for name in FORMATS if not re.search(rf"\b{name}\b", getattr(option, "help", ""))] == []
 
 
 def test_the_readme_has_every_exit_code():

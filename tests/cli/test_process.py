@@ -73,8 +73,8 @@ def test_a_scan_of_a_log_imports_only_what_it_needs():
     }
     formats = {"kaudit.report.tables", "kaudit.report.parquet", "kaudit.report.table"}
     blocks = {
-        "kaudit.analysis.producer_ids.source_blocks",
-        "kaudit.analysis.producer_ids.block_findings",
+        "kaudit.analysis.producer_ids.block_sources",
+        "kaudit.analysis.producer_ids.block_audit",
         "kaudit.broker.producer_ids.allocation_rules",
     }
     assert not {*standard, *other_commands, *texts, *formats, *blocks} & loaded
@@ -165,6 +165,7 @@ def test_ctrl_c_leaves_no_traceback():
         # a shell starts what it runs in the background with Ctrl-C ignored, the tests perhaps, and children inherit that
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
     )
+    assert process.stderr is not None
     assert process.stderr.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)

@@ -65,5 +65,5 @@ def test_thousands_of_small_partitions_share_tasks(tmp_path):
     options = ScanOptions([str(tmp_path)])
     plan = share(plan_jobs(options, find_input(options), all_needs), cores=2)
     assert len(plan.works) == 1
-    assert plan.replays == 8
-    assert len(plan.works[0].openings) == 300
+    assert plan.shuffle_partitions == 8
+    assert len(plan.works[0].headers) == 300

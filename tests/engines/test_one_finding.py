@@ -7,8 +7,8 @@ import shutil
 import junitparser
 import pytest
 
-from kaudit.report.formats import FORMATS
 from kaudit.report.render_options import RenderOptions
+from tests.rendered import scan_text
 
 LOGS = ("s29d-late-write-after-abort-0", "__transaction_state-0", "__transaction_state-1")
 
@@ -31,7 +31,7 @@ def replicas(evidence, tmp_path):
 
 def told(name, result):
     """The fingerprints of errors that a format tells."""
-    text = FORMATS[name].scan(result, RenderOptions())
+    text = scan_text(name, result, RenderOptions())
     if name == "json":
         return {f["fingerprint"] for f in json.loads(text)["findings"] if f["severity"] == "error"}
     if name == "sarif":
@@ -68,7 +68,7 @@ def test_the_replicas_really_differ(local, replicas):
 
 def test_the_order_of_the_inputs_does_not_matter(engine, replicas):
     def whole(*paths):
-        document = json.loads(FORMATS["json"].scan(engine.scan(*paths), RenderOptions()))
+        document = json.loads(scan_text("json", engine.scan(*paths), RenderOptions()))
         return document["findings"]
 
     assert whole(*replicas) == whole(*reversed(replicas))

@@ -5,20 +5,27 @@ import pickle
 import subprocess
 import sys
 import time
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from benchmarks.generate import Shape, generate
-from kaudit.analysis.scan.chunk_size import steady
+from kaudit.analysis.scan.chunk_rows import ChunkRows
+from kaudit.analysis.scan.chunk_size import fixed_size
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.engines import local as engine
 from kaudit.engines import processes
 from kaudit.engines import ranges as reading
 from kaudit.engines.processes import read_in_processes
-from kaudit.engines.ranges import ranges, read_here, with_rest
+from kaudit.engines.ranges import RangeRead, ranges, read_here, with_rest
 from tests.engines.faulty_logs import FAULTS
+
+
+def rows_of(read: RangeRead) -> ChunkRows:
+    assert isinstance(read.outcome, ChunkRows)
+    return read.outcome
 
 
 @pytest.fixture
@@ -31,7 +38,7 @@ def log_directory(tmp_path):
 def found(path, size):
     options = ScanOptions([str(path)])
     jobs = plan_jobs(options, find_input(options), all_needs)
-    return ranges(jobs, [steady(size) for _ in jobs])
+    return ranges(jobs, [fixed_size(size) for _ in jobs])
 
 
 def test_two_processes_tell_what_one_tells(local, log_directory, monkeypatch):
@@ -57,11 +64,11 @@ def test_the_rest_of_a_range_begins_where_its_first_batches_end(tmp_path, monkey
     (whole,) = read_here(found(partition, 1 << 30))
     monkeypatch.setattr(reading, "_MOST_BATCHES", 1000)
     (first,) = read_here(found(partition, 1 << 30))
-    reads = list(with_rest(first, steady(1 << 19)))
-    batches = [read.outcome.counts.batches for read in reads]
-    assert sum(batches) == whole.outcome.counts.batches
+    reads = list(with_rest(first, fixed_size(1 << 19)))
+    batches = [rows_of(read).counts.batches for read in reads]
+    assert sum(batches) == rows_of(whole).counts.batches
     assert len(batches) > 5
-    assert batches[0] < whole.outcome.counts.batches // 2
+    assert batches[0] < rows_of(whole).counts.batches // 2
     assert [read.spec.start for read in reads[1:]] == [read.spec.stop for read in reads[:-1]]
     assert (reads[0].spec.start, reads[-1].spec.stop) == (whole.spec.start, whole.spec.stop)
 
@@ -114,9 +121,9 @@ def test_large_columns_come_as_they_were_sent(tmp_path):
     generate(partition / f"{0:020d}.log", Shape("many ids", producers=50_000), 1 << 22)
     here = list(read_here(found(partition, 1 << 21)))
     there = list(read_in_processes(found(partition, 1 << 21), 2, "fork"))
-    assert here[0].outcome.runs["producer_id"].nbytes > 1 << 16
+    assert rows_of(here[0]).runs["producer_id"].nbytes > 1 << 16
     assert told(there) == told(here)
-    assert all(read.outcome.runs["producer_id"].flags.writeable for read in there)
+    assert all(rows_of(read).runs["producer_id"].flags.writeable for read in there)
 
 
 @pytest.mark.parametrize("killed", [1, 2, 3])
@@ -147,6 +154,7 @@ def test_no_process_outlives_a_parent_that_is_killed(tmp_path):
     generate(partition / f"{0:020d}.log", Shape("small", anomalies=0), 1 << 20)
     command = [sys.executable, "-c", PARENT, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
         children = [int(word) for word in parent.stdout.readline().split()]
         parent.kill()
     assert len(children) == 2
@@ -181,6 +189,7 @@ def test_whoever_stops_listening_leaves_no_process_behind(log_directory):
     reads = read_in_processes(found(log_directory, 700), 2, "fork")
     next(reads)
     started = multiprocessing.active_children()
+    assert isinstance(reads, Generator)
     reads.close()
     for process in started:
         process.join(10)

@@ -1,6 +1,5 @@
 """Logs of real brokers and the samples: both engines tell the same of them, to the byte."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -53,7 +52,7 @@ def test_samples_with_every_kind_of_finding(local, spark):
         ours = local.scan(ROOT / "samples" / name, **options)
         assert spark.scan(ROOT / "samples" / name, **options) == ours
         told |= {finding.code for finding in ours.findings}
-    families = {re.match(r"KA\d", code)[0] for code in CHECKS}
+    families = {code[:3] for code in CHECKS}
     # replicas are held against each other by kaudit diff
-    assert {re.match(r"KA\d", code)[0] for code in told} == families - {"KA6"}
+    assert {code[:3] for code in told} == families - {"KA6"}
     assert len(told) > 35

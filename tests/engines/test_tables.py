@@ -21,6 +21,12 @@ QUESTIONS = re.findall(r"\*\*(.+?)\*\*\n\n```sql\n(.+?)```", DOCUMENT, re.DOTALL
 ENGINES = ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.xdist_group("spark")])]
 
 
+def fetch_all(query: str) -> list[tuple[object, ...]]:
+    relation = duckdb.sql(query)
+    assert relation is not None
+    return relation.fetchall()
+
+
 @pytest.fixture
 def logs(tmp_path):
     for number, make in enumerate(FAULTS):
@@ -179,7 +185,7 @@ def result(tmp_path, evidence):
 @pytest.mark.parametrize("query", [query for _, query in QUESTIONS], ids=[title for title, _ in QUESTIONS])
 def test_questions_in_duckdb(result, query):
     query = re.sub(r"\{(\w+)\}", rf"'{result}/\1/*.parquet'", query)
-    assert duckdb.sql(query).fetchall()
+    assert fetch_all(query)
 
 
 @pytest.mark.spark
@@ -188,17 +194,17 @@ def test_questions_in_spark_sql_have_the_same_answers(spark_session, result):
     assert len(QUESTIONS) == 5
     for _, query in QUESTIONS:
         on_spark = spark_session.sql(re.sub(r"\{(\w+)\}", rf"parquet.`{result}/\1`", query)).toArrow().to_pylist()
-        in_duckdb = duckdb.sql(re.sub(r"\{(\w+)\}", rf"'{result}/\1/*.parquet'", query)).fetchall()
+        in_duckdb = fetch_all(re.sub(r"\{(\w+)\}", rf"'{result}/\1/*.parquet'", query))
         assert [tuple(row.values()) for row in on_spark] == in_duckdb
 
 
 def test_producers_with_their_blocks(tmp_path):
     target = tmp_path / "result"
     write("producers", "samples/producer-ids", target, "local", "--blocks", "samples/producer-ids/blocks.jsonl")
-    rows = duckdb.sql(
+    rows = fetch_all(
         f"SELECT DISTINCT producer_id, broker FROM '{target}/producers/*.parquet' "
         f"JOIN '{target}/blocks/*.parquet' ON producer_id BETWEEN first_producer_id AND last_producer_id "
         "WHERE topic <> 'flood' ORDER BY ALL"
-    ).fetchall()
+    )
     # the counter was set back: 4 and 7 are of a block that two brokers were granted
     assert rows == [(4, 1), (4, 2), (7, 1), (7, 2), (1003, 2)]

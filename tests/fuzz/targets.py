@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import crc32c
 import numpy as np
 
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, SilentProgress, UsageError
 from kaudit.engines import local
 from kaudit.formats.dump_text.columns import DumpBatchColumns
@@ -183,7 +183,9 @@ def _segment(data: bytes) -> None:
 
 def _extents(data: bytes, window: int) -> set[tuple[int, int, str]]:
     found: set[tuple[int, int, str]] = set()
-    for piece in stream_batches(Memory(data), 0, len(data), len(data), expected_offset=0, window_bytes=window):
+    for piece in stream_batches(
+        Memory(data), ByteRange(0, len(data), len(data)), expected_offset=0, window_bytes=window
+    ):
         positions, sizes = piece.batches["position"].tolist(), piece.batches["size"].tolist()
         found |= {(position, position + size, "batch") for position, size in zip(positions, sizes, strict=True)}
         found |= {(damage.position, damage.end, damage.kind.value) for damage in piece.damages}

@@ -2,6 +2,8 @@
 
 import json
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,10 @@ TRUNCATED = (
     "flip-magic",
     "zero-tail-active",
 )
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    return list(inspect_rows(InspectOptions([str(path)]), batches=True))
 
 
 def damages(directory):
@@ -53,7 +59,7 @@ def test_side_files(evidence, label, verdict):
         if row["row"] == "damage" and path.stat().st_size
     ]
     assert len(said) == 1
-    assert verdict in said[0]
+    assert verdict in str(said[0])
 
 
 @pytest.mark.parametrize(
@@ -77,7 +83,7 @@ def test_a_file_that_cannot_be_read_by_version(tmp_path, name, version, verdict)
     path.write_bytes(b"\x00\x09\xffgarbage\n!?")
     version = None if version is None else Version.parse(version)
     rows = list(inspect_rows(InspectOptions([str(path)], version=version), batches=False))
-    assert [verdict in row["broker"] for row in rows if row["row"] == "damage"] == [True]
+    assert [verdict in str(row["broker"]) for row in rows if row["row"] == "damage"] == [True]
 
 
 def test_a_magic_from_the_future_by_version(evidence):
@@ -115,7 +121,7 @@ def test_the_offsets_lost_are_those_the_undamaged_segment_has_there(evidence, la
     whole = evidence.capture("cross-session") / "logdirs" / "b1" / "explosion-0" / row["segment"]
     there = [
         batch
-        for batch in inspect_rows(InspectOptions([str(whole)]), batches=True)
+        for batch in read_rows(whole)
         if batch["position"] + batch["size"] > row["position"] and batch["position"] < row["end"]
     ]
     assert row["first_missing_offset"] == there[0]["base_offset"]

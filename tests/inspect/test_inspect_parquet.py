@@ -1,6 +1,7 @@
 """`kaudit inspect --output-format parquet`: the rows of jsonl, in tables."""
 
 import json
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -14,7 +15,7 @@ def same_rows(kaudit, target, *arguments):  # noqa: F811
     told = kaudit("inspect", *arguments, "--output-format", "jsonl")
     outcome = kaudit("inspect", *arguments, "--output-format", "parquet", "-o", target)
     assert (outcome.code, outcome.out) == (0, ""), outcome.err
-    expected = {}
+    expected: dict[str, Any] = {}
     for line in told.out.splitlines():
         row = json.loads(line)
         expected.setdefault(row.pop("row"), []).append(row)

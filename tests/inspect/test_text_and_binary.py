@@ -1,8 +1,10 @@
 """Rows of every text kafka-dump-log made, from 0.11's to 4.2's, against the rows of the files it was made from."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,7 +59,7 @@ CONTENT_ROWS = ("txn_state", "metadata", "offset_commit", "group_metadata")
 OF_THE_BATCH = {"replica", "segment", "topic", "partition", "file", "line", "size"}
 
 
-def rows_of(path: Path) -> list[dict]:
+def rows_of(path: Path) -> list[dict[str, Any]]:
     return list(inspect_rows(InspectOptions([str(path)], records=True), batches=True))
 
 
@@ -108,7 +110,9 @@ def compare_record(ours, theirs, where):
         return
     if kind == "marker":
         # without --print-data-log, versions before 2.3 print no markers, only their sizes
-        fields = (*MARKER_FIELDS, "control_type", "coordinator_epoch") if ours["row"] == "marker" else MARKER_FIELDS
+        fields: Iterable[str] = (
+            (*MARKER_FIELDS, "control_type", "coordinator_epoch") if ours["row"] == "marker" else MARKER_FIELDS
+        )
     elif kind in CONTENT_ROWS:
         # the tool prints what a record means only where it was asked to
         fields = (set(ours) if ours["row"] == kind else {"position", "offset", "timestamp"}) - OF_THE_BATCH

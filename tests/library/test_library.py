@@ -59,7 +59,9 @@ def test_a_baseline_makes_findings_known(damaged, tmp_path):
     assert run(["baseline", "create", "--isolated", "-q", "--baseline", str(known), str(damaged)]) == 0
     result = kaudit.scan(damaged, baseline=known, select=["KA0"])
     assert [finding.status for finding in result.findings] == [Status.KNOWN]
-    assert assert_log_healthy(damaged, baseline=known).baseline.known == 1
+    comparison = assert_log_healthy(damaged, baseline=known).baseline
+    assert comparison is not None
+    assert comparison.known == 1
     with pytest.raises(kaudit.UsageError, match="no such file"):
         kaudit.scan(damaged, baseline=tmp_path / "none.json")
 

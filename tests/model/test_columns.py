@@ -1,6 +1,7 @@
 """Columns beside the structured array of the same rows."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,8 +24,11 @@ def random_rows(seed=0, count=COUNT):
     )
 
 
+NAMES = BOUNDARY_BATCH.names or ()
+
+
 def columns_of(rows):
-    return Columns(BOUNDARY_BATCH, len(rows), {name: rows[name] for name in BOUNDARY_BATCH.names})
+    return Columns(BOUNDARY_BATCH, len(rows), {name: rows[name] for name in NAMES})
 
 
 @given(INDEXES)
@@ -59,9 +63,7 @@ def test_parts_are_joined(counts):
 
 def test_adding_to_a_column_leaves_those_that_share_it_alone():
     shared = np.arange(3)
-    rows = Columns(
-        BOUNDARY_BATCH, 3, dict.fromkeys(BOUNDARY_BATCH.names, 7) | {"base_offset": shared, "present_before": shared}
-    )
+    rows = Columns(BOUNDARY_BATCH, 3, dict.fromkeys(NAMES, 7) | {"base_offset": shared, "present_before": shared})
     moved = rows.plus(10, "present_before")
     assert moved["present_before"].tolist() == [10, 11, 12]
     assert moved["base_offset"].tolist() == rows["present_before"].tolist() == shared.tolist() == [0, 1, 2]
@@ -70,7 +72,7 @@ def test_adding_to_a_column_leaves_those_that_share_it_alone():
 
 def test_columns_have_the_types_of_their_fields_and_survive_pickling():
     columns = columns_of(random_rows())
-    assert all(columns[name].dtype == BOUNDARY_BATCH[name] for name in BOUNDARY_BATCH.names)
+    assert all(columns[name].dtype == BOUNDARY_BATCH[name] for name in NAMES)
     again = pickle.loads(pickle.dumps(columns, pickle.HIGHEST_PROTOCOL))
     assert again.dtype == BOUNDARY_BATCH
     assert again.tolist() == columns.tolist()
@@ -78,19 +80,18 @@ def test_columns_have_the_types_of_their_fields_and_survive_pickling():
 
 def test_a_shared_column_is_pickled_once():
     column = np.arange(1000, dtype=np.int64)
-    shared = Columns(
-        BOUNDARY_BATCH, 1000, dict.fromkeys(BOUNDARY_BATCH.names, 0) | {"base_offset": column, "last_offset": column}
-    )
+    shared = Columns(BOUNDARY_BATCH, 1000, dict.fromkeys(NAMES, 0) | {"base_offset": column, "last_offset": column})
     apart = Columns(
         BOUNDARY_BATCH,
         1000,
-        dict.fromkeys(BOUNDARY_BATCH.names, 0) | {"base_offset": column, "last_offset": column.copy()},
+        dict.fromkeys(NAMES, 0) | {"base_offset": column, "last_offset": column.copy()},
     )
     assert len(pickle.dumps(shared)) < len(pickle.dumps(apart)) - 8 * 900
 
 
 def test_no_rows():
-    assert no_rows(BOUNDARY_BATCH).tolist() == list(no_rows(BOUNDARY_BATCH)) == []
+    assert no_rows(BOUNDARY_BATCH).tolist() == []
+    assert list(no_rows(BOUNDARY_BATCH)) == []
     assert no_rows(BOUNDARY_BATCH)[:5].tolist() == no_rows(BOUNDARY_BATCH)[[]].tolist() == []
 
 
@@ -101,7 +102,7 @@ def test_a_column_is_made_once_when_it_is_asked_for():
         made.append(True)
         return np.arange(4)
 
-    rows = Columns(BOUNDARY_BATCH, 4, dict.fromkeys(BOUNDARY_BATCH.names, 1) | {"size": make})
+    rows = Columns(BOUNDARY_BATCH, 4, dict.fromkeys(NAMES, 1) | {"size": make})
     assert rows["crc"].tolist() == [1, 1, 1, 1]
     assert rows.plus(1, "crc")[1:]["crc"].tolist() == [2, 2, 2]
     assert rows[1:][2]["crc"] == rows[3]["crc"] == 1
@@ -118,6 +119,6 @@ def test_a_column_is_made_once_when_it_is_asked_for():
 )
 def test_columns_yet_to_be_made_are_made_by_who_takes_all(take):
     rows = random_rows()
-    columns = Columns(BOUNDARY_BATCH, COUNT, {name: lambda name=name: rows[name] for name in BOUNDARY_BATCH.names})
+    columns = Columns(BOUNDARY_BATCH, COUNT, {name: partial(rows.__getitem__, name) for name in NAMES})
     assert take(columns) == rows.tolist()
     assert columns[5:9].settled().tolist() == rows[5:9].tolist()

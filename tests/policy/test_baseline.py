@@ -2,6 +2,7 @@
 
 import json
 from datetime import date
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -152,7 +153,12 @@ def test_fields_of_others_are_kept_in_the_file_and_in_entries():
 def test_mistakes_in_the_file_are_told_with_their_place(text, message):
     if text.startswith("%"):
         name = text.strip("%")
-        entry = {"fingerprint": "f", "code": "KA102", "summary": "s", name: {"expires": "soon"}.get(name, [])}
+        entry: dict[str, Any] = {
+            "fingerprint": "f",
+            "code": "KA102",
+            "summary": "s",
+            name: {"expires": "soon"}.get(name, []),
+        }
         text = json.dumps({"schema": "kaudit.baseline/1", "entries": [entry]})
     with pytest.raises(UsageError, match=r"baseline known\.json: ") as error:
         parse_baseline(text, "known.json")

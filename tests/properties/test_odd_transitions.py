@@ -9,7 +9,7 @@ from dataclasses import replace
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kaudit.model.batch_fields import NO_SEQUENCE, UNTOLD_CONTROL
+from kaudit.model.batch_fields import NO_SEQUENCE, UNREPORTED_CONTROL
 from tests.logs import TRANSACTIONAL, WRAP, Batch, Log, marker
 from tests.properties.test_law import decode, in_order, replay_batches, replay_rows, states_of
 
@@ -63,7 +63,7 @@ def odd_log(happenings, epochs, *, sequences_count):
     batches = decode(log)
     for index, kind in enumerate(kinds):
         if kind == "untold":
-            batches["control_type"][index] = UNTOLD_CONTROL
+            batches["control_type"][index] = UNREPORTED_CONTROL
     return batches
 
 

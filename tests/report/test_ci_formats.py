@@ -15,9 +15,9 @@ from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import BaselineComparison, Expected
 from kaudit.report import github, gitlab, junit, markdown_report, sarif
-from kaudit.report.formats import FORMATS
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
+from tests.rendered import scan_text
 
 SCHEMA = Path(__file__).parents[1] / "schemas" / "sarif-schema-2.1.0.json"
 SARIF = jsonschema.Draft4Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
@@ -44,19 +44,19 @@ def accepted():
 
 
 def read_sarif(result, view=None, name="sarif"):
-    document = json.loads(FORMATS[name].scan(result, view or RenderOptions()))
+    document = json.loads(scan_text(name, result, view or RenderOptions()))
     SARIF.validate(document)
     return document["runs"][0]
 
 
 def read_junit(result, view=None):
-    return junitparser.JUnitXml.fromstring(FORMATS["junit"].scan(result, view or RenderOptions()).encode())
+    return junitparser.JUnitXml.fromstring(scan_text("junit", result, view or RenderOptions()).encode())
 
 
 @pytest.mark.parametrize("name", NEW)
 @pytest.mark.parametrize("case", ["one", "incomplete"])
 def test_what_each_format_looks_like(name, case, golden):
-    text = FORMATS[name].scan(CASES[case](), RenderOptions(run=RUN, exit_code=1))
+    text = scan_text(name, CASES[case](), RenderOptions(run=RUN, exit_code=1))
     # How many checks there are is no part of how a format looks.
     if name == "sarif":
         document = json.loads(text)
@@ -133,7 +133,7 @@ def test_sarif_paths_are_relative_to_a_place_that_is_told(log_dir, file, base):
 
 def test_sarif_is_read_by_sarif_tools(tmp_path):
     path = tmp_path / "scan.sarif"
-    path.write_text(FORMATS["sarif-github"].scan(results.many(), RenderOptions()))
+    path.write_text(scan_text("sarif-github", results.many(), RenderOptions()))
     read = load_sarif_file(str(path))
     assert read.get_distinct_tool_names() == ["kaudit"]
     assert read.get_result_count() == 4
@@ -171,9 +171,9 @@ def test_incomplete_is_said_in_every_format():
         "Permission denied" in told["message"]["text"] for told in run["invocations"][0]["toolExecutionNotifications"]
     )
     assert read_junit(result).errors == 2
-    assert "::warning title=kaudit%3A incomplete audit::" in FORMATS["github"].scan(result, RenderOptions())
-    assert json.loads(FORMATS["gitlab"].scan(result, RenderOptions()))[0]["check_name"] == "kaudit-incomplete"
-    assert "This audit is incomplete" in FORMATS["markdown"].scan(result, RenderOptions())
+    assert "::warning title=kaudit%3A incomplete audit::" in scan_text("github", result, RenderOptions())
+    assert json.loads(scan_text("gitlab", result, RenderOptions()))[0]["check_name"] == "kaudit-incomplete"
+    assert "This audit is incomplete" in scan_text("markdown", result, RenderOptions())
 
 
 def test_junit_has_a_case_per_check_and_partition_even_when_all_is_well():
@@ -200,7 +200,7 @@ def test_junit_fails_where_the_exit_code_does(fail_on, failing):
     }  # fmt: skip
     assert failed == failing
     assert xml.failures == len(failing)
-    bodies = "".join(FORMATS["junit"].scan(results.many(), RenderOptions(fail_on=fail_on)))
+    bodies = "".join(scan_text("junit", results.many(), RenderOptions(fail_on=fail_on)))
     assert all(finding.fingerprint in bodies for finding in results.many().findings)
 
 
@@ -220,28 +220,30 @@ def test_junit_tells_replicas_apart():
 
 def test_github_escapes_as_documented():
     finding = results.old_duplicate(message="50% of a::b,c", file="a:b,c%/0.log")
-    lines = FORMATS["github"].scan(results.scan_result(finding), RenderOptions()).splitlines()
+    lines = scan_text("github", results.scan_result(finding), RenderOptions()).splitlines()
     assert lines[0].startswith("::error title=kaudit KA102 old-duplicate,file=a%3Ab%2Cc%25/0.log::50%25 of a::b,c (")
 
 
 def test_no_line_of_a_hostile_log_is_a_workflow_command():
     finding = results.old_duplicate(topic="t\n::stop-commands::x", message="m\r\n::error::x\n##[error]x")
-    lines = FORMATS["github"].scan(results.scan_result(finding), RenderOptions()).splitlines()
+    lines = scan_text("github", results.scan_result(finding), RenderOptions()).splitlines()
     assert [line.split(" ", 1)[0] for line in lines] == ["::error", "kaudit:"]
 
 
 def test_github_annotates_ten_a_level_and_says_how_many_more():
     many = [results.old_duplicate(offset=n) for n in range(12)] + [results.unknown_start()]
-    lines = FORMATS["github"].scan(results.scan_result(*many), RenderOptions()).splitlines()
+    lines = scan_text("github", results.scan_result(*many), RenderOptions()).splitlines()
     assert sum(line.startswith("::error") for line in lines) == 10
     assert sum(line.startswith("::warning") for line in lines) == 1
     assert "kaudit: 2 more findings, not listed here; see the step summary or --output-format json" in lines
     assert (
         sum(
             line.startswith("::warning")
-            for line in FORMATS["github"]
-            .scan(results.incomplete(*[replace(results.unknown_start(), offset=n) for n in range(12)]), RenderOptions())
-            .splitlines()
+            for line in scan_text(
+                "github",
+                results.incomplete(*[replace(results.unknown_start(), offset=n) for n in range(12)]),
+                RenderOptions(),
+            ).splitlines()
         )
         == 10
     )
@@ -250,21 +252,19 @@ def test_github_annotates_ten_a_level_and_says_how_many_more():
 def test_gitlab_has_what_it_needs_and_no_fingerprint_twice():
     other = results.old_duplicate(replica="2", log_dir="/data2")
     issues = json.loads(
-        FORMATS["gitlab"].scan(results.scan_result(results.old_duplicate(), other, results.fencing()), RenderOptions())
+        scan_text("gitlab", results.scan_result(results.old_duplicate(), other, results.fencing()), RenderOptions())
     )
     assert len({issue["fingerprint"] for issue in issues}) == len(issues) == 2
     assert {issue["severity"] for issue in issues} == {"critical", "info"}
     assert all(issue["location"]["path"] and issue["location"]["lines"]["begin"] for issue in issues)
     assert issues[0]["description"].endswith("also in 1 other replica")
-    assert FORMATS["gitlab"].scan(results.scan_result(), RenderOptions()) == "[]\n"
-    assert [issue["check_name"] for issue in json.loads(FORMATS["gitlab"].scan(accepted(), RenderOptions()))] == [
-        "KA106"
-    ]
+    assert scan_text("gitlab", results.scan_result(), RenderOptions()) == "[]\n"
+    assert [issue["check_name"] for issue in json.loads(scan_text("gitlab", accepted(), RenderOptions()))] == ["KA106"]
 
 
 def test_markdown_is_a_table_whatever_the_topic_is_called():
     finding = results.old_duplicate(topic="a|b`c``d", message="<b>|x|</b> @you [l](http://e)")
-    row = FORMATS["markdown"].scan(results.scan_result(finding), RenderOptions()).splitlines()[6]
+    row = scan_text("markdown", results.scan_result(finding), RenderOptions()).splitlines()[6]
     assert len(re.findall(r"(?<!\\)\|", row)) == 6
     assert "``` a\\|b`c``d-3@512..516 ```" in row
     assert "&lt;b&gt;\\|x\\|&lt;/b&gt; &#64;you \\[l\\](http://e)" in row
@@ -272,14 +272,14 @@ def test_markdown_is_a_table_whatever_the_topic_is_called():
 
 def test_people_are_told_of_accepted_findings_by_number_only():
     for name in ("table", "concise", "github", "markdown"):
-        text = FORMATS[name].scan(accepted(), RenderOptions())
+        text = scan_text(name, accepted(), RenderOptions())
         assert "KA106" in text, name
         assert "KA102 " not in text, name
     for name in ("table", "markdown"):
-        text = FORMATS[name].scan(accepted(), RenderOptions())
+        text = scan_text(name, accepted(), RenderOptions())
         assert "0123456789abcdef" in text
         assert "out of scope" in text
-    assert "1 new, 1 in the baseline, 1 suppressed" in FORMATS["github"].scan(accepted(), RenderOptions())
+    assert "1 new, 1 in the baseline, 1 suppressed" in scan_text("github", accepted(), RenderOptions())
 
 
 LIMITS = [
@@ -294,20 +294,18 @@ LIMITS = [
 @pytest.mark.parametrize(("name", "module", "limit"), LIMITS, ids=[limit[0] for limit in LIMITS])
 def test_a_limit_is_never_silent(monkeypatch, name, module, limit):
     monkeypatch.setattr(module, limit, 3)
-    text = FORMATS[name].scan(
-        results.scan_result(*[results.old_duplicate(offset=n) for n in range(5)]), RenderOptions()
-    )
+    text = scan_text(name, results.scan_result(*[results.old_duplicate(offset=n) for n in range(5)]), RenderOptions())
     assert "2 more findings, not listed here" in text
 
 
 @pytest.mark.parametrize("name", [*NEW, "table", "concise"])
 def test_findings_left_out_of_the_result_are_told(name):
     whole = results.scan_result(results.old_duplicate())
-    text = FORMATS[name].scan(replace(whole, summary=replace(whole.summary, omitted=7)), RenderOptions())
+    text = scan_text(name, replace(whole, summary=replace(whole.summary, omitted=7)), RenderOptions())
     assert "7 more findings, not listed here" in text
     for machine in ("json", "jsonl"):
-        assert '"omitted": 7' in FORMATS[machine].scan(
-            replace(whole, summary=replace(whole.summary, omitted=7)), RenderOptions()
+        assert '"omitted": 7' in scan_text(
+            machine, replace(whole, summary=replace(whole.summary, omitted=7)), RenderOptions()
         )
 
 
@@ -329,5 +327,5 @@ def test_many_healthy_partitions_are_counted_not_listed(monkeypatch):
 def test_paths_not_audited_are_capped_too(monkeypatch):
     monkeypatch.setattr(junit, "EVIDENCE_CASES", 2)
     monkeypatch.setattr(sarif, "_NOTIFICATIONS_SHOWN", 2)
-    assert "4 more paths not audited" in FORMATS["junit"].scan(results.incomplete(), RenderOptions())
-    assert "4 more paths not audited" in FORMATS["sarif"].scan(results.incomplete(), RenderOptions())
+    assert "4 more paths not audited" in scan_text("junit", results.incomplete(), RenderOptions())
+    assert "4 more paths not audited" in scan_text("sarif", results.incomplete(), RenderOptions())

@@ -6,15 +6,15 @@ import math
 import numpy as np
 import pytest
 
-from kaudit.report.formats import FORMATS
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
+from tests.rendered import scan_text, timeline_text
 
 RUN = {"host": "h", "started_at": "2026-11-21T03:00:00.000Z"}
 
 
 def document(result, run=None):
-    return json.loads(FORMATS["json"].scan(result, RenderOptions(run=run)))
+    return json.loads(scan_text("json", result, RenderOptions(run=run)))
 
 
 def evidence_of(**evidence):
@@ -46,8 +46,8 @@ def test_keys_are_sorted_at_every_depth():
         assert [key for key, _ in pairs] == sorted(key for key, _ in pairs)
         return dict(pairs)
 
-    json.loads(FORMATS["json"].scan(results.many(), RenderOptions(run=RUN)), object_pairs_hook=check)
-    for line in FORMATS["jsonl"].scan(results.many(), RenderOptions(run=RUN)).splitlines():
+    json.loads(scan_text("json", results.many(), RenderOptions(run=RUN)), object_pairs_hook=check)
+    for line in scan_text("jsonl", results.many(), RenderOptions(run=RUN)).splitlines():
         json.loads(line, object_pairs_hook=check)
 
 
@@ -83,14 +83,14 @@ def test_milliseconds_under_timestamp_become_times_at_any_depth(milliseconds, te
 
 
 def test_jsonl_ends_with_the_summary_and_only_then():
-    lines = [json.loads(line) for line in FORMATS["jsonl"].scan(results.many(), RenderOptions()).splitlines()]
+    lines = [json.loads(line) for line in scan_text("jsonl", results.many(), RenderOptions()).splitlines()]
     assert [line["type"] for line in lines] == ["finding"] * 4 + ["summary"]
     assert "findings" not in lines[-1]
     assert lines[-1]["summary"]["findings"] == {"error": 2, "warning": 1, "note": 1}
 
 
 def test_timeline_entries_and_state_have_times_too():
-    timelines = json.loads(FORMATS["json"].timeline(results.timeline_result(), RenderOptions()))
+    timelines = json.loads(timeline_text("json", results.timeline_result(), RenderOptions()))
     first = timelines["timelines"][0]
     assert timelines["schema"] == "kaudit.timeline/1"
     assert first["entries"][0]["min_timestamp"] == "2023-11-14T22:13:20.000Z"

@@ -13,6 +13,7 @@ from kaudit.report.console import Console, visible
 from kaudit.report.formats import FORMATS
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
+from tests.rendered import producers_text, scan_text, timeline_text
 
 HUMAN = ("table", "concise")
 WIDTHS = (None, 80, 140)
@@ -37,9 +38,9 @@ def outputs(names):
     for name in names:
         for width in WIDTHS:
             view = RenderOptions(Console(width=width))
-            yield FORMATS[name].scan(results.hostile(), view)
-            yield FORMATS[name].timeline(hostile_timeline(), view)
-            yield "".join(FORMATS[name].producers(results.hostile_producers(), view))
+            yield scan_text(name, results.hostile(), view)
+            yield timeline_text(name, hostile_timeline(), view)
+            yield "".join(producers_text(name, results.hostile_producers(), view))
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -56,13 +57,13 @@ def test_people_see_what_is_there(name):
 
 
 def test_one_finding_stays_one_line_in_concise():
-    text = FORMATS["concise"].scan(results.hostile(), RenderOptions())
+    text = scan_text("concise", results.hostile(), RenderOptions())
     assert len(text.splitlines()) == len(results.hostile().findings) + len(results.hostile().not_audited)
 
 
 def test_programs_get_every_character_back():
-    document = json.loads(FORMATS["json"].scan(results.hostile(), RenderOptions()))
-    lines = [json.loads(line) for line in FORMATS["jsonl"].scan(results.hostile(), RenderOptions()).splitlines()]
+    document = json.loads(scan_text("json", results.hostile(), RenderOptions()))
+    lines = [json.loads(line) for line in scan_text("jsonl", results.hostile(), RenderOptions()).splitlines()]
     for finding in (document["findings"][0], lines[0]):
         assert finding["topic"] == results.HOSTILE
         assert finding["evidence"][results.HOSTILE] == results.HOSTILE
@@ -72,11 +73,9 @@ def test_programs_get_every_character_back():
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_topic_of_249_characters_is_never_cut(name, width):
-    text = FORMATS[name].scan(results.hostile(), RenderOptions(Console(width=width)))
+    text = scan_text(name, results.hostile(), RenderOptions(Console(width=width)))
     assert "t" * 249 in text
-    assert "t" * 249 in "".join(
-        FORMATS[name].producers(results.hostile_producers(), RenderOptions(Console(width=width)))
-    )
+    assert "t" * 249 in "".join(producers_text(name, results.hostile_producers(), RenderOptions(Console(width=width))))
 
 
 def _everything_in(value):
@@ -93,14 +92,14 @@ def _everything_in(value):
 
 
 def test_junit_is_read_back_with_what_is_there():
-    xml = junitparser.JUnitXml.fromstring(FORMATS["junit"].scan(results.hostile(), RenderOptions()).encode())
+    xml = junitparser.JUnitXml.fromstring(scan_text("junit", results.hostile(), RenderOptions()).encode())
     assert visible(f"{results.HOSTILE}-3") in {suite.name for suite in xml}
     messages = [outcome.message for suite in xml for case in suite for outcome in case.result]
     assert visible(f"producer of {results.HOSTILE}") in messages
 
 
 def test_sarif_messages_and_names_are_harmless_also_once_decoded():
-    run = json.loads(FORMATS["sarif"].scan(results.hostile(), RenderOptions()))["runs"][0]
+    run = json.loads(scan_text("sarif", results.hostile(), RenderOptions()))["runs"][0]
     for entry in run["results"]:
         raw = ("properties",)  # what programs compare stays exact
         told = {key: value for key, value in entry.items() if key not in raw}
@@ -110,12 +109,12 @@ def test_sarif_messages_and_names_are_harmless_also_once_decoded():
 
 
 def test_gitlab_issues_are_harmless_also_once_decoded():
-    issues = json.loads(FORMATS["gitlab"].scan(results.hostile(), RenderOptions()))
+    issues = json.loads(scan_text("gitlab", results.hostile(), RenderOptions()))
     assert all(text.isprintable() for text in _everything_in(issues))
 
 
 def test_markdown_has_no_html_and_keeps_its_lines():
-    text = FORMATS["markdown"].scan(results.hostile(), RenderOptions())
+    text = scan_text("markdown", results.hostile(), RenderOptions())
     outside_code = re.sub(r"(`+) ?.*?\1", "", text)
     assert "<" not in outside_code.replace("<br>", "")
     rows = [line for line in text.splitlines() if line.startswith("| error")]
@@ -127,7 +126,7 @@ def test_markdown_has_no_html_and_keeps_its_lines():
 @settings(max_examples=25, deadline=None)
 def test_any_topic_can_be_told_in_every_format(name, text):
     finding = results.old_duplicate(topic=text, message=text, file=f"{text}/0.log", log_dir=text)
-    told = FORMATS[name].scan(results.scan_result(finding, inputs=[text]), RenderOptions())
+    told = scan_text(name, results.scan_result(finding, inputs=[text]), RenderOptions())
     assert all(char == "\n" or char.isprintable() for char in told)
     if name in ("sarif", "sarif-github", "gitlab", "json"):
         json.loads(told)

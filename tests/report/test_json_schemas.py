@@ -11,6 +11,7 @@ import referencing
 from kaudit.report.formats import FORMATS
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
+from tests.rendered import producers_text, scan_text, timeline_text
 from tests.report.test_ci_formats import RUN, accepted
 
 SHIPPED = importlib.resources.files("kaudit.report") / "schemas"
@@ -44,26 +45,26 @@ def test_they_are_schemas(schema):
 @pytest.mark.parametrize("view", [RenderOptions(), RenderOptions(run=RUN)], ids=["reproducible", "with run"])
 @pytest.mark.parametrize("case", CASES)
 def test_scans(case, view):
-    validator(DOCUMENT).validate(json.loads(FORMATS["json"].scan(CASES[case](), view)))
-    for line in FORMATS["jsonl"].scan(CASES[case](), view).splitlines():
+    validator(DOCUMENT).validate(json.loads(scan_text("json", CASES[case](), view)))
+    for line in scan_text("jsonl", CASES[case](), view).splitlines():
         validator(LINE).validate(json.loads(line))
 
 
 def test_timelines():
-    validator(DOCUMENT).validate(json.loads(FORMATS["json"].timeline(results.timeline_result(), RenderOptions())))
-    for line in FORMATS["jsonl"].timeline(results.timeline_result(), RenderOptions()).splitlines():
+    validator(DOCUMENT).validate(json.loads(timeline_text("json", results.timeline_result(), RenderOptions())))
+    for line in timeline_text("jsonl", results.timeline_result(), RenderOptions()).splitlines():
         validator(LINE).validate(json.loads(line))
 
 
 @pytest.mark.parametrize("result", [results.producers_result(), results.hostile_producers()], ids=["many", "hostile"])
 def test_producers(result):
-    validator(DOCUMENT).validate(json.loads("".join(FORMATS["json"].producers(result, RenderOptions()))))
-    for line in "".join(FORMATS["jsonl"].producers(result, RenderOptions())).splitlines():
+    validator(DOCUMENT).validate(json.loads("".join(producers_text("json", result, RenderOptions()))))
+    for line in "".join(producers_text("jsonl", result, RenderOptions())).splitlines():
         validator(LINE).validate(json.loads(line))
 
 
 def test_a_producer_s_field_that_is_missing_is_noticed():
-    whole = json.loads("".join(FORMATS["json"].producers(results.producers_result(), RenderOptions())))
+    whole = json.loads("".join(producers_text("json", results.producers_result(), RenderOptions())))
     places = (("producers", 2), ("producers", 2, "partitions", 0), ("blocks", 0), ("summary",))
     for place in places:
         inner = whole
@@ -87,8 +88,8 @@ def test_real_producers(evidence):
 
     capture = evidence.capture("zk-pid-blocks")
     result = local.producers(ScanOptions([str(capture)], jobs=1), SilentProgress(), Query())
-    validator(DOCUMENT).validate(json.loads("".join(FORMATS["json"].producers(result, RenderOptions()))))
-    for line in "".join(FORMATS["jsonl"].producers(result, RenderOptions())).splitlines():
+    validator(DOCUMENT).validate(json.loads("".join(producers_text("json", result, RenderOptions()))))
+    for line in "".join(producers_text("jsonl", result, RenderOptions())).splitlines():
         validator(LINE).validate(json.loads(line))
 
 
@@ -114,7 +115,7 @@ def _holes(document, path=()):
 
 
 def test_a_field_that_is_missing_is_noticed():
-    whole = json.loads(FORMATS["json"].scan(results.scan_result(results.old_duplicate()), RenderOptions()))
+    whole = json.loads(scan_text("json", results.scan_result(results.old_duplicate()), RenderOptions()))
     finding = whole["findings"][0]
     for path in [*_holes(whole), *(("findings", 0, *hole) for hole in _holes(finding))]:
         broken = copy.deepcopy(whole)
@@ -128,7 +129,7 @@ def test_a_field_that_is_missing_is_noticed():
 
 
 def test_the_schemas_name_every_field_that_is_printed():
-    whole = json.loads(FORMATS["json"].scan(accepted(), RenderOptions(run=RUN)))
+    whole = json.loads(scan_text("json", accepted(), RenderOptions(run=RUN)))
     defs = DOCUMENT["$defs"]
     assert set(whole) == set(defs["scan_document"]["properties"])
     assert set(whole["findings"][0]) == set(defs["finding"]["properties"])

@@ -94,6 +94,6 @@ class DecisionHistory(Struct):
         }
         if self._whole and self.complete:
             for producer_id, decisions in self._own.items():
-                # another replica of the partition tells the same: one is enough
+                # another replica of the partition says the same: one is enough
                 self.decisions.setdefault(producer_id, None if producer_id in pending else decisions)
         self._directory = None

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kaudit.analysis.coordinator.decision_history import DecisionHistory
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.formats.errors import WireError
 from kaudit.formats.internal_topics.transaction_state import coordinator_partition, parse_transaction_record
@@ -88,7 +88,9 @@ class CoordinatorReader:
             if isinstance(source, SegmentText):
                 yield from self._printed(source, segment)
                 return
-            for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=segment.base_offset):
+            for piece in stream_batches(
+                source, ByteRange(0, segment.size, segment.size), expected_offset=segment.base_offset
+            ):
                 if piece.damages:
                     self.unreadable.append(f"{directory.topic}-{directory.partition}: {piece.damages[0].detail}")
                 for batch in piece.batches:
@@ -103,13 +105,13 @@ class CoordinatorReader:
 
     def _printed(self, source: SegmentText, segment: SegmentFile) -> Iterator[tuple[int, TransactionRecord]]:
         # imported here: few logs are texts
-        from kaudit.analysis.scan.dump_text_content import NotPrintedError, is_data, printed_records  # noqa: PLC0415
+        from kaudit.analysis.scan.dump_text_content import MissingContentError, dump_text_records, is_data  # noqa: PLC0415
         from kaudit.formats.dump_text.record_content import parse_printed_transaction  # noqa: PLC0415
 
         try:
-            for row in filter(is_data, printed_records(source)):
+            for row in filter(is_data, dump_text_records(source)):
                 yield row.offset, parse_printed_transaction(row.key, row.payload)
-        except (NotPrintedError, WireError) as error:
+        except (MissingContentError, WireError) as error:
             self.unreadable.append(f"{segment.path}: {error}; --transaction-log-decoder prints the states")
 
     def _decode(self, data: memoryview, directory: PartitionDirectory) -> Iterator[tuple[int, TransactionRecord]]:

@@ -1,7 +1,7 @@
 """Finding and reading the histories of blocks of producer ids, and whose they are.
 
 What the user names goes with everything; what is found goes with the log directories of its cluster only: two clusters
-hand out the same ids, and one's history held against the other's logs would accuse healthy producers.
+hand out the same ids, and one's history applied to the other's logs would accuse healthy producers.
 """
 
 import os
@@ -9,36 +9,67 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from kaudit.analysis.producer_ids.block_book import BlockBook
+from msgspec import Struct, field
+
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.options import ScanOptions
+from kaudit.model.result import NotAudited
 from kaudit.source.block_files import zookeeper_nearby
 from kaudit.source.cluster_metadata import CLUSTER_METADATA
 from kaudit.source.layout import Layout, PartitionDirectory
 
 if TYPE_CHECKING:  # few logs come with a history
-    from kaudit.analysis.producer_ids.source_blocks import BlockSource
+    from kaudit.analysis.producer_ids.block_sources import BlockSource, ClusterBlocks
     from kaudit.source.zookeeper import ZooKeeperFiles
 
 
-def read_blocks(options: ScanOptions, layout: Layout, open_source: OpenSource) -> BlockBook:
+class BlockHistories(Struct):
+    """The blocks of each cluster, and which log directories are whose. `notes`: what was not read, or not used, and why."""
+
+    clusters: "list[ClusterBlocks]" = field(default_factory=list)
+    notes: list[NotAudited] = field(default_factory=list)
+    _by_log_dir: dict[str, int] = field(default_factory=dict)
+    _for_all: bool = False
+
+    def of(self, log_dir: str) -> "ClusterBlocks | None":
+        """Return the blocks that partitions in this log directory go by, if they are known."""
+        if self._for_all:
+            return self.clusters[0] if self.clusters else None
+        number = self._by_log_dir.get(os.path.abspath(log_dir))  # noqa: PTH100 - keeps symbolic links
+        return self.clusters[number] if number is not None else None
+
+    def apply(self, sources: "Sequence[BlockSource]", log_dirs: Sequence[str] | None) -> None:
+        """Let these log directories (None: all) go by what these sources say together."""
+        from kaudit.analysis.producer_ids.block_sources import combined_blocks  # noqa: PLC0415
+
+        blocks = combined_blocks(sources)
+        if blocks is None:
+            return
+        if log_dirs is None:
+            self._for_all = True
+        else:
+            self._by_log_dir.update((os.path.abspath(log_dir), len(self.clusters)) for log_dir in log_dirs)  # noqa: PTH100
+        self.clusters.append(blocks)
+
+
+def read_blocks(options: ScanOptions, layout: Layout, open_source: OpenSource) -> BlockHistories:
     """Read the histories that the options name, else those found inside and beside the inputs.
 
     Raises:
         UsageError: a named source does not exist or holds nothing of the kind.
 
     """
-    book = BlockBook()
+    histories = BlockHistories()
     if (options.zookeeper, options.blocks, options.metadata) != (None, None, None):
         named = _named(options, open_source)
         for source in named:
-            book.notes += source.notes
-        book.apply(named, None)
-        return book
+            histories.notes += source.notes
+        histories.apply(named, None)
+        return histories
     ensembles, metadata = zookeeper_nearby(options.paths), _metadata_partitions(layout)
     if ensembles or metadata:
-        _discovered(book, layout, ensembles, metadata, open_source)
-    return book
+        _discovered(histories, layout, ensembles, metadata, open_source)
+    return histories
 
 
 def _named(options: ScanOptions, open_source: OpenSource) -> "list[BlockSource]":
@@ -55,7 +86,7 @@ def _named(options: ScanOptions, open_source: OpenSource) -> "list[BlockSource]"
 
 
 def _discovered(
-    book: BlockBook,
+    histories: BlockHistories,
     layout: Layout,
     ensembles: "Sequence[ZooKeeperFiles]",
     metadata_partitions: Sequence[PartitionDirectory],
@@ -64,36 +95,35 @@ def _discovered(
     from kaudit.analysis.producer_ids import block_sources  # noqa: PLC0415 - as above
 
     clusters = _clusters(layout)
-    told = [source for files in ensembles for source in block_sources.read_zookeeper(files)]
+    sources = [source for files in ensembles for source in block_sources.read_zookeeper(files)]
     logs: dict[str, list[tuple[str, BlockSource]]] = {}
     for directory in metadata_partitions:
         log_dir = os.path.abspath(directory.log_dir)  # noqa: PTH100 - keeps symbolic links
         source = block_sources.read_metadata(directory, open_source)
-        book.notes += source.notes
+        histories.notes += source.notes
         logs.setdefault(clusters.get(log_dir, ""), []).append((log_dir, source))
-    lone = len(told) == 1 and len(set(clusters.values())) == 1
+    lone = len(sources) == 1 and len(set(clusters.values())) == 1
     for cluster, log_dirs in _by_cluster(clusters).items():
-        own = [source for source in told if source.cluster == cluster and cluster]
-        if not own and lone and not (told[0].cluster and cluster):
-            own = told  # neither says whose it is, and there is no other
+        own = [source for source in sources if source.cluster == cluster and cluster]
+        if not own and lone and not (sources[0].cluster and cluster):
+            own = sources  # neither says whose it is, and there is no other
         for source in own:
-            book.notes += source.notes
+            histories.notes += source.notes
         metadata = logs.get(cluster, [])
         if _agree([source for _, source in metadata]):
-            book.apply([*own, *(source for _, source in metadata)], log_dirs)
+            histories.apply([*own, *(source for _, source in metadata)], log_dirs)
             continue
         # copies of several clusters that were set up with one id: each log directory has its own
         for log_dir, source in metadata:
-            book.apply([source], [log_dir])
+            histories.apply([source], [log_dir])
 
 
 def _clusters(layout: Layout) -> dict[str, str]:
-    """Return the cluster id of each log directory by its absolute path, empty where none is told."""
-    told = {entry["path"]: entry.get("cluster.id", "") for entry in layout.evidence.meta_properties}
+    """Return the cluster id of each log directory by its absolute path, empty where it is not known."""
     absolute: Callable[[str], str] = os.path.abspath
-    told = {absolute(path): cluster for path, cluster in told.items()}
-    places = {absolute(part.log_dir) for part in layout.everything}
-    return {place: told.get(place, "") for place in sorted(places)}
+    known = {absolute(entry["path"]): entry.get("cluster.id", "") for entry in layout.evidence.meta_properties}
+    log_dirs = {absolute(part.log_dir) for part in layout.everything}
+    return {log_dir: known.get(log_dir, "") for log_dir in sorted(log_dirs)}
 
 
 def _by_cluster(clusters: dict[str, str]) -> dict[str, list[str]]:
@@ -108,7 +138,7 @@ def _metadata_partitions(layout: Layout) -> list[PartitionDirectory]:
 
 
 def _agree(sources: "Sequence[BlockSource]") -> bool:
-    """Tell whether these are replicas of one log: where both reach, they hold the same grants."""
+    """Whether these are replicas of one log: where both reach, they hold the same grants."""
     return all(_same_log(one, other) for one, other in combinations(sources, 2))
 
 

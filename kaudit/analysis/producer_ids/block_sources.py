@@ -1,13 +1,17 @@
-"""Reading one source of the blocks of producer ids: ZooKeeper's files, saved lines, a metadata log."""
+"""The sources of blocks of producer ids - ZooKeeper's files, saved lines, a metadata log - and what they say together."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct, field
+
 from kaudit.analysis.producer_ids.metadata_log import read_metadata_log
-from kaudit.analysis.producer_ids.source_blocks import BlockSource
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.options import UsageError
+from kaudit.broker.producer_ids.allocation_rules import Step, is_complete, next_block, replay
+from kaudit.broker.producer_ids.block_history import BlockHistory, combine
 from kaudit.broker.producer_ids.block_source import from_lines, from_znode
+from kaudit.broker.producer_ids.coverage import Coverage
 from kaudit.formats.zookeeper.cluster_id import CLUSTER_ID_ZNODE, parse_cluster_id
 from kaudit.formats.zookeeper.pid_block import PRODUCER_ID_BLOCK_ZNODE
 from kaudit.formats.zookeeper.pid_block_lines import parse_pid_block_lines
@@ -20,6 +24,37 @@ from kaudit.source.zookeeper import SeveralDataDirectoriesError, ZooKeeperFiles,
 
 _COMPRESSED = (".gz", ".snappy")
 _MAX_BAD_LINES = 20
+
+
+class BlockSource(Struct):
+    """What one source says. `cluster` is the id of its cluster, empty where unknown; `extent` as in MetadataLog."""
+
+    origin: str
+    history: BlockHistory = field(default_factory=BlockHistory)
+    cluster: str = ""
+    extent: tuple[int, int] | None = None
+    notes: list[NotAudited] = field(default_factory=list)
+
+
+class ClusterBlocks(Struct, frozen=True):
+    """One cluster's blocks. `origin` names the sources; `following` is the block the next broker will get."""
+
+    origin: str
+    history: BlockHistory
+    steps: list[Step]
+    coverage: Coverage
+    complete: bool
+    following: tuple[int, int] | None
+
+
+def combined_blocks(sources: Sequence[BlockSource]) -> ClusterBlocks | None:
+    """Return what these sources say together, None if none of them has a block."""
+    history = combine([source.history for source in sources])
+    if not history.entries:
+        return None
+    steps = replay(history)
+    origin = ", ".join(dict.fromkeys(source.origin for source in sources if source.history.entries))
+    return ClusterBlocks(origin, history, steps, Coverage(steps), is_complete(steps), next_block(history))
 
 
 def read_named_zookeeper(directory: str) -> list[BlockSource]:

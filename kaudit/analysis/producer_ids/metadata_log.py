@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.dump_text_content import NotPrintedError, is_data, printed_records
+from kaudit.analysis.scan.dump_text_content import MissingContentError, dump_text_records, is_data
 from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord
 from kaudit.broker.producer_ids.block_source import from_records
 from kaudit.formats.dump_text.record_content import parse_printed_metadata
@@ -103,7 +103,9 @@ def _segment_records(
         if isinstance(source, SegmentText):
             yield from _printed(source, segment, log, clock)
             return
-        for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=segment.base_offset):
+        for piece in stream_batches(
+            source, ByteRange(0, segment.size, segment.size), expected_offset=segment.base_offset
+        ):
             log.problems += [(segment.path, f"byte {damage.position}: {damage.detail}") for damage in piece.damages]
             for batch in piece.batches:
                 size = int(batch["size"])
@@ -123,7 +125,7 @@ def _segment_records(
 
 def _printed(source: SegmentText, segment: SegmentFile, log: MetadataLog, clock: _Clock) -> Iterator[ProducerIdsRecord]:
     try:
-        for row in printed_records(source):
+        for row in dump_text_records(source):
             timestamp = NO_TIMESTAMP if row.timestamp is None else row.timestamp
             clock.see(timestamp)
             log.extent = (log.extent[0] if log.extent else row.offset, row.offset)
@@ -132,7 +134,7 @@ def _printed(source: SegmentText, segment: SegmentFile, log: MetadataLog, clock:
                 yield ProducerIdsRecord(
                     row.offset, timestamp, content.broker_id, content.broker_epoch, content.next_producer_id
                 )
-    except (NotPrintedError, WireError) as error:
+    except (MissingContentError, WireError) as error:
         log.unreadable.append((segment.path, f"{error}; --cluster-metadata-decoder prints the records"))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
 from kaudit.analysis.producer_ids.activity import ActivityRows
-from kaudit.analysis.producer_ids.block_book import BlockBook
+from kaudit.analysis.producer_ids.block_histories import BlockHistories
 from kaudit.analysis.producer_ids.client_patterns import pattern_of, top_creators
 from kaudit.analysis.producer_ids.partition_join import Joined, join
 from kaudit.analysis.producer_ids.query import Query, SortKey
@@ -19,9 +19,9 @@ from kaudit.analysis.producer_ids.statistics import block_summary, id_summary
 from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.rows import Rows
-from kaudit.broker.producer_ids.block_history import BlockEntry, EntryKind
 from kaudit.broker.releases.profile import profile_for
 from kaudit.model.finding import Finding
+from kaudit.model.producer_ids import BlockEntry, EntryKind
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState
 from kaudit.model.result import ScanResult
 from kaudit.source.layout import PartitionDirectory
@@ -35,11 +35,13 @@ def list_producers(audit: Audit, kept: Sequence[ActivityRows], query: Query) -> 
     names = _names(audit, joined)
     chosen = _choose(joined, findings, audit, query)
     lister = _Lister(audit, joined, findings, names, remembers_markers(scan))
-    blocks = [_granted(entry) for book in audit.book.books for entry in book.history.entries if _is_grant(entry)]
+    blocks = [
+        _granted(entry) for book in audit.histories.clusters for entry in book.history.entries if _is_grant(entry)
+    ]
     summary = {
         **scan.summary.to_dict(),
         "ids": id_summary(joined, chosen, audit.now()),
-        "blocks": [block_summary(book) for book in audit.book.books],
+        "blocks": [block_summary(book) for book in audit.histories.clusters],
         "creators": top_creators(joined, chosen, names),
     }
     listed = chosen[:0] if query.summary_only else chosen[: query.limit]
@@ -93,7 +95,7 @@ class _Lister(Struct, frozen=True):
             producer_id=producer_id,
             transactional_id=self.names.get(producer_id),
             pattern=pattern_of(joined, number, self.names.get(producer_id)),
-            grants=grants_of(self.audit.book, places, producer_id),
+            grants=grants_of(self.audit.histories, places, producer_id),
             partitions=partitions,
             first_timestamp=int(joined.first_timestamp[number]),
             last_timestamp=int(joined.last_timestamp[number]),
@@ -140,10 +142,10 @@ def producer_partition(
     )
 
 
-def grants_of(book: BlockBook, log_dirs: Sequence[str], producer_id: int) -> tuple[GrantedBlock, ...]:
+def grants_of(histories: BlockHistories, log_dirs: Sequence[str], producer_id: int) -> tuple[GrantedBlock, ...]:
     """Return the blocks that hold an id seen in these log directories, oldest first."""
     for log_dir in log_dirs:
-        blocks = book.of(log_dir)
+        blocks = histories.of(log_dir)
         if blocks is not None:
             return tuple(_granted(entry) for entry in blocks.coverage.holders(producer_id))
     return ()

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from kaudit.analysis.producer_ids.block_sources import ClusterBlocks
 from kaudit.analysis.producer_ids.partition_join import Joined
-from kaudit.analysis.producer_ids.source_blocks import Blocks
-from kaudit.broker.producer_ids.block_history import EntryKind
 from kaudit.broker.producer_ids.blocks import MAX_PRODUCER_ID
 from kaudit.broker.producer_ids.consumption_rate import measure_burn
+from kaudit.model.producer_ids import EntryKind
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 86_400_000
@@ -49,7 +49,7 @@ def id_summary(joined: Joined, chosen: NDArray[np.int64], now_ms: int) -> dict[s
     return summary
 
 
-def block_summary(blocks: Blocks) -> dict[str, object]:
+def block_summary(blocks: ClusterBlocks) -> dict[str, object]:
     """Return the figures of one cluster's blocks: granted, how fast, and how long the ids last."""
     granted = [entry for entry in blocks.history.entries if entry.kind is EntryKind.GRANTED]
     burn = measure_burn(blocks.steps)

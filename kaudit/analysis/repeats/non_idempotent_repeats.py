@@ -10,10 +10,11 @@ from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.non_idempotent_rows import DISTANCE
 from kaudit.analysis.scan.rows import NON_IDEMPOTENT_BATCH, Rows
-from kaudit.checks.repeats import PlainBatch, Reordered, Repeat, Repeats
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET
 from kaudit.formats.log.records import read_records
+from kaudit.model.log_rows import NonIdempotentBatch
+from kaudit.model.repeats import ReorderedBatches, RepeatedBatch, Repeats
 from kaudit.source.layout import PartitionDirectory
 
 MAX_REPEATS = 1000
@@ -26,7 +27,7 @@ _BURST = 5
 _EQUAL = ("crc", "size", "record_count", "base_timestamp", "max_timestamp")
 
 
-class RepeatWatch:
+class RepeatDetector:
     """Takes a partition's chunks in offset order. Memory is DISTANCE batches and what is listed."""
 
     def __init__(self) -> None:
@@ -36,8 +37,8 @@ class RepeatWatch:
         self._explained = 0
         self._recent = np.empty(0, dtype=NON_IDEMPOTENT_BATCH)
         self._covered = np.empty(0, dtype=bool)
-        self._repeats: list[Repeat] = []
-        self._late: list[tuple[PlainBatch, PlainBatch, bool]] = []
+        self._repeats: list[RepeatedBatch] = []
+        self._late: list[tuple[NonIdempotentBatch, NonIdempotentBatch, bool]] = []
 
     def feed(self, chunk: ChunkRows) -> None:
         """Take the next chunk's candidates."""
@@ -53,7 +54,7 @@ class RepeatWatch:
         covered = np.concatenate((self._covered, np.zeros(len(rows), dtype=bool)))
         first, again = self._pairs(joined)
         if len(first):
-            self._judge(joined, covered, first, again)
+            self._note(joined, covered, first, again)
         self._batches += chunk.non_idempotent.batches
         kept = joined["ordinal"] >= self._batches - DISTANCE
         self._recent, self._covered = joined[kept], covered[kept]
@@ -74,7 +75,7 @@ class RepeatWatch:
         in_log_order = np.argsort(again, kind="stable")
         return first[in_log_order], again[in_log_order]
 
-    def _judge(self, rows: Rows, covered: Rows, first: Rows, again: Rows) -> None:
+    def _note(self, rows: Rows, covered: Rows, first: Rows, again: Rows) -> None:
         edges = np.zeros(len(rows) + 1, dtype=np.int64)
         np.add.at(edges, first + 1, 1)
         np.subtract.at(edges, again + 1, 1)
@@ -91,9 +92,9 @@ class RepeatWatch:
         for index in np.flatnonzero(rows["regresses"] & new & ~copies)[:room].tolist():
             self._late.append((_batch(rows, index - 1), _batch(rows, index), False))
         for one, two in zip(first[:room].tolist(), again[:room].tolist(), strict=True):
-            repeat = Repeat(_batch(rows, one), _batch(rows, two))
+            repeat = RepeatedBatch(_batch(rows, one), _batch(rows, two))
             before = self._repeats[-1] if self._repeats else None
-            if before is not None and _turned(before, repeat):
+            if before is not None and _is_reversed(before, repeat):
                 self._late.append((before.again, repeat.again, True))
             self._repeats.append(repeat)
         covered |= inside
@@ -105,40 +106,39 @@ class RepeatWatch:
         """
         if self._regressions > self._explained:
             return Repeats(self._repeats)
-        return Repeats(self._repeats, _stretches(sorted(self._late, key=lambda entry: entry[1].ordinal)))
+        return Repeats(self._repeats, _grouped(sorted(self._late, key=lambda entry: entry[1].ordinal)))
 
 
-def _turned(before: Repeat, repeat: Repeat) -> bool:
-    """Tell whether neighbours were sent again in the opposite order."""
+def _is_reversed(before: RepeatedBatch, repeat: RepeatedBatch) -> bool:
+    """Whether neighbours were sent again in the opposite order."""
     return repeat.again.ordinal == before.again.ordinal + 1 and repeat.first.ordinal == before.first.ordinal - 1
 
 
-def _stretches(late: Sequence[tuple[PlainBatch, PlainBatch, bool]]) -> list[Reordered]:
-    found: list[Reordered] = []
-    for before, batch, turned in late:
+def _grouped(late: Sequence[tuple[NonIdempotentBatch, NonIdempotentBatch, bool]]) -> list[ReorderedBatches]:
+    found: list[ReorderedBatches] = []
+    for before, batch, is_reversed in late:
         last = found[-1] if found else None
         if last is not None and batch.ordinal - last.late[-1].ordinal <= _BURST:
-            found[-1] = replace(last, late=[*last.late, batch], reversed=last.reversed or turned)
+            found[-1] = replace(last, late=[*last.late, batch], reversed=last.reversed or is_reversed)
         else:
-            found.append(Reordered(before, [batch], turned))
+            found.append(ReorderedBatches(before, [batch], is_reversed))
     return found
 
 
-def _batch(rows: Rows, index: int) -> PlainBatch:
-    row = rows[index]
-    return PlainBatch(**{name: int(row[name]) for name in NON_IDEMPOTENT_BATCH.names or () if name != "regresses"})
+def _batch(rows: Rows, index: int) -> NonIdempotentBatch:
+    return NonIdempotentBatch(*rows[index].item())
 
 
-def settle_repeats(found: Repeats, directory: PartitionDirectory, open_source: OpenSource) -> Repeats:
-    """Look into the copies: leave out those whose records say nothing about which batch they are of.
+def without_equal_records(found: Repeats, directory: PartitionDirectory, open_source: OpenSource) -> Repeats:
+    """Decode the copies, and leave out those whose records do not show which batch they are of.
 
     Equal batches of a load generator that sends one record over and over are no copies of one another. No more than two
     batches are in memory at a time.
     """
-    told: list[Repeat] = []
+    kept: list[RepeatedBatch] = []
     contents: dict[int, int] = {}
     times: dict[int, set[int]] = {}
-    for repeat in found.repeats:
+    for repeat in found.repeated:
         again = _bytes(repeat.again, directory, open_source)
         if again is not None:
             first = _bytes(repeat.first, directory, open_source)
@@ -147,16 +147,16 @@ def settle_repeats(found: Repeats, directory: PartitionDirectory, open_source: O
         records = _contents(again)
         if len(records) > 1 and len(set(records)) == 1:
             continue
-        told.append(repeat)
+        kept.append(repeat)
         if len(records) == 1:
             contents[repeat.again.ordinal] = records[0]
             times.setdefault(records[0], set()).add(repeat.again.base_timestamp)
-    usual = {content for content, moments in times.items() if len(moments) > 1}
-    told = [repeat for repeat in told if contents.get(repeat.again.ordinal) not in usual]
-    return Repeats(told, found.reordered if told else ())
+    usual = {content for content, timestamps in times.items() if len(timestamps) > 1}
+    kept = [repeat for repeat in kept if contents.get(repeat.again.ordinal) not in usual]
+    return Repeats(kept, found.reordered if kept else ())
 
 
-def _bytes(batch: PlainBatch, directory: PartitionDirectory, open_source: OpenSource) -> bytes | None:
+def _bytes(batch: NonIdempotentBatch, directory: PartitionDirectory, open_source: OpenSource) -> bytes | None:
     """The batch's bytes; None where they are too many, or gone since they were read."""
     if batch.size > MAX_BATCH_BYTES:
         return None
@@ -181,4 +181,4 @@ def _contents(batch: bytes | None) -> list[int]:
     try:
         return [content_of(record) for record in read_records(memoryview(batch), MAX_BATCH_BYTES)]
     except WireError:
-        return []  # malformed, and told as such when records are decoded
+        return []  # malformed, and reported as such when records are decoded

@@ -10,11 +10,12 @@ from msgspec import Struct, field
 
 from kaudit.analysis.repeats.record_content import content_of
 from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.checks.repeats import Resent
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.records import read_records
-from kaudit.model.columns import Columns, Row
+from kaudit.model.columns import Columns
+from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
+from kaudit.model.repeats import RepeatedSession
 from kaudit.source.layout import PartitionDirectory
 
 MAX_SESSIONS = 20_000
@@ -26,19 +27,6 @@ MIN_RECORDS = 3
 MAX_BATCH_BYTES = 16 << 20
 
 
-class BatchPlace(Struct, frozen=True):
-    """One data batch of a session."""
-
-    base_offset: int
-    last_offset: int
-    first_sequence: int
-    last_sequence: int
-    max_timestamp: int
-    position: int
-    size: int
-    segment: int
-
-
 class Session(Struct):
     """A producer id and epoch in one partition: its first and last five batches. `head` is empty if it begins elsewhere."""
 
@@ -46,8 +34,8 @@ class Session(Struct):
     producer_epoch: int
     first_offset: int
     last_offset: int
-    head: list[BatchPlace]
-    tail: list[BatchPlace] = field(default_factory=list)
+    head: list[BoundaryBatch]
+    tail: list[BoundaryBatch] = field(default_factory=list)
 
 
 class Handover(Struct, frozen=True):
@@ -57,7 +45,7 @@ class Handover(Struct, frozen=True):
     before: Sequence[Session]
 
 
-class SessionWatch:
+class SessionTracker:
     """Takes a partition's runs, chunks in offset order."""
 
     def __init__(self) -> None:
@@ -69,17 +57,19 @@ class SessionWatch:
         for run in runs[~runs["is_transactional"]]:
             key = (int(run["producer_id"]), int(run["producer_epoch"]))
             start = int(run["boundary_start"])
-            places = [_place(batch) for batch in boundary[start : start + int(run["boundary_count"])]]
+            batches = [
+                BoundaryBatch._make(batch) for batch in boundary[start : start + int(run["boundary_count"])].tolist()
+            ]
             session = self._sessions.get(key)
             if session is None:
                 if len(self._sessions) >= MAX_SESSIONS:
                     self.unlisted += 1
                     continue
-                head = places[: int(run["head_count"])] if int(run["first_sequence"]) == 0 else []
+                head = batches[: int(run["head_count"])] if int(run["first_sequence"]) == 0 else []
                 session = Session(*key, int(run["first_offset"]), int(run["last_offset"]), head)
                 self._sessions[key] = session
             session.last_offset = int(run["last_offset"])
-            session.tail = [*session.tail, *places][-NUM_BATCHES_TO_RETAIN:]
+            session.tail = [*session.tail, *batches][-NUM_BATCHES_TO_RETAIN:]
 
     def handovers(self) -> list[Handover]:
         """Return each session whose beginning is here, with its predecessors; those without any are left out."""
@@ -94,20 +84,7 @@ class SessionWatch:
         return found
 
 
-def _place(batch: Row) -> BatchPlace:
-    return BatchPlace(
-        int(batch["base_offset"]),
-        int(batch["last_offset"]),
-        int(batch["first_sequence"]),
-        int(batch["last_sequence"]),
-        int(batch["max_timestamp"]),
-        int(batch["position"]),
-        int(batch["size"]),
-        int(batch["segment"]),
-    )
-
-
-class _Known(Struct, frozen=True):
+class _Record(Struct, frozen=True):
     """One record: its content, its time, its offset."""
 
     content: int
@@ -121,60 +98,60 @@ class _Contents:
     def __init__(self, directory: PartitionDirectory, open_source: OpenSource) -> None:
         self._directory = directory
         self._open = open_source
-        self._batches: dict[tuple[int, int], list[_Known]] = {}
+        self._batches: dict[tuple[int, int], list[_Record]] = {}
 
-    def of(self, places: Sequence[BatchPlace]) -> list[_Known]:
+    def of(self, batches: Sequence[BoundaryBatch]) -> list[_Record]:
         """Return the records of these batches; a batch that cannot be read has none."""
-        return [record for place in places for record in self._batch(place)]
+        return [record for batch in batches for record in self._batch(batch)]
 
-    def _batch(self, place: BatchPlace) -> list[_Known]:
-        key = (place.segment, place.position)
+    def _batch(self, batch: BoundaryBatch) -> list[_Record]:
+        key = (batch.segment, batch.position)
         if key not in self._batches:
-            self._batches[key] = self._read(place)
+            self._batches[key] = self._read(batch)
             if len(self._batches) > 4 * NUM_BATCHES_TO_RETAIN * PREDECESSORS:
                 self._batches.pop(next(iter(self._batches)))
         return self._batches[key]
 
-    def _read(self, place: BatchPlace) -> list[_Known]:
-        if place.size > MAX_BATCH_BYTES:
+    def _read(self, batch: BoundaryBatch) -> list[_Record]:
+        if batch.size > MAX_BATCH_BYTES:
             return []
         try:
-            source = self._open(self._directory.segments[place.segment])
+            source = self._open(self._directory.segments[batch.segment])
         except OSError:
             return []
         try:
-            data = bytearray(place.size)
-            if source.read_into(place.position, memoryview(data)) < place.size:
+            data = bytearray(batch.size)
+            if source.read_into(batch.position, memoryview(data)) < batch.size:
                 return []
             records = read_records(memoryview(data), MAX_BATCH_BYTES)
-            return [_Known(content_of(record), record.timestamp, record.offset) for record in records]
+            return [_Record(content_of(record), record.timestamp, record.offset) for record in records]
         except (OSError, WireError):
-            return []  # told of by the audit itself
+            return []  # reported by the audit itself
         finally:
             source.close()
 
 
 def compare_sessions(
     handovers: Sequence[Handover], directory: PartitionDirectory, open_source: OpenSource
-) -> list[Resent]:
+) -> list[RepeatedSession]:
     """Return the sessions that begin with records one of their predecessors ended with."""
     contents = _Contents(directory, open_source)
     found = []
     for handover in handovers:
         head = contents.of(handover.session.head)
-        best: tuple[int, Session, list[_Known]] | None = None
+        best: tuple[int, Session, list[_Record]] | None = None
         for before in handover.before:
             copied = _longest_copy(head, contents.of(before.tail))
             if copied and (best is None or len(copied) > best[0]):
                 best = (len(copied), before, copied)
         if best is not None:
-            found.append(_resent(handover.session, best[1], head[: best[0]], best[2]))
+            found.append(_repeated(handover.session, best[1], head[: best[0]], best[2]))
     return found
 
 
-def _longest_copy(head: Sequence[_Known], tail: Sequence[_Known]) -> list[_Known]:
+def _longest_copy(head: Sequence[_Record], tail: Sequence[_Record]) -> list[_Record]:
     """The records of `tail` that `head` begins with, in order; none where it may be chance."""
-    best: list[_Known] = []
+    best: list[_Record] = []
     for start, record in enumerate(tail):
         if not head or record.content != head[0].content:
             continue
@@ -193,40 +170,26 @@ def _longest_copy(head: Sequence[_Known], tail: Sequence[_Known]) -> list[_Known
     return best if best and unlike and _same_times(head, best) else []
 
 
-def _same_times(head: Sequence[_Known], copied: Sequence[_Known]) -> bool:
+def _same_times(head: Sequence[_Record], copied: Sequence[_Record]) -> bool:
     return all(
         mine.timestamp == theirs.timestamp >= 0 for mine, theirs in zip(head[: len(copied)], copied, strict=True)
     )
 
 
-def _resent(session: Session, before: Session, again: Sequence[_Known], copied: Sequence[_Known]) -> Resent:
-    first = next(place for place in before.tail if place.last_offset >= copied[0].offset)
-    return Resent(
+def _repeated(
+    session: Session, before: Session, again: Sequence[_Record], copied: Sequence[_Record]
+) -> RepeatedSession:
+    return RepeatedSession(
         producer_id=session.producer_id,
         producer_epoch=session.producer_epoch,
         first_offset=again[0].offset,
         last_offset=again[-1].offset,
-        position=session.head[0].position,
-        segment=session.head[0].segment,
         previous_id=before.producer_id,
         previous_epoch=before.producer_epoch,
         copied_first=copied[0].offset,
         copied_last=copied[-1].offset,
         records=len(copied),
         same_times=_same_times(again, copied),
-        first=_evidence(first, before),
-        again=_evidence(session.head[0], session),
+        previous=next(batch for batch in before.tail if batch.last_offset >= copied[0].offset),
+        batch=session.head[0],
     )
-
-
-def _evidence(place: BatchPlace, session: Session) -> dict[str, object]:
-    return {
-        "offset": place.base_offset,
-        "last_offset": place.last_offset,
-        "timestamp": place.max_timestamp,
-        "producer_id": session.producer_id,
-        "producer_epoch": session.producer_epoch,
-        "base_sequence": place.first_sequence,
-        "last_sequence": place.last_sequence,
-        "position": place.position,
-    }

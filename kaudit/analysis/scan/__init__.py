@@ -1,1 +1,1 @@
-"""Chunks to rows, rows to partitions, partitions to one result."""
+"""From input to audit: planning, reading chunks to rows, rows to partitions, partitions to one result."""

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from kaudit.formats.errors import LimitExceededError, WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
+from kaudit.formats.log.codecs import Codec
 from kaudit.formats.log.control import read_control_records
 from kaudit.formats.log.legacy import parse_message, read_legacy_records
 from kaudit.formats.log.records import DEFAULT_LIMIT, read_records
@@ -19,7 +20,6 @@ MAX_LISTED = 1000
 """Malformed batches kept of one chunk."""
 MAX_BATCH_BYTES = 256 << 20
 """Largest batch read whole to decode it."""
-_HIGHEST_CODEC = 4
 
 _Faulty = NDArray[np.bool_]
 
@@ -27,7 +27,7 @@ _Faulty = NDArray[np.bool_]
 def malformed_batches(batches: Batches, segment: int, source: ByteSource | None) -> tuple[list[MalformedBatch], int]:
     """Return at most MAX_LISTED malformed batches by position, and how many more there are.
 
-    With a `source` every record is decoded too, of the batches whose header is sound.
+    With a `source` every record is decoded too, of the batches whose header has no fault.
     """
     by_header, faulty = _header_faults(batches, segment)
     count = int(faulty.sum())
@@ -64,7 +64,7 @@ _RULES: tuple[tuple[Callable[[Batches], _Faulty], Callable[[Mapping[str, int]], 
         lambda row: f"it counts {row['record_count']} records in {int(row['last_offset_delta']) + 1} offsets",
     ),
     (
-        lambda batches: batches["attributes"] & CODEC_MASK > _HIGHEST_CODEC,
+        lambda batches: batches["attributes"] & CODEC_MASK > max(Codec),
         lambda row: f"its compression codec is {int(row['attributes']) & CODEC_MASK}, none has that number",
     ),
     (
@@ -81,7 +81,7 @@ def _decode(row: Mapping[str, int], segment: int, source: ByteSource) -> Malform
         return _malformed(row, segment, detail, limit=MAX_BATCH_BYTES)
     data = memoryview(bytearray(size))
     if source.read_into(int(row["position"]), data) < size:
-        return None  # truncated while we look: the next scan tells
+        return None  # truncated during the scan: the next one reports it
     try:
         if row["magic"] < CURRENT_MAGIC:
             records: Iterator[object] = read_legacy_records(parse_message(data), DEFAULT_LIMIT)

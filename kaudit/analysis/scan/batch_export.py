@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource
 from kaudit.analysis.scan.planning import Job
 from kaudit.model.batch import Batches, concatenate
@@ -46,7 +46,10 @@ def write_segment(task: SegmentTask, open_source: OpenSource, writer: BatchWrite
         held: list[Batches] = []
         count = 0
         for piece in stream_batches(
-            source, spec.start, spec.stop, spec.end, expected_offset=spec.file.base_offset, verify=spec.verify
+            source,
+            ByteRange(spec.start, spec.stop, spec.end),
+            expected_offset=spec.file.base_offset,
+            verify=spec.verify,
         ):
             held.append(piece.batches)
             count += len(piece.batches)

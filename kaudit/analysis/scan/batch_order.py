@@ -1,17 +1,19 @@
-"""Settling the order of batches whose offsets do not ascend (DESIGN.md section 2, KA006).
+"""Settling the order of batches whose offsets do not ascend.
 
-Replay goes in offset order. The first occurrence of an offset wins; a swapped pair is put back in order; a batch whose
+A log is replayed in offset order. The first occurrence of an offset wins; a swapped pair is put back in order; a batch whose
 offsets lie outside its neighbours' is set aside, and the offsets it should have held then count as missing.
 """
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.model.batch import Batches, concatenate, empty_batches, last_offsets
+from kaudit.model.columns import Row
 from kaudit.model.damage import DamageKind, LogDamage
 
-_LOOK_AHEAD = 2
-"""Batches that must follow before one can be judged."""
+_LOOKAHEAD = 2
+"""Batches that must follow before the place of one can be decided."""
 _NO_BOUND = 2**63 - 1
 
 
@@ -28,9 +30,9 @@ class OrderFilter:
         self._bounds = (base_offset, _NO_BOUND if next_base_offset is None else next_base_offset)
 
     def feed(self, batches: Batches) -> tuple[Batches, list[LogDamage]]:
-        """Take more batches; return those that can be judged now, ascending, and the damage found."""
+        """Take more batches; return those whose place is decided, ascending, and the damage found."""
         self._held = concatenate((self._held, batches))
-        return self._settle(len(self._held) - _LOOK_AHEAD)
+        return self._settle(len(self._held) - _LOOKAHEAD)
 
     def finish(self) -> tuple[Batches, list[LogDamage]]:
         """The segment has ended: return the rest."""
@@ -54,7 +56,7 @@ class OrderFilter:
     def _take_ascending(
         self, bases: NDArray[np.int64], lasts: NDArray[np.int64], start: int, count: int, keep: list[int]
     ) -> int:
-        """Take the stretch in which every batch ascends and is followed by one that does; return where it stops."""
+        """Take the batches as long as each ascends and is followed by one that does; return where that ends."""
         stop = min(count, len(bases))
         ascends = np.ones(stop - start, dtype=bool)
         ascends[0] = bases[start] > self._last
@@ -78,45 +80,36 @@ class OrderFilter:
         keep: list[int],
         damages: list[LogDamage],
     ) -> int:
+        """Settle one batch that does not ascend, or is followed by one that does not; return where to go on."""
         base, last = int(bases[index]), int(lasts[index])
         if not self._bounds[0] <= base <= last < self._bounds[1]:
-            self._set_aside(index, "its segment cannot hold these offsets", damages)
+            damages.append(_damage(self._held[index], "its segment cannot hold these offsets"))
             return index + 1
         if base <= self._last:
-            self._set_aside(index, f"it repeats or precedes offset {self._last}, which came before it", damages)
+            damages.append(_damage(self._held[index], f"offset {self._last} had already been written"))
             return index + 1
-        if index + 1 >= len(bases):
+        following = (int(bases[index + 1]), int(lasts[index + 1])) if index + 1 < len(bases) else None
+        if following is None or self._is_odd(following) or following[0] == base:
+            # if the next one is the odd one, its turn comes; of the same offsets twice the first occurrence wins
             keep.append(index)
             self._last = last
             return index + 1
-        next_base, next_last = int(bases[index + 1]), int(lasts[index + 1])
-        if next_base <= self._last or next_base < self._bounds[0] or next_last >= self._bounds[1]:
-            # the next one is the odd one: take this, judge that when its turn comes
-            keep.append(index)
-            self._last = last
-            return index + 1
-        if next_base == base:
-            # the same offsets twice: the first occurrence wins
-            keep.append(index)
-            self._last = last
-            return index + 1
-        if next_last < base and (index + 2 >= len(bases) or int(bases[index + 2]) > last):
-            row = self._held[index]
-            detail = f"it stands before the batch of offsets {next_base}..{next_last}: the two are exchanged"
-            damages.append(_damage(int(row["position"]), int(row["size"]), base, last, detail))
+        if following[1] < base and (index + 2 >= len(bases) or int(bases[index + 2]) > last):
+            detail = f"it stands before the batch of offsets {following[0]}..{following[1]}: the two are exchanged"
+            damages.append(replace(_damage(self._held[index], detail), producer_id=None))
             keep.extend((index + 1, index))
             self._last = last
             return index + 2
-        self._set_aside(index, f"the next batch goes on at offset {next_base}", damages)
+        damages.append(_damage(self._held[index], f"the next batch goes on at offset {following[0]}"))
         return index + 1
 
-    def _set_aside(self, index: int, detail: str, damages: list[LogDamage]) -> None:
-        row = self._held[index]
-        position, size = int(row["position"]), int(row["size"])
-        base = int(row["base_offset"])
-        last = base + int(row["last_offset_delta"])
-        damages.append(_damage(position, size, base, last, detail, int(row["producer_id"])))
+    def _is_odd(self, offsets: tuple[int, int]) -> bool:
+        """Return whether a batch of these first and last offsets can have no place behind those taken."""
+        return offsets[0] <= self._last or offsets[0] < self._bounds[0] or offsets[1] >= self._bounds[1]
 
 
-def _damage(position: int, size: int, base: int, last: int, detail: str, producer_id: int | None = None) -> LogDamage:
-    return LogDamage(DamageKind.OUT_OF_ORDER, position, position + size, True, detail, base, last, producer_id)
+def _damage(batch: Row, detail: str) -> LogDamage:
+    position, base = batch["position"], batch["base_offset"]
+    last = base + batch["last_offset_delta"]
+    end = position + batch["size"]
+    return LogDamage(DamageKind.OUT_OF_ORDER, position, end, True, detail, base, last, batch["producer_id"])

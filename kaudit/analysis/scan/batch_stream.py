@@ -4,6 +4,7 @@ Memory is one window, whatever the file's or a batch's size: a batch larger than
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from crc32c import crc32c
@@ -57,7 +58,7 @@ _OFFSET_BYTES = LENGTH_OFFSET
 
 
 class Piece(Struct):
-    """Sound batches in file order, and the damage found among and after them."""
+    """Valid batches in file order, and the damage found among and after them."""
 
     batches: Batches
     damages: list[LogDamage] = field(default_factory=list)
@@ -66,27 +67,34 @@ class Piece(Struct):
     coverage_gaps: frozenset[CoverageGap] = frozenset()
 
 
+class ByteRange(NamedTuple):
+    """Bytes `start` to `stop` of a file of `end` bytes."""
+
+    start: int
+    stop: int
+    end: int
+
+
 def stream_batches(
     source: ByteSource,
-    start: int,
-    stop: int,
-    end: int,
+    where: ByteRange,
     *,
     expected_offset: int | None,
     verify: bool = True,
     window_bytes: int = WINDOW_BYTES,
 ) -> Iterator[Piece]:
-    """Yield the batches that start in `start`..`stop` of a file of `end` bytes.
+    """Yield the batches that start in a range of a file.
 
-    `start` is a batch boundary. The last piece's `read_to` is where the first batch not yielded starts: `stop` when the
+    `where.start` is a batch boundary. The last piece's `read_to` is where the first batch not yielded starts: `stop` when the
     ranges of a file were cut at boundaries. With `verify` every batch's CRC is checked; without, framing is trusted.
-    A segment of which only a text is there is one range: `start` is a byte of the segment, and all behind it comes.
+    A segment of which only a text is there is one range: it starts at a byte of the segment, and all behind it comes.
     """
+    start, stop, end = where
     if isinstance(source, SegmentText):
-        from kaudit.analysis.scan.dump_text_batches import printed_batches  # noqa: PLC0415 - few logs are texts: 5 ms for the others
+        from kaudit.analysis.scan.dump_text_batches import dump_text_batches  # noqa: PLC0415 - few logs are texts: 5 ms for the others
 
-        for batches, damages, untold in printed_batches(source, start):
-            yield Piece(batches, damages, stop, coverage_gaps=untold)
+        for batches, damages, gaps in dump_text_batches(source, start):
+            yield Piece(batches, damages, stop, coverage_gaps=gaps)
         return
     window = Window(source, end, min(window_bytes, max(end - start, HEADER_SIZE)))
     reader = _Reader(window, source, verify)
@@ -99,7 +107,7 @@ def stream_batches(
 
 
 class _Decoded(Struct, frozen=True):
-    """A window of sound batches of magic 2, not yet made columns of."""
+    """A window of valid batches of magic 2, not yet made columns of."""
 
     headers: Headers
     file_positions: NDArray[np.int64]
@@ -107,7 +115,7 @@ class _Decoded(Struct, frozen=True):
 
 
 class _Reader:
-    """Takes one step at a time: a window of sound batches, or one stretch of damage."""
+    """Takes one step at a time: a window of valid batches, or one damaged range."""
 
     def __init__(self, window: Window, source: ByteSource, verify: bool) -> None:  # noqa: FBT001
         self.window = window
@@ -130,7 +138,7 @@ class _Reader:
                 decoded = _Decoded(headers, walked.positions + at, decode_controls(view, walked.positions, headers))
             if not current or (self.verify and not self._all_crcs_hold(view, walked, headers)):
                 if held:
-                    break  # what is sound comes first; this window's turn is next
+                    break  # what is valid comes first; this window's turn is next
                 return self._one_by_one(view, walked, at)
             held.append(decoded)
             count += len(headers)
@@ -184,7 +192,7 @@ class _Reader:
         corrupt = corrupt_indexes(view, base, batches)
         for index in corrupt:
             start, end = starts[index], starts[index] + sizes[index]
-            inner = self._sound_header_between(start + 1, end)
+            inner = self._valid_header_between(start + 1, end)
             if inner is None and (index < len(starts) - 1 or self._goes_on_at(end)):
                 damages.append(self._wrong_magic(batches, index) or _crc_mismatch(batches, index))
                 continue
@@ -216,7 +224,7 @@ class _Reader:
         return LogDamage(DamageKind.UNPARSABLE, start, start + size, True, detail, int(batches["base_offset"][index]))
 
     def _goes_on_at(self, position: int) -> bool:
-        """Tell whether a batch can start here, or nothing that looks like one follows anywhere."""
+        """Return whether a batch can start here, or nothing that could be one follows anywhere."""
         view = self.window.load(position, HEADER_SIZE)
         remaining = self.window.end - position
         if not remaining:
@@ -229,7 +237,7 @@ class _Reader:
             return False
         return self._resynchronise(position - 1) is None
 
-    def _sound_header_between(self, start: int, end: int) -> int | None:
+    def _valid_header_between(self, start: int, end: int) -> int | None:
         """First position in `start`..`end` where a batch with a valid CRC begins."""
         at = start - 1
         while True:

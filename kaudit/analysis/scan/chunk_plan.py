@@ -44,7 +44,7 @@ def whole_segments(
 
 
 def cut(spec: ChunkSpec, chunk_bytes: int) -> Iterator[ChunkSpec]:
-    """Cut a range of a segment into ranges of about `chunk_bytes`, without a look at the file.
+    """Cut a range of a segment into ranges of about `chunk_bytes`, without reading the file.
 
     `settle` moves the cuts to batch boundaries.
     """
@@ -65,7 +65,7 @@ def cut_first(spec: ChunkSpec, chunk_bytes: int) -> tuple[ChunkSpec, ChunkSpec |
 
 
 def settle(spec: ChunkSpec, source: ByteSource) -> ChunkSpec:
-    """Move a range's ends to where a sound batch begins at or after them.
+    """Move a range's ends to where a valid batch begins at or after them.
 
     Neighbours settle on the same boundary, each by itself. It is only a guess that reading the chunk before it
     confirms: that chunk must end exactly there. A range that lies within one batch ends up empty.

@@ -8,7 +8,7 @@ import numpy as np
 
 from kaudit.analysis.scan.batch_content import malformed_batches
 from kaudit.analysis.scan.batch_order import OrderFilter
-from kaudit.analysis.scan.batch_stream import Piece, stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, Piece, stream_batches
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, boundary_from
 from kaudit.analysis.scan.chunk_rows import ChunkRange, ChunkRows
 from kaudit.analysis.scan.chunk_summary import compress
@@ -52,7 +52,9 @@ def _read(spec: ChunkSpec, source: ByteSource, most_batches: int) -> _Read:
     pieces: list[Piece] = []
     at, stop, expected_offset, room = spec.start, spec.stop, _expected(spec), most_batches
     while at < stop:
-        for piece in stream_batches(source, at, stop, spec.end, expected_offset=expected_offset, verify=spec.verify):
+        for piece in stream_batches(
+            source, ByteRange(at, stop, spec.end), expected_offset=expected_offset, verify=spec.verify
+        ):
             pieces.append(piece)
             at, room = piece.read_to, room - len(piece.batches)
             if room <= 0 and at < stop:
@@ -120,7 +122,7 @@ def _read_segment(
     damages: list[LogDamage] = []
     coverage_gaps: frozenset[CoverageGap] = frozenset()
     for piece in stream_batches(
-        source, spec.start, spec.stop, spec.end, expected_offset=_expected(spec), verify=spec.verify
+        source, ByteRange(spec.start, spec.stop, spec.end), expected_offset=_expected(spec), verify=spec.verify
     ):
         batches, disorder = order.feed(piece.batches)
         damages.extend(piece.damages + disorder)
@@ -143,7 +145,7 @@ def _read_segment(
             rows.coverage_gaps = coverage_gaps
             yield rows
             start, held, damages = read_to, [], []
-    # batches held back for a look ahead belong to this segment: settle them before the next one begins
+    # batches held back for the batches after them belong to this segment: settle them before the next one begins
     batches, disorder = order.finish()
     held.append(batches)
     damages.extend(disorder)

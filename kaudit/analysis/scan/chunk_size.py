@@ -26,52 +26,52 @@ _MANY_RUNS = 100_000
 """Nor more runs (200 bytes each with their edges)."""
 
 
-class Neighbours(Struct):
+class RecentSizes(Struct):
     """What the ranges of the partitions read so far are like, for those of which nothing is known yet."""
 
     bytes: int = LEAST_BYTES
 
 
-class Pace(Struct):
+class ChunkSize(Struct):
     """The size of the next range of one partition, in bytes."""
 
     bytes: int = LEAST_BYTES
     most: int = MOST_BYTES
     sharers: int = 1
     """Processes that share what is left to read."""
-    neighbours: Neighbours = field(default_factory=Neighbours)
+    recent: RecentSizes = field(default_factory=RecentSizes)
     _known_ids: int = 0
-    _noted: bool = False
+    _updated: bool = False
 
     def next_bytes(self, left: int) -> int:
         """Return the size of the next range when so many bytes are left to read, of this partition and all others.
 
         Towards the end ranges become short, so that processes end at about the same time.
         """
-        if not self._noted:
-            self.bytes = max(self.bytes, min(self.neighbours.bytes, _UNSEEN_BYTES, self.most))
+        if not self._updated:
+            self.bytes = max(self.bytes, min(self.recent.bytes, _UNSEEN_BYTES, self.most))
         if self.sharers == 1:
             return self.bytes
         least = max(min(self.bytes // _FINAL_SHARE, _FINAL_BYTES), LEAST_BYTES)
         return min(self.bytes, max(left // (2 * self.sharers), least))
 
-    def note(self, rows: ChunkRows, producer_ids: int) -> None:
-        """Take note of a range's rows, and of how many producer ids of the partition are known now."""
+    def update(self, rows: ChunkRows, producer_ids: int) -> None:
+        """Adapt to a range's rows, and of how many producer ids of the partition are known now."""
         fresh, self._known_ids = producer_ids - self._known_ids, producer_ids
         read, batches = rows.read_to - rows.start, rows.counts.batches
         if not batches or (read < self.bytes // 2 and batches < _MANY_BATCHES):
-            return  # the end of a segment tells nothing
+            return  # the end of a segment says nothing
         room = min(_MANY_BATCHES * read // batches, _MANY_RUNS * read // max(len(rows.runs), 1))
         wanted = min(self.bytes * _GROWTH, room, self.most)
         if wanted < self.bytes or _joins(rows, fresh):
             self.bytes = min(max(wanted, LEAST_BYTES), self.most)
         else:
             self.bytes = max(self.bytes, min(wanted, _FEW_BATCHES * read // batches))
-        self._noted, self.neighbours.bytes = True, self.bytes
+        self._updated, self.recent.bytes = True, self.bytes
 
 
 def _joins(rows: ChunkRows, fresh: int) -> bool:
-    """Tell whether runs would go on if the range did."""
+    """Return whether runs would go on if the range did."""
     runs = len(rows.runs)
     if runs * 4 <= rows.counts.batches:
         return True  # few rows as it is
@@ -80,6 +80,6 @@ def _joins(rows: ChunkRows, fresh: int) -> bool:
     return runs < 2 * producers and fresh * 4 < runs * 3
 
 
-def steady(size: int) -> Pace:
-    """Return a pace that never changes."""
-    return Pace(size, size)
+def fixed_size(size: int) -> ChunkSize:
+    """Return a chunk size that never changes."""
+    return ChunkSize(size, size)

@@ -31,7 +31,7 @@ class Continuity(Struct):
     _pending: list[tuple[int, LogDamage]] = field(default_factory=list)
 
     def accepts(self, chunk: ChunkRows) -> bool:
-        """Tell whether this chunk's offsets ascend and go on from the chunks before it."""
+        """Return whether this chunk's offsets ascend and go on from the chunks before it."""
         if not chunk.ordered:
             return False
         if chunk.first_offset is None or chunk.last_offset is None:
@@ -89,7 +89,7 @@ class Continuity(Struct):
         self.first_offset = None
 
     def finish(self) -> None:
-        """The log has ended: damage not followed by anything costs what nobody can tell."""
+        """The log has ended: damage not followed by anything costs an unknown number of offsets."""
         for segment, damage in self._pending:
             self._list_damage(PlacedDamage(damage, segment, self.next_offset, None, None))
         self._pending = []
@@ -170,7 +170,7 @@ class Continuity(Struct):
             self.unlisted += 1
 
     def epoch_steps(self) -> Rows:
-        """The first batch of every stretch of one leader epoch, in offset order."""
+        """The first batch of every range with one leader epoch, in offset order."""
         if not self._steps:
             return np.empty(0, dtype=LEADER_EPOCH_START)
         steps = np.concatenate(self._steps)

@@ -14,6 +14,7 @@ from kaudit.formats.dump_text.columns import DumpBatchColumns
 from kaudit.formats.dump_text.rows import DumpBatch, DumpNote, DumpRecord, DumpRow, NoteKind
 from kaudit.formats.dump_text.text import read_dump_batches
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER_SIZE
+from kaudit.formats.log.codecs import Codec
 from kaudit.model.batch import BATCH, BATCH_NAMES, Batches, batches_of, concatenate
 from kaudit.model.batch_fields import (
     ABORT_MARKER,
@@ -29,41 +30,41 @@ from kaudit.model.batch_fields import (
     NO_SEQUENCE,
     NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
-    UNTOLD_CONTROL,
+    UNREPORTED_CONTROL,
 )
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.source.text import SegmentText
 
-_CODECS = {name: number for number, name in enumerate(("none", "gzip", "snappy", "lz4", "zstd"))}
+_CODECS = {codec.name.lower(): codec.value for codec in Codec}
 _UNKNOWN_CODEC = 7
 _MARKERS = {"COMMIT": COMMIT_MARKER, "ABORT": ABORT_MARKER}
 _MAX_HELD = 1 << 16
 _ALWAYS = frozenset({CoverageGap.RECORDS})
 
-Printed = tuple[Batches, list[LogDamage], frozenset[CoverageGap]]
+DumpTextPart = tuple[Batches, list[LogDamage], frozenset[CoverageGap]]
 _Row = dict[str, int]
 
 
-def printed_batches(source: SegmentText, start: int) -> Iterator[Printed]:
+def dump_text_batches(source: SegmentText, start: int) -> Iterator[DumpTextPart]:
     """Yield the batches at or behind byte `start` of the segment, with what the text says is damaged or leaves out."""
     if not start:
         yield from _read(source, 0, _Text(0, _MAX_HELD))
         return
     line = source.line_before(start)
     found = False
-    for printed in _read(source, line, _Text(start, 1)):
-        batches = printed[0]
+    for part in _read(source, line, _Text(start, 1)):
+        batches = part[0]
         if not found and len(batches) and batches["position"][0] != start:
             break
         found = found or len(batches) > 0
         if found:
-            yield printed
+            yield part
     if not found:
         yield from _read(source, 0, _Text(start, _MAX_HELD))
 
 
-def _read(source: SegmentText, line: int, text: "_Text") -> Iterator[Printed]:
+def _read(source: SegmentText, line: int, text: "_Text") -> Iterator[DumpTextPart]:
     for row in read_dump_batches(source.pieces(line)):
         text.take(row)
         if text.is_full:
@@ -81,7 +82,7 @@ class _Text:
         self._parts: list[Batches] = []
         self._rows: list[_Row] = []
         self._damages: list[LogDamage] = []
-        self._untold: set[CoverageGap] = set(_ALWAYS)
+        self._gaps: set[CoverageGap] = set(_ALWAYS)
         self._held = 0
         # A batch waits for the records printed below it: they say what a marker is.
         self._last: _Row | None = None
@@ -92,7 +93,7 @@ class _Text:
 
     @property
     def is_full(self) -> bool:
-        """Tell whether there is enough to hand on."""
+        """Return whether there is enough to hand on."""
         return self._held >= self._full
 
     def take(self, row: DumpRow | DumpBatchColumns) -> None:
@@ -121,17 +122,17 @@ class _Text:
         """The text has ended."""
         self._settle()
 
-    def give(self) -> Printed:
+    def give(self) -> DumpTextPart:
         """Hand on what is complete; a batch that waits for its records stays."""
         self._flush()
         batches = concatenate(self._parts)
         if self._start:
             batches = batches[batches["position"] >= self._start]
         damages = [damage for damage in self._damages if damage.position >= self._start]
-        told: Printed = batches, damages, frozenset(self._untold)
+        part: DumpTextPart = batches, damages, frozenset(self._gaps)
         self._parts, self._damages, self._held = [], [], 0
         self._full = min(self._full * 4, _MAX_HELD)
-        return told
+        return part
 
     def _flush(self) -> None:
         if self._rows:
@@ -142,8 +143,8 @@ class _Text:
         """No more records follow of the last batch."""
         if self._last is None:
             return
-        if self._last["control_type"] == UNTOLD_CONTROL and self._last["producer_id"] > NO_PRODUCER_ID:
-            self._untold.add(CoverageGap.MARKERS)
+        if self._last["control_type"] == UNREPORTED_CONTROL and self._last["producer_id"] > NO_PRODUCER_ID:
+            self._gaps.add(CoverageGap.MARKERS)
         self._rows.append(self._last)
         self._held += 1
         self._last = None
@@ -163,7 +164,7 @@ class _Text:
         if legacy:
             count = 1 if row.codec == "none" else -1
         elif count is None:
-            self._untold.add(CoverageGap.COUNTS)
+            self._gaps.add(CoverageGap.COUNTS)
             count = delta + 1
         producer_id = _known(row.producer_id, NO_PRODUCER_ID)
         sequence = _known(row.base_sequence, NO_SEQUENCE)
@@ -188,7 +189,7 @@ class _Text:
             "producer_epoch": _known(row.producer_epoch, NO_PRODUCER_EPOCH),
             "base_sequence": sequence,
             "record_count": count,
-            "control_type": UNTOLD_CONTROL if control and count else NO_CONTROL_TYPE,
+            "control_type": UNREPORTED_CONTROL if control and count else NO_CONTROL_TYPE,
             "coordinator_epoch": NO_COORDINATOR_EPOCH,
         }
 
@@ -213,7 +214,7 @@ class _Text:
 
     def _take_record(self, row: DumpRecord) -> None:
         """A record of a text without batches: those printed with one position are one batch."""
-        self._untold |= {CoverageGap.BATCHES, CoverageGap.COUNTS}
+        self._gaps |= {CoverageGap.BATCHES, CoverageGap.COUNTS}
         position = _known(row.position, 0)
         last = self._last
         if last is not None and last["position"] == position and last["magic"] >= CURRENT_MAGIC:

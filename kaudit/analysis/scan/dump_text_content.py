@@ -9,23 +9,23 @@ from kaudit.source.text import SegmentText
 _NULL_SIZE = -1
 
 
-class NotPrintedError(Exception):
+class MissingContentError(Exception):
     """The text lacks records that its segment holds, or what is in them; says which."""
 
 
-def printed_records(source: SegmentText) -> Iterator[DumpRecord]:
+def dump_text_records(source: SegmentText) -> Iterator[DumpRecord]:
     """Yield all records with what was printed of them; of data, a `payload` of None is a null value.
 
     Raises:
-        NotPrintedError: a record's value, all records of a batch, or what lies behind a torn end is not in the text.
+        MissingContentError: a record's value, all records of a batch, or what lies behind a torn end is not in the text.
 
     """
     batch: DumpBatch | None = None
     for row in read_dump(source.pieces()):
         if isinstance(row, DumpBatch):
-            _all_told(batch)
+            _expect_records(batch)
             if row.is_valid is False:
-                raise NotPrintedError(f"line {row.line}: the CRC of the batch does not match")
+                raise MissingContentError(f"line {row.line}: the CRC of the batch does not match")
             batch = row
         elif isinstance(row, DumpRecord):
             batch = None
@@ -33,19 +33,19 @@ def printed_records(source: SegmentText) -> Iterator[DumpRecord]:
                 yield row
                 continue
             if row.value_size != _NULL_SIZE and row.payload is None:
-                raise NotPrintedError(f"line {row.line}: the text does not print what is in the record")
+                raise MissingContentError(f"line {row.line}: the text does not print what is in the record")
             yield row._replace(payload=None) if row.value_size == _NULL_SIZE else row
         elif isinstance(row, DumpNote) and row.kind in (NoteKind.INVALID_BYTES, NoteKind.OTHER, NoteKind.TOO_LONG):
-            raise NotPrintedError(f"line {row.line}: {row.text[:200]}")
-    _all_told(batch)
+            raise MissingContentError(f"line {row.line}: {row.text[:200]}")
+    _expect_records(batch)
 
 
 def is_data(record: DumpRecord) -> bool:
-    """Tell whether it is no marker and no control record."""
+    """Return whether it is neither a marker nor another control record."""
     return record.end_marker is None and record.control is None
 
 
-def _all_told(batch: DumpBatch | None) -> None:
+def _expect_records(batch: DumpBatch | None) -> None:
     """A batch without any record below it is one of a shallow text; one that compaction emptied has none to print."""
     if batch is not None and batch.record_count != 0:
-        raise NotPrintedError(f"line {batch.line}: the text does not print the records of the batch")
+        raise MissingContentError(f"line {batch.line}: the text does not print the records of the batch")

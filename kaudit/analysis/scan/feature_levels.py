@@ -1,8 +1,8 @@
-"""Feature levels told by the __cluster_metadata log (KRaft): what the brokers that wrote it could do."""
+"""Feature levels in the __cluster_metadata log (KRaft): what the brokers that wrote it could do."""
 
 from collections.abc import Sequence
 
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.formats.errors import WireError
 from kaudit.formats.internal_topics.metadata_records import FeatureLevel, parse_metadata_record
@@ -32,14 +32,14 @@ def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenS
             try:
                 source = open_source(segment)
             except OSError:
-                continue  # told when the segment itself was read
+                continue  # reported when the segment itself was read
             try:
                 stop = min(segment.size, left)
                 if isinstance(source, SegmentText):
-                    _take_printed(source, found)
+                    _take_dump_text(source, found)
                     left -= stop
                     continue
-                for piece in stream_batches(source, 0, stop, segment.size, expected_offset=None):
+                for piece in stream_batches(source, ByteRange(0, stop, segment.size), expected_offset=None):
                     for batch in piece.batches:
                         size = int(batch["size"])
                         if int(batch["attributes"]) & CONTROL_FLAG or size > _MAX_BATCH:
@@ -53,17 +53,17 @@ def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenS
     return found
 
 
-def _take_printed(source: SegmentText, found: dict[str, int]) -> None:
+def _take_dump_text(source: SegmentText, found: dict[str, int]) -> None:
     # imported here: few logs are texts
-    from kaudit.analysis.scan.dump_text_content import NotPrintedError, is_data, printed_records  # noqa: PLC0415
+    from kaudit.analysis.scan.dump_text_content import MissingContentError, dump_text_records, is_data  # noqa: PLC0415
     from kaudit.formats.dump_text.record_content import parse_printed_metadata  # noqa: PLC0415
 
     try:
-        for row in filter(is_data, printed_records(source)):
+        for row in filter(is_data, dump_text_records(source)):
             if row.payload is not None:
                 _note(parse_printed_metadata(row.payload).content, found)
-    except (NotPrintedError, WireError):
-        return  # told of where the blocks are read
+    except (MissingContentError, WireError):
+        return  # reported where the blocks are read
 
 
 def _note(content: object, found: dict[str, int]) -> None:
@@ -76,4 +76,4 @@ def _take(data: memoryview, found: dict[str, int]) -> None:
         for record in read_records(data):
             _note(parse_metadata_record(record.value).content, found)
     except WireError:
-        return  # a record of a release we do not know: KA005 tells of malformed ones
+        return  # a record of a release we do not know: KA005 reports malformed ones

@@ -19,7 +19,7 @@ class Depth(Enum):
 class ScanOptions(Struct, frozen=True):
     """Options of a scan. Times are ms since the epoch; None means unset; empty sequences mean no filter.
 
-    `zookeeper`, `blocks` and `metadata` say where blocks of producer ids are told; any of them replaces what would be
+    `zookeeper`, `blocks` and `metadata` say where blocks of producer ids are recorded; any of them replaces what would be
     found among the inputs.
     """
 
@@ -45,12 +45,12 @@ class ScanOptions(Struct, frozen=True):
     """Size of the ranges a segment is cut into; None: what was measured best. Changes nothing that is found."""
 
     def says_compacted(self, topic: str) -> bool:
-        """Tell whether the user says that the topic is compacted: all are, or this one by name or pattern."""
+        """Return whether the user says that the topic is compacted: all are, or this one by name or pattern."""
         return self.compacted or any(fnmatchcase(topic, pattern) for pattern in self.compacted_topics)
 
 
 class Progress(Protocol):
-    """Told how far a scan is; the library itself never prints."""
+    """Receives how far a scan is; the library itself never prints."""
 
     def start(self, total_bytes: int) -> None:
         """Take the plan: so many bytes will be read."""
@@ -60,7 +60,7 @@ class Progress(Protocol):
 
 
 class SilentProgress:
-    """Tells nobody."""
+    """Reports nothing."""
 
     def start(self, total_bytes: int) -> None:
         """Ignore the plan."""
@@ -70,7 +70,7 @@ class SilentProgress:
 
 
 class NothingToAuditError(Exception):
-    """No segment was found under the given paths: exit code 3. The text says what was looked at."""
+    """No segment was found under the given paths: exit code 3. The text says what was found instead."""
 
 
 class UsageError(Exception):

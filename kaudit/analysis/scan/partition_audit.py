@@ -17,7 +17,6 @@ from kaudit.analysis.sidefiles.partition_files import PartitionFiles
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.analysis.sidefiles.snapshot_states import Suspects
 from kaudit.analysis.transactions.marker_outcomes import Markers
-from kaudit.checks.repeats import Repeats, Resent
 from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.continuity import LeaderEpochRegression, MissingOffsets, PlacedDamage
 from kaudit.model.coverage_gap import CoverageGap
@@ -25,6 +24,7 @@ from kaudit.model.forgotten_producers import IdleProducer
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.observation import Observation
 from kaudit.model.producer_state import AFTER_MARKER, TV2
+from kaudit.model.repeats import RepeatedSession, Repeats
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
@@ -63,7 +63,7 @@ class PartitionAudit(Struct):
     repeats: Repeats = field(default_factory=Repeats)
     sessions: Sequence[Handover] = ()
     """Where one producer id's session follows on others: only when records were decoded."""
-    resent: Sequence[Resent] = ()
+    repeated_sessions: Sequence[RepeatedSession] = ()
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
 
@@ -90,8 +90,8 @@ def close_partition(
     files = PartitionFiles(SideFileReader(open_source))
     side_facts = files.facts(log)
     markers = None
-    told = replay.spans.has_all_commits and CoverageGap.MARKERS not in replay.coverage_gaps
-    if needs.markers and log.ended is not None and len(log.ended) and told and not log.damages:
+    known = replay.spans.has_all_commits and CoverageGap.MARKERS not in replay.coverage_gaps
+    if needs.markers and log.ended is not None and len(log.ended) and known and not log.damages:
         markers = Markers(replay.directory, log.ended)
     return PartitionAudit(
         directory=replay.directory,

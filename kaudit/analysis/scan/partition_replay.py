@@ -1,17 +1,16 @@
 """One partition replica, from its chunks in offset order to everything the checks need to know."""
 
-from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.analysis.repeats.non_idempotent_repeats import RepeatWatch
-from kaudit.analysis.repeats.sessions import SessionWatch
+from kaudit.analysis.repeats.non_idempotent_repeats import RepeatDetector
+from kaudit.analysis.repeats.sessions import SessionTracker
 from kaudit.analysis.scan.chunk_rows import ChunkRows, Counts
 from kaudit.analysis.scan.continuity import MAX_LISTED, Continuity
-from kaudit.analysis.scan.producer_grouping import merge, with_records
+from kaudit.analysis.scan.producer_grouping import Merged, merge, with_records
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.sequences.transition_audit import FetchRun, TransitionAudit
 from kaudit.analysis.sidefiles.snapshot_states import SnapshotWatch
@@ -28,32 +27,14 @@ COORDINATOR_WRITES = frozenset({"__consumer_offsets"})
 """Topics the coordinator appends to with the producers' ids: sequences mean nothing there."""
 
 
-_ROWS_AT_ONCE = 1 << 14
-"""Rows whose joints are looked at together: enough for numpy, and the columns made on the way stay small."""
-
-
-def by_producers(runs: Columns, markers: Columns) -> Iterator[tuple[Columns, Columns]]:
-    """Cut a chunk's rows, sorted by producer id, into pieces of whole producers."""
-    start = marked = 0
-    while start + _ROWS_AT_ONCE < len(runs):
-        # the first row of the next producer, so that none is in two pieces
-        following = runs["producer_id"][start + _ROWS_AT_ONCE]
-        stop = int(np.searchsorted(runs["producer_id"], following, side="left"))
-        if stop <= start:
-            stop = int(np.searchsorted(runs["producer_id"], following, side="right"))
-        if stop >= len(runs):
-            break
-        until = int(np.searchsorted(markers["producer_id"], runs["producer_id"][stop], side="left"))
-        yield runs[start:stop], markers[marked:until]
-        start, marked = stop, until
-    yield runs[start:], markers[marked:]
-
-
 class RowSink(Protocol):
     """Takes a partition's rows as they are read, for more than the audit itself needs."""
 
-    def add(self, runs: Columns, markers: Columns, table: ProducerTable) -> None:
-        """Take a chunk's rows, chunks in offset order; `table` has the producers seen so far."""
+    def add(self, merged: Merged, markers: Columns, table: ProducerTable) -> None:
+        """Take a chunk's rows, chunks in offset order; `table` has the producers seen so far.
+
+        `markers` are all of the chunk, those that compaction emptied too, which `merged` leaves out.
+        """
 
     def clear(self) -> None:
         """Forget all: the partition is read again from its beginning."""
@@ -66,8 +47,9 @@ class KeptRows(Struct):
     runs: list[Columns] = field(default_factory=list)
     markers: list[Columns] = field(default_factory=list)
 
-    def add(self, runs: Columns, markers: Columns, table: ProducerTable) -> None:  # noqa: ARG002 - rows name their ids
+    def add(self, merged: Merged, markers: Columns, table: ProducerTable) -> None:  # noqa: ARG002 - rows name their ids
         """Keep the chosen producers' rows (all of them if none are chosen)."""
+        runs = merged.runs
         if self.producer_ids is not None:
             chosen = np.fromiter(self.producer_ids, dtype=np.int64, count=len(self.producer_ids))
             runs = runs[np.isin(runs["producer_id"], chosen)]
@@ -91,8 +73,8 @@ class PartitionReplay:
         self.spans = TransactionSpans()
         self.empty_marker: EmptyMarker | None = None
         self.snapshots = SnapshotWatch(list_snapshots(directory))
-        self.repeats = RepeatWatch()
-        self.sessions = SessionWatch()
+        self.repeats = RepeatDetector()
+        self.sessions = SessionTracker()
         self.malformed: list[MalformedBatch] = []
         self.more_malformed = 0
         self.counts = Counts()
@@ -125,7 +107,7 @@ class PartitionReplay:
         self._count_empty(chunk.markers)
         self.still_growing = self.still_growing or chunk.still_growing
         if self.kept is not None:
-            self.kept.add(chunk.runs, chunk.markers, self.transitions.table)
+            self.kept.add(merged, chunk.markers, self.transitions.table)
         return True
 
     def _count_empty(self, markers: Columns) -> None:
@@ -151,7 +133,7 @@ class PartitionReplay:
 
     @property
     def log_end_offset(self) -> int | None:
-        """Offset after the last sound batch, None for a log without one."""
+        """Offset after the last valid batch, None for a log without one."""
         return self.continuity.next_offset
 
     @property

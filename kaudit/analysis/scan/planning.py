@@ -6,7 +6,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE
-from kaudit.analysis.producer_ids.block_book import BlockBook
+from kaudit.analysis.producer_ids.block_histories import BlockHistories
 from kaudit.analysis.scan.audit import latest_modification
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut, whole_segments
 from kaudit.analysis.scan.chunk_reader import CHUNK_BYTES
@@ -123,12 +123,12 @@ def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDi
     return jobs
 
 
-def audit_needs(layout: Layout, book: BlockBook) -> Callable[[PartitionDirectory], Needs]:
+def audit_needs(layout: Layout, histories: BlockHistories) -> Callable[[PartitionDirectory], Needs]:
     """Return what an audit needs of a partition: its ids where blocks are known, its markers where decisions are."""
     decided = any(entry.topic == TRANSACTION_STATE for entry in layout.everything)
 
     def needs(directory: PartitionDirectory) -> Needs:
-        return Needs(producer_ids=book.of(directory.log_dir) is not None, markers=decided)
+        return Needs(producer_ids=histories.of(directory.log_dir) is not None, markers=decided)
 
     return needs
 

@@ -18,7 +18,7 @@ from kaudit.source.bytes import ByteSource
 
 _PIECE_BYTES = 1 << 20
 _LARGE_CLAIM_BYTES = 4 << 20
-"""Brokers take batches of 1 MiB unless told otherwise (message.max.bytes)."""
+"""Brokers take batches of 1 MiB unless configured otherwise (message.max.bytes)."""
 
 
 class Window:
@@ -51,14 +51,14 @@ class Window:
         return self._buffer[: self._filled]
 
     def spend(self, position: int) -> None:
-        """Take note that the bytes before `position` are no longer the file's: they must be read again if asked for."""
+        """Mark that the bytes before `position` are no longer the file's: they must be read again if asked for."""
         self._spent = position
 
     def _holds(self, position: int) -> bool:
         return max(self.base, self._spent) <= position < self.base + self._filled
 
     def crc_holds(self, position: int, size: int) -> bool:
-        """Tell whether the batch of `size` bytes at `position` matches its CRC, in bounded memory."""
+        """Return whether the batch of `size` bytes at `position` matches its CRC, in bounded memory."""
         if self._holds(position) and position + size <= self.base + self._filled:
             return batch_crc_holds(self._buffer, position - self.base, size)
         if size <= self.capacity:
@@ -67,7 +67,7 @@ class Window:
         return self._crc_in_pieces(position, size)
 
     def is_batch(self, position: int, size: int) -> bool:
-        """Tell whether the bytes at `position`, which may claim by chance to be a batch of `size` bytes, are a sound one.
+        """Return whether the bytes at `position`, which may claim by chance to be a batch of `size` bytes, are a valid one.
 
         What claims to be large is read only if a batch, zeros or the end follow: a payload may hold any number of such
         claims, each on the rest of the file.

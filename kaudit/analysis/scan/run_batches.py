@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.model.batch import last_offsets, last_sequences
 from kaudit.model.batch_fields import CONTROL_FLAG
@@ -31,7 +31,7 @@ class RunFetcher:
         source = self._open(segment)
         try:
             for piece in stream_batches(
-                source, int(run["first_position"]), segment.size, segment.size, expected_offset=None
+                source, ByteRange(int(run["first_position"]), segment.size, segment.size), expected_offset=None
             ):
                 batches = piece.batches
                 lasts, sequences = last_offsets(batches), last_sequences(batches)

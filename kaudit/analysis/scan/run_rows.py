@@ -15,7 +15,7 @@ from kaudit.model.batch_fields import (
     CONTROL_FLAG,
     DELETE_HORIZON_FLAG,
     TRANSACTIONAL_FLAG,
-    UNTOLD_CONTROL,
+    UNREPORTED_CONTROL,
 )
 from kaudit.model.columns import Column, Columns, no_rows
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
@@ -106,7 +106,7 @@ def _markers(chunk: ChunkBatches, control: Indexes) -> Columns:
     batches = chunk.batches
     kind, count = batches["control_type"].take(control), batches["record_count"].take(control)
     # other control types are not the transaction logic's: it would raise on them
-    ends = (kind == ABORT_MARKER) | (kind == COMMIT_MARKER) | (kind == UNTOLD_CONTROL) | (count == 0)
+    ends = (kind == ABORT_MARKER) | (kind == COMMIT_MARKER) | (kind == UNREPORTED_CONTROL) | (count == 0)
     computed = {
         "offset": batches["base_offset"],
         "type": batches["control_type"],

@@ -3,7 +3,7 @@
 import numpy as np
 from msgspec import Struct, field
 
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.rows import Rows
 from kaudit.model.batch import Batches, last_offsets, last_sequences
@@ -67,7 +67,7 @@ def evicted_producers(directory: PartitionDirectory, open_source: OpenSource) ->
     below: dict[int, _Below] = {}
     source = open_source(segment)
     try:
-        for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=None):
+        for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
             _take(below, piece.batches, start)
     finally:
         source.close()

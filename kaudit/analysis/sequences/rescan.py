@@ -9,10 +9,11 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CONTROL_FLAG, NO_PRODUCER_ID
+from kaudit.model.producer_ids import FirstBatch
 from kaudit.source.layout import PartitionDirectory
 
 MAX_CHAIN_BATCHES = 200_000
@@ -41,17 +42,6 @@ class Questions(Struct, frozen=True):
     def __bool__(self) -> bool:
         """Tell whether there is anything to read for."""
         return bool(self.chains) or len(self.first_of) > 0 or self.negative
-
-
-class FirstBatch(Struct, frozen=True):
-    """The first batch (or marker) of a producer id in a partition."""
-
-    offset: int
-    last_offset: int
-    timestamp: int
-    producer_epoch: int
-    position: int
-    segment: int
 
 
 class Seen(Struct):
@@ -84,7 +74,7 @@ def rescan(directory: PartitionDirectory, open_source: OpenSource, questions: Qu
         except OSError:
             continue  # the first pass has told of it
         try:
-            for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=None):
+            for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
                 batches = piece.batches[piece.batches["magic"] >= 2]
                 _take_first(seen, batches, questions, number)
                 if len(chained) and room > 0:

@@ -33,7 +33,7 @@ from kaudit.broker.producer_state.rules import (
     starts_above_zero,
 )
 from kaudit.model import sequence
-from kaudit.model.batch_fields import ABORT_MARKER, NO_LEADER_EPOCH, NO_OFFSET, NO_SEQUENCE, UNTOLD_CONTROL
+from kaudit.model.batch_fields import ABORT_MARKER, NO_LEADER_EPOCH, NO_OFFSET, NO_SEQUENCE, UNREPORTED_CONTROL
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_state import (
@@ -266,7 +266,7 @@ def audit_marker(
     if state is None:
         return _append_end_txn_marker(ProducerAuditState(epoch=marker.producer_epoch), marker), ()
     kinds = []
-    if is_coordinator_fenced(marker.coordinator_epoch, state.coordinator_epoch) and marker.type != UNTOLD_CONTROL:
+    if is_coordinator_fenced(marker.coordinator_epoch, state.coordinator_epoch) and marker.type != UNREPORTED_CONTROL:
         kinds.append(ObservationKind.COORDINATOR_EPOCH_REGRESSION)
     if is_fenced(marker.producer_epoch, state.epoch):
         kinds.append(ObservationKind.STALE_MARKER)

@@ -1,6 +1,6 @@
-"""Replaying the rows of one chunk: healthy joints accepted in numpy, the rest by the scalar judge.
+"""Auditing the rows of one chunk: healthy producers in numpy, the rest batch by batch.
 
-`TransitionAudit.feed` takes chunks in offset order; cutting the log elsewhere changes nothing it reports.
+`TransitionAudit.feed` takes chunks in offset order; cutting the log elsewhere does not change what it reports.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,9 @@ from kaudit.analysis.scan.producer_grouping import Merged
 from kaudit.analysis.scan.rows import pick, put
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.sequences.sequence_audit import Producer, audit_batch, audit_end, audit_marker
-from kaudit.analysis.sequences.vectorised_transitions import VectorisedTransitions
+from kaudit.analysis.sequences.transition_columns import TransitionColumns
+from kaudit.analysis.sequences.vectorised_state import advance, continue_runs
+from kaudit.analysis.sequences.vectorised_transitions import healthy_producers
 from kaudit.model.columns import Columns, Row
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
 from kaudit.model.observation import Observation
@@ -53,17 +55,18 @@ class TransitionAudit(Struct):
             self._feed(part, boundary, slots[groups])
 
     def _feed(self, merged: Merged, boundary: Columns, slots: NDArray[np.int32]) -> None:
-        before = pick(self.table.rows, slots)
-        transitions = VectorisedTransitions(merged, boundary, before)
-        self.runs += len(merged.runs) - transitions.continue_runs()
-        healthy = transitions.healthy(sequences_count=self.sequences_count, holes_are_normal=self.holes_are_normal)
+        columns = TransitionColumns(merged, boundary, pick(self.table.rows, slots))
+        self.runs += len(merged.runs) - continue_runs(columns)
+        healthy = healthy_producers(
+            columns, sequences_count=self.sequences_count, holes_are_normal=self.holes_are_normal
+        )
         if self._awaiting:
             awaiting = np.fromiter(self._awaiting, dtype=np.int64, count=len(self._awaiting))
-            healthy &= ~np.isin(transitions.producer_ids, awaiting)
-        transitions.advance(healthy)
-        put(self.table.rows, slots, before)
-        for index in np.flatnonzero(~healthy).tolist():
-            self._replay(int(slots[index]), transitions, index)
+            healthy &= ~np.isin(merged.producer_ids, awaiting)
+        advance(columns, healthy)
+        put(self.table.rows, slots, columns.before)
+        for group in np.flatnonzero(~healthy).tolist():
+            self._audit_producer(int(slots[group]), columns, group)
 
     def finish(self) -> None:
         """The log has ended: report what only its end decides."""
@@ -73,25 +76,25 @@ class TransitionAudit(Struct):
             if state is not None:
                 self._keep(audit_end(state, int(rows["producer_id"][slot])))
 
-    def _replay(self, slot: int, transitions: VectorisedTransitions, group_index: int) -> None:
-        state = self.table.load(slot)
-        producer = Producer(int(transitions.producer_ids[group_index]), self.sequences_count)
-        for is_marker, index in transitions.group_rows(group_index):
+    def _audit_producer(self, slot: int, columns: TransitionColumns, group: int) -> None:
+        state, merged = self.table.load(slot), columns.merged
+        producer = Producer(int(merged.producer_ids[group]), self.sequences_count)
+        for is_marker, number in merged.rows_of(group):
             if is_marker:
-                state, observations = audit_marker(state, EndTxnMarker._make(transitions.markers.item(index)))
+                state, observations = audit_marker(state, EndTxnMarker._make(merged.markers.item(number)))
                 self._keep(observations)
             else:
-                state = self._replay_run(state, transitions.runs[index], transitions.boundary_batches, producer)
+                state = self._audit_run(state, merged.runs[number], columns.boundary, producer)
         if state is not None:
             self.table.store(slot, state)
 
-    def _replay_run(
+    def _audit_run(
         self, state: ProducerAuditState | None, run: Row, boundary: Columns, producer: Producer
     ) -> ProducerAuditState:
         start, head, count = int(run["boundary_start"]), int(run["head_count"]), int(run["batches"])
         epoch, transactional = int(run["producer_epoch"]), bool(run["is_transactional"])
         batches = [BoundaryBatch._make(batch) for batch in boundary[start : start + head].tolist()]
-        state = self._judge(state, batches, epoch, transactional, producer)
+        state = self._audit_batches(state, batches, epoch, transactional, producer)
         if count == head:
             return state
         newest = batches[-1]
@@ -102,9 +105,9 @@ class TransitionAudit(Struct):
             ]
             rest = int(run["records"]) - sum(batch.record_count for batch in batches)
             return _continue_run(state, tail, rest, transactional=transactional)
-        return self._judge(state, self.fetch_run(run)[head:], epoch, transactional, producer)
+        return self._audit_batches(state, self.fetch_run(run)[head:], epoch, transactional, producer)
 
-    def _judge(
+    def _audit_batches(
         self,
         state: ProducerAuditState | None,
         batches: list[BoundaryBatch],

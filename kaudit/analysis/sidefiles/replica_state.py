@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from msgspec import Struct, field
 
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
 from kaudit.broker.producer_state.rebuild import FIELDS, producer_batch, producer_rows
 from kaudit.broker.releases.profile import Profile, VersionRange
@@ -73,7 +73,7 @@ def replica_state(
 
 
 def _batches(source: ByteSource, segment: SegmentFile) -> Iterator[Batches]:
-    for piece in stream_batches(source, 0, segment.size, segment.size, expected_offset=None):
+    for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
         yield piece.batches
 
 

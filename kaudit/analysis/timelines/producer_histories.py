@@ -15,6 +15,7 @@ from kaudit.analysis.producer_ids.producer_listing import producer_partition
 from kaudit.analysis.scan.batch_export import BatchWriter
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows
+from kaudit.analysis.scan.producer_grouping import Merged
 from kaudit.analysis.scan.rows import Rows
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.timelines.timeline import partition_timelines
@@ -34,10 +35,10 @@ class HistoryRows(Struct):
     activity: ActivityRows = field(default_factory=ActivityRows)
     _table: ProducerTable = field(default_factory=ProducerTable)
 
-    def add(self, runs: Columns, markers: Columns, table: ProducerTable) -> None:
+    def add(self, merged: Merged, markers: Columns, table: ProducerTable) -> None:
         """Take a chunk's rows."""
-        self.rows.add(runs, markers, table)
-        self.activity.add(runs, markers, table)
+        self.rows.add(merged, markers, table)
+        self.activity.add(merged, markers, table)
         self._table = table
 
     def clear(self) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows
 from kaudit.analysis.scan.rows import SILENCE_MS
-from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNTOLD_CONTROL
+from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns, Row, joined
 from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Finding
@@ -139,8 +139,8 @@ def _transaction_starts(runs: Sequence[Entry]) -> None:
 
 
 def _marker(marker: Row) -> Entry:
-    names = {ABORT_MARKER: "ABORT", COMMIT_MARKER: "COMMIT", UNTOLD_CONTROL: None}
-    untold = int(marker["type"]) == UNTOLD_CONTROL
+    names = {ABORT_MARKER: "ABORT", COMMIT_MARKER: "COMMIT", UNREPORTED_CONTROL: None}
+    untold = int(marker["type"]) == UNREPORTED_CONTROL
     return {
         "kind": "marker",
         "offset": int(marker["offset"]),

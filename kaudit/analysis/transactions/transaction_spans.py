@@ -1,35 +1,41 @@
-"""Transactions of one partition as the log tells of them: where each began and what ended it.
+"""Transactions of one partition as the log shows them: where each began and what ended it.
 
 Fed with runs and markers chunk by chunk: a run ends at every marker with records of its producer id, so a transaction
 begins with the first transactional run behind a marker.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.producer_grouping import Merged, group
+from kaudit.analysis.scan.producer_grouping import Merged, group, merge
 from kaudit.analysis.scan.rows import Rows, pick
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, NO_OFFSET
 from kaudit.model.columns import Columns
+from kaudit.model.dtypes import dtype_of
+from kaudit.model.schema import Int8, Int16, Int32, Int64
 
-ENDED_TRANSACTION = np.dtype(
-    [
-        ("producer_id", np.int64),
-        ("producer_epoch", np.int16),
-        ("coordinator_epoch", np.int32),
-        ("type", np.int8),
-        ("first_offset", np.int64),
-        ("marker_offset", np.int64),
-        ("stable_offset", np.int64),
-        ("timestamp", np.int64),
-        ("position", np.int64),
-        ("segment", np.int32),
-    ]
-)
-"""A marker. `first_offset` -1: no data before it. `stable_offset` of an abort: first offset of the oldest other
-transaction open at the marker, -1 without one."""
 
+class EndedTransaction(NamedTuple):
+    """A marker with records, and the transaction it ended."""
+
+    producer_id: Int64
+    producer_epoch: Int16
+    coordinator_epoch: Int32
+    type: Int8
+    first_offset: Int64
+    """-1: no data before the marker."""
+    marker_offset: Int64
+    stable_offset: Int64
+    """Of an abort: first offset of the oldest other transaction open at the marker, -1 without one."""
+    timestamp: Int64
+    position: Int64
+    segment: Int32
+
+
+ENDED_TRANSACTION = dtype_of(EndedTransaction)
 _OPEN = np.dtype([("producer_id", np.int64), ("offset", np.int64)])
 _NEVER = np.iinfo(np.int64).max
 MAX_ABORTS = 1_000_000
@@ -115,50 +121,46 @@ class _Spans(Struct, frozen=True):
 
 
 def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
-    """Find where the transactions of a chunk begin and end; `waiting` are those open before it, by producer id.
-
-    A span is a stretch of one producer id's rows up to and including its next marker.
-    """
-    markers, is_run, ids = merged.markers, merged.is_run, merged.ids
-    transactional, kind = merged.runs["is_transactional"], markers["type"]
-    first_offsets = merged.runs["first_offset"]
+    """Find where the transactions of a chunk begin and end; `waiting` are those open before it, by producer id."""
+    kind = merged.markers["type"]
     ends = (kind == ABORT_MARKER) | (kind == COMMIT_MARKER)
-    if not (transactional.all() and ends.all()):
-        kept = np.empty(len(is_run), dtype=np.bool_)
-        kept[is_run], kept[~is_run] = transactional, ends
-        is_run, ids = is_run.compress(kept), ids.compress(kept)
-        first_offsets, markers = first_offsets.compress(transactional), markers[ends]
-    if not len(is_run):
+    if not ends.all():
+        merged = merge(merged.runs, merged.markers[ends])
+    if not len(merged.markers) and not merged.runs["is_transactional"].any():
         return None
-    changes = ids[1:] != ids[:-1]
-    begins = np.ones(len(is_run), dtype=np.bool_)
-    np.logical_or(changes, ~is_run[:-1], out=begins[1:])
-    first = np.flatnonzero(begins)
-    last = np.append(first[1:] - 1, len(is_run) - 1)
-    started = is_run.take(first)
-    begun = np.full(len(first), NO_OFFSET, dtype=np.int64)
-    begun[started] = first_offsets.compress(begins.compress(is_run))
+    groups, offsets = np.flatnonzero(merged.has_marker), merged.runs["first_offset"]
+    # of each marker: the first transactional run behind the marker before it
+    stops = merged.runs_before_markers
+    begun = _offsets(offsets, merged.first_transactional(merged.before_markers(stops, merged.run_starts)), stops)
+    open_at_end = _offsets(offsets, merged.opening_runs, merged.run_stops)
     elsewhere = waiting
     if len(waiting):
         # a transaction that was open already goes on to its producer id's first marker
-        is_new = np.ones(len(first), dtype=np.bool_)
-        is_new[1:] = changes.take(first[1:] - 1)
-        producers = np.flatnonzero(is_new)
-        here = ids.take(first.take(producers))
-        at = np.minimum(np.searchsorted(waiting["producer_id"].copy(), here), len(waiting) - 1)
-        known = waiting["producer_id"].take(at) == here
-        begun[producers.compress(known)] = waiting["offset"].take(at.compress(known))
+        at = np.minimum(np.searchsorted(waiting["producer_id"].copy(), merged.producer_ids), len(waiting) - 1)
+        known = waiting["producer_id"].take(at) == merged.producer_ids
+        ended = known.take(groups)
+        begun[merged.marker_starts.take(groups.compress(ended))] = waiting["offset"].take(
+            at.take(groups.compress(ended))
+        )
+        held = np.flatnonzero(known & ~merged.has_marker)
+        open_at_end[held] = waiting["offset"].take(at.take(held))
         gone = np.ones(len(waiting), dtype=np.bool_)
         gone[at.compress(known)] = False
         elsewhere = pick(waiting, gone)
-    ended = ~is_run.take(last)
-    opened = np.flatnonzero(~ended)
+    opened = np.flatnonzero(open_at_end != NO_OFFSET)
     still_open = np.empty(len(opened), dtype=_OPEN)
-    still_open["producer_id"], still_open["offset"] = ids.take(first.take(opened)), begun.take(opened)
+    still_open["producer_id"], still_open["offset"] = merged.producer_ids.take(opened), open_at_end.take(opened)
     if len(elsewhere):
         still_open = np.concatenate((still_open, elsewhere))
         still_open = pick(still_open, np.argsort(still_open["producer_id"], kind="stable"))
-    return _Spans(markers, begun.compress(ended), still_open)  # each marker ends a span, if only its own
+    return _Spans(merged.markers, begun, still_open)
+
+
+def _offsets(offsets: NDArray[np.int64], runs: NDArray[np.intp], stops: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Return the offsets of these runs, -1 for a run number that is not below its stop."""
+    if not len(offsets):
+        return np.full(len(runs), NO_OFFSET, dtype=np.int64)
+    return np.where(runs < stops, offsets.take(runs, mode="clip"), NO_OFFSET)
 
 
 def _oldest_open(first: NDArray[np.int64], end: NDArray[np.int64], markers: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -5,10 +5,10 @@ CONCURRENT_TRANSACTIONS - is done at once: an attempt's answer is the one its cl
 """
 
 from collections.abc import Callable
-from enum import Enum
 
-from msgspec import Struct, field
+from msgspec import Struct
 
+from kaudit.broker.coordinator.transaction_metadata import TransactionMetadata, TransactionState
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_append_info import MAX_EPOCH, TRANSACTION_VERSION_2
 from kaudit.broker.releases.profile import Profile
@@ -42,21 +42,6 @@ class CoordinatorLimits(Struct, frozen=True):
     """transaction.remove.expired.transaction.cleanup.interval.ms"""
 
 
-class TransactionState(Enum):
-    """States of a transactional id. Markers are written at once, so the Prepare states normally pass within a request.
-
-    If a partition rejects its marker, or none is sent (Switches.end_txn_needs_exact_epoch), the coordinator gives up,
-    and only a restarted one, which finds the decision in its log, tries again.
-    """
-
-    EMPTY = "Empty"
-    ONGOING = "Ongoing"
-    PREPARE_COMMIT = "PrepareCommit"
-    PREPARE_ABORT = "PrepareAbort"
-    COMPLETE_COMMIT = "CompleteCommit"
-    COMPLETE_ABORT = "CompleteAbort"
-
-
 # Module names: reading a member from its Enum costs as much as the rest of a request.
 _ONGOING, _DONE = TransactionState.ONGOING, KafkaError.NONE
 _PREPARE_COMMIT, _PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT
@@ -64,26 +49,6 @@ _COMPLETE_COMMIT, _COMPLETE_ABORT = TransactionState.COMPLETE_COMMIT, Transactio
 _PREPARED = {_PREPARE_COMMIT: True, _PREPARE_ABORT: False}
 _COMPLETE = {_COMPLETE_COMMIT: True, _COMPLETE_ABORT: False}
 """Whether it is a commit."""
-
-
-class TransactionMetadata(Struct):
-    """What a coordinator keeps of one transactional id. Times in ms, None while unknown."""
-
-    producer_id: int
-    timeout_ms: int
-    epoch: int = NO_PRODUCER_EPOCH
-    last_epoch: int = NO_PRODUCER_EPOCH
-    previous_producer_id: int = NO_PRODUCER_ID
-    state: TransactionState = TransactionState.EMPTY
-    partitions: dict[TopicPartition, None] = field(default_factory=dict)
-    started_at: int | None = None
-    home: TopicPartition | None = None
-    """The partition whose attempts it appeared in last."""
-    updated_at: int = 0
-    transaction_version: int = 0
-    """Of the end that was decided last."""
-    markers_sent: bool = False
-    """Whether its markers are being written: a transition is pending, which no request may interrupt."""
 
 
 class RequestContext(Struct, frozen=True, gc=False):

@@ -29,7 +29,7 @@ _APPENDED, _CLIENT, _COORDINATOR = Outcome.APPENDED, Origin.CLIENT, Origin.COORD
 """Looking a member up in its Enum costs as much as making a state does."""
 SNAPSHOT_SUFFIX = ".snapshot"
 _FIRST_LEADER = -1
-"""Stands for the leader of a log nobody named a leader of."""
+"""The leader of a log while no attempt has named one."""
 
 
 class Tampering(Struct, frozen=True):

@@ -9,13 +9,14 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from kaudit.broker.producer_ids.block_history import BlockEntry, BlockHistory, EntryKind
+from kaudit.broker.producer_ids.block_history import BlockHistory
 from kaudit.broker.producer_ids.blocks import (
     BLOCK_SIZE,
     FIRST_BLOCK_START,
     LAST_CONTINUABLE_END,
     NO_BROKER_EPOCH,
 )
+from kaudit.model.producer_ids import BlockEntry, EntryKind, RegressionCause
 
 
 class StepKind(StrEnum):
@@ -29,15 +30,6 @@ class StepKind(StrEnum):
     UNSEEN = "unseen"  # blocks in between that this history does not show
     REGRESSED = "regressed"  # back to ids granted before: they are handed out twice
     NO_BLOCK = "no-block"  # the counter was created empty, deleted or made unreadable
-
-
-class RegressionCause(StrEnum):
-    """What set the counter back, as far as the history tells."""
-
-    MIGRATION = "migration"  # KAFKA-15552: the migration to KRaft copied the block in use instead of the next
-    RECREATED = "recreated"  # the znode was deleted and began again
-    SAME_BLOCK = "same-block"  # one block went to two brokers: the conditional update did not hold
-    SET_BACK = "set-back"  # the znode holds an older value: restored or edited
 
 
 class Step(Struct, frozen=True):

@@ -2,17 +2,25 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from enum import StrEnum
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.broker.producer_ids.allocation_rules import RegressionCause, Step, StepKind
-from kaudit.broker.producer_ids.block_history import BlockEntry, BlockHistory, EntryKind
+from kaudit.broker.producer_ids.allocation_rules import Step, StepKind
+from kaudit.broker.producer_ids.block_history import BlockHistory
 from kaudit.broker.producer_ids.blocks import BLOCK_SIZE, FIRST_BLOCK_START, MAX_PRODUCER_ID, NO_BROKER
 from kaudit.broker.producer_ids.consumption_rate import BurnMeter
-from kaudit.broker.producer_ids.coverage import Coverage, Overlap
+from kaudit.broker.producer_ids.coverage import Coverage
+from kaudit.model.producer_ids import (
+    BlockEntry,
+    EntryKind,
+    MalformedBlock,
+    NearEnd,
+    RegressionCause,
+    SharedBlock,
+    Unallocated,
+    UnallocatedReason,
+)
 
 NEAR_END_BLOCKS = 1_000_000
 """KA406: this many blocks left are a milliard ids, months for a cluster that opens producers in a loop."""
@@ -24,29 +32,6 @@ MAX_WAIT_FOR_ID_MS = 120_000
 """A record is stamped when the client takes it and may wait this long (delivery.timeout.ms) for its producer's id."""
 
 _EXAMPLES = 10
-
-
-class UnallocatedReason(StrEnum):
-    """Where an id lies that no known block holds."""
-
-    NEGATIVE = "negative"  # no allocator grants it; an exhausted one overflows into it
-    BEYOND = "beyond"  # after the last block known
-    BEFORE = "before"  # before the first block known
-    BETWEEN = "between"  # between two known blocks
-
-
-class Unallocated(Struct, frozen=True):
-    """A producer id no known block holds. `nearest_below` is the grant with the highest end below it, if any.
-
-    `proven`: the history is complete, so no block can have held it. `after_history`: its first batch may be younger
-    than all the history could show, so a later grant may hold it; None when either time is unknown.
-    """
-
-    producer_id: int
-    reason: UnallocatedReason
-    nearest_below: BlockEntry | None
-    proven: bool
-    after_history: bool | None
 
 
 def find_unallocated(
@@ -91,18 +76,6 @@ def _reason(producer_id: int, bounds: tuple[int, int]) -> UnallocatedReason:
     return UnallocatedReason.BEFORE if producer_id < bounds[0] else UnallocatedReason.BETWEEN
 
 
-class SharedBlock(Struct, frozen=True):
-    """Ids granted twice and which of them the logs show: KA402. At most ten of `seen_count` are in `seen`.
-
-    `cause` is what set the counter back before the second grant, None when the history does not show it.
-    """
-
-    overlap: Overlap
-    cause: RegressionCause | None
-    seen_count: int
-    seen: tuple[int, ...]
-
-
 def find_shared_blocks(steps: list[Step], coverage: Coverage, producer_ids: NDArray[np.int64]) -> Iterator[SharedBlock]:
     """Find overlapping grants and the ids of `producer_ids` (each once) that two producers may have got: KA402."""
     ordered = np.sort(producer_ids)
@@ -116,13 +89,6 @@ def find_shared_blocks(steps: list[Step], coverage: Coverage, producer_ids: NDAr
         high = int(np.searchsorted(ordered, overlap.last, side="right"))
         examples = tuple(int(value) for value in ordered[low : min(high, low + _EXAMPLES)])
         yield SharedBlock(overlap, causes[id(overlap.later)], high - low, examples)
-
-
-class MalformedBlock(Struct, frozen=True):
-    """A value that no broker writes: KA403. `defects` are sentences, at least one."""
-
-    entry: BlockEntry
-    defects: tuple[str, ...]
 
 
 def find_malformed(history: BlockHistory) -> Iterator[MalformedBlock]:
@@ -147,19 +113,6 @@ def _defects(entry: BlockEntry) -> Iterator[str]:
         yield f"the block ends at {entry.end}, beyond the largest producer id"
     if entry.broker is not None and entry.broker < NO_BROKER:
         yield f"the broker id {entry.broker} is negative"
-
-
-class NearEnd(Struct, frozen=True):
-    """The ids run out: KA406. `entry` is the last block, `ids_left` may still be granted after it.
-
-    `days_left` is the time they last at the observed rate, None without one. `exhausted`: the next broker that needs a
-    block gets none; the one that holds the last of 0.11 to 2.8 goes on with negative ids.
-    """
-
-    entry: BlockEntry
-    ids_left: int
-    days_left: float | None
-    exhausted: bool
 
 
 def find_near_end(steps: list[Step]) -> Iterator[NearEnd]:

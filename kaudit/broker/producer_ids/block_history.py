@@ -1,42 +1,10 @@
 """One timeline of the blocks of producer ids, whatever told of them."""
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 
 from msgspec import Struct
 
-
-class EntryKind(StrEnum):
-    """What an entry of the timeline says."""
-
-    GRANTED = "granted"  # a broker got the block
-    RESERVED = "reserved"  # the controller moved the counter to `start`; nobody got the block
-    EMPTY = "empty"  # the znode was created without a value: the next block is the first
-    DELETED = "deleted"  # the znode is gone
-    UNREADABLE = "unreadable"  # a value no broker can continue from
-
-
-class BlockEntry(Struct, frozen=True):
-    """One change of the allocator's state.
-
-    `start`..`end` (int64, inclusive) is the block, both None unless granted or reserved. `version` is the znode's
-    version, `zxid` ZooKeeper's transaction, `offset` the record's in `__cluster_metadata`; each None where the source
-    does not know it, as `at_ms` (ms since 1970), `broker` and `broker_epoch`. `source` names the file or line,
-    `position` the byte in it. `oddities` are sentences about a value no broker would have written this way.
-    """
-
-    kind: EntryKind
-    source: str
-    start: int | None = None
-    end: int | None = None
-    broker: int | None = None
-    broker_epoch: int | None = None
-    version: int | None = None
-    zxid: int | None = None
-    offset: int | None = None
-    at_ms: int | None = None
-    position: int | None = None
-    oddities: tuple[str, ...] = ()
+from kaudit.model.producer_ids import BlockEntry
 
 
 class BlockHistory(Struct, frozen=True):

@@ -4,12 +4,13 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from kaudit.broker.producer_ids.block_history import BlockEntry, BlockHistory, EntryKind, ProducerIdsRecord
+from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord
 from kaudit.broker.producer_ids.blocks import BLOCK_SIZE, NO_BROKER, NO_BROKER_EPOCH
 from kaudit.formats.errors import WireError
 from kaudit.formats.zookeeper.pid_block import parse_pid_block
 from kaudit.formats.zookeeper.pid_block_lines import AnswerLine, BadLine, PidBlockLine
 from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent
+from kaudit.model.producer_ids import BlockEntry, EntryKind
 
 
 def from_znode(changes: Iterable[tuple[ZnodeChange, str]], observed_until_ms: int | None = None) -> BlockHistory:

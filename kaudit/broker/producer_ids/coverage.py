@@ -8,17 +8,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.broker.producer_ids.allocation_rules import Step, StepKind
-from kaudit.broker.producer_ids.block_history import BlockEntry, EntryKind
 from kaudit.broker.producer_ids.blocks import MAX_PRODUCER_ID, MIN_INT64
-
-
-class Overlap(Struct, frozen=True):
-    """Ids `first`..`last` (inclusive) granted by `earlier` and, once more, by `later`."""
-
-    earlier: BlockEntry
-    later: BlockEntry
-    first: int
-    last: int
+from kaudit.model.producer_ids import BlockEntry, BlockOverlap, EntryKind
 
 
 class _Holders(Struct, frozen=True):
@@ -43,7 +34,7 @@ class Coverage:
     def __init__(self, steps: Iterable[Step]) -> None:
         self._stretches: list[_Stretch] = []
         self._starts: list[int] = []
-        self.overlaps: list[Overlap] = []
+        self.overlaps: list[BlockOverlap] = []
         for step in steps:
             if step.entry.kind is EntryKind.GRANTED and step.kind is not StepKind.REPEATED:
                 self._grant(step.entry)
@@ -97,9 +88,9 @@ class Coverage:
         earlier = stretch.holders.grant
         known = self.overlaps[-1] if self.overlaps else None
         if known and known.later is entry and known.earlier is earlier and known.last + 1 == first:
-            self.overlaps[-1] = Overlap(earlier, entry, known.first, last)
+            self.overlaps[-1] = BlockOverlap(earlier, entry, known.first, last)
         else:
-            self.overlaps.append(Overlap(earlier, entry, first, last))
+            self.overlaps.append(BlockOverlap(earlier, entry, first, last))
 
 
 def _laid_over(touched: list[_Stretch], entry: BlockEntry, start: int, end: int) -> Iterator[_Stretch]:

@@ -10,7 +10,7 @@ Source: ProducerAppendInfo, ProducerStateEntry, ProducerStateManager.
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kaudit.model.batch_fields import COMMIT_MARKER, NO_SEQUENCE, UNTOLD_CONTROL
+from kaudit.model.batch_fields import COMMIT_MARKER, NO_SEQUENCE, UNREPORTED_CONTROL
 from kaudit.model.sequence import MAX_SEQUENCE, next_sequence
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def is_coordinator_fenced(coordinator_epoch: N, current_epoch: N) -> N:
 
 def may_commit(marker_type: N) -> N:
     """A commit marker, or one of which only a text is there that does not say what it is."""
-    return (marker_type == COMMIT_MARKER) | (marker_type == UNTOLD_CONTROL)
+    return (marker_type == COMMIT_MARKER) | (marker_type == UNREPORTED_CONTROL)
 
 
 def is_version_2_commit(marker_epoch: N, current_epoch: N, committed: N) -> N:

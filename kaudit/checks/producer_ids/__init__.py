@@ -1,1 +1,1 @@
-"""Checks of producer ids and of the blocks they are granted from."""
+"""Checks of producer ids and of the blocks they were allocated from."""

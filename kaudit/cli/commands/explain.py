@@ -26,7 +26,7 @@ def explain(
     color: options.ColorOptions,
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> None:
-    """Explain a check: what it means, what explains it innocently, what to do. Or a broker version's rules."""
+    """Explain a check: what it means, harmless causes, what to do. Or a broker version's rules."""
     from kaudit.cli.parsing import parse_check
     from kaudit.cli.stdout import stdout_console, write_stdout
     from kaudit.report.checks import page_document, page_text

@@ -85,12 +85,10 @@ def parse_block(text: bytes, lines: range | Int64Column) -> DumpBatchColumns | N
     if row is None:
         return None
     data = np.frombuffer(_PADDING + text, np.uint8)
-    is_digit = (data - _ZERO) < 10
-    edges = np.flatnonzero(is_digit[1:] != is_digit[:-1]) + 1
-    numbers, left = divmod(len(edges), 2 * count)
-    if left or is_digit[0] or not numbers:
+    bounds = _numbers(data, count)
+    if bounds is None:
         return None
-    starts, ends = edges[0::2].reshape(count, numbers), edges[1::2].reshape(count, numbers)
+    starts, ends = bounds
     signs = data[starts - 1] == _MINUS
     before, after = data[starts - 1 - signs], data[ends]
     # The same text around every number, and no sign elsewhere: then the n-th number of a line is the same field's.
@@ -104,9 +102,8 @@ def parse_block(text: bytes, lines: range | Int64Column) -> DumpBatchColumns | N
     columns = _columns(data, starts, ends, signs, _fields_by_number(layout, first, starts[0] - len(_PADDING)))
     if columns is None:
         return None
-    constants = dict(zip(DumpBatch._fields, row, strict=True))
-    for field in ("line", "fields", *columns):
-        del constants[field]
+    varying = {"line", "fields", *columns}
+    constants = {name: value for name, value in row._asdict().items() if name not in varying}
     return DumpBatchColumns(lines, count, columns, constants, layout.fields)
 
 
@@ -157,3 +154,13 @@ def _eight_digits(data: Bytes, ends: NDArray[np.intp], widths: NDArray[np.intp])
     words = (words * np.uint64(100) + (words >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
     words = (words * np.uint64(10000) + (words >> np.uint64(32))) & np.uint64(0x00000000FFFFFFFF)
     return words.astype(np.int64)
+
+
+def _numbers(data: NDArray[np.uint8], lines: int) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+    """Return where the numbers of a text start and end, shape (lines, numbers a line); None if lines have not equally many."""
+    is_digit = (data - _ZERO) < 10
+    changes = np.flatnonzero(is_digit[1:] != is_digit[:-1]) + 1
+    numbers, left = divmod(len(changes), 2 * lines)
+    if left or is_digit[0] or not numbers:
+        return None
+    return changes[0::2].reshape(lines, numbers), changes[1::2].reshape(lines, numbers)

@@ -260,10 +260,10 @@ def _read_tail(tail: bytes, key_size: int) -> dict[str, Any]:
     else:
         if tail.startswith(_KEY_START):
             start = len(_KEY_START)
-            # A key may hold " payload: " itself: its size tells where it ends, unless a decoder printed something else.
+            # A key may hold " payload: " itself: its size says where it ends, unless a decoder printed something else.
             end_of_key = start + key_size
-            told = end_of_key == len(tail) or tail.startswith(_PAYLOAD_START, end_of_key)
-            if key_size < 0 or not told:
+            fits = end_of_key == len(tail) or tail.startswith(_PAYLOAD_START, end_of_key)
+            if key_size < 0 or not fits:
                 found = tail.find(_PAYLOAD_START, start)
                 end_of_key = len(tail) if found < 0 else found
             fields["key"] = tail[start:end_of_key]

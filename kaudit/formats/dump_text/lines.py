@@ -1,7 +1,7 @@
 """One line of kafka-dump-log after the other: rows, the free text of records, and everything else as notes.
 
 A record whose printed key or payload holds line breaks is put together again from the lines that follow, up to the next
-line that is a row itself: text alone cannot tell a row from a payload that imitates one.
+line that is a row itself: text alone does not distinguish a row from a payload that imitates one.
 """
 
 import re
@@ -54,7 +54,7 @@ class DumpLines:
 
     @property
     def swallowed(self) -> bool:
-        """Tell whether a line since `kept` went on with the text of a record that was passed over."""
+        """Return whether a line since `kept` went on with the text of a record that was passed over."""
         return self._swallowed
 
     def kept(self) -> "DumpLines":
@@ -118,7 +118,7 @@ class DumpLines:
     def _read(self, line: bytes, number: int) -> DumpDataRow | None:
         if len(line) > MAX_LINE_BYTES:
             return None
-        # Six bytes tell the kinds of rows apart, and a file has one layout or two of each.
+        # Six bytes distinguish the kinds of rows, and a file has one layout or two of each.
         known = self._layouts.setdefault(line[:6], [])
         for index, layout in enumerate(known):
             row = layout.read(line, number)

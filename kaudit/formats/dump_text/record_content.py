@@ -21,7 +21,7 @@ from kaudit.formats.internal_topics.metadata_records import (
 from kaudit.model.transaction_state import TopicPartitions, TransactionRecord, TransactionStatus, TransactionValue
 
 NOT_PRINTED: Final = -1
-"""A time the text does not tell."""
+"""A time the text does not give."""
 
 _KEY: Final = re.compile(r"(?:transaction_metadata::)?transactionalId=(.*)", re.DOTALL)
 _VALUE: Final = re.compile(

@@ -21,7 +21,7 @@ def take_records(text: bytes, first_line: int) -> Records | None:
     """Take the records of data out of whole lines: their rows, the lines that are left, and the numbers of those.
 
     A record stays among the lines where the next one may go on with its text. None: the text has no such records, or
-    some whose printed key is not of the size it should have, and each must be looked at.
+    some whose printed key is not of the size it should have, and each must be checked.
     """
     at = text.find(_RECORD_LINE)
     layout = learn(text[at + 1 : text.index(b"\n", at + 1)]) if at >= 0 else None

@@ -151,7 +151,7 @@ class NoteKind(StrEnum):
 
 
 class DumpNote(NamedTuple):
-    """A line that is no row; `text` as printed, `byte_count` the bytes INVALID_BYTES speaks of."""
+    """A line that is not a row; `text` as printed, `byte_count` the bytes INVALID_BYTES speaks of."""
 
     line: int
     kind: NoteKind

@@ -58,17 +58,17 @@ def read_dump_batches(chunks: Iterable[bytes]) -> Iterator[DumpRow | DumpBatchCo
     What is left out are records of data (no markers, no control records) behind a batch line.
     """
     lines = DumpLines()
-    told = False
+    saw_batch = False
     for text in _whole_lines(chunks):
         start = 0
-        if not told:
-            # Without a batch before them records are all there is: the first batch is looked for line by line.
+        if not saw_batch:
+            # Without a batch before them records are all there is: the first batch is searched for line by line.
             start = text.find(b"\n", text.find(_BATCH_LINE[1:])) + 1 or len(text)
             for row in lines.feed(text[: start - 1].split(b"\n")):
-                told = told or isinstance(row, DumpBatch)
+                saw_batch = saw_batch or isinstance(row, DumpBatch)
                 yield row
         rest = text[start:]
-        if told:
+        if saw_batch:
             before = lines.kept()
             batches = list(_by_shape(lines, *_without_data_records(rest, lines.number + 1)))
             if lines.swallowed:

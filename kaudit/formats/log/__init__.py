@@ -1,1 +1,1 @@
-"""Segment files: record batches of every magic, their records, codecs and CRCs."""
+"""Segment files: headers of every magic, records, control records, codecs, CRCs, and finding batches after damage."""

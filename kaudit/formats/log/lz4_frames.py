@@ -50,7 +50,7 @@ class Lz4HeaderChecksum(StrEnum):
 
 
 def lz4_header_checksum(data: Buffer) -> Lz4HeaderChecksum:
-    """Tell how the header checksum of an LZ4 frame was made; raises WireError if `data` does not start like one."""
+    """Return how the header checksum of an LZ4 frame was made; raises WireError if `data` does not start like one."""
     end = _descriptor_end(data)
     stored = data[end]
     if stored == _checksum(data, len(_MAGIC), end):
@@ -81,6 +81,11 @@ def decompress_lz4(data: Buffer, magic: int, limit: int) -> bytes:
             == end + _END_MARK_BYTES - _FIRST_BLOCK_START
         ):
             return _whole_frame(data)
+    return _in_pieces(data, magic, limit)
+
+
+def _in_pieces(data: Buffer, magic: int, limit: int) -> bytes:
+    """Decompress a frame of any form."""
     end = _descriptor_end(data)
     if magic < _BELIEVED_MAGIC and data[end] != _checksum(data, len(_MAGIC), end):
         mended = bytearray(data)
@@ -120,7 +125,7 @@ def _whole_frame(data: Buffer) -> bytes:
 def _descriptor_end(data: Buffer) -> int:
     """Position of the header checksum byte."""
     if len(data) < len(_MAGIC) + 3:
-        raise WireError(len(data), Reason.TRUNCATED, f"lz4: {len(data)} bytes are no frame header")
+        raise WireError(len(data), Reason.TRUNCATED, f"lz4: {len(data)} bytes are too few for a frame header")
     if data[: len(_MAGIC)] != _MAGIC:
         raise WireError(0, Reason.DECOMPRESSION, f"lz4: frame magic {bytes(data[:4]).hex()}")
     flags = data[len(_MAGIC)]

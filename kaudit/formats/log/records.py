@@ -92,37 +92,21 @@ def read_records(batch: Buffer, limit: int = DEFAULT_LIMIT) -> Iterator[Record]:
     """
     header = _checked_header(batch)
     body = _uncompressed(batch, header, limit)
-    base_offset, _, _, attributes, last_offset_delta, base_timestamp, _, base_sequence, _ = header
-    fixed_timestamp = header.max_timestamp if attributes & LOG_APPEND_TIME_FLAG else None
-    position = 0
-    previous_delta = -1
+    base_offset = header.base_offset
+    last_offset = base_offset + header.last_offset_delta
+    position, previous = 0, base_offset - 1
     for _ in range(header.record_count):
-        start = position
         try:
-            (position, record_attributes, timestamp_delta, offset_delta, key, value, headers) = _parse(body, start)
+            record = _parse(body, position, header)
         except IndexError:
-            raise WireError(start, Reason.TRUNCATED, "the records end inside a record") from None
-        if not previous_delta < offset_delta <= last_offset_delta:
-            raise WireError(
-                start, Reason.ORDER, f"offset delta {offset_delta} after {previous_delta}, last is {last_offset_delta}"
-            )
-        previous_delta = offset_delta
-        timestamp = base_timestamp + timestamp_delta if fixed_timestamp is None else fixed_timestamp
-        if not _MIN_INT64 <= timestamp <= _MAX_INT64:
-            raise WireError(
-                start, Reason.VALUE, f"timestamp {base_timestamp} + {timestamp_delta} does not fit in int64"
-            )
-        yield Record(
-            base_offset + offset_delta,
-            timestamp,
-            None if base_sequence == NO_SEQUENCE else add_sequence(base_sequence, offset_delta),
-            record_attributes,
-            key,
-            value,
-            headers,
-            start,
-            position - start,
-        )
+            raise WireError(position, Reason.TRUNCATED, "the records end inside a record") from None
+        offset = record.offset
+        if not previous < offset <= last_offset:
+            delta, before, last = offset - base_offset, previous - base_offset, header.last_offset_delta
+            raise WireError(position, Reason.ORDER, f"offset delta {delta} after {before}, last is {last}")
+        previous = offset
+        position += record.size
+        yield record
     if position != len(body):
         raise WireError(position, Reason.TRAILING, f"{len(body) - position} bytes after the last record")
 
@@ -156,13 +140,10 @@ def _uncompressed(batch: Buffer, header: _Batch, limit: int) -> bytes:
     return decompress(codec, header.magic, batch[HEADER_SIZE:], limit)
 
 
-_Fields = tuple[int, int, int, int, bytes | None, bytes | None, tuple[Header, ...]]
+def _parse(data: bytes, position: int, batch: _Batch) -> Record:
+    """Read one record; IndexError where it goes past the buffer.
 
-
-def _parse(data: bytes, position: int) -> _Fields:
-    """One record: (end, attributes, timestamp delta, offset delta, key, value, headers); IndexError past the buffer.
-
-    The one-byte varint is written out at each place: this loop is most of the time of reading small records.
+    The one-byte varint is written out at each place: this is most of the time of reading small records.
     """
     start = position
     byte = data[position]
@@ -197,7 +178,25 @@ def _parse(data: bytes, position: int) -> _Fields:
         headers, position = _headers(data, position, end)
     if position != end:
         raise WireError(start, Reason.LENGTH, f"record says it ends at {end}, its fields end at {position}")
-    return end, attributes, timestamp_delta, offset_delta, key, value, headers
+    timestamp = (
+        batch.max_timestamp if batch.attributes & LOG_APPEND_TIME_FLAG else batch.base_timestamp + timestamp_delta
+    )
+    if not _MIN_INT64 <= timestamp <= _MAX_INT64:
+        raise WireError(
+            start, Reason.VALUE, f"timestamp {batch.base_timestamp} + {timestamp_delta} does not fit in int64"
+        )
+    sequence = batch.base_sequence
+    return Record(
+        batch.base_offset + offset_delta,
+        timestamp,
+        None if sequence == NO_SEQUENCE else add_sequence(sequence, offset_delta),
+        attributes,
+        key,
+        value,
+        headers,
+        start,
+        end - start,
+    )
 
 
 def _nullable(data: bytes, position: int, end: int, what: str) -> tuple[bytes | None, int]:

@@ -47,7 +47,7 @@ def decompress_zstd(data: Buffer, _magic: int, limit: int) -> bytes:
             try:
                 return _THREADS_OWN.zstd.decompress(data, min(_USUAL_RATIO * given, _BLOCK_BYTES))
             except zstandard.ZstdError:
-                pass  # it needs more, or is broken: the way of all frames tells which
+                pass  # it needs more, or is broken: the general path finds out which
     whole = memoryview(data)
     pieces: list[bytes] = []
     size = position = 0
@@ -89,7 +89,7 @@ def _decode(frame: memoryview, position: int, bound: int, room: int, *, declares
             try:
                 return decoder.decompress(frame, max_output_size=likely)
             except zstandard.ZstdError:
-                pass  # it needs more, or is broken: the call below tells which
+                pass  # it needs more, or is broken: the call below finds out which
         if bound <= room:
             return decoder.decompress(frame, max_output_size=bound)
         piece = decoder.stream_reader(frame).read(room + 1)

@@ -86,7 +86,7 @@ def parse_offset_checkpoint(data: Buffer) -> OffsetCheckpoint:
 
 
 def parse_leader_epoch_checkpoint(data: Buffer) -> LeaderEpochCheckpoint:
-    """Read a leader-epoch-checkpoint. Never raises; order of epochs and offsets is not judged here."""
+    """Read a leader-epoch-checkpoint. Never raises; the order of epochs and offsets is not checked here."""
     return LeaderEpochCheckpoint(*_parse_rows(data, _epoch_start))
 
 

@@ -3,7 +3,7 @@
     {"version":1,"broker":35,"block_start":"1000","block_end":"1999"}      both ends inclusive, longs as strings
 
 Source: ProducerIdManager.generateProducerIdBlockJson, ProducerIdBlockZNode. Brokers read broker and both ends and
-never look at `version` (recorded: a value of version 2 is continued by 1.1.1, 2.0.1 and 2.8.2).
+never read `version` (recorded: a value of version 2 is continued by 1.1.1, 2.0.1 and 2.8.2).
 """
 
 import json

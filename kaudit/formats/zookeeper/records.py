@@ -33,7 +33,7 @@ _MAX_MULTI_DEPTH = 2
 
 
 class Create(Struct, frozen=True):
-    """A znode came to be, `version` 0. `data` is None for no value; `kind` tells plain, container and TTL apart."""
+    """A znode was created, `version` 0. `data` is None for no value; `kind`: persistent, container or TTL."""
 
     path: str
     data: bytes | None

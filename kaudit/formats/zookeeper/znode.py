@@ -1,6 +1,6 @@
-"""One znode's changes, as a transaction log tells them.
+"""One znode's changes, from a transaction log.
 
-A cluster may keep its znodes below a chroot, so a znode is looked for by the end of its path.
+A cluster may keep its znodes below a chroot, so a znode is found by the end of its path.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from kaudit.formats.zookeeper.records import Create, Delete, Failed, Multi, Reco
 from kaudit.formats.zookeeper.transaction_log import Transaction, decoded, read_transactions
 
 MAX_KEPT_VALUE = 4096
-"""Bytes kept of a znode's value; what is longer is cut to one byte more, so that a reader can tell."""
+"""Bytes kept of a znode's value; what is longer is cut to one byte more, so that a reader notices."""
 
 
 class ZnodeEvent(StrEnum):
@@ -43,10 +43,10 @@ class ZnodeChange(Struct, frozen=True):
 
 
 class ZnodeScan(Struct):
-    """What one file tells about one znode, and counters of everything else.
+    """What one file says about one znode, and counters of everything else.
 
     `transactions` counts by ZooKeeper's type number. First and last zxid and time are of whatever transaction stood
-    there, so they say which stretch of history the file covers; None when there was none.
+    there, so they say which part of the history the file covers; None when there was none.
     """
 
     changes: list[ZnodeChange] = field(default_factory=list)
@@ -58,7 +58,7 @@ class ZnodeScan(Struct):
 
 
 def names(path: str, suffix: str) -> bool:
-    """Tell whether `path` is the znode `suffix` (which starts with a slash), below a chroot or not."""
+    """Return whether `path` is the znode `suffix` (which starts with a slash), below a chroot or not."""
     return path.endswith(suffix)
 
 

@@ -58,7 +58,7 @@ def _texts(
 
 
 class _Writer(NamedTuple):
-    """One format: what stands at its beginning and end, between two answers and after the last one."""
+    """One format: the text at its beginning and end, between two answers and after the last one."""
 
     begin: str
     between: str

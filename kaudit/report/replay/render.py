@@ -88,7 +88,7 @@ def as_json_with_state(answer: Answer, profile: Profile) -> str:
 
 DOCUMENT_BEGIN = '{"answers": ['
 DOCUMENT_END = f'\n], "schema": "{SCHEMA}"}}\n'
-"""What stands around the answers, separated by commas, to make one JSON document of them."""
+"""Text before and after the answers, which commas separate, in one JSON document."""
 
 ROW_INDENT = 9
 """Columns in front of what explains a row."""

@@ -14,8 +14,8 @@ from kaudit.broker.coordinator.transaction_coordinator import (
     EndOfTransaction,
     RequestContext,
     TransactionCoordinator,
-    TransactionState,
 )
+from kaudit.broker.coordinator.transaction_metadata import TransactionState
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN

@@ -1,5 +1,7 @@
 """Columns of activity against a naive reading of the same batches, cut into chunks anywhere."""
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,7 +38,7 @@ def built(events):
 
 def naive(log, starts):
     """What each producer did, and the state after adopting every batch, one batch at a time."""
-    known = {}
+    known: dict[int, Any] = {}
     coordinator = 0
     for batch in log.batches:
         coordinator += batch.base_offset in starts

@@ -1,6 +1,7 @@
 """Producer ids of real clusters against the blocks that were really granted."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,8 @@ from kaudit.model.finding import Severity
 
 
 def listed(path, query=None, **options):
-    options = ScanOptions(paths=[str(path)], jobs=1, **options)
-    return local.producers(options, SilentProgress(), query or Query())
+    scan_options = ScanOptions(paths=[str(path)], jobs=1, **options)
+    return local.producers(scan_options, SilentProgress(), query or Query())
 
 
 def graver_than_a_note(result):
@@ -27,7 +28,7 @@ def test_every_id_of_the_capture_is_of_the_block_its_broker_held(evidence, insid
     # The grants as zk-pid-blocks.md tells them.
     holders = {0: 0, 1000: 1, 2000: 1, 3000: 0, 4000: 0, 5000: 1, 6000: 0, 7000: 1, 8000: 1}
     assert {block.start: block.broker for block in result.blocks} == holders
-    blocks = {}
+    blocks: dict[Any, Any] = {}
     for producer in result.producers:
         (grant,) = producer.grants
         assert grant.start <= producer.producer_id <= grant.end
@@ -90,7 +91,7 @@ def test_clusters_of_one_id_do_not_judge_each_other(evidence):
 def test_the_forged_znode_is_named_and_made_up_ids_are_found(evidence, version):
     zookeeper = str(evidence.oracle(version, "zk") / "pid-data")
     result = listed(evidence.oracle(version, "logdir") / "main", zookeeper=zookeeper)
-    codes = {}
+    codes: dict[str, Any] = {}
     for finding in result.scan.findings:
         codes.setdefault(finding.code, []).append(finding)
     # A regressed znode, a value that is no JSON, a foreign version, the end of the range (oracle/README, pid_blocks.json).

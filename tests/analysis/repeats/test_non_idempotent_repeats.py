@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.analysis.repeats.non_idempotent_repeats import RepeatWatch
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.repeats.non_idempotent_repeats import RepeatDetector
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_rows import ChunkRange
 from kaudit.analysis.scan.chunk_summary import compress
 from kaudit.analysis.scan.non_idempotent_rows import DISTANCE
@@ -277,15 +277,15 @@ def test_cutting_the_log_into_chunks_changes_nothing(tmp_path_factory, messages,
     segment = directory / f"{0:020d}.log"
     with LocalFile(segment) as source:
         size = source.size()
-        (piece,) = stream_batches(source, 0, size, size, expected_offset=0)
-    whole, pieces = RepeatWatch(), RepeatWatch()
+        (piece,) = stream_batches(source, ByteRange(0, size, size), expected_offset=0)
+    whole, pieces = RepeatDetector(), RepeatDetector()
     whole.feed(_rows(piece.batches))
     bounds = [0, *sorted(cut for cut in cuts if cut < len(messages)), len(messages)]
     for start, stop in pairwise(bounds):
         pieces.feed(_rows(piece.batches[start:stop]))
     assert pieces.result() == whole.result()
     expected = [number for number, message in enumerate(messages) if message in messages[:number]]
-    assert [repeat.again.base_offset for repeat in whole.result().repeats] == expected
+    assert [repeat.again.base_offset for repeat in whole.result().repeated] == expected
 
 
 def _rows(batches):

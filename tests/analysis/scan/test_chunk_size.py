@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kaudit.analysis.scan.chunk_rows import ChunkRows, Counts
-from kaudit.analysis.scan.chunk_size import LEAST_BYTES, MOST_BYTES, Neighbours, Pace, steady
+from kaudit.analysis.scan.chunk_size import LEAST_BYTES, MOST_BYTES, ChunkSize, RecentSizes, fixed_size
 from kaudit.analysis.scan.rows import RUN
 from kaudit.model.columns import Columns
 
@@ -12,18 +12,18 @@ MIB = 1 << 20
 
 
 def rows(producers, runs_each, batches, read):
-    columns = dict.fromkeys(RUN.names, 0) | {"producer_id": np.repeat(np.arange(producers), runs_each)}
+    columns = dict.fromkeys(RUN.names or (), 0) | {"producer_id": np.repeat(np.arange(producers), runs_each)}
     runs = Columns(RUN, producers * runs_each, columns)
     return ChunkRows(0, 0, read, read, runs, counts=Counts(batches=batches))
 
 
 def settled(producers, runs_each, batch_bytes, *, fresh=False):
-    pace, known = Pace(), 0
+    chunk_size, known = ChunkSize(), 0
     for _ in range(8):
-        batches = pace.bytes // batch_bytes
+        batches = chunk_size.bytes // batch_bytes
         known = known + producers if fresh else producers
-        pace.note(rows(min(producers, batches), runs_each, batches, pace.bytes), known)
-    return pace.bytes
+        chunk_size.update(rows(min(producers, batches), runs_each, batches, chunk_size.bytes), known)
+    return chunk_size.bytes
 
 
 def test_a_few_ids_with_long_runs_are_read_in_long_ranges():
@@ -44,12 +44,12 @@ def test_a_marker_behind_every_batch_keeps_ranges_short():
 
 
 def test_small_batches_behind_large_ones_shorten_ranges_at_once():
-    pace = Pace()
+    chunk_size = ChunkSize()
     for _ in range(3):
-        pace.note(rows(4, 1, pace.bytes // MIB, pace.bytes), 4)
-    assert pace.bytes == MOST_BYTES
-    pace.note(rows(4, 1, 1 << 19, 50 * MIB), 4)  # not half of the range: it had more batches than are held
-    assert pace.bytes < 32 * MIB
+        chunk_size.update(rows(4, 1, chunk_size.bytes // MIB, chunk_size.bytes), 4)
+    assert chunk_size.bytes == MOST_BYTES
+    chunk_size.update(rows(4, 1, 1 << 19, 50 * MIB), 4)  # not half of the range: it had more batches than are held
+    assert chunk_size.bytes < 32 * MIB
 
 
 def test_many_runs_are_never_held_at_once():
@@ -58,38 +58,38 @@ def test_many_runs_are_never_held_at_once():
 
 @pytest.mark.parametrize("left", [0, 1 * MIB, 100 * MIB, 1 << 40])
 def test_towards_the_end_ranges_become_short_for_those_who_share_the_rest(left):
-    assert Pace(32 * MIB).next_bytes(left) == 32 * MIB
-    shared = Pace(32 * MIB, sharers=2).next_bytes(left)
+    assert ChunkSize(32 * MIB).next_bytes(left) == 32 * MIB
+    shared = ChunkSize(32 * MIB, sharers=2).next_bytes(left)
     assert LEAST_BYTES <= 32 * MIB // 3 <= shared <= max(left // 4, 32 * MIB // 3)
     assert shared <= 32 * MIB
 
 
 def test_short_ranges_do_not_become_shorter():
-    assert Pace(sharers=2).next_bytes(0) == LEAST_BYTES
+    assert ChunkSize(sharers=2).next_bytes(0) == LEAST_BYTES
 
 
 def test_a_size_that_was_asked_for_stays():
-    pace = steady(500)
-    pace.note(rows(1, 1, 100, 500), 1)
-    assert pace.next_bytes(1 << 40) == 500
+    chunk_size = fixed_size(500)
+    chunk_size.update(rows(1, 1, 100, 500), 1)
+    assert chunk_size.next_bytes(1 << 40) == 500
 
 
 def test_ranges_without_batches_tell_nothing():
-    pace = Pace()
-    pace.note(rows(0, 1, 0, pace.bytes), 0)
-    assert pace.bytes == LEAST_BYTES
+    chunk_size = ChunkSize()
+    chunk_size.update(rows(0, 1, 0, chunk_size.bytes), 0)
+    assert chunk_size.bytes == LEAST_BYTES
 
 
-def test_a_partition_begins_with_what_its_neighbours_are_like():
-    neighbours = Neighbours()
-    first, second, third = (Pace(neighbours=neighbours) for _ in range(3))
+def test_a_partition_begins_with_the_size_of_recent_ranges():
+    recent = RecentSizes()
+    first, second, third = (ChunkSize(recent=recent) for _ in range(3))
     assert first.next_bytes(1 << 40) == LEAST_BYTES
-    first.note(rows(500, 1, 30_000, LEAST_BYTES), 500)
+    first.update(rows(500, 1, 30_000, LEAST_BYTES), 500)
     assert first.bytes > 16 * MIB
     assert second.next_bytes(1 << 40) == 16 * MIB  # not all of it: its batches may be smaller
-    second.note(rows(400_000, 1, 400_000, 16 * MIB), 400_000)
+    second.update(rows(400_000, 1, 400_000, 16 * MIB), 400_000)
     assert third.next_bytes(1 << 40) == second.bytes == LEAST_BYTES
 
 
 def test_a_size_that_was_asked_for_is_no_neighbour_s():
-    assert steady(500).next_bytes(1 << 40) == 500
+    assert fixed_size(500).next_bytes(1 << 40) == 500

@@ -98,6 +98,7 @@ def test_zero_holes_and_garbage(partition):
     (partition / MIDDLE).write_bytes(inside)
     ((code, severity, position, offset, _),) = found(partition)
     assert (code, severity, offset) == ("KA004", "error", OFFSET)
+    assert position is not None
     assert 16320 <= position <= 16327  # the header's own zero bytes may come right before the hole
     garbage = bytes((number * 37 + 11) % 251 + 3 for number in range(512))
     (partition / MIDDLE).write_bytes(closed[:POSITION] + garbage + closed[POSITION:])

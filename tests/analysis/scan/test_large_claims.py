@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from kaudit.analysis.scan.batch_stream import stream_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, settle
 from kaudit.source.layout import SegmentFile
 from tests.formats.encoders import batch, record
@@ -43,7 +43,7 @@ def log():
 
 def read(source):
     size = source.size()
-    pieces = list(stream_batches(source, 0, size, size, expected_offset=0))
+    pieces = list(stream_batches(source, ByteRange(0, size, size), expected_offset=0))
     return sum(len(piece.batches) for piece in pieces), [damage for piece in pieces for damage in piece.damages]
 
 

@@ -8,7 +8,7 @@ import pytest
 from kaudit.analysis.scan import chunk_reader as read
 from kaudit.analysis.scan import dump_text_batches as printed
 from kaudit.analysis.scan import planning
-from kaudit.analysis.scan.dump_text_batches import printed_batches
+from kaudit.analysis.scan.dump_text_batches import dump_text_batches
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines import local
 from kaudit.source import text as source_text
@@ -70,11 +70,11 @@ def test_reading_again_from_a_batch_reads_little_and_gives_the_same(payload, mon
     memory = Memory("".join((BATCH + RECORD).format(n, 120 * n, payload) for n in range(count)).encode())
     source = SegmentText(memory, TextRange(0, len(memory.data)))
     for number in (0, 1, 7, 1500, 2998, 2999):
-        offsets = np.concatenate([batches["base_offset"] for batches, _, _ in printed_batches(source, 120 * number)])
+        offsets = np.concatenate([batches["base_offset"] for batches, _, _ in dump_text_batches(source, 120 * number)])
         assert offsets.tolist() == list(range(number, count))
     if payload == "v":
         memory.read = 0
-        first, _, _ = next(iter(printed_batches(source, 120 * 2000)))
+        first, _, _ = next(iter(dump_text_batches(source, 120 * 2000)))
         assert first["base_offset"][0] == 2000
         assert memory.read < len(memory.data) // 3
 
@@ -82,5 +82,5 @@ def test_reading_again_from_a_batch_reads_little_and_gives_the_same(payload, mon
 def test_a_position_the_text_does_not_show_gives_what_lies_behind_it():
     data = "".join(BATCH.format(n, 120 * n) for n in range(900)).encode()
     source = SegmentText(Memory(data), TextRange(0, len(data)))
-    batches, _, _ = next(iter(printed_batches(source, 120 * 800 + 1)))
+    batches, _, _ = next(iter(dump_text_batches(source, 120 * 800 + 1)))
     assert batches["base_offset"].tolist() == list(range(801, 900))

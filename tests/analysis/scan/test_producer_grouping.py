@@ -22,7 +22,9 @@ EVENTS = st.lists(st.tuples(IDS, KINDS, st.booleans(), st.integers(1, 4)), max_s
 
 def rows_of(events, first_offset=0, stretch=1):
     """Runs and markers of (producer id, kind, transactional, offsets), by producer id and offset."""
-    offset, runs, markers = first_offset, [], []
+    offset = first_offset
+    runs: list[tuple[int, ...]] = []
+    markers: list[tuple[int, ...]] = []
     for producer, kind, transactional, offsets in events:
         (runs if kind == RUN_KIND else markers).append((producer, offset, kind, transactional))
         offset += offsets * stretch
@@ -55,7 +57,7 @@ def test_merging_sorts_by_producer_and_offset_and_parts_are_whole_producers(even
         seen += in_turn(part)
         assert part.ids.tolist() == [producer for producer, _ in in_turn(part)]
         assert part.producer_ids.tolist() == merged.producer_ids[group].tolist()
-        assert part.ends().tolist()[-1] == len(part.ids) - 1
+        assert part.ends.tolist()[-1] == len(part.ids) - 1
         groups += list(range(group.start, group.stop))
     assert seen == both
     assert groups == list(range(len(merged.starts)))
@@ -72,7 +74,8 @@ def in_turn(merged):
 
 def diary(events):
     """Markers as (offset, kind, first offset, oldest other open transaction), one event after the other."""
-    opened, found, offset = {}, [], 0
+    opened: dict[int, int] = {}
+    found, offset = [], 0
     for producer, kind, transactional, offsets in events:
         if kind == RUN_KIND:
             if transactional:
@@ -128,7 +131,7 @@ def test_rows_picked_and_put_whole_are_those_indexed(indexes, seed):
     assert pick(rows, chosen).tolist() == rows[chosen].tolist()
     mask = random.random(100) < 0.5
     assert pick(rows, mask).tolist() == rows[mask].tolist()
-    columns = {name: rows[name] for name in BOUNDARY_BATCH.names}
+    columns = {name: rows[name] for name in BOUNDARY_BATCH.names or ()}
     places = np.unique(chosen)
     expected, written = rows.copy(), rows.copy()
     expected[places] = rows[::-1][places]

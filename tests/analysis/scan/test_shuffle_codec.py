@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.partition_assembler import read_range
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
@@ -27,6 +28,8 @@ def test_rows_arrive_as_they_were(tmp_path, make):
     for spec in ranges(make(tmp_path / "orders-0"), 1000):
         sent = read_range(spec)
         received = unpack(pack(sent))
+        assert isinstance(sent, ChunkRows)
+        assert isinstance(received, ChunkRows)
         for name in ("runs", "boundary_batches", "markers", "gaps", "leader_epochs"):
             before, after = getattr(sent, name), getattr(received, name)
             assert before.dtype == after.dtype

@@ -1,6 +1,7 @@
 """Neighbouring gaps and overlaps of a producer that move its sequence by one rule, against a naive search for them."""
 
 from types import SimpleNamespace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,9 @@ def joints(moves):
     for moved, records, neighbour in moves:
         before = before._replace(last_sequence=before.first_sequence + records - 1)
         batch = edge(before.base_offset + 10, before.first_sequence + moved, 1)
-        remembered = SimpleNamespace(last=before if neighbour else before._replace(base_offset=before.base_offset - 1))
+        remembered: Any = SimpleNamespace(
+            last=before if neighbour else before._replace(base_offset=before.base_offset - 1)
+        )
         facts.append(Observation(ObservationKind.GAP, 7, 0, batch, None, False, remembered))
         before = batch
     return facts
@@ -32,7 +35,7 @@ def alike(moves):
 
 def naive(moves):
     """Lengths of the chains: each as long as all of it follows one pattern, from the first joint on."""
-    chains = []
+    chains: list[list[Any]] = []
     for move in moves:
         if chains and move[2] and alike([*chains[-1], move]):
             chains[-1].append(move)

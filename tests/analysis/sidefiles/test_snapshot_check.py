@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,7 +148,8 @@ def test_many_producers_that_expired_are_not_read_again(tmp_path, monkeypatch):
 
 def large_log() -> tuple[Log, dict[int, list[tuple[int, ...]]]]:
     """18 MiB by 20 producers, one of them transactional, and the rows of snapshots at two offsets in the middle."""
-    written, newest, rows = Log(), {}, {}
+    written, rows = Log(), {}
+    newest: dict[int, Any] = {}
     for number in range(18 << 10):
         if number in (9 << 10, 17 << 10):
             rows[number] = [newest[producer_id] for producer_id in sorted(newest)]

@@ -9,26 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaudit.broker.producer_ids.allocation_rules import RegressionCause, StepKind, is_complete, next_block, replay
+from kaudit.broker.producer_ids.allocation_rules import StepKind, is_complete, next_block, replay
 from kaudit.broker.producer_ids.allocation_verdicts import (
-    UnallocatedReason,
     find_malformed,
     find_near_end,
     find_shared_blocks,
     find_unallocated,
 )
-from kaudit.broker.producer_ids.block_history import (
-    BlockEntry,
-    BlockHistory,
-    EntryKind,
-    ProducerIdsRecord,
-    combine,
-)
+from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord, combine
 from kaudit.broker.producer_ids.block_source import from_lines, from_records, from_znode
 from kaudit.broker.producer_ids.consumption_rate import Burn, measure_burn
 from kaudit.broker.producer_ids.coverage import Coverage
 from kaudit.formats.zookeeper.pid_block_lines import AnswerLine, BadLine, ZnodeLine
 from kaudit.formats.zookeeper.znode import ZnodeChange, ZnodeEvent
+from kaudit.model.producer_ids import BlockEntry, EntryKind, RegressionCause, UnallocatedReason
 
 MAX = 2**63 - 1
 DAY = 86_400_000

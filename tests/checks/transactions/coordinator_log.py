@@ -17,7 +17,7 @@ def state(name, status, partitions=(), *, producer_id=7, epoch=0):
     """A version 0 value as TransactionLog writes it."""
     key = struct.pack(">hh", 0, len(name)) + name.encode()
     value = struct.pack(">hqhib", 0, producer_id, epoch, 60000, status)
-    topics = {}
+    topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)
     value += struct.pack(">i", len(topics))

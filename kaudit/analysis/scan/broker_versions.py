@@ -1,0 +1,55 @@
+"""Which broker versions a scan goes by: the one the user gives, else what the logs and the files beside them show."""
+
+from collections.abc import Sequence
+
+from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.feature_levels import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
+from kaudit.analysis.scan.options import UsageError
+from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.broker.releases.profile import UnknownVersionError, VersionRange, profile_for
+from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
+from kaudit.model.result import BrokerVersions
+from kaudit.source.layout import Layout
+
+AUTO = "auto"
+
+
+def given_version(requested: str) -> tuple[VersionRange, BrokerVersions]:
+    """Return the range of the one version the user gave.
+
+    Raises:
+        UsageError: no profile has it.
+
+    """
+    try:
+        version = profile_for(requested).version
+    except UnknownVersionError as error:
+        raise UsageError(str(error)) from error
+    name = str(version)
+    return VersionRange(version, version), BrokerVersions(requested, name, name, name, ("given with --broker-version",))
+
+
+def inferred_versions(
+    layout: Layout, parts: Sequence[PartitionAudit], open_source: OpenSource, *, flexible_transaction_value: bool
+) -> tuple[VersionRange, BrokerVersions]:
+    """Return the versions that can have written what is there.
+
+    `flexible_transaction_value`: a record of __transaction_state has a value of version 1 or later (KIP-890).
+    """
+    meta = layout.evidence.meta_properties
+    features = feature_levels(layout.everything, open_source)
+    found, because = infer_range(
+        VersionEvidence(
+            has_delete_horizon=any(part.counts.delete_horizons for part in parts),
+            has_tv2_commit=any(part.has_tv2 for part in parts),
+            has_flexible_transaction_value=flexible_transaction_value,
+            has_magic_2=any(part.counts.batches > part.counts.legacy_batches for part in parts),
+            meta_properties_versions=tuple(entry["version"] for entry in meta),
+            has_directory_id=any("directory.id" in entry for entry in meta),
+            has_bootstrap_checkpoint=layout.evidence.has_bootstrap_checkpoint,
+            has_topic_id=any(part.directory.topic_id for part in parts),
+            metadata_version=features.get(METADATA_VERSION, 0),
+            transaction_version=features.get(TRANSACTION_VERSION, 0),
+        )
+    )
+    return found, BrokerVersions(AUTO, None, str(found.at_least), str(found.at_most), because)

@@ -1,0 +1,67 @@
+"""What a scan did not audit, and why: one line a reason, not one a partition."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.model.coverage_gap import CoverageGap
+from kaudit.model.damage import DamageKind
+from kaudit.model.result import NotAudited
+from kaudit.source.layout import INTERNAL_TOPICS
+
+
+def partitions_not_audited(
+    parts: Sequence[PartitionAudit], *, log_start_given: bool, coordinator_present: bool
+) -> Iterator[NotAudited]:
+    """Yield what could not be checked in the partitions.
+
+    `log_start_given`: the user passed --log-start-offset. `coordinator_present`: __transaction_state is among the inputs.
+    """
+    users = [part for part in parts if part.directory.topic not in INTERNAL_TOPICS]
+    yield from _reason(
+        (part for part in users if not part.directory.has_checkpoints and not log_start_given),
+        "the log start offset is not known: no checkpoint beside the partition (pass --log-start-offset)",
+    )
+    yield from _reason(
+        (part for part in parts if part.counts.legacy_batches),
+        "magic 0 and 1: no producer ids, sequences are not checkable",
+    )
+    yield from _reason(
+        (part for part in users if part.compacted),
+        "compacted: missing offsets and the sequences they held are not reported",
+    )
+    yield from _reason((part for part in parts if part.still_growing), "the last batch was still being written")
+    for kind in CoverageGap:
+        yield from _reason((part for part in parts if kind in part.coverage_gaps), kind.value)
+    for part in parts:
+        yield from _left_out(part)
+    if not coordinator_present:
+        yield from _reason(
+            (part for part in parts if part.opened),
+            "open transactions could not be compared with their coordinator: no __transaction_state among the inputs",
+        )
+
+
+def anomalies_not_listed(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]:
+    """Yield the partitions with more anomalies than are kept."""
+    for part in parts:
+        more = part.unlisted + part.dropped_observations
+        if more:
+            yield NotAudited(part.directory.name, f"{more} more anomalies are counted here, not listed")
+
+
+def _left_out(part: PartitionAudit) -> Iterator[NotAudited]:
+    """What a text in place of the segments leaves out."""
+    found = [placed for placed in part.damages if placed.damage.kind is DamageKind.LEFT_OUT]
+    if found:
+        first = found[0]
+        more = f", and {len(found) - 1} more such places" if len(found) > 1 else ""
+        segment = part.directory.segments[first.segment].name
+        reason = f"{segment}: {first.damage.detail}: what lies there is not audited{more}"
+        yield NotAudited(part.directory.name, reason)
+
+
+def _reason(parts: Iterable[PartitionAudit], reason: str) -> Iterator[NotAudited]:
+    names = [part.directory.name for part in parts]
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield NotAudited(names[0] + more, reason)

@@ -1,0 +1,49 @@
+"""A scan in numbers: one summary a partition, and the totals."""
+
+from collections.abc import Sequence
+
+from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.model.finding import Finding, Severity
+from kaudit.model.result import PartitionSummary, Summary
+
+
+def partition_summary(part: PartitionAudit, log_start_offset: int | None) -> PartitionSummary:
+    """Summarise one partition; `log_start_offset` is the user's, None if not given."""
+    directory, counts = part.directory, part.counts
+    start = directory.log_start_offset
+    if log_start_offset is not None:
+        start = log_start_offset
+    elif directory.segments and directory.whole_directory:
+        start = max(start or 0, directory.segments[0].base_offset)
+    return PartitionSummary(
+        topic=directory.topic,
+        partition=directory.partition,
+        replica=directory.replica,
+        log_start_offset=start,
+        log_end_offset=part.log_end_offset,
+        last_stable_offset=part.last_stable_offset,
+        compacted=part.compacted,
+        segments=len(directory.segments),
+        bytes=directory.bytes,
+        batches=counts.batches,
+        records=counts.records,
+        producers=part.producers,
+        runs=part.runs,
+    )
+
+
+def total(parts: Sequence[PartitionAudit], findings: Sequence[Finding]) -> Summary:
+    """Add up all partitions, and count the findings by severity."""
+    return Summary(
+        partitions=len(parts),
+        segments=sum(len(part.directory.segments) for part in parts),
+        bytes=sum(part.directory.bytes for part in parts),
+        batches=sum(part.counts.batches for part in parts),
+        records=sum(part.counts.records for part in parts),
+        producers=sum(part.producers for part in parts),
+        runs=sum(part.runs for part in parts),
+        findings={
+            severity.value: sum(found.severity is severity for found in findings)
+            for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+        },
+    )

@@ -1,0 +1,55 @@
+"""Producer id churn: producers opened and dropped in masses, each with its own id in every broker's memory."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context, quote
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.producer_ids import ProducerIdStatistics
+
+MIN_IDS = 500
+"""Fewer in a partition are no burden to a broker, however short-lived."""
+MAX_BATCHES_PER_ID = 10
+MIN_IDS_PER_HOUR = 100
+"""At this rate a day's expiry keeps 2,400 ids in memory per partition, seven days' keeps 16,800."""
+_HOUR_MS = 3_600_000
+_CAUSES = (
+    Explanation("an application opens a producer per message, request or error, and closes it again"),
+    Explanation("an application restarts in a loop"),
+    Explanation("many short jobs write here, one producer each, as intended", innocent=True),
+)
+
+
+@check(
+    "KA405",
+    severity=Severity.NOTE,
+    summary="producer ids by the hundreds an hour, a few batches each",
+    since="0.1.0",
+    needs=(ProducerIdStatistics,),
+)
+def producer_id_flood(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report a partition once; ids of one without timestamps have no rate."""
+    for ids in evidence.of(ProducerIdStatistics):
+        if ids.producers < MIN_IDS or ids.first_timestamp < 0:
+            continue
+        per_id = ids.batches / ids.producers
+        # what came within an hour came within one hour: a shorter span is no higher rate
+        per_hour = ids.producers / max((ids.last_timestamp - ids.first_timestamp) / _HOUR_MS, 1.0)
+        if per_id > MAX_BATCHES_PER_ID or per_hour < MIN_IDS_PER_HOUR:
+            continue
+        yield producer_id_flood.finding(
+            context,
+            f"{ids.producers:,} producer ids, {per_hour:,.0f} an hour, with {per_id:.1f} batches each",
+            anchor="flood",
+            evidence={
+                "rule": "each producer id costs memory on every replica until it expires: 7 days, from 3.4 on 1 day",
+                "class": "flood",
+                "count": ids.producers,
+                "producers_per_hour": round(per_hour, 1),
+                "batches_per_producer": round(per_id, 2),
+                "first_timestamp": ids.first_timestamp,
+                "last_timestamp": ids.last_timestamp,
+            },
+            explanations=_CAUSES,
+            following=(f"kaudit producers --summary {quote(context.directory)}",),
+        )

@@ -1,0 +1,76 @@
+"""A producer whose first records are those another session had written."""
+
+from collections.abc import Iterator, Mapping
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.repeats.wording import inspect_around, records_text
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.repeats import RepeatedSession
+
+
+@check(
+    "KA701",
+    severity=Severity.WARNING,
+    confidence=Confidence.LIKELY,
+    summary="a producer's first records are those another session had written (--depth records)",
+    since="0.1.0",
+    needs=(RepeatedSession,),
+)
+def repeated_across_sessions(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each session that begins with what another had written."""
+    for found in evidence.of(RepeatedSession):
+        yield _repeated(context, found)
+
+
+def _repeated(context: Context, found: RepeatedSession) -> Finding:
+    same_id = found.producer_id == found.previous_id
+    who = f"producer {found.producer_id}" + (f" epoch {found.producer_epoch}" if same_id else "")
+    other = f"producer {found.previous_id}" + (f" epoch {found.previous_epoch}" if same_id else "")
+    times = ", timestamps included" if found.same_times else ""
+    return repeated_across_sessions.finding(
+        context,
+        f"{who} begins with {records_text(found.records)} that {other} had written at offsets "
+        f"{found.copied_first}..{found.copied_last}{times}",
+        confidence=Confidence.LIKELY if found.same_times else Confidence.POSSIBLE,
+        segment=found.batch.segment,
+        position=found.batch.position,
+        offset=found.first_offset,
+        last_offset=found.last_offset,
+        producer_id=found.producer_id,
+        producer_epoch=found.producer_epoch,
+        evidence={
+            "rule": "idempotence ends with the producer id and epoch: what a new session sends is new to the broker",
+            "previous": _batch(found.previous, found.previous_id, found.previous_epoch),
+            "offending": _batch(found.batch, found.producer_id, found.producer_epoch),
+            "records": found.records,
+            "same_timestamps": found.same_times,
+            "copied_producer_id": found.previous_id,
+            "copied_producer_epoch": found.previous_epoch,
+            "copied_first_offset": found.copied_first,
+            "copied_last_offset": found.copied_last,
+        },
+        explanations=(
+            Explanation(
+                "the client raised its epoch after an error and sent again what was in flight, though it was in the log"
+                if same_id
+                else "an application was restarted and sent again what it did not know to be acknowledged"
+            ),
+            Explanation("the application means to write these records again", innocent=True),
+        ),
+        following=(inspect_around(context, found.first_offset), context.timeline_command(found.previous_id)),
+    )
+
+
+def _batch(batch: BoundaryBatch, producer_id: int, producer_epoch: int) -> Mapping[str, object]:
+    return {
+        "offset": batch.base_offset,
+        "last_offset": batch.last_offset,
+        "timestamp": batch.max_timestamp,
+        "producer_id": producer_id,
+        "producer_epoch": producer_epoch,
+        "base_sequence": batch.first_sequence,
+        "last_sequence": batch.last_sequence,
+        "position": batch.position,
+    }

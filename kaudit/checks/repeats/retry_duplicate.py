@@ -1,0 +1,82 @@
+"""A batch without a producer id that is in the log twice."""
+
+from collections.abc import Iterator, Sequence
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.repeats.wording import NO_PRODUCER, batch_evidence, inspect_around, records_text
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.repeats import RepeatedBatch
+
+_MAX_LISTED = 100
+
+
+@check(
+    "KA702",
+    severity=Severity.WARNING,
+    confidence=Confidence.LIKELY,
+    summary="a batch without a producer id is in the log twice",
+    since="0.1.0",
+    needs=(RepeatedBatch,),
+)
+def retry_duplicate(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each burst of copies once."""
+    for burst in _bursts(evidence.of(RepeatedBatch)):
+        yield _repeated(context, burst)
+
+
+def _bursts(repeats: Sequence[RepeatedBatch]) -> list[list[RepeatedBatch]]:
+    """Copies right behind one another are one event."""
+    bursts: list[list[RepeatedBatch]] = []
+    for repeat in repeats:
+        if bursts and repeat.again.ordinal == bursts[-1][-1].again.ordinal + 1:
+            bursts[-1].append(repeat)
+        else:
+            bursts.append([repeat])
+    return bursts
+
+
+def _repeated(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
+    first, again, last = burst[0].first, burst[0].again, burst[-1].again
+    records = sum(repeat.again.record_count for repeat in burst)
+    if len(burst) == 1:
+        message = (
+            f"the batch at offset {again.base_offset} ({records_text(records)}) is a repeat of the batch at offset "
+        )
+        message += f"{first.base_offset}: the same bytes"
+    else:
+        low = min(repeat.first.base_offset for repeat in burst)
+        high = max(repeat.first.last_offset for repeat in burst)
+        message = (
+            f"{len(burst)} batches at offsets {again.base_offset}..{last.last_offset} ({records_text(records)}) are "
+        )
+        message += f"repeats of batches at {low}..{high}: the same bytes"
+    return retry_duplicate.finding(
+        context,
+        message,
+        segment=again.segment,
+        position=again.position,
+        offset=again.base_offset,
+        last_offset=last.last_offset,
+        evidence={
+            "rule": "without a producer id a broker cannot recognise a batch that is sent again, and appends it again",
+            "previous": batch_evidence(first),
+            "offending": batch_evidence(again),
+            "batches": len(burst),
+            "records": records,
+            "copies": [[repeat.first.base_offset, repeat.again.base_offset] for repeat in burst[:_MAX_LISTED]],
+        },
+        explanations=(
+            Explanation(
+                "a producer without idempotence sent the batch again, because the answer to the first request was late or "
+                "lost",
+                speaks_for=(f"same CRC, size and timestamps, {again.ordinal - first.ordinal} batches apart",),
+            ),
+            Explanation(
+                "an application sends equal records in equal batches within one millisecond, as load generators do",
+                innocent=True,
+            ),
+        ),
+        following=(inspect_around(context, again.base_offset),),
+        absent=NO_PRODUCER,
+    )

@@ -1,0 +1,31 @@
+"""What the checks of repeated records share."""
+
+from collections.abc import Mapping
+
+from kaudit.checks.context import Context
+from kaudit.model.log_rows import NonIdempotentBatch
+
+NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch"), "the batch carries none")
+
+
+def batch_evidence(batch: NonIdempotentBatch) -> Mapping[str, object]:
+    """A batch without a producer id, as reports show batches."""
+    return {
+        "offset": batch.base_offset,
+        "last_offset": batch.last_offset,
+        "timestamp": batch.max_timestamp,
+        "producer_id": -1,
+        "record_count": batch.record_count,
+        "crc": batch.crc,
+        "position": batch.position,
+    }
+
+
+def records_text(number: int) -> str:
+    """Return `1 record` or `1,234 records`."""
+    return f"{number:,} record" + ("" if number == 1 else "s")
+
+
+def inspect_around(context: Context, offset: int) -> str:
+    """The command that shows the records around an offset."""
+    return f"{context.inspect_command('').rstrip('/')} --records --around {offset}"

@@ -1,0 +1,60 @@
+"""Replicas that end before the others."""
+
+from collections.abc import Iterator
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.replicas.wording import ABSENT, listed, offsets_count
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.replicas import Relation, ReplicaEvidence
+
+_CAUSES = (
+    Explanation("the replica's broker was stopped, slow, or starting when it was copied", innocent=True),
+    Explanation("the copies were made one after the other while the brokers ran", innocent=True),
+)
+
+
+@check(
+    "KA602",
+    severity=Severity.NOTE,
+    summary="a replica ends before the others",
+    since="0.1.0",
+    needs=(ReplicaEvidence,),
+)
+def replica_behind(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report all replicas of a partition that are behind once; not those whose logs end in damage."""
+    for found in evidence.of(ReplicaEvidence):
+        comparison = found.comparison
+        behind = [
+            name
+            for name, relation in comparison.relations.items()
+            if relation is Relation.BEHIND and name not in found.torn
+        ]
+        if not behind:
+            continue
+        reference = comparison.reference or ""
+        end = comparison.end_offsets[reference]
+        name = min(behind, key=lambda key: found.comparison.end_offsets[key])
+        start = comparison.end_offsets[name]
+        lags = {key: end - comparison.end_offsets[key] for key in behind}
+        lag = offsets_count(lags[name])
+        message = f"{name} ends at offset {start}, {lag} before {reference}"
+        if len(behind) > 1:
+            message = f"{listed(behind)} are behind {reference} by up to {lag}"
+        yield replica_behind.finding(
+            context.replicas[name],
+            message,
+            offset=start,
+            last_offset=end - 1,
+            evidence={
+                "rule": "a follower holds a prefix of the leader's log: it is behind by what it has not fetched yet",
+                "broker": f"lets it fetch from offset {start} on",
+                "class": "behind",
+                "count": len(behind),
+                "reference": reference,
+                "lags": lags,
+                "end_offsets": dict(comparison.end_offsets),
+            },
+            explanations=_CAUSES,
+            absent=ABSENT,
+        )

@@ -1,0 +1,149 @@
+"""Replicas that hold different records at one offset, or records that a newer leader began without."""
+
+from collections.abc import Iterator, Mapping
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.replicas.wording import ABSENT, hold, inspect_replica, listed, offsets_text
+from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.replicas import Difference, PartitionComparison, Relation, ReplicaEvidence
+
+_RULE = (
+    "replicas copy the leader's batches byte for byte: at one offset all of them hold the same batch with the same "
+    "leader epoch, as far as their logs go"
+)
+_ANY_PRODUCER = "the replicas may hold different producers' batches here"
+_LEADER_EPOCHS_LISTED = 5
+
+
+@check(
+    "KA601",
+    severity=Severity.ERROR,
+    summary="replicas hold different records at one offset",
+    since="0.1.0",
+    needs=(ReplicaEvidence,),
+)
+def replicas_diverged(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report the first difference, and ends of logs which a newer leader began without."""
+    for found in evidence.of(ReplicaEvidence):
+        if found.comparison.relation is Relation.MISSING:
+            continue  # not every broker has every partition
+        if found.comparison.first_difference is not None:
+            yield _different(context, found, found.comparison.first_difference)
+        if found.comparison.beyond_reference:
+            yield _passed_over(context, found)
+
+
+def _different(context: Context, found: ReplicaEvidence, difference: Difference) -> Finding:
+    comparison = found.comparison
+    reference = comparison.reference or ""
+    diverged = [name for name, relation in comparison.relations.items() if relation is Relation.DIVERGED]
+    name = next((name for name in diverged if name in difference.batches), next(iter(difference.batches)))
+    batch, previous = difference.batches[name], found.last_common.get(name)
+    cut = comparison.truncation_offsets.get(name)
+    like = difference.same_as(name)
+    others = [other for other in difference.batches if other not in like]
+    what = "the same records under another leader epoch than" if difference.in_epoch_alone else "other records than"
+    return replicas_diverged.finding(
+        context.replicas[name],
+        f"{hold(like)} {what} {listed(others or [reference])} from offset {difference.offset} on",
+        segment=batch.segment,
+        position=batch.position,
+        offset=difference.offset,
+        last_offset=batch.last_offset,
+        anchor=str(difference.offset),
+        evidence={
+            "rule": _RULE,
+            "broker": _what_follows(comparison, name, difference.offset),
+            "previous": None if previous is None else previous.to_dict(),
+            "copies": {other: held.to_dict() for other, held in difference.batches.items()},
+            **_histories(found),
+        },
+        explanations=_causes(found, difference, noticed=cut is not None and cut <= difference.offset),
+        following=[inspect_replica(context, key, difference.offset) for key in dict.fromkeys([name, *others[:1]])],
+        absent={"producer_id": _ANY_PRODUCER, "producer_epoch": _ANY_PRODUCER},
+    )
+
+
+def _passed_over(context: Context, found: ReplicaEvidence) -> Finding:
+    comparison = found.comparison
+    names, reference = comparison.beyond_reference, comparison.reference or ""
+    name = max(names, key=lambda key: comparison.end_offsets[key])
+    first, end = comparison.end_offsets[reference], comparison.end_offsets[name]
+    newest = comparison.leader_epochs[reference][-1]
+    begins = f"leader epoch {newest.epoch} of {reference} begins at offset {newest.start_offset}"
+    return replicas_diverged.finding(
+        context.replicas[name],
+        f"{hold(names)} {offsets_text(first, end - 1)}, which {reference} began leader epoch {newest.epoch} without",
+        offset=first,
+        last_offset=end - 1,
+        anchor=str(first),
+        evidence={"rule": _RULE, "broker": _what_follows(comparison, name, first), **_histories(found)},
+        explanations=[*_recreated_topic(found), _failed_leader(begins)],
+        following=(inspect_replica(context, name, first),),
+        absent=ABSENT,
+    )
+
+
+def _histories(found: ReplicaEvidence) -> Mapping[str, object]:
+    comparison = found.comparison
+    return {
+        "reference": comparison.reference,
+        "end_offsets": dict(comparison.end_offsets),
+        "leader_epochs": {
+            key: [row.to_dict() for row in rows[-_LEADER_EPOCHS_LISTED:]]
+            for key, rows in comparison.leader_epochs.items()
+        },
+        "truncation_offsets": dict(comparison.truncation_offsets),
+        "only_on": {key: offsets.to_dict() for key, offsets in comparison.only_on.items()},
+        "high_watermarks": dict(found.high_watermarks),
+    }
+
+
+def _what_follows(comparison: PartitionComparison, name: str, offset: int) -> str:
+    """What brokers do about the difference at `offset` when `name` follows the reference."""
+    reference, end = comparison.reference or "", comparison.end_offsets[name]
+    cut = comparison.truncation_offsets.get(name)
+    if cut is None:
+        return f"has no leader epochs to go by: {name} truncates to its high watermark when it follows {reference}"
+    if cut <= offset:
+        lost = f", which drops its offsets {cut}..{end - 1}" if cut < end else ""
+        return f"truncates {name} to offset {cut} when it follows {reference} (OffsetsForLeaderEpoch, KIP-101){lost}"
+    return (
+        f"does not notice: by its leader epochs {name} agrees with {reference} up to offset {cut}, so what differs from "
+        f"{offset} on stays (OffsetsForLeaderEpoch, KIP-101)"
+    )
+
+
+def _causes(found: ReplicaEvidence, difference: Difference, *, noticed: bool) -> list[Explanation]:
+    epochs = {batch.leader_epoch for batch in difference.batches.values()}
+    causes = _recreated_topic(found)
+    if len(epochs) > 1:
+        causes.append(_failed_leader("the leader epochs differ there" if noticed else None))
+    else:
+        causes.append(
+            Explanation(
+                "two leaders wrote under one leader epoch, or truncation went by the high watermark (before KIP-101 and "
+                "KIP-279: Kafka 2.0)",
+                speaks_for=("both batches carry the same leader epoch",),
+            )
+        )
+        causes.append(Explanation("one copy was edited, restored, or put together from others"))
+    if difference.in_epoch_alone:
+        causes.append(Explanation("a bit of the leader epoch flipped: the CRC does not cover it (KA009)"))
+    return causes
+
+
+def _recreated_topic(found: ReplicaEvidence) -> list[Explanation]:
+    if len(set(found.topic_ids.values())) < 2:
+        return []
+    ids = ", ".join(f"{name} {topic_id}" for name, topic_id in found.topic_ids.items())
+    return [Explanation("the topic was deleted and created again: these are two topics", speaks_for=(ids,))]
+
+
+def _failed_leader(shown_by: str | None) -> Explanation:
+    return Explanation(
+        "a leader failed with records that no follower had, and another replica went on without them (acks=0 or 1, "
+        "or an unclean election); it has not been truncated yet",
+        speaks_for=() if shown_by is None else (shown_by,),
+    )

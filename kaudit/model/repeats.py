@@ -1,0 +1,51 @@
+"""Records that are in the log again where no sequence can show it."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
+
+
+class RepeatedBatch(Struct, frozen=True):
+    """Two copies of one batch without a producer id. Their ordinals count such batches of the partition."""
+
+    first: NonIdempotentBatch
+    again: NonIdempotentBatch
+
+
+class ReorderedBatches(Struct, frozen=True):
+    """Batches that a retry put behind later ones; `overtaken_by` is the batch before the first of them."""
+
+    overtaken_by: NonIdempotentBatch
+    late: Sequence[NonIdempotentBatch]
+    reversed: bool
+    """The copies come in the opposite order of what they copy; else their timestamps go back."""
+
+
+class Repeats(Struct, frozen=True):
+    """What a partition's batches without producer ids show."""
+
+    repeated: Sequence[RepeatedBatch] = ()
+    reordered: Sequence[ReorderedBatches] = ()
+
+
+class RepeatedSession(Struct, frozen=True):
+    """A session (producer id and epoch) whose first records, `first_offset` to `last_offset`, another one had written.
+
+    `records` are as many as could be compared, at `copied_first` to `copied_last` before; `same_times`: their timestamps
+    are equal too. `previous` and `batch` are the batches in which the copied records and the copies begin.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    last_offset: int
+    previous_id: int
+    previous_epoch: int
+    copied_first: int
+    copied_last: int
+    records: int
+    same_times: bool
+    previous: BoundaryBatch
+    batch: BoundaryBatch
