@@ -13,16 +13,6 @@ from kaudit.checks.context import Context
 from kaudit.model.finding import Finding
 
 
-class UnknownCheckError(LookupError):
-    """No check has this code; `suggestions` are the nearest codes."""
-
-    def __init__(self, code: str, suggestions: tuple[str, ...]) -> None:
-        self.code = code
-        self.suggestions = suggestions
-        hint = f"; did you mean {', '.join(suggestions)}?" if suggestions else ""
-        super().__init__(f"there is no check {code}{hint}")
-
-
 def discover() -> Iterator[Check]:
     """Import the modules of every room; yield the checks that are named as their modules."""
     for room in pkgutil.iter_modules(kaudit.checks.__path__, f"{kaudit.checks.__name__}."):
@@ -37,19 +27,10 @@ def discover() -> Iterator[Check]:
 CHECKS: Mapping[str, Check] = {found.code: found for found in sorted(discover(), key=lambda check: check.code)}
 
 
-def check(code: str) -> Check:
-    """Return the check with this code, in any case.
-
-    Raises:
-        UnknownCheckError: no check has it.
-
-    """
-    found = CHECKS.get(code.upper())
-    if found is None:
-        import difflib  # noqa: PLC0415 - only a typo pays for it
-
-        raise UnknownCheckError(code, tuple(difflib.get_close_matches(code.upper(), CHECKS, n=3)))
-    return found
+def find(code_or_name: str) -> Check | None:
+    """Return the check with this code or this name, in any case; None if there is none."""
+    named = {check.name: check for check in CHECKS.values()}
+    return CHECKS.get(code_or_name.upper()) or named.get(code_or_name.lower())
 
 
 def run_checks(context: Context, evidence: Evidence) -> list[Finding]:

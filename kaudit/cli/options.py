@@ -58,7 +58,10 @@ BrokerVersion = Annotated[
 ]
 Select = Annotated[
     list[str] | None,
-    typer.Option(metavar="CODES", help="Only these checks: KA101, or a prefix like KA1. Commas or repeated."),
+    typer.Option(
+        metavar="CODES",
+        help="Only these checks: KA101, a prefix like KA1, or a name like duplicate-batch. Commas or repeated.",
+    ),
 ]
 Ignore = Annotated[
     list[str] | None, typer.Option(metavar="CODES", help="All but these checks; the longer prefix wins over --select.")

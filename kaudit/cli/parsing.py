@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from kaudit.analysis.scan.options import UsageError
 from kaudit.checks.check import Check
-from kaudit.checks.registry import CHECKS
+from kaudit.checks.registry import CHECKS, find
 from kaudit.report.selection import Selection
 
 _INT64_MAX, _INT64_DIGITS = 2**63 - 1, 19
@@ -20,23 +20,28 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def parse_selection(select: Sequence[str], ignore: Sequence[str]) -> Selection:
-    """Parse --select and --ignore: codes or prefixes, commas between, repeatable."""
+    """Parse --select and --ignore: codes, prefixes or names of checks, commas between, repeatable."""
     return Selection(parse_codes(select, "--select"), parse_codes(ignore, "--ignore"))
 
 
 def parse_codes(values: Sequence[str], option: str) -> tuple[str, ...]:
-    """Parse codes or prefixes, commas between; `option` is what a mistake is told of."""
+    """Parse codes, prefixes of codes or names of checks, commas between, to codes and prefixes; `option` is what a mistake is told of."""
     typed = [code.strip() for value in values for code in value.split(",")]
     return tuple(_code(code, option) for code in typed if code)
 
 
 def _code(typed: str, option: str) -> str:
-    code = typed.upper()
-    if any(known.startswith(code) for known in CHECKS):
-        return code
-    named = [check.code for check in CHECKS.values() if check.name == typed.lower()]
-    hint = f"; did you mean {named[0]}?" if named else suggestion(code, CHECKS)
-    raise UsageError(f"{option} {typed}: no check has this code or prefix{hint} ('kaudit checks' lists them)")
+    found, prefix = find(typed), typed.upper()
+    if found is not None:
+        return found.code
+    if any(code.startswith(prefix) for code in CHECKS):
+        return prefix
+    raise UsageError(f"{option} {typed}: no check has this code, prefix or name{_nearest_check(typed)}")
+
+
+def _nearest_check(typed: str) -> str:
+    names = [check.name for check in CHECKS.values()]
+    return f"{suggestion(typed.upper(), CHECKS) or suggestion(typed.lower(), names)} ('kaudit checks' lists them)"
 
 
 def parse_names(values: Sequence[str], paths: Sequence[str]) -> Mapping[str, str]:
@@ -58,11 +63,9 @@ def parse_names(values: Sequence[str], paths: Sequence[str]) -> Mapping[str, str
 
 def parse_check(typed: str) -> Check:
     """Find a check by code or by name, in any case."""
-    named = {check.name: check for check in CHECKS.values()}
-    found = CHECKS.get(typed.upper()) or named.get(typed.lower())
+    found = find(typed)
     if found is None:
-        hint = suggestion(typed.upper(), CHECKS) or suggestion(typed.lower(), named)
-        raise UsageError(f"there is no check {typed}{hint} ('kaudit checks' lists them)")
+        raise UsageError(f"there is no check {typed}{_nearest_check(typed)}")
     return found
 
 

@@ -193,7 +193,7 @@ def _side_file(file: SegmentFile, open_source: OpenSource, unreadable: list[Unre
         finally:
             source.close()
     except FileNotFoundError:
-        return None  # brokers replace these files while we look
+        return None  # brokers replace these files while we read
     except OSError as error:
         unreadable.append(Unreadable(file.path, error.strerror or type(error).__name__))
         return None

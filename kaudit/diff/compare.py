@@ -1,4 +1,4 @@
-"""Two replicas of one partition held against each other, a window of offsets at a time.
+"""Two replicas of one partition compared, a window of offsets at a time.
 
 The CRC of a batch covers everything from its attributes to its records; base offset and leader epoch stand beside it. So
 equal offsets, CRC and leader epoch are equal batches. What is healthy is no difference: segments rolled elsewhere, a log

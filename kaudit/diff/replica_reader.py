@@ -1,4 +1,4 @@
-"""One replica of a partition as columns of its sound batches, in offset order, a window at a time."""
+"""One replica of a partition as columns of its valid batches, in offset order, a window at a time."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -88,7 +88,7 @@ class ReplicaReader:
 
     @property
     def end_offset(self) -> int:
-        """Offset after the last sound batch; for a log without one, or whose last segment is empty, where it begins."""
+        """Offset after the last valid batch; for a log without one, or whose last segment is empty, where it begins."""
         last = self.directory.segments[-1] if self.directory.segments else None
         empty = last.base_offset if last is not None and not last.size else 0
         if self._next_offset is not None:
@@ -189,7 +189,7 @@ class _Order:
         if self._filter is None:
             held = batches if self._held is None else concatenate((self._held, batches))
             if self._ascends(held):
-                # two stay back: what follows tells whether they belong here
+                # two stay back: what follows shows whether they belong here
                 self._held = held[-2:]
                 return self._passed(held[:-2])
             self._settle_from_here()

@@ -141,7 +141,7 @@ def merged_epochs(
 ) -> list[EpochEntry]:
     """Return what a broker's epoch cache holds: the checkpoint's entries, then epochs of batches that came after it.
 
-    The checkpoint of a running broker may be older than its log; without one (or if it breaks off) the batches tell. An
+    The checkpoint of a running broker may be older than its log; without one (or if it breaks off) the batches say. An
     entry at `end_offset`, the log's end, is a leader that has written nothing yet; one beyond it was copied later than the
     log, or the log has lost its end: brokers drop it (`LeaderEpochFileCache.truncateFromEnd`).
     """

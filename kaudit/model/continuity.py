@@ -34,7 +34,7 @@ class MissingOffsets(Struct, frozen=True):
 
 
 class PlacedDamage(Struct, frozen=True):
-    """Damage in a segment, with the offsets it cost: None if it cost none or nobody can tell."""
+    """Damage in a segment, with the offsets it cost: None if it cost none or that is unknown."""
 
     damage: LogDamage
     segment: int

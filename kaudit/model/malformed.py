@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class MalformedBatch(Struct, frozen=True):
-    """One batch; `limited` tells that its content was larger than the limit, not wrong.
+    """One batch; `limited`: its content was larger than the limit, not wrong.
 
     `position` and `size` in the segment file of index `segment`.
     """

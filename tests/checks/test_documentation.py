@@ -8,7 +8,7 @@ import pytest
 
 from kaudit.checks.check import HEADINGS
 from kaudit.checks.pages import pages, write
-from kaudit.checks.registry import CHECKS, UnknownCheckError, check
+from kaudit.checks.registry import CHECKS, find
 from kaudit.cli.command_tree import command_tree
 from kaudit.model.finding import Severity
 
@@ -166,6 +166,6 @@ def test_writing_removes_pages_of_checks_that_are_no_more(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == set(pages())
 
 
-def test_an_unknown_code_names_the_nearest():
-    with pytest.raises(UnknownCheckError, match="KA101"):
-        check("KA1O1")
+def test_a_check_is_found_by_code_and_by_name_in_any_case():
+    assert {find("ka101"), find("Duplicate-Batch"), find("KA101")} == {CHECKS["KA101"]}
+    assert find("KA1") is None

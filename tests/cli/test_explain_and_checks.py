@@ -7,6 +7,7 @@ import pytest
 from kaudit import __version__
 from kaudit.checks.check import HEADINGS
 from kaudit.checks.registry import CHECKS
+from kaudit.cli.parsing import parse_codes
 
 
 @pytest.mark.parametrize("code", CHECKS)
@@ -59,3 +60,7 @@ def test_every_command_has_help(kaudit, command):
     assert outcome.code == 0
     assert outcome.out.startswith(f"Usage: kaudit {command}")
     assert command in kaudit("--help").out
+
+
+def test_codes_prefixes_and_names_select_the_same_checks():
+    assert parse_codes(["duplicate-batch, ka2", "Stray-File"], "--select") == ("KA101", "KA2", "KA011")

@@ -90,7 +90,7 @@ def test_help_and_version_need_no_sound_configuration(kaudit, here):
         ("[topics.orders]\nignore = ['KA102']", "write a table with codes and a reason"),
         ("[[topics.orders.ignore]]\ncodes = ['KA102']", "ignore.reason: say why"),
         ("[[topics.orders.ignore]]\nreason = 'x'", "ignore.codes: write a list"),
-        ("[[topics.orders.ignore]]\nreason = 'x'\ncodes = ['KA9']", "no check has this code or prefix"),
+        ("[[topics.orders.ignore]]\nreason = 'x'\ncodes = ['KA9']", "no check has this code, prefix or name"),
         ("[topics]\norders = 1", "topics.orders: is not a table"),
     ],
 )

@@ -77,13 +77,13 @@ def read_named_zookeeper(directory: str) -> list[BlockSource]:
         raise UsageError(
             f"--zookeeper {directory}: no ZooKeeper log or snapshot there; name the data directory (dataDir) or its version-2"
         )
-    told = read_zookeeper(files)
-    if len([source for source in told if source.history.entries]) > 1:
-        paths = ", ".join(source.origin for source in told)
+    sources = read_zookeeper(files)
+    if len([source for source in sources if source.history.entries]) > 1:
+        paths = ", ".join(source.origin for source in sources)
         raise UsageError(
-            f"--zookeeper {directory}: several clusters use this ensemble, kaudit cannot tell which: {paths}"
+            f"--zookeeper {directory}: several clusters use this ensemble, kaudit cannot know which: {paths}"
         )
-    return told
+    return sources
 
 
 def read_zookeeper(files: ZooKeeperFiles) -> list[BlockSource]:
@@ -94,11 +94,11 @@ def read_zookeeper(files: ZooKeeperFiles) -> list[BlockSource]:
         for path, sightings in read_znode(files, CLUSTER_ID_ZNODE).sightings.items()
     }
     notes = _notes(files, evidence)
-    told: list[BlockSource] = []
+    sources: list[BlockSource] = []
     for path, sightings in evidence.sightings.items():
         changes = ((sighting.change, str(sighting.file)) for sighting in sightings)
         folder = (files.logs or files.snapshots)[0].parent
-        told.append(
+        sources.append(
             BlockSource(
                 f"{folder}{path}",
                 from_znode(changes, evidence.observed_until_ms),
@@ -107,11 +107,11 @@ def read_zookeeper(files: ZooKeeperFiles) -> list[BlockSource]:
             )
         )
         notes = []
-    if not told:
+    if not sources:
         folder = (files.logs or files.snapshots)[0].parent
-        reason = f"no znode {PRODUCER_ID_BLOCK_ZNODE} in it: producer ids are not held against their blocks"
-        told.append(BlockSource(str(folder), notes=[*notes, NotAudited(str(folder), reason)]))
-    return told
+        reason = f"no znode {PRODUCER_ID_BLOCK_ZNODE} in it: producer ids are not compared with their blocks"
+        sources.append(BlockSource(str(folder), notes=[*notes, NotAudited(str(folder), reason)]))
+    return sources
 
 
 def _notes(files: ZooKeeperFiles, evidence: ZnodeEvidence) -> list[NotAudited]:
@@ -123,7 +123,7 @@ def _notes(files: ZooKeeperFiles, evidence: ZnodeEvidence) -> list[NotAudited]:
     notes += [
         NotAudited(
             str(other.file),
-            f"byte {other.change.position}: tells otherwise than {used.file.name} of transaction {used.change.zxid:#x}",
+            f"byte {other.change.position}: contradicts {used.file.name} on transaction {used.change.zxid:#x}",
         )
         for used, other in evidence.conflicts
     ]
@@ -146,7 +146,7 @@ def read_lines(file: str) -> BlockSource:
     """Read values or answers saved by hand, one JSON object a line.
 
     Raises:
-        UsageError: the file cannot be read, or no line of it tells of a block.
+        UsageError: the file cannot be read, or no line of it names a block.
 
     """
     try:
@@ -156,10 +156,10 @@ def read_lines(file: str) -> BlockSource:
         raise UsageError(f"--blocks {file}: {error.strerror}") from error
     if not history.entries:
         why = f"line {bad[0].number}: {bad[0].reason}" if bad else "the file is empty"
-        raise UsageError(f"--blocks {file}: no line tells of a block of producer ids ({why})")
+        raise UsageError(f"--blocks {file}: no line names a block of producer ids ({why})")
     notes = [NotAudited(f"{file}:{line.number}", line.reason) for line in bad[:_MAX_BAD_LINES]]
     if len(bad) > _MAX_BAD_LINES:
-        notes.append(NotAudited(file, f"{len(bad) - _MAX_BAD_LINES} more lines tell of no block"))
+        notes.append(NotAudited(file, f"{len(bad) - _MAX_BAD_LINES} more lines name no block"))
     return BlockSource(file, history, notes=notes)
 
 

@@ -23,7 +23,7 @@ _MAX_BATCH = 64 << 20
 
 
 class MetadataLog(Struct):
-    """What one replica of the metadata log tells of producer ids.
+    """What one replica of the metadata log says of producer ids.
 
     `extent` is its first and last offset, None when empty; `problems` and `unreadable` are (path, words) of what is
     damaged and of files the operating system refused.
@@ -58,7 +58,7 @@ def _of_snapshots(
     logged: list[ProducerIdsRecord],
     first: int | None,
 ) -> Iterator[ProducerIdsRecord]:
-    """Yield the grants that only snapshots tell of. They were made before the log's first offset, `first`."""
+    """Yield the grants that only snapshots hold. They were made before the log's first offset, `first`."""
     known = {_grant(record) for record in logged}
     for file in metadata_snapshots(directory):
         aside = MetadataLog()

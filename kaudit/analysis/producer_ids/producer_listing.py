@@ -1,4 +1,4 @@
-"""From what every partition's producer ids did to the list of them: joined by id, filtered, sorted, told lazily.
+"""From what every partition's producer ids did to the list of them: joined by id, filtered, sorted, made one by one when they are shown.
 
 A million ids stay columns; the objects for one id are made when it is its turn to be shown.
 """
@@ -112,7 +112,7 @@ class _Lister(Struct, frozen=True):
 def producer_partition(
     directory: PartitionDirectory, row: Rows, findings: Sequence[Finding], *, remembers_markers: bool
 ) -> ProducerPartition:
-    """Make what is told of one id in one partition from its row of ACTIVITY; of `findings`, those in this partition."""
+    """Make the entry of one id in one partition from its row of ACTIVITY; of `findings`, those in this partition."""
     place = (directory.topic, directory.partition, directory.replica)
     timestamp = row["state_timestamp"] if remembers_markers else row["state_data_timestamp"]
     return ProducerPartition(

@@ -165,7 +165,7 @@ def _longest_copy(head: Sequence[_Record], tail: Sequence[_Record]) -> list[_Rec
     distinct = len({record.content for record in best})
     if distinct >= MIN_RECORDS:
         return best
-    # one record tells if it is the only one like it, and its time is the same to the millisecond
+    # one record is enough if it is the only one like it, and its time is the same to the millisecond
     unlike = len({record.content for record in tail}) == len(tail) > 1
     return best if best and unlike and _same_times(head, best) else []
 

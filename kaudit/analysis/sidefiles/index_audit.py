@@ -164,7 +164,7 @@ def _probed(
 ) -> tuple[IndexedSegment, list[Probe]]:
     """The segment as it is now, with what lies where some of the rows point."""
     count = len(index.positions)
-    # they ascend, so neighbours tell repeats; np.unique would import numpy.ma, a seventh of a small scan
+    # they ascend, so repeats are neighbours; np.unique would import numpy.ma, a seventh of a small scan
     rows = np.linspace(0, max(count - 1, 0), min(count, MAX_PROBES)).astype(np.int64)
     rows = rows[np.diff(rows, prepend=-1) > 0]
     if segment.size is None or not len(rows):

@@ -1,4 +1,4 @@
-"""The second look at producers whose snapshot entry did not fit: the log read again for them, as a replica reads it."""
+"""Rescan for producers whose snapshot entry did not fit: the log is read again for them, as a replica reads it."""
 
 from collections.abc import Callable, Iterable, Iterator
 

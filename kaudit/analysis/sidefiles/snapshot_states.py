@@ -1,7 +1,7 @@
-"""Producer snapshots held against the state of the log at their offset, while the log goes by.
+"""Producer snapshots compared with the state of the log at their offset, while the log is read.
 
-Between two chunks the producers' rows are that state, so that only producers that do not fit are looked at again
-(pipeline/replica.py). What the rows cannot tell from the broker's own state is let pass here.
+Between two chunks the producers' rows are that state, so that only producers that do not fit are read again
+(replica_state.py). What the rows cannot distinguish from the broker's own state is accepted here.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from kaudit.source.schemes import read_side_file
 from kaudit.source.snapshots import SnapshotFile
 
 MAX_SUSPECTS = 1000
-"""Producers looked at again per snapshot: one file that is wrong throughout needs no longer list."""
+"""Producers read again per snapshot: a file that is wrong throughout needs no longer list."""
 _MAX_SNAPSHOT = 256 << 20
 """Bytes: five million producers. A longer one is cut, and then corrupt."""
 SHORTEST_EXPIRATION_MS = 5000

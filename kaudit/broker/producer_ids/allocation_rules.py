@@ -64,7 +64,7 @@ def is_complete(steps: list[Step]) -> bool:
 
 
 def next_block(history: BlockHistory) -> tuple[int, int] | None:
-    """Return the block the next broker will get, None when the ids are used up or nobody can tell."""
+    """Return the block the next broker will get, None when the ids are used up or it is unknown."""
     state = _State()
     for entry in history.entries:
         state = _after(state, entry)

@@ -1,4 +1,4 @@
-"""What a history and the ids seen in the logs say together: the facts behind KA401, KA402, KA403 and KA406."""
+"""What a history and the ids seen in the logs say together."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ from kaudit.model.producer_ids import (
 )
 
 NEAR_END_BLOCKS = 1_000_000
-"""KA406: this many blocks left are a milliard ids, months for a cluster that opens producers in a loop."""
+"""this many blocks left are a milliard ids, months for a cluster that opens producers in a loop."""
 
 NEAR_END_DAYS = 365
-"""KA406: at the observed rate of grants the ids last no longer than this."""
+"""at the observed rate of grants the ids last no longer than this."""
 
 MAX_WAIT_FOR_ID_MS = 120_000
 """A record is stamped when the client takes it and may wait this long (delivery.timeout.ms) for its producer's id."""
@@ -42,11 +42,11 @@ def find_unallocated(
     *,
     complete: bool,
 ) -> Iterator[Unallocated]:
-    """Find the ids (each once, any order) in no block of the history: KA401.
+    """Find the ids (each once, any order) in no block of the history.
 
     `first_seen_ms` are the times of their first batches, in the same order, or None when unknown. Of an incomplete
     history ids before its first block are left out: it does not reach back to them. A history without any block
-    proves nothing and yields nothing. `complete` is the answer of rules.is_complete.
+    proves nothing and yields nothing. `complete` is the answer of allocation_rules.is_complete.
     """
     bounds = coverage.bounds
     if bounds is None:
@@ -77,7 +77,7 @@ def _reason(producer_id: int, bounds: tuple[int, int]) -> UnallocatedReason:
 
 
 def find_shared_blocks(steps: list[Step], coverage: Coverage, producer_ids: NDArray[np.int64]) -> Iterator[SharedBlock]:
-    """Find overlapping grants and the ids of `producer_ids` (each once) that two producers may have got: KA402."""
+    """Find overlapping grants and the ids of `producer_ids` (each once) that two producers may have got."""
     ordered = np.sort(producer_ids)
     causes: dict[int, RegressionCause | None] = {}
     cause: RegressionCause | None = None
@@ -92,7 +92,7 @@ def find_shared_blocks(steps: list[Step], coverage: Coverage, producer_ids: NDAr
 
 
 def find_malformed(history: BlockHistory) -> Iterator[MalformedBlock]:
-    """Find values that are no block, a block of another size or range, or of a version no broker writes: KA403."""
+    """Find values that are no block, a block of another size or range, or of a version no broker writes."""
     for entry in history.entries:
         defects = (*entry.oddities, *_defects(entry))
         if defects:

@@ -1,4 +1,4 @@
-"""One timeline of the blocks of producer ids, whatever told of them."""
+"""One timeline of the blocks of producer ids, from all their sources."""
 
 from collections.abc import Callable, Sequence
 
@@ -28,7 +28,7 @@ def combine(histories: Sequence[BlockHistory]) -> BlockHistory:
     """Join histories of one cluster into one timeline.
 
     ZooKeeper's entries keep the order of their zxids, the controller's that of their offsets, and the two are merged by
-    time. An entry of neither is dropped when one of those tells of the same grant, else placed by time, then by znode
+    time. An entry of neither is dropped when one of those has the same grant, else placed by time, then by znode
     version, else at the end. `observed_until_ms` is the latest known.
     """
     entries = [entry for history in histories for entry in history.entries]

@@ -1,4 +1,4 @@
-"""From what one source tells of the blocks of producer ids to a history."""
+"""From what one source says of the blocks of producer ids to a history."""
 
 from collections.abc import Iterable
 
@@ -61,7 +61,7 @@ def from_records(
     for record in records:
         start, kind = record.next_producer_id - BLOCK_SIZE, EntryKind.GRANTED
         if record.broker_epoch == NO_BROKER_EPOCH:
-            # The migration only says where to go on; what the znode's last block was is the znode's to tell.
+            # The migration only says where to go on; what the znode's last block was only the znode says.
             start, kind = record.next_producer_id, EntryKind.RESERVED
         entries.append(
             BlockEntry(

@@ -13,46 +13,46 @@ from kaudit.model.producer_ids import BlockEntry, BlockOverlap, EntryKind
 
 
 class _Holders(Struct, frozen=True):
-    """The grants of a stretch of ids, newest first, as a list that shares its tail with other stretches."""
+    """The grants of a range of ids, newest first, as a list that shares its tail with other ranges."""
 
     grant: BlockEntry
     older: "_Holders | None"
 
 
-class _Stretch(Struct, frozen=True):
+class _IdRange(Struct, frozen=True):
     first: int
     last: int
     holders: _Holders
 
 
 class Coverage:
-    """The ids granted, as disjoint stretches. Built once per history; memory grows with the number of grants.
+    """The ids granted, as disjoint ranges. Built once per history; memory grows with the number of grants.
 
     A step that repeats a grant counts once, see StepKind.REPEATED. Blocks that end before they start cover nothing.
     """
 
     def __init__(self, steps: Iterable[Step]) -> None:
-        self._stretches: list[_Stretch] = []
+        self._ranges: list[_IdRange] = []
         self._starts: list[int] = []
         self.overlaps: list[BlockOverlap] = []
         for step in steps:
             if step.entry.kind is EntryKind.GRANTED and step.kind is not StepKind.REPEATED:
                 self._grant(step.entry)
-        self._firsts = np.array([stretch.first for stretch in self._stretches], dtype=np.int64)
-        self._lasts = np.array([stretch.last for stretch in self._stretches], dtype=np.int64)
+        self._firsts = np.array([part.first for part in self._ranges], dtype=np.int64)
+        self._lasts = np.array([part.last for part in self._ranges], dtype=np.int64)
 
     @property
     def bounds(self) -> tuple[int, int] | None:
         """The lowest and highest id granted, None when none was."""
-        return (self._stretches[0].first, self._stretches[-1].last) if self._stretches else None
+        return (self._ranges[0].first, self._ranges[-1].last) if self._ranges else None
 
     def holders(self, producer_id: int) -> tuple[BlockEntry, ...]:
         """List the grants the id lies in, oldest first: none, one, or several when blocks overlap."""
         index = bisect_right(self._starts, producer_id) - 1
-        if index < 0 or self._stretches[index].last < producer_id:
+        if index < 0 or self._ranges[index].last < producer_id:
             return ()
         found: list[BlockEntry] = []
-        node: _Holders | None = self._stretches[index].holders
+        node: _Holders | None = self._ranges[index].holders
         while node is not None:
             found.append(node.grant)
             node = node.older
@@ -60,7 +60,7 @@ class Coverage:
 
     def contains(self, producer_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Tell for each id whether any grant holds it."""
-        if not self._stretches:
+        if not self._ranges:
             return np.zeros(len(producer_ids), dtype=np.bool_)
         index = np.searchsorted(self._firsts, producer_ids, side="right") - 1
         inside: NDArray[np.bool_] = (index >= 0) & (producer_ids <= self._lasts[np.maximum(index, 0)])
@@ -74,18 +74,18 @@ class Coverage:
         if end < start:
             return
         low = bisect_right(self._starts, start) - 1
-        if low < 0 or self._stretches[low].last < start:
+        if low < 0 or self._ranges[low].last < start:
             low += 1
         high = bisect_right(self._starts, end)
-        touched = self._stretches[low:high]
+        touched = self._ranges[low:high]
         replacement = list(_laid_over(touched, entry, start, end))
-        self._stretches[low:high] = replacement
-        self._starts[low:high] = [stretch.first for stretch in replacement]
-        for stretch in touched:
-            self._note(stretch, entry, max(stretch.first, start), min(stretch.last, end))
+        self._ranges[low:high] = replacement
+        self._starts[low:high] = [part.first for part in replacement]
+        for part in touched:
+            self._note(part, entry, max(part.first, start), min(part.last, end))
 
-    def _note(self, stretch: _Stretch, entry: BlockEntry, first: int, last: int) -> None:
-        earlier = stretch.holders.grant
+    def _note(self, part: _IdRange, entry: BlockEntry, first: int, last: int) -> None:
+        earlier = part.holders.grant
         known = self.overlaps[-1] if self.overlaps else None
         if known and known.later is entry and known.earlier is earlier and known.last + 1 == first:
             self.overlaps[-1] = BlockOverlap(earlier, entry, known.first, last)
@@ -93,18 +93,18 @@ class Coverage:
             self.overlaps.append(BlockOverlap(earlier, entry, first, last))
 
 
-def _laid_over(touched: list[_Stretch], entry: BlockEntry, start: int, end: int) -> Iterator[_Stretch]:
-    """Lay the grant over the stretches it touches: these are split, the holes between them filled."""
+def _laid_over(touched: list[_IdRange], entry: BlockEntry, start: int, end: int) -> Iterator[_IdRange]:
+    """Lay the grant over the ranges it touches: these are split, the holes between them filled."""
     free = start
-    for stretch in touched:
-        if stretch.first < start:
-            yield _Stretch(stretch.first, start - 1, stretch.holders)
-        first, last = max(stretch.first, start), min(stretch.last, end)
+    for part in touched:
+        if part.first < start:
+            yield _IdRange(part.first, start - 1, part.holders)
+        first, last = max(part.first, start), min(part.last, end)
         if free < first:
-            yield _Stretch(free, first - 1, _Holders(entry, None))
-        yield _Stretch(first, last, _Holders(entry, stretch.holders))
+            yield _IdRange(free, first - 1, _Holders(entry, None))
+        yield _IdRange(first, last, _Holders(entry, part.holders))
         free = last + 1
-        if stretch.last > end:
-            yield _Stretch(end + 1, stretch.last, stretch.holders)
+        if part.last > end:
+            yield _IdRange(end + 1, part.last, part.holders)
     if free <= end:
-        yield _Stretch(free, end, _Holders(entry, None))
+        yield _IdRange(free, end, _Holders(entry, None))

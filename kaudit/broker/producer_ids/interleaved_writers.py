@@ -1,7 +1,7 @@
-"""Two writers under one producer id: two gap-free sequence chains woven into one log (the facts behind KA404).
+"""Two writers under one producer id: two gap-free sequence chains interleaved in one log.
 
 One writer makes one chain. It may break - a gap, a restart at 0, copies of old batches - but it does not come back to a
-chain it left and then to the other one again. So chains count as woven when the log changes between them three times
+chain it left and then to the other one again. So chains count as interleaved when the log changes between them three times
 (A B A B) or more, and both the chains go on without a gap at each change.
 """
 
@@ -23,16 +23,14 @@ SequencedBatch = tuple[int, int, int, int]
 
 
 def find_interleaved_writers(batches: Iterable[SequencedBatch]) -> InterleavedWriters | None:
-    """Find two chains woven into one among the data batches of one (producer id, epoch), in offset order.
+    """Find two interleaved chains among the data batches of one (producer id, epoch), in offset order.
 
-    Sequences are 0..2^31-1 and wrap. Returns the first stretch of the log that shows it, None when one writer with
+    Sequences are 0..2^31-1 and wrap. Returns the first part of the log that shows it, None when one writer with
     gaps, restarts, copies or overtaken batches explains everything. Takes one pass; memory grows with the batches.
     """
-    for weave in _stretches(batches):
-        if weave.second is not None and weave.changes >= MIN_CHANGES:
-            return InterleavedWriters(
-                weave.first.seen(), weave.second.seen(), weave.changes, weave.copies, weave.rewritten
-            )
+    for pair in _chain_pairs(batches):
+        if pair.second is not None and pair.changes >= MIN_CHANGES:
+            return InterleavedWriters(pair.first.seen(), pair.second.seen(), pair.changes, pair.copies, pair.rewritten)
     return None
 
 
@@ -58,8 +56,8 @@ def _started(batch: SequencedBatch) -> _Growing:
     return _Growing(offset, offset, first, last)
 
 
-class _Weave(Struct):
-    """The two chains the last batches made. `on_second` tells which of them the last one extended."""
+class _ChainPair(Struct):
+    """The two chains the last batches made. `on_second`: the last batch extended the second one."""
 
     first: _Growing
     second: _Growing | None = None
@@ -111,28 +109,28 @@ class _Weave(Struct):
         self.changes = self.rewritten = 0
 
 
-def _stretches(batches: Iterable[SequencedBatch]) -> Iterator[_Weave]:
-    """Yield each weave as it stood when a batch fitted neither chain, and the last one."""
-    weave: _Weave | None = None
+def _chain_pairs(batches: Iterable[SequencedBatch]) -> Iterator[_ChainPair]:
+    """Yield each pair of chains as it stood when a batch fitted neither chain, and the last one."""
+    pair: _ChainPair | None = None
     spans: set[int] = set()
     contents: set[int] = set()
     for batch in batches:
         _, first, last, crc = batch
         span = first << _SEQUENCE_BITS | last
         content = span << _CRC_BITS | crc
-        if weave is None:
-            weave = _Weave(_started(batch))
+        if pair is None:
+            pair = _ChainPair(_started(batch))
         elif content in contents:
-            weave.copies += 1
+            pair.copies += 1
         else:
-            if not weave.extend(batch):
-                yield weave
+            if not pair.extend(batch):
+                yield pair
                 # The chain that grew last may go on, the other one ended.
-                kept = weave.second if weave.on_second and weave.second else weave.first
-                weave = _Weave(kept, copies=weave.copies)
-                weave.begin_second(batch)
-            weave.rewritten += span in spans
+                kept = pair.second if pair.on_second and pair.second else pair.first
+                pair = _ChainPair(kept, copies=pair.copies)
+                pair.begin_second(batch)
+            pair.rewritten += span in spans
         spans.add(span)
         contents.add(content)
-    if weave is not None:
-        yield weave
+    if pair is not None:
+        yield pair

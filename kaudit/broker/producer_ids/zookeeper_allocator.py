@@ -37,7 +37,7 @@ class Store(Protocol):
         ...
 
     def update(self, data: bytes, expected_version: int | None) -> bool:
-        """Write `data`, and tell whether it was written."""
+        """Write `data`, and return whether it was written."""
         ...
 
 

@@ -37,7 +37,7 @@ class DamagedRange(Struct, frozen=True):
 
     @property
     def missing(self) -> tuple[int | None, int | None]:
-        """First and last offset the damage cost, None if it cost none or nobody can tell."""
+        """First and last offset the damage cost, None if it cost none or that is unknown."""
         known = [part for part in self.parts if part.first_missing is not None]
         return (known[0].first_missing, known[-1].last_missing) if known else (None, None)
 

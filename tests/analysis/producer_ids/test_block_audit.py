@@ -230,7 +230,7 @@ def test_sources_that_do_not_exist_are_usage_errors(log, option, told):
 def test_sources_without_a_block_are_usage_errors(log, tmp_path):
     empty = tmp_path / "blocks"
     empty.write_text("nothing here\n")
-    with pytest.raises(UsageError, match="no line tells of a block of producer ids"):
+    with pytest.raises(UsageError, match="no line names a block of producer ids"):
         scan(log, blocks=str(empty))
     with pytest.raises(UsageError, match="no segment of __cluster_metadata-0 there"):
         scan(log, metadata=str(log))
