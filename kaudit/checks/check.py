@@ -161,7 +161,7 @@ class Check(Struct, frozen=True, eq=False):
         )
 
 
-def check(
+def check(  # noqa: PLR0913 - what a check declares, by keyword
     code: str,
     *,
     severity: Severity,

@@ -176,7 +176,7 @@ def _names(audit: Audit, joined: Joined) -> dict[int, str]:
     return CoordinatorReader(audit.open_source).names(directories, joined.holds)
 
 
-def _choose(joined: Joined, findings: Mapping[int, Sequence[Finding]], audit: Audit, query: Query) -> NDArray[np.int64]:
+def _choose(joined: Joined, findings: Mapping[int, Sequence[Finding]], audit: Audit, query: Query) -> NDArray[np.int64]:  # noqa: C901 - one filter per option
     """Return the numbers of the ids to list, in order."""
     options, now = audit.options, audit.now()
     wanted = np.ones(len(joined.ids), dtype=bool)

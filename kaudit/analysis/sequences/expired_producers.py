@@ -15,7 +15,7 @@ from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
 from kaudit.source.layout import PartitionDirectory
 
 MAX_IDLE = 20
-"""Producers told of per partition: the longest idle."""
+"""Producers reported per partition: the longest idle."""
 MAX_EVICTED = 10_000
 """Producers remembered from below the log start."""
 

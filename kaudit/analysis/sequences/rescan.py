@@ -18,7 +18,7 @@ from kaudit.model.producer_ids import FirstBatch
 from kaudit.source.layout import PartitionDirectory
 
 MAX_CHAIN_BATCHES = 200_000
-"""Batches kept of one partition for its chains; a weave shows itself within a few."""
+"""Batches kept of one partition for its chains; interleaved writers show within a few."""
 MAX_NEGATIVE_IDS = 1000
 
 _CHAIN = np.dtype(
@@ -41,7 +41,7 @@ class Questions(Struct, frozen=True):
     negative: bool = False
 
     def __bool__(self) -> bool:
-        """Tell whether there is anything to read for."""
+        """Return whether there is anything to read for."""
         return bool(self.chains) or len(self.first_of) > 0 or self.negative
 
 
@@ -73,7 +73,7 @@ def rescan(directory: PartitionDirectory, open_source: OpenSource, questions: Qu
         try:
             source = open_source(segment)
         except OSError:
-            continue  # the first pass has told of it
+            continue  # the first pass has reported it
         with closing(source):
             for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
                 batches = piece.batches[piece.batches["magic"] >= 2]

@@ -44,7 +44,7 @@ _BASE_OFFSET, _LAST_OFFSET_DELTA, _PRODUCER_ID = (
 )
 
 
-def replica_state(
+def replica_state(  # noqa: PLR0913, PLR0917 - independent inputs, named at each call
     directory: PartitionDirectory,
     open_source: Callable[[SegmentFile], ByteSource],
     until: int,
