@@ -1,6 +1,7 @@
-"""The output formats by name. A new format is one module and one function here."""
+"""The output formats by name. A new format is one module and one line in _FORMATS."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from typing import Protocol
 
 from msgspec import Struct
@@ -35,18 +36,6 @@ def in_pieces(content: str | Tables) -> Output:
     return content if isinstance(content, Tables) else (content,)
 
 
-def _findings_only(name: str, scan: _RenderScan) -> Format:
-    """Return a format that shows findings only, also those of timelines, producers and replicas."""
-    return Format(
-        name,
-        machine=True,
-        scan=scan,
-        timeline=lambda result, options: scan(result.scan, options),
-        producers=lambda result, options: (scan(result.scan, options),),
-        diff=lambda result, options: scan(result.scan, options),
-    )
-
-
 class _AllResults(Protocol):
     """A module of a format that renders all results."""
 
@@ -63,17 +52,44 @@ class _AllResults(Protocol):
         """Render a comparison of replicas."""
 
 
-def _all_results(name: str, module: _AllResults, *, machine: bool) -> Format:
-    return Format(
-        name, machine, module.render_scan, module.render_timeline, module.render_producers, module.render_diff
-    )
+_Make = Callable[[str], Format]
+"""Makes a format, given its name."""
 
 
-def _table() -> Format:
+def _findings_only(module: str, function: str = "render_scan") -> _Make:
+    """Return how to make a format that shows findings only, also those of timelines, producers and replicas."""
+
+    def make(name: str) -> Format:
+        scan: _RenderScan = getattr(import_module(module), function)
+        return Format(
+            name,
+            machine=True,
+            scan=scan,
+            timeline=lambda result, options: scan(result.scan, options),
+            producers=lambda result, options: (scan(result.scan, options),),
+            diff=lambda result, options: scan(result.scan, options),
+        )
+
+    return make
+
+
+def _all_results(module: str, *, machine: bool) -> _Make:
+    """Return how to make a format of one module that renders all results."""
+
+    def make(name: str) -> Format:
+        found: _AllResults = import_module(module)
+        return Format(
+            name, machine, found.render_scan, found.render_timeline, found.render_producers, found.render_diff
+        )
+
+    return make
+
+
+def _table(name: str) -> Format:
     from kaudit.report import diff, producers, table, timeline
 
     return Format(
-        "table",
+        name,
         machine=False,
         scan=table.render_scan,
         timeline=timeline.render_timeline,
@@ -82,65 +98,11 @@ def _table() -> Format:
     )
 
 
-def _concise() -> Format:
-    from kaudit.report import concise
-
-    return _all_results("concise", concise, machine=False)
-
-
-def _json() -> Format:
-    from kaudit.report import json
-
-    return _all_results("json", json, machine=True)
-
-
-def _jsonl() -> Format:
-    from kaudit.report import jsonl
-
-    return _all_results("jsonl", jsonl, machine=True)
-
-
-def _sarif() -> Format:
-    from kaudit.report import sarif
-
-    return _findings_only("sarif", sarif.render_scan)
-
-
-def _sarif_github() -> Format:
-    from kaudit.report import sarif
-
-    return _findings_only("sarif-github", sarif.render_scan_for_github)
-
-
-def _junit() -> Format:
-    from kaudit.report import junit
-
-    return _findings_only("junit", junit.render_scan)
-
-
-def _github() -> Format:
-    from kaudit.report import github
-
-    return _findings_only("github", github.render_scan)
-
-
-def _gitlab() -> Format:
-    from kaudit.report import gitlab
-
-    return _findings_only("gitlab", gitlab.render_scan)
-
-
-def _markdown() -> Format:
-    from kaudit.report import markdown_report
-
-    return _findings_only("markdown", markdown_report.render_scan)
-
-
-def _parquet() -> Format:
+def _parquet(name: str) -> Format:
     from kaudit.report import tables
 
     return Format(
-        "parquet",
+        name,
         machine=True,
         scan=tables.scan_tables,
         timeline=tables.timeline_tables,
@@ -150,34 +112,35 @@ def _parquet() -> Format:
     )
 
 
+_FORMATS: Mapping[str, _Make] = {
+    "table": _table,
+    "concise": _all_results("kaudit.report.concise", machine=False),
+    "json": _all_results("kaudit.report.json", machine=True),
+    "jsonl": _all_results("kaudit.report.jsonl", machine=True),
+    "sarif": _findings_only("kaudit.report.sarif"),
+    "sarif-github": _findings_only("kaudit.report.sarif", "render_scan_for_github"),
+    "junit": _findings_only("kaudit.report.junit"),
+    "github": _findings_only("kaudit.report.github"),
+    "gitlab": _findings_only("kaudit.report.gitlab"),
+    "markdown": _findings_only("kaudit.report.markdown_report"),
+    "parquet": _parquet,
+}
+
+
 class _Formats(Mapping[str, Format]):
     """Formats by name, each imported when it is asked for: XML and JSON cost a small scan as much as reading it."""
 
-    _makers: Mapping[str, Callable[[], Format]] = {
-        "table": _table,
-        "concise": _concise,
-        "json": _json,
-        "jsonl": _jsonl,
-        "sarif": _sarif,
-        "sarif-github": _sarif_github,
-        "junit": _junit,
-        "github": _github,
-        "gitlab": _gitlab,
-        "markdown": _markdown,
-        "parquet": _parquet,
-    }
-
     def __getitem__(self, name: str) -> Format:
-        return self._makers[name]()
+        return _FORMATS[name](name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
+        return iter(_FORMATS)
 
     def __len__(self) -> int:
-        return len(self._makers)
+        return len(_FORMATS)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._makers
+        return name in _FORMATS
 
 
 FORMATS: Mapping[str, Format] = _Formats()

@@ -12,6 +12,7 @@ from kaudit.model.columns import Columns, Row, joined
 from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
+from kaudit.model.sequence import next_sequence
 
 Entry = dict[str, object]
 _OUTCOMES = {ABORT_MARKER: "aborted", COMMIT_MARKER: "committed"}
@@ -19,16 +20,21 @@ _OUTCOMES = {ABORT_MARKER: "aborted", COMMIT_MARKER: "committed"}
 
 def build_timelines(scan: ScanResult, partitions: Sequence[PartitionAudit], kept: Sequence[KeptRows]) -> TimelineResult:
     """Build one timeline a producer id and partition replica, from the rows kept while reading."""
-    by_place: dict[tuple[object, ...], list[Finding]] = {}
-    for finding in scan.findings:
-        by_place.setdefault((finding.topic, finding.partition, finding.replica), []).append(finding)
+    findings = by_replica(scan.findings)
     timelines: list[Timeline] = []
     for partition, rows in zip(partitions, kept, strict=True):
         place = partition.directory
-        timelines += partition_timelines(
-            partition, rows, by_place.get((place.topic, place.partition, place.replica), ())
-        )
+        own = findings.get((place.topic, place.partition, place.replica), ())
+        timelines += partition_timelines(partition, rows, own)
     return TimelineResult(scan, timelines)
+
+
+def by_replica(findings: Sequence[Finding]) -> dict[tuple[object, ...], list[Finding]]:
+    """Group findings by (topic, partition, replica)."""
+    grouped: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in findings:
+        grouped.setdefault((finding.topic, finding.partition, finding.replica), []).append(finding)
+    return grouped
 
 
 def partition_timelines(partition: PartitionAudit, rows: KeptRows, findings: Sequence[Finding]) -> Iterator[Timeline]:
@@ -93,7 +99,7 @@ def _goes_on(before: Entry, run: Row, after: int) -> bool:
         and before["producer_epoch"] == int(run["producer_epoch"])
         and before["is_transactional"] == bool(run["is_transactional"])
         and last >= 0
-        and (last + 1) & 0x7FFFFFFF == int(run["first_sequence"])
+        and next_sequence(last) == int(run["first_sequence"])
         and int(run["min_timestamp"]) - stamp < SILENCE_MS
     )
 

@@ -30,7 +30,7 @@ app = typer.Typer()
 
 @app.command(short_help="Play a scenario: producers, brokers, faults.", epilog=_EXAMPLES)
 @with_option_groups
-def simulate(
+def simulate(  # noqa: C901, PLR0913 - typer reads the options off the signature
     scenario: Annotated[
         str | None, typer.Argument(metavar="SCENARIO", help="A scenario.toml, or the name of a shipped one.")
     ] = None,
