@@ -88,18 +88,16 @@ def _inner(expected: inspect.Type, name: str) -> inspect.Type:
 
 
 def _described(expected: inspect.Type) -> str:
+    text = _NAMES.get(type(expected), "an object")
     match expected:
         case inspect.IntType(ge=low, le=high):
-            return f"an integer from {low} to {high}"
+            text = f"an integer from {low} to {high}"
         case inspect.FloatType(ge=low, le=high):
-            return f"a number from {low} to {high}"
+            text = f"a number from {low} to {high}"
         case inspect.LiteralType(values=values):
-            return f"one of {', '.join(map(str, values))}"
+            text = f"one of {', '.join(map(str, values))}"
         case inspect.TupleType(item_types=(item, *_)):
-            return f"[low, high], each {_described(item)}"
+            text = f"[low, high], each {_described(item)}"
         case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
-            return f"a list, each item {_described(item)}"
-        case inspect.UnionType(types=types):
-            described = [_described(kind) for kind in types if not isinstance(kind, inspect.NoneType)]
-            return " or ".join(dict.fromkeys(described))
-    return _NAMES.get(type(expected), "an object")
+            text = f"a list, each item {_described(item)}"
+    return text
