@@ -3,7 +3,7 @@
     python -m benchmarks.bench_spark [--mib 256] [--shape small] [--master local[2]] [--directory DIR]
 
 Each figure is a process of its own: a scan to warm it, then the scan that is timed. Exchanged bytes are Spark's own
-metric, the shuffle write of the timed scan's stages, held against the limits of DESIGN.md section 6; peak memory is
+metric, the shuffle write of the timed scan's stages, held against LIMITS below; peak memory is
 VmHWM, the driver's JVM, the driver's Python and the largest of the workers. Exit code 1: a limit is broken.
 """
 

@@ -3,7 +3,7 @@
     uv run python benchmarks/bench_startup.py [--rounds 15]
 
 Prints, for commands that audit nothing and for a scan of a small log, milliseconds of wall time (the least of the rounds, interleaved), the multiple of
-`python -c pass` in the same run, and the limit of DESIGN.md section 6, as a Markdown table. Exit 1 when a limit is not met.
+`python -c pass` in the same run, and the limit, as a Markdown table. Exit 1 when a limit is not met.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Run all benchmarks and print them as Markdown: `uv run python -m benchmarks.run [--output table.md]`.
+"""Run all benchmarks and print them as Markdown: `uv run python -m benchmarks.run [--output FILE]`.
 
 Whole processes on the same warm segment, rounds interleaved, the least of each, ratios formed within a log only. What is
 found is compared with the truth before anything is measured. On a busy machine `--prefix "chrt -f 10"` keeps others out.

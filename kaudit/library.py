@@ -17,7 +17,7 @@ __all__ = ["AnyPath", "Finding", "NothingToAuditError", "ScanResult", "Severity"
 AnyPath = str | os.PathLike[str]
 
 
-def scan(
+def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
     paths: AnyPath | Iterable[AnyPath],
     *,
     broker_version: str = "auto",

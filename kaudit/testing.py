@@ -11,7 +11,7 @@ from kaudit.report.table import finding_lines
 _SHOWN = 20
 
 
-def assert_log_healthy(
+def assert_log_healthy(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
     path: AnyPath | Iterable[AnyPath],
     *,
     fail_on: Severity | str = Severity.ERROR,

@@ -1,7 +1,7 @@
 """Attempts: what a broker was asked and what happened to it, one Struct per `op` of a line of attempts.
 
 This is the one schema of the format: reading (kaudit/replay/attempt_lines.py), its error messages and writing
-(kaudit/simulate/cluster/recorder.py) derive from it. A field without a default is required; unknown fields are ignored.
+(kaudit/simulate/cluster/attempt_recorder.py) derive from it. A field without a default is required; unknown fields are ignored.
 Times are ms; `at` is the broker's clock, None where it is unknown.
 """
 
@@ -28,7 +28,7 @@ BATCH_FIELDS = ("producer_id", "producer_epoch", "base_sequence", "record_count"
 """The fields that describe a batch instead of its bytes."""
 
 
-class _Attempt(Struct, tag_field="op", kw_only=True, gc=False):
+class _Attempt(Struct, tag_field="op", kw_only=True, omit_defaults=True, gc=False):
     index: Natural = NO_INDEX
     """Joins attempts and answers; where a line has none, its number among the attempts from 0."""
 

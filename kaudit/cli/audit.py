@@ -154,7 +154,7 @@ def run_diff(
     )
 
 
-def _run(
+def _run(  # noqa: PLR0913, PLR0917 - independent inputs, named at each call
     request: AuditRequest,
     produce: Callable[[Progress], _Result],
     render: Callable[[Format, _Result, RenderOptions], Output],

@@ -1,4 +1,4 @@
-"""Exit codes (CONTRACT.md section 1): the same for every format and engine."""
+"""Exit codes: the same for every format and engine."""
 
 import enum
 

@@ -11,6 +11,7 @@ from kaudit.cli.exits import FailOn
 from kaudit.cli.option_groups import OptionGroup
 from kaudit.cli.settings.configure import configure
 from kaudit.report.console import ColorChoice
+from kaudit.report.formats import FORMATS
 
 
 def _show_version(value: bool) -> None:
@@ -45,7 +46,7 @@ OutputFormats = Annotated[
     typer.Option(
         "--output-format",
         metavar="FMT[:FILE]",
-        help="table (default), concise, json, jsonl, sarif, sarif-github, junit, github, gitlab, markdown; "
+        help=f"table (default), {', '.join(name for name in FORMATS if name not in ('table', 'parquet'))}; "
         "with :FILE into a file. parquet: tables into a directory. Repeatable.",
     ),
 ]

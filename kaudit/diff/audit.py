@@ -10,8 +10,7 @@ from kaudit.analysis.scan.chunk_reader import read_serially
 from kaudit.analysis.scan.continuity import Continuity
 from kaudit.analysis.scan.options import Depth, ScanOptions
 from kaudit.analysis.scan.partition_context import partition_context
-from kaudit.analysis.scan.segment_summaries import segment_rows
-from kaudit.analysis.scan.summaries import total
+from kaudit.analysis.scan.summaries import segment_rows, total
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence

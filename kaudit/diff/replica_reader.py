@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from kaudit.analysis.scan.batch_order import OrderFilter
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.model import sequence
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import DamageKind
 from kaudit.model.epoch_entry import EpochEntry
 from kaudit.model.replicas import ReplicaBatch
-from kaudit.model.sequence import add as add_sequence
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
 COLUMNS = (
@@ -239,7 +239,7 @@ def batch_at(rows: Columns, index: int) -> ReplicaBatch:
     values = {name: int(rows[name][index]) for name in COLUMNS}
     values |= {"offset": values["base_offset"], "timestamp": values["max_timestamp"]}
     first, span = values["base_sequence"], values["last_offset"] - values["base_offset"]
-    values["last_sequence"] = first if first < 0 else add_sequence(first, span)
+    values["last_sequence"] = first if first < 0 else sequence.add(first, span)
     return ReplicaBatch(**{name: values[name] for name in ReplicaBatch.__struct_fields__})
 
 

@@ -69,7 +69,7 @@ def _note_last(last: dict[str, ReplicaBatch], windows: Mapping[str, Columns], pa
             last[name] = batch_at(rows, below - 1)
 
 
-def compare_partition(
+def compare_partition(  # noqa: PLR0914 - one pass over the windows
     readers: Mapping[str, ReplicaReader],
     checkpoints: Mapping[str, LeaderEpochCheckpoint],
     missing_on: Sequence[str],

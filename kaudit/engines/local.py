@@ -1,10 +1,8 @@
 """The local engine: schedules ranges over processes and feeds their rows to each partition in order."""
 
 import os
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from kaudit.analysis.producer_ids.block_histories import read_blocks
@@ -18,8 +16,7 @@ from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
 from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
-from kaudit.engines.parallelism import Trial
-from kaudit.engines.ranges import RangeRead, ranges, read_here, with_rest
+from kaudit.engines.ranges import PROCESSES_PAY_BYTES, RangeRead, ranges, read_here, with_rest
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
@@ -89,7 +86,8 @@ def record(options: ScanOptions, progress: Progress, writer: "HistoryWriter") ->
     from kaudit.analysis.producer_ids.producer_listing import remembers_markers  # noqa: PLC0415
     from kaudit.analysis.scan.batch_export import segment_tasks, write_segment  # noqa: PLC0415
     from kaudit.analysis.scan.shuffle_codec import pack, unpack  # noqa: PLC0415
-    from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, RecordedScan, by_replica  # noqa: PLC0415
+    from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, RecordedScan  # noqa: PLC0415
+    from kaudit.analysis.timelines.timeline import by_replica  # noqa: PLC0415
 
     keep_freed_memory()
     with tempfile.TemporaryDirectory(prefix="kaudit-") as directory:
@@ -120,7 +118,7 @@ def _appended(kept: list[_Keeper], keeper: _Keeper) -> _Keeper:
     return keeper
 
 
-def _run(
+def _run(  # noqa: PLR0913 - independent inputs, named at each call
     options: ScanOptions,
     progress: Progress,
     keeper: Callable[[], _Keeper],
@@ -165,26 +163,13 @@ def _run(
 def _read(
     jobs: Sequence[Job], chunk_sizes: Sequence[ChunkSize], processes: int, layout: Layout
 ) -> Generator[RangeRead]:
-    """Read all ranges, in processes if the first one tells that it pays."""
+    """Read all ranges, in processes if there is enough to read."""
     found = ranges(jobs, chunk_sizes)
-    if processes > 1:
-        left, started = sum(job.bytes for job in jobs), time.perf_counter()
-        for read in read_here(islice(found, 1)):
-            size, rows = read.spec.stop - read.spec.start, _row_bytes(read)
-            handed_out = time.perf_counter()
-            yield read
-            trial = Trial(size, rows, handed_out - started, time.perf_counter() - handed_out)
-            start_method = _start_method(layout)
-            if trial.processes_pay(left - size, processes, start_method):
-                # imported here: a small log is read in less time
-                from kaudit.engines.processes import read_in_processes  # noqa: PLC0415
+    if processes == 1 or sum(job.bytes for job in jobs) < PROCESSES_PAY_BYTES:
+        return read_here(found)
+    from kaudit.engines.processes import read_in_processes  # noqa: PLC0415 - a small log is read in less time
 
-                yield from read_in_processes(found, processes, start_method)
-    yield from read_here(found)
-
-
-def _row_bytes(read: RangeRead) -> int:
-    return read.outcome.row_bytes() if isinstance(read.outcome, ChunkRows) else 0
+    return read_in_processes(found, processes, _start_method(layout))
 
 
 def _start_method(layout: Layout) -> str:

@@ -1,6 +1,6 @@
 """The ranges of all jobs in order, cut when their turn comes, and what comes of each."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -13,6 +13,10 @@ from kaudit.analysis.scan.planning import Job
 
 _MOST_BATCHES = 1 << 19
 """Of a range, where batches become small behind large ones: some 100 bytes each are held."""
+
+
+PROCESSES_PAY_BYTES = 64 << 20
+"""Below this many bytes to read, starting processes costs more than it saves."""
 
 
 class Range(NamedTuple):
@@ -47,7 +51,7 @@ def read_most(spec: ChunkSpec) -> Outcome:
     return read_range(spec, _MOST_BATCHES)
 
 
-def read_here(found: Iterable[Range]) -> Iterator[RangeRead]:
+def read_here(found: Iterable[Range]) -> Generator[RangeRead]:
     """Read every range in this process."""
     for number, spec in found:
         yield RangeRead(number, spec, read_most(spec))

@@ -10,14 +10,12 @@ from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions, UsageError
 from kaudit.diff.audit import ComparedPartition, Task, compare_task, diff_result, tasks
+from kaudit.engines.ranges import PROCESSES_PAY_BYTES
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import Layout
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri, UrlError
-
-_POOL_THRESHOLD_BYTES = 64 << 20
-"""Below this, starting processes costs more than it saves."""
 
 
 def diff(options: ScanOptions, replicas: Sequence[Replica], progress: Progress) -> DiffResult:
@@ -43,7 +41,7 @@ def _compared(work: Sequence[Task], options: ScanOptions, progress: Progress) ->
     # clients of remote stores have threads, which a fork would leave behind with their locks held
     local = all(Uri.parse(path).is_local for path in options.paths)
     job = partial(compare_task, options=options, open_source=open_segment)
-    if jobs < 2 or not local or sum(task.bytes for task in work) < _POOL_THRESHOLD_BYTES:
+    if jobs < 2 or not local or sum(task.bytes for task in work) < PROCESSES_PAY_BYTES:
         yield from _advancing(work, map(job, work), progress)
         return
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:

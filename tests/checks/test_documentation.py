@@ -15,7 +15,7 @@ from kaudit.model.finding import Severity
 SOURCES = Path(__file__).parents[2] / "kaudit" / "checks"
 DOCS = Path(__file__).parents[2] / "docs"
 
-# Code, name and severities of CONTRACT.md section 5: what others rely on.
+# Code, name and severities that users rely on: they do not change.
 CONTRACT = {
     "KA001": ("crc-mismatch", {"error"}),
     "KA002": ("truncated-tail", {"warning", "error"}),

@@ -14,7 +14,7 @@ class Exclusion(NamedTuple):
 
 
 EXCLUSIONS = (
-    Exclusion("*", "describe", "fetch_error", "the recorder's own fetch, always NONE; not a field of CONTRACT.md"),
+    Exclusion("*", "describe", "fetch_error", "the recorder's own fetch, always NONE; no field of attempts or answers"),
     Exclusion("s39c-compacted-txn", "describe", "aborted", "the cleaner removed an aborted transaction; no line tells"),
     Exclusion("s40-truncated-head", "describe", "log_start_offset", "kill -9 before the log start was checkpointed"),
 )

@@ -1,6 +1,6 @@
 """What each capture's own account says must come out of `scan`, and nothing else at error or warning level.
 
-The expectations are read off the captures' TRUTH.md and truth*.json (tests/data/captures/*.md), not off our output.
+The expectations are taken from the descriptions of the captures (tests/data/captures/*.md) and their truth*.json, not off our output.
 """
 
 import json

@@ -15,9 +15,9 @@ from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.chunk_size import fixed_size
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
+from kaudit.engines import local as engine
 from kaudit.engines import processes
 from kaudit.engines import ranges as reading
-from kaudit.engines.parallelism import Trial
 from kaudit.engines.processes import read_in_processes
 from kaudit.engines.ranges import RangeRead, ranges, read_here, with_rest
 from tests.engines.faulty_logs import FAULTS
@@ -43,7 +43,7 @@ def found(path, size):
 
 def test_two_processes_tell_what_one_tells(local, log_directory, monkeypatch):
     alone = local.documents(log_directory, jobs=1, chunk_bytes=700)
-    monkeypatch.setattr(Trial, "processes_pay", lambda *_: True)
+    monkeypatch.setattr(engine, "PROCESSES_PAY_BYTES", 0)
     assert local.documents(log_directory, jobs=2, chunk_bytes=700) == alone
     assert local.documents(log_directory, jobs=2) == alone
 
@@ -53,7 +53,7 @@ def test_ranges_with_more_batches_than_are_held_tell_the_same(local, log_directo
     alone = local.documents(log_directory, jobs=1)
     monkeypatch.setattr(reading, "_MOST_BATCHES", most)
     assert local.documents(log_directory, jobs=1) == alone
-    monkeypatch.setattr(Trial, "processes_pay", lambda *_: True)
+    monkeypatch.setattr(engine, "PROCESSES_PAY_BYTES", 0)
     assert local.documents(log_directory, jobs=2) == alone
 
 
@@ -93,11 +93,11 @@ def is_alive(pid):
     return state != "Z"
 
 
-COLUMNS = ("runs", "boundary_batches", "markers", "gaps", "leader_epochs", "plain")
+COLUMNS = ("runs", "boundary_batches", "markers", "gaps", "leader_epochs")
 
 
 def columns(rows):
-    return [getattr(rows, name).tolist() for name in COLUMNS]
+    return [*(getattr(rows, name).tolist() for name in COLUMNS), rows.non_idempotent.rows.tolist()]
 
 
 def told(reads):
@@ -135,6 +135,16 @@ def test_what_a_killed_process_was_to_read_is_read_by_another(log_directory, mon
     first = next(reads)
     for process in multiprocessing.active_children()[:killed]:
         process.kill()
+    assert told([first, *reads]) == here
+
+
+def test_a_process_that_is_killed_before_it_says_what_it_took_holds_nobody_up(log_directory, monkeypatch):
+    monkeypatch.setattr(processes, "_TASK_BYTES", 1)
+    here = told(read_here(found(log_directory, 700)))
+    monkeypatch.setattr(processes._Pool, "_take_note", lambda *_: None)
+    reads = read_in_processes(found(log_directory, 700), 2, "fork")
+    first = next(reads)
+    multiprocessing.active_children()[0].kill()
     assert told([first, *reads]) == here
 
 

@@ -1,4 +1,4 @@
-"""The law: replaying runs equals replaying batches, and cutting the log anywhere changes nothing (DESIGN.md section 1)."""
+"""The law: replaying runs equals replaying batches, and cutting the log anywhere changes nothing."""
 
 from itertools import pairwise
 from unittest.mock import patch

@@ -32,7 +32,7 @@ class Diary:
     def log_start(self):
         return max((event["offset"] for event in self.events if event["kind"] == "delete"), default=0)
 
-    def memory(self, producer, events=None):
+    def memory(self, producer, events=None):  # noqa: C901 - every kind of event, one after the other
         """(heard of, epoch, coordinator epoch, remembered batches, open transaction) of a producer, by the diary."""
         events = self.events if events is None else events
         epoch, coordinator, opened, heard = -1, -1, None, False

@@ -67,7 +67,7 @@ def test_every_value_the_watch_saw_and_the_one_before(evidence):
     changes = [sighting.change for sighting in found.sightings[ZNODE]]
     seen = [(change.version, change.zxid, change.time_ms, (change.data or b"").decode()) for change in changes]
     assert seen[2:] == [(line["version"], line["mzxid"], line["mtime"], line["data"]) for line in watched]
-    # Written before the watch began, and told by zk-pid-blocks.md.
+    # Written before the watch began, and listed in tests/data/captures/zk-pid-blocks.md.
     assert seen[0][0] == 0
     assert seen[0][3] == ""
     assert seen[1][0] == 1

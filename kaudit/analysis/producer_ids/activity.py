@@ -51,7 +51,7 @@ PRODUCER_ACTIVITY = dtype_of(ProducerActivity)
 _UNKNOWN = default_rows(ProducerActivity)
 _SPARE_ROWS = 1 << 13
 _PART_ROWS = 1 << 14
-"""Rows looked at together: enough for numpy, and the columns made on the way stay small."""
+"""Rows taken at a time: enough for numpy, and the columns made on the way stay small."""
 
 
 class ActivityRows:

@@ -4,6 +4,7 @@ Only producers with anomalies, and ids no block holds, pay for it: one pass over
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 
 import numpy as np
 from msgspec import Struct, field
@@ -17,7 +18,7 @@ from kaudit.model.producer_ids import FirstBatch
 from kaudit.source.layout import PartitionDirectory
 
 MAX_CHAIN_BATCHES = 200_000
-"""Batches kept of one partition for its chains; a weave shows itself within a few."""
+"""Batches kept of one partition for its chains; interleaved writers show within a few."""
 MAX_NEGATIVE_IDS = 1000
 
 _CHAIN = np.dtype(
@@ -40,7 +41,7 @@ class Questions(Struct, frozen=True):
     negative: bool = False
 
     def __bool__(self) -> bool:
-        """Tell whether there is anything to read for."""
+        """Return whether there is anything to read for."""
         return bool(self.chains) or len(self.first_of) > 0 or self.negative
 
 
@@ -72,8 +73,8 @@ def rescan(directory: PartitionDirectory, open_source: OpenSource, questions: Qu
         try:
             source = open_source(segment)
         except OSError:
-            continue  # the first pass has told of it
-        try:
+            continue  # the first pass has reported it
+        with closing(source):
             for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
                 batches = piece.batches[piece.batches["magic"] >= 2]
                 _take_first(seen, batches, questions, number)
@@ -81,8 +82,6 @@ def rescan(directory: PartitionDirectory, open_source: OpenSource, questions: Qu
                     kept = _chain_rows(batches, chained, questions)[:room]
                     room -= len(kept)
                     seen._chains.append(kept)  # noqa: SLF001 - its own module
-        finally:
-            source.close()
     return seen
 
 

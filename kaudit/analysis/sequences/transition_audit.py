@@ -22,10 +22,10 @@ from kaudit.model.observation import Observation
 from kaudit.model.producer_state import ABORT_BUMPED, NUM_BATCHES_TO_RETAIN, ProducerAuditState, RetainedBatch
 
 MAX_OBSERVATIONS = 100_000
-"""Facts kept of one partition; more are counted, not listed, so that a ruined log cannot exhaust memory."""
+"""Observations kept of one partition; more are counted, not listed, so that a ruined log cannot exhaust memory."""
 
 _PART_ROWS = 1 << 14
-"""Rows judged at a time: the columns made of them stay in the processor's cache, and memory stays bounded."""
+"""Rows audited at a time: the columns made of them stay in the processor's cache, and memory stays bounded."""
 
 FetchRun = Callable[[Row], list[BoundaryBatch]]
 """All batches of a run (one row of RUN), read again from the log."""

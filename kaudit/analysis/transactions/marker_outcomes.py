@@ -12,7 +12,7 @@ from kaudit.source.layout import PartitionDirectory
 
 
 class Markers(Struct, frozen=True):
-    """All markers of one partition replica (pipeline.transactions.ENDED), by offset."""
+    """All markers of one partition replica (transaction_spans.ENDED_TRANSACTION), by offset."""
 
     directory: PartitionDirectory
     rows: Rows

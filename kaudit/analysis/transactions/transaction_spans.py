@@ -128,25 +128,12 @@ def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
         merged = merge(merged.runs, merged.markers[ends])
     if not len(merged.markers) and not merged.runs["is_transactional"].any():
         return None
-    groups, offsets = np.flatnonzero(merged.has_marker), merged.runs["first_offset"]
+    offsets = merged.runs["first_offset"]
     # of each marker: the first transactional run behind the marker before it
     stops = merged.runs_before_markers
     begun = _offsets(offsets, merged.first_transactional(merged.before_markers(stops, merged.run_starts)), stops)
     open_at_end = _offsets(offsets, merged.opening_runs, merged.run_stops)
-    elsewhere = waiting
-    if len(waiting):
-        # a transaction that was open already goes on to its producer id's first marker
-        at = np.minimum(np.searchsorted(waiting["producer_id"].copy(), merged.producer_ids), len(waiting) - 1)
-        known = waiting["producer_id"].take(at) == merged.producer_ids
-        ended = known.take(groups)
-        begun[merged.marker_starts.take(groups.compress(ended))] = waiting["offset"].take(
-            at.take(groups.compress(ended))
-        )
-        held = np.flatnonzero(known & ~merged.has_marker)
-        open_at_end[held] = waiting["offset"].take(at.take(held))
-        gone = np.ones(len(waiting), dtype=np.bool_)
-        gone[at.compress(known)] = False
-        elsewhere = pick(waiting, gone)
+    elsewhere = _continue_open(merged, waiting, begun, open_at_end) if len(waiting) else waiting
     opened = np.flatnonzero(open_at_end != NO_OFFSET)
     still_open = np.empty(len(opened), dtype=_OPEN)
     still_open["producer_id"], still_open["offset"] = merged.producer_ids.take(opened), open_at_end.take(opened)
@@ -154,6 +141,21 @@ def _spans(merged: Merged, waiting: Rows) -> _Spans | None:
         still_open = np.concatenate((still_open, elsewhere))
         still_open = pick(still_open, np.argsort(still_open["producer_id"], kind="stable"))
     return _Spans(merged.markers, begun, still_open)
+
+
+def _continue_open(merged: Merged, waiting: Rows, begun: NDArray[np.int64], open_at_end: NDArray[np.int64]) -> Rows:
+    """Write where transactions that were open already began: each goes on to its producer id's first marker or the end.
+
+    `begun` has an offset for each marker, `open_at_end` one for each producer id. Returns those of other producer ids.
+    """
+    at = np.minimum(np.searchsorted(waiting["producer_id"].copy(), merged.producer_ids), len(waiting) - 1)
+    known = waiting["producer_id"].take(at) == merged.producer_ids
+    ended, held = np.flatnonzero(known & merged.has_marker), np.flatnonzero(known & ~merged.has_marker)
+    begun[merged.marker_starts.take(ended)] = waiting["offset"].take(at.take(ended))
+    open_at_end[held] = waiting["offset"].take(at.take(held))
+    elsewhere = np.ones(len(waiting), dtype=np.bool_)
+    elsewhere[at.compress(known)] = False
+    return pick(waiting, elsewhere)
 
 
 def _offsets(offsets: NDArray[np.int64], runs: NDArray[np.intp], stops: NDArray[np.intp]) -> NDArray[np.int64]:

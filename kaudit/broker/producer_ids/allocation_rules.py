@@ -97,7 +97,7 @@ def _after(state: _State, entry: BlockEntry) -> _State:
     return _State(entry, entry, (entry.end + 1,), max(state.highest, entry.end))
 
 
-def _judge(state: _State, entry: BlockEntry) -> Step:
+def _judge(state: _State, entry: BlockEntry) -> Step:  # noqa: PLR0911 - one return per rule, in the broker's order
     if entry.start is None or entry.end is None:
         return Step(entry, StepKind.NO_BLOCK, state.expected)
     exhausted = entry.end > LAST_CONTINUABLE_END

@@ -1,6 +1,6 @@
 """Producer state read out of a real log, as a broker does when it loads one.
 
-Source: UnifiedLog.rebuildProducerState and LogSegment.recover; RULES.md section 5.
+Source: UnifiedLog.rebuildProducerState and LogSegment.recover.
 """
 
 from collections.abc import Iterable, Iterator
@@ -47,11 +47,11 @@ class LogReader:
         for buffer in self._segments:
             size = len(buffer)
             found = walk(buffer, 0, size, size)
-            sound = [at for at in found.positions if batch_crc_holds(buffer, at, _size(buffer, at))]
-            damaged = not found.valid or found.stop < size or len(sound) < len(found.positions)
-            if len(sound) < len(found.positions):
-                sound = sound[: next(i for i, at in enumerate(found.positions) if i >= len(sound) or sound[i] != at)]
-            rows = decode_headers(buffer, np.array(sound, dtype=np.int64), 0)
+            valid = [at for at in found.positions if batch_crc_holds(buffer, at, _size(buffer, at))]
+            damaged = not found.valid or found.stop < size or len(valid) < len(found.positions)
+            if len(valid) < len(found.positions):
+                valid = valid[: next(i for i, at in enumerate(found.positions) if i >= len(valid) or valid[i] != at)]
+            rows = decode_headers(buffer, np.array(valid, dtype=np.int64), 0)
             for row in producer_rows(rows):
                 batch = producer_batch(row)
                 self.end = LogEnd(row[0] + row[1] + 1, damaged=False)

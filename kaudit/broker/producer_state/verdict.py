@@ -28,7 +28,7 @@ class Outcome(Enum):
 
 
 class Compared(Enum):
-    """Which values of batch and state a rule looked at."""
+    """Which values of batch and state a rule compared."""
 
     SEQUENCES = "sequences"
     EPOCHS = "epochs"
@@ -107,7 +107,7 @@ class Verdict(Struct, frozen=True, gc=False):
     bound: int = 0
 
     def why(self, offset: int, partition: str) -> str:
-        """Return the five facts a broker logs - producer id, offset, partition, incoming, remembered - and the rule."""
+        """Return the five values a broker logs - producer id, offset, partition, incoming, remembered - and the rule."""
         batch, state, rule = self.batch, self.state, self.rule
         if rule is _NEXT and batch.base_sequence == batch.last_sequence:  # type: ignore[union-attr]
             # What incoming and remembered would say, at once: most attempts of a large file end here.
@@ -123,7 +123,7 @@ class Verdict(Struct, frozen=True, gc=False):
 
     @property
     def incoming(self) -> str:
-        """What came, as far as the rule looked at it."""
+        """What came, as far as the rule compared it."""
         batch = self.batch
         if isinstance(batch, MarkerBatch):
             return f"marker of epoch {batch.producer_epoch}, coordinator epoch {batch.coordinator_epoch}"
@@ -135,7 +135,7 @@ class Verdict(Struct, frozen=True, gc=False):
 
     @property
     def remembered(self) -> str:
-        """What was remembered, as far as the rule looked at it."""
+        """What was remembered, as far as the rule compared it."""
         state, compared = self.state, self.rule.compared
         if compared is Compared.LOWEST:
             return f"lowest sequence {self.bound} under verification"

@@ -58,7 +58,7 @@ app = typer.Typer()
 
 @app.command(short_help="Decode batches, records and side files.", epilog=_EXAMPLES)
 @with_option_groups
-def inspect(
+def inspect(  # noqa: PLR0913 - typer reads the options off the signature
     paths: Annotated[
         list[str],
         typer.Argument(

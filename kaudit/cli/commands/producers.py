@@ -31,7 +31,7 @@ app = typer.Typer()
 
 @app.command(short_help="List the producer ids.", epilog=_EXAMPLES)
 @with_option_groups
-def producers(
+def producers(  # noqa: PLR0913 - typer reads the options off the signature
     context: typer.Context,
     paths: options.Paths,
     *,

@@ -32,7 +32,7 @@ app = typer.Typer()
 
 
 @app.command(short_help="Say what a broker would have answered.", epilog=_EXAMPLES)
-def replay(
+def replay(  # noqa: PLR0913, PLR0917 - typer reads the options off the signature
     attempts: Annotated[
         str | None, typer.Argument(metavar="ATTEMPTS.jsonl", help="Attempts, one JSON object a line; - reads stdin.")
     ] = None,

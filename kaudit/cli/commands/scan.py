@@ -20,7 +20,7 @@ app = typer.Typer()
 
 @app.command(short_help="Audit broker logs.", epilog=_EXAMPLES)
 @with_option_groups
-def scan(
+def scan(  # noqa: PLR0913 - typer reads the options off the signature
     context: typer.Context,
     paths: options.Paths,
     *,

@@ -30,7 +30,7 @@ app = typer.Typer()
 
 @app.command(short_help="Play a scenario: producers, brokers, faults.", epilog=_EXAMPLES)
 @with_option_groups
-def simulate(
+def simulate(  # noqa: C901, PLR0913 - typer reads the options off the signature
     scenario: Annotated[
         str | None, typer.Argument(metavar="SCENARIO", help="A scenario.toml, or the name of a shipped one.")
     ] = None,
@@ -121,8 +121,7 @@ def _text(scenario: str) -> str:
 
 
 def _read(name: str, text: str) -> "Scenario":
-    from kaudit.simulate.scenario.reading import parse_scenario
-    from kaudit.simulate.scenario.toml_table import ScenarioError
+    from kaudit.simulate.scenario.reading import ScenarioError, parse_scenario
 
     try:
         return parse_scenario(text, Path(name).stem)

@@ -25,7 +25,7 @@ def test_every_id_of_the_capture_is_of_the_block_its_broker_held(evidence, insid
     root = evidence.capture("zk-pid-blocks")
     result = listed(root if inside else root / "logdirs")
     assert graver_than_a_note(result) == []
-    # The grants as zk-pid-blocks.md tells them.
+    # The grants listed in tests/data/captures/zk-pid-blocks.md.
     holders = {0: 0, 1000: 1, 2000: 1, 3000: 0, 4000: 0, 5000: 1, 6000: 0, 7000: 1, 8000: 1}
     assert {block.start: block.broker for block in result.blocks} == holders
     blocks: dict[Any, Any] = {}
@@ -53,7 +53,7 @@ def test_the_transactional_id_of_the_capture_is_named(evidence):
 def test_a_flood_is_noted_and_its_figures_told(evidence):
     result = listed(evidence.capture("cross-session") / "logdirs", Query(summary_only=True), topics=("explosion",))
     (flood,) = [finding for finding in result.scan.findings if finding.code == "KA405"]
-    # cross-session.md: 800 short-lived ids with two records each
+    # tests/data/captures/cross-session.md: 800 short-lived ids with two records each
     assert (flood.topic, flood.partition, flood.evidence["count"]) == ("explosion", 0, 800)
     ids = result.summary["ids"]
     assert (ids["found"], ids["records"], ids["alive"]) == (800, 1600, {"1d": 800, "7d": 800})

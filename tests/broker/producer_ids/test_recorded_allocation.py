@@ -61,7 +61,7 @@ def capture(evidence) -> BlockHistory:
 
 
 def test_the_capture_grants_nine_blocks(capture: BlockHistory):
-    # The list in zk-pid-blocks.md, in its words "b0 0, b1 1000 (start), ...".
+    # The list in tests/data/captures/zk-pid-blocks.md, in its words "b0 0, b1 1000 (start), ...".
     told = [(0, 0), (1, 1000), (1, 2000), (0, 3000), (0, 4000), (1, 5000), (0, 6000), (1, 7000), (1, 8000)]
     assert grants(capture) == [(broker, start, start + 999) for broker, start in told]
     steps = replay(capture)

@@ -43,7 +43,7 @@ def key_of(transactional_id, version=0):
 
 
 def encode(value):
-    """Field by field from RULES.md 1.5."""
+    """Field by field from TransactionLogValue.json."""
     out = struct.pack(
         ">hqhib", value.version, value.producer_id, value.producer_epoch, value.timeout_ms, value.status_id
     )

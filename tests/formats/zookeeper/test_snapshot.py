@@ -29,7 +29,7 @@ def test_recorded_snapshots_are_whole_and_fuzzy(evidence):
         scan = scan_snapshot(memoryview(path.read_bytes()), ZNODE)
         assert (scan.complete, scan.damages, scan.trailing_bytes) == (True, [], 0)
         found[path.name] = [(value.version, value.zxid) for value in scan.values]
-    # The zxids of zk-pid-blocks.md's blocks: the newest write at or before the snapshot's name.
+    # The zxids of tests/data/captures/zk-pid-blocks.md's blocks: the newest write at or before the snapshot's name.
     assert found == {
         "snapshot.13": [(0, 15)],
         "snapshot.29": [(1, 28)],

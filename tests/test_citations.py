@@ -1,0 +1,41 @@
+"""Docstrings, comments and pages cite files of this repository only, besides Kafka's classes and KIPs."""
+
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted(path for folder in ("kaudit", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "kaudit").rglob("*.md")])
+CITATION = re.compile(r"(?<![\w./*{-])(?:[\w-]+/)*[\w-]+\.(?:md|py)(?![\w*])")
+WRITTEN_BY_USERS = {"audit.py", "table.md", "test_client.py"}
+PLACEHOLDER = re.compile(r"(?:^|/)(?:NAME|ROOM|CODE)\b")
+
+
+def prose(path: Path) -> str:
+    """Comments and docstrings of a module."""
+    tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
+    return "\n".join(
+        token.string
+        for token in tokens
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and token.string.startswith('"""'))
+    )
+
+
+def exists(name: str, near: Path) -> bool:
+    folders = (ROOT, ROOT / "kaudit", ROOT / "tests", ROOT / "docs", near)
+    return (
+        any((folder / name).exists() for folder in folders)
+        or name in WRITTEN_BY_USERS
+        or bool(PLACEHOLDER.search(name))
+    )
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *PAGES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_that_are_cited_exist(path):
+    text = prose(path) if path.suffix == ".py" else path.read_text(encoding="utf-8")
+    cited = {name for name in CITATION.findall(text) if not exists(name, path.parent)}
+    assert cited == set()

@@ -1,0 +1,19 @@
+"""The tests lie where the code lies: tests/PACKAGE for kaudit/PACKAGE."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ELSEWHERE = {
+    "cluster",  # clusters and stores as processes
+    "conformance",  # whole logs, beside what real brokers and their tools said
+    "data",
+    "fuzz",
+    "properties",  # laws that several packages keep together
+    "schemas",  # of formats that are not ours
+}
+
+
+def test_every_folder_of_tests_is_one_of_the_code():
+    folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("*.py")} - {Path()}
+    mirrored = [folder for folder in sorted(folders) if folder.parts[0] not in ELSEWHERE]
+    assert [str(folder) for folder in mirrored if not (ROOT / "kaudit" / folder).is_dir()] == []
