@@ -77,7 +77,7 @@ def _transaction_row(record: TransactionRecord) -> _Meaning:
             "producer_id": state.producer_id,
             "producer_epoch": state.producer_epoch,
             "transaction_timeout_ms": state.timeout_ms,
-            "status": state.status.name.title().replace("_", "") if known else f"status-{state.status_id}",
+            "status": state.status_name if known else f"status-{state.status_id}",
             "partitions": None
             if state.partitions is None
             else [{"topic": entry.topic, "partitions": list(entry.partitions)} for entry in state.partitions],
