@@ -53,12 +53,12 @@ def test_merging_sorts_by_producer_and_offset_and_parts_are_whole_producers(even
     assert merged.ids.tolist() == [producer for producer, _ in both]
     assert merged.producer_ids.tolist() == sorted({producer for producer, _ in both})
     seen, groups = [], []
-    for part, group in merged.parts(size):
+    for part, members in merged.parts(size):
         seen += in_turn(part)
         assert part.ids.tolist() == [producer for producer, _ in in_turn(part)]
-        assert part.producer_ids.tolist() == merged.producer_ids[group].tolist()
+        assert part.producer_ids.tolist() == merged.producer_ids[members].tolist()
         assert part.ends.tolist()[-1] == len(part.ids) - 1
-        groups += list(range(group.start, group.stop))
+        groups += list(range(members.start, members.stop))
     assert seen == both
     assert groups == list(range(len(merged.starts)))
 
