@@ -28,7 +28,7 @@ BATCH_FIELDS = ("producer_id", "producer_epoch", "base_sequence", "record_count"
 """The fields that describe a batch instead of its bytes."""
 
 
-class _Attempt(Struct, tag_field="op", kw_only=True, gc=False):
+class _Attempt(Struct, tag_field="op", kw_only=True, omit_defaults=True, gc=False):
     index: Natural = NO_INDEX
     """Joins attempts and answers; where a line has none, its number among the attempts from 0."""
 

@@ -166,14 +166,14 @@ def check(  # noqa: PLR0913 - what a check declares, by keyword
     *,
     severity: Severity,
     summary: str,
-    since: str,
+    since: str = "0.1.0",
     needs: tuple[type, ...] = (Observation,),
     observes: tuple[ObservationKind, ...] = (),
     faulty_column: str = "",
     confidence: Confidence = Confidence.CERTAIN,
     severity_note: str = "",
 ) -> Callable[[Run], Check]:
-    """Make a check of a function; its name is the function's, with hyphens."""
+    """Make a check of a function; its name is the function's, with hyphens. `since`: the release it came with, if not the first."""
 
     def register(run: Run) -> Check:
         name = run.__name__

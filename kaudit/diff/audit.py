@@ -9,7 +9,8 @@ from kaudit.analysis.scan.chunk_plan import OpenSource, whole_segments
 from kaudit.analysis.scan.chunk_reader import read_serially
 from kaudit.analysis.scan.continuity import Continuity
 from kaudit.analysis.scan.options import Depth, ScanOptions
-from kaudit.analysis.scan.segment_summaries import segment_rows
+from kaudit.analysis.scan.summaries import segment_rows
+from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
@@ -27,9 +28,7 @@ from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.replicas import DiffResult, PartitionComparison, Replica, ReplicaEvidence
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
-from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile, Unreadable
-
-_MAX_SIDE_FILE = 64 << 20
+from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
 
 class Task(Struct, frozen=True):
@@ -166,7 +165,7 @@ def _leader_epochs(
     for name, directory in task.holders.items():
         for file in directory.side_files:
             if file.name == LEADER_EPOCH_CHECKPOINT:
-                data = _side_file(file, open_source, unreadable)
+                data = SideFileReader(open_source, unreadable).read(file)
                 if data is not None:
                     found[name] = parse_leader_epoch_checkpoint(data)
     return found
@@ -177,26 +176,11 @@ def _high_watermarks(task: Task, open_source: OpenSource) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, directory in task.holders.items():
         for file in directory.checkpoints:
-            data = _side_file(file, open_source, []) if file.name == HIGH_WATERMARK_CHECKPOINT else None
+            data = SideFileReader(open_source).read(file) if file.name == HIGH_WATERMARK_CHECKPOINT else None
             for row in parse_offset_checkpoint(data).rows if data is not None else ():
                 if (row.topic, row.partition) == (directory.topic, directory.partition):
                     found[name] = row.offset
     return found
-
-
-def _side_file(file: SegmentFile, open_source: OpenSource, unreadable: list[Unreadable]) -> bytes | None:
-    try:
-        source = open_source(file)
-        try:
-            buffer = bytearray(min(source.size(), _MAX_SIDE_FILE))
-            return bytes(buffer[: source.read_into(0, memoryview(buffer))])
-        finally:
-            source.close()
-    except FileNotFoundError:
-        return None  # brokers replace these files while we read
-    except OSError as error:
-        unreadable.append(Unreadable(file.path, error.strerror or type(error).__name__))
-        return None
 
 
 def _damage(context: Context, directory: PartitionDirectory, open_source: OpenSource, *, verify: bool) -> list[Finding]:

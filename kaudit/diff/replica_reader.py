@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from kaudit.analysis.scan.batch_order import OrderFilter
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.model import sequence
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import DamageKind
 from kaudit.model.epoch_entry import EpochEntry
@@ -34,7 +35,6 @@ COLUMNS = (
 MAX_EPOCHS = 10_000
 """Leader epochs kept of one replica: each is a change of leader."""
 _NO_BOUND = 2**63 - 1
-_SEQUENCE_MASK = 0x7FFFFFFF
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -245,7 +245,7 @@ def batch_at(rows: Columns, index: int) -> ReplicaBatch:
         producer_id=value["producer_id"],
         producer_epoch=value["producer_epoch"],
         base_sequence=base_sequence,
-        last_sequence=base_sequence if base_sequence < 0 else (base_sequence + span) & _SEQUENCE_MASK,
+        last_sequence=base_sequence if base_sequence < 0 else sequence.add(base_sequence, span),
         record_count=value["record_count"],
         timestamp=value["max_timestamp"],
         crc=value["crc"],

@@ -86,7 +86,8 @@ def record(options: ScanOptions, progress: Progress, writer: "HistoryWriter") ->
     from kaudit.analysis.producer_ids.producer_listing import remembers_markers  # noqa: PLC0415
     from kaudit.analysis.scan.batch_export import segment_tasks, write_segment  # noqa: PLC0415
     from kaudit.analysis.scan.shuffle_codec import pack, unpack  # noqa: PLC0415
-    from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, RecordedScan, by_replica  # noqa: PLC0415
+    from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, RecordedScan  # noqa: PLC0415
+    from kaudit.analysis.timelines.timeline import by_replica  # noqa: PLC0415
 
     keep_freed_memory()
     with tempfile.TemporaryDirectory(prefix="kaudit-") as directory:

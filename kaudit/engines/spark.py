@@ -30,9 +30,8 @@ from kaudit.analysis.timelines.producer_histories import (
     PartitionHistory,
     Piece,
     RecordedScan,
-    by_replica,
 )
-from kaudit.analysis.timelines.timeline import build_timelines
+from kaudit.analysis.timelines.timeline import build_timelines, by_replica
 from kaudit.engines.spark_plan import SparkPlan, share
 from kaudit.engines.spark_progress import JobProgress
 from kaudit.engines.spark_session import SparkOptions, session

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from typing import Any
 
 from msgspec.structs import replace
@@ -48,12 +49,9 @@ def dump_rows(file: LogFile, texts: BytesFormatter, *, records: bool) -> Iterato
 
     Records are shown if asked for, and where the text has no batches to show (a deep dump of 0.11 or 1.x).
     """
-    source = filesystem(file.path).open(file.path)
-    try:
+    with closing(filesystem(file.path).open(file.path)) as source:
         text = SegmentText(source, TextRange(0, source.size()))
         yield from _Dump(file, texts, records=records).rows(text.pieces())
-    finally:
-        source.close()
 
 
 class _Dump:

@@ -13,6 +13,7 @@ from kaudit.model.batch_fields import NO_CONTROL_TYPE, NO_COORDINATOR_EPOCH
 from kaudit.model.columns import Column, Columns, joined, no_rows
 from kaudit.model.dtypes import dtype_of
 from kaudit.model.schema import Int8, Int16, Int32, Int64, UInt32
+from kaudit.model.sequence import MAX_SEQUENCE
 
 
 class Batch(NamedTuple):
@@ -82,5 +83,5 @@ def last_sequences(batches: Batches) -> NDArray[np.int64]:
     It follows lastOffsetDelta, which compaction keeps.
     """
     base = batches["base_sequence"].astype(np.int64)
-    wrapped = (base + batches["last_offset_delta"]) & 0x7FFFFFFF
+    wrapped = (base + batches["last_offset_delta"]) & MAX_SEQUENCE
     return np.where(base < 0, base, wrapped)

@@ -216,7 +216,7 @@ class Application:
             return
         assert self.spec.transaction is not None
         outcomes = self.spec.transaction.outcomes
-        commit = outcomes[len(self.transactions) % len(outcomes)]
+        commit = outcomes[len(self.transactions) % len(outcomes)] == "commit"
         self._committing, self._aborting_deliberately = commit, not commit
         producer.transactions.end(commit=commit)
 

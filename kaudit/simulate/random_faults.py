@@ -4,7 +4,20 @@ import random
 from collections.abc import Iterator
 
 from kaudit.simulate.network import Loss
-from kaudit.simulate.scenario.model import Fault, FaultKind, IntRange, RandomFaults, Scenario
+from kaudit.simulate.scenario.model import (
+    DeleteRecords,
+    Fault,
+    IntRange,
+    KillBroker,
+    KillProducer,
+    LoseRequest,
+    LoseResponse,
+    MessageLoss,
+    PauseBroker,
+    RandomFaults,
+    Scenario,
+    StopBroker,
+)
 
 _HALF = 0.5
 
@@ -13,8 +26,8 @@ class ScenarioLosses:
     """The losses a scenario lists, and those drawn by its rates."""
 
     def __init__(self, faults: tuple[Fault, ...], rates: RandomFaults | None, source: random.Random) -> None:
-        self._requests = _numbered(faults, FaultKind.LOSE_REQUEST)
-        self._responses = _numbered(faults, FaultKind.LOSE_RESPONSE)
+        self._requests = _numbered(faults, LoseRequest)
+        self._responses = _numbered(faults, LoseResponse)
         self._rates = rates
         self._source = source
 
@@ -39,11 +52,11 @@ class ScenarioLosses:
         return Loss(self._source.random() < self._rates.silent_share, self._source.random() < _HALF)
 
 
-def _numbered(faults: tuple[Fault, ...], kind: FaultKind) -> dict[tuple[str, int], Loss]:
+def _numbered(faults: tuple[Fault, ...], kind: type[MessageLoss]) -> dict[tuple[str, int], Loss]:
     return {
         (fault.producer, fault.request + step): Loss(fault.silent, fault.behind)
         for fault in faults
-        if fault.kind is kind
+        if isinstance(fault, kind)
         for step in range(fault.times)
     }
 
@@ -54,33 +67,27 @@ def draw_faults(scenario: Scenario, source: random.Random) -> Iterator[Fault]:
     if bounds is None:
         return
     brokers, producers, topics = scenario.cluster.brokers, scenario.producers, scenario.topics
-    for kind, number in (
-        (FaultKind.KILL_BROKER, bounds.kills),
-        (FaultKind.STOP_BROKER, bounds.stops),
-        (FaultKind.PAUSE_BROKER, bounds.pauses),
-    ):
+    for kind, number in ((KillBroker, bounds.kill_brokers), (StopBroker, bounds.stop_brokers)):
         for _ in range(_draw(number, source)):
-            at, broker = _draw(bounds.within_ms, source), _draw(IntRange(1, brokers), source)
-            if kind is FaultKind.PAUSE_BROKER:
-                yield Fault(kind, at, broker, for_ms=_draw(bounds.pause_ms, source))
-            else:
-                yield Fault(kind, at, broker, restart_after_ms=_draw(bounds.down_ms, source))
-    for _ in range(_draw(bounds.producer_kills, source)):
-        producer = producers[_draw(IntRange(0, len(producers) - 1), source)]
-        yield Fault(
-            FaultKind.KILL_PRODUCER,
-            _draw(bounds.within_ms, source),
+            at, broker = _draw(bounds.within_ms, source), _draw((1, brokers), source)
+            yield kind(at_ms=at, broker=broker, restart_after_ms=_draw(bounds.down_ms, source))
+    for _ in range(_draw(bounds.pause_brokers, source)):
+        at, broker = _draw(bounds.within_ms, source), _draw((1, brokers), source)
+        yield PauseBroker(at_ms=at, broker=broker, for_ms=_draw(bounds.pause_ms, source))
+    for _ in range(_draw(bounds.kill_producers, source)):
+        producer = producers[_draw((0, len(producers) - 1), source)]
+        yield KillProducer(
+            at_ms=_draw(bounds.within_ms, source),
             producer=producer.name,
             restart_after_ms=_draw(bounds.down_ms, source),
             resend=_draw(bounds.resend, source),
         )
-    for _ in range(_draw(bounds.deletions, source)):
-        topic = topics[_draw(IntRange(0, len(topics) - 1), source)]
-        key = (topic.name, _draw(IntRange(0, topic.partitions - 1), source))
-        yield Fault(FaultKind.DELETE_RECORDS, _draw(bounds.within_ms, source), partition=key)
+    for _ in range(_draw(bounds.delete_records, source)):
+        topic = topics[_draw((0, len(topics) - 1), source)]
+        name = f"{topic.name}-{_draw((0, topic.partitions - 1), source)}"
+        yield DeleteRecords(at_ms=_draw(bounds.within_ms, source), partition=name)
 
 
 def _draw(bounds: IntRange, source: random.Random) -> int:
-    if bounds.low == bounds.high:
-        return bounds.low
-    return bounds.low + int(source.random() * (bounds.high - bounds.low + 1))
+    low, high = bounds
+    return low if low == high else low + int(source.random() * (high - low + 1))

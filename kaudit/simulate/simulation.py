@@ -3,17 +3,29 @@
 import random
 from functools import partial
 
-from msgspec.structs import replace
-
 from kaudit.broker.releases.profile import profile_for
 from kaudit.simulate.application import Application
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.cluster.attempt_recorder import AttemptRecorder
 from kaudit.simulate.cluster.cluster import Cluster
+from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.network import Network
 from kaudit.simulate.random_faults import ScenarioLosses, draw_faults
 from kaudit.simulate.run_context import RunContext
-from kaudit.simulate.scenario.model import Fault, FaultKind, Scenario
+from kaudit.simulate.scenario.model import (
+    BrokerEnd,
+    BrokerFault,
+    DeleteRecords,
+    KillBroker,
+    KillProducer,
+    LoseAllocation,
+    PauseBroker,
+    PauseProducer,
+    Scenario,
+    StartBroker,
+    StopBroker,
+    TimedFault,
+)
 from kaudit.simulate.trace import DEFAULT_LIMIT, Trace
 
 
@@ -28,7 +40,7 @@ class Simulation:
         self.recorder = AttemptRecorder(self.clock)
         self.faults = (*scenario.faults, *draw_faults(scenario, self._random("faults")))
         losses = ScenarioLosses(self.faults, scenario.random_faults, self._random("losses"))
-        network = Network(self.clock, scenario.delays, self._random("delays"), losses, self.trace)
+        network = Network(self.clock, scenario.network.delay_ms, self._random("delays"), losses, self.trace)
         transactional = any(spec.config.transactional_id is not None for spec in scenario.producers)
         self.cluster = Cluster(
             scenario.cluster,
@@ -50,7 +62,7 @@ class Simulation:
     def run(self) -> "Simulation":
         """Run the scenario to its end and return self."""
         for fault in self.faults:
-            if fault.kind not in (FaultKind.LOSE_REQUEST, FaultKind.LOSE_RESPONSE):
+            if isinstance(fault, TimedFault):
                 self.clock.at(fault.at_ms, partial(self._apply, fault))
         for application in self.applications.values():
             application.start()
@@ -63,39 +75,35 @@ class Simulation:
         return self
 
     # -- faults ------------------------------------------------------------------------------------------------------
-    def _apply(self, fault: Fault) -> None:
-        match fault.kind:
-            case FaultKind.KILL_PRODUCER:
+    def _apply(self, fault: TimedFault) -> None:
+        match fault:
+            case KillProducer():
                 self.applications[fault.producer].kill(fault.restart_after_ms, fault.resend)
-            case FaultKind.PAUSE_PRODUCER:
+            case PauseProducer():
                 self.applications[fault.producer].pause(fault.for_ms)
-            case FaultKind.DELETE_RECORDS:
-                assert fault.partition is not None
-                self.cluster.delete_records(fault.partition, fault.before_offset)
-            case _:
-                self._apply_to_broker(fault)
+            case DeleteRecords():
+                self.cluster.delete_records(self._partition(fault.partition), fault.before_offset)
+            case BrokerFault():
+                number = fault.broker if fault.leader_of is None else self._partition(fault.leader_of).leader
+                if number is not None:
+                    self._apply_to_broker(fault, number)
 
-    def _apply_to_broker(self, fault: Fault) -> None:
-        number = fault.broker
-        if fault.leader_of is not None:
-            leader = self.cluster.partitions[fault.leader_of].leader
-            if leader is None:
-                return
-            number = leader
-            fault = replace(fault, broker=number)
+    def _partition(self, name: str) -> ReplicatedPartition:
+        return next(partition for partition in self.cluster.partitions.values() if partition.name == name)
+
+    def _apply_to_broker(self, fault: BrokerFault, number: int) -> None:
         cluster = self.cluster
-        match fault.kind:
-            case FaultKind.KILL_BROKER:
+        match fault:
+            case KillBroker():
                 cluster.kill(number)
-            case FaultKind.STOP_BROKER:
+            case StopBroker():
                 cluster.stop(number)
-            case FaultKind.PAUSE_BROKER:
+            case PauseBroker():
                 cluster.pause(number, fault.for_ms)
-            case FaultKind.START_BROKER:
+            case StartBroker():
                 cluster.start(number, without_snapshots=fault.without_snapshots)
-            case FaultKind.LOSE_ALLOCATION:
+            case LoseAllocation():
                 cluster.brokers[number].producer_ids.lose_response()
-        if fault.restart_after_ms is not None:
-            self.clock.after(
-                fault.restart_after_ms, partial(cluster.start, number, without_snapshots=fault.without_snapshots)
-            )
+        if isinstance(fault, BrokerEnd) and fault.restart_after_ms is not None:
+            start = partial(cluster.start, number, without_snapshots=fault.without_snapshots)
+            self.clock.after(fault.restart_after_ms, start)

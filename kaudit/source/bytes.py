@@ -1,8 +1,8 @@
 """Random access to the bytes of one file, wherever it lives."""
 
 import os
-from types import TracebackType
-from typing import Protocol, Self
+from collections.abc import Callable
+from typing import Protocol
 
 
 class ByteSource(Protocol):
@@ -45,10 +45,28 @@ class LocalFile:
         """Close the descriptor."""
         os.close(self._file)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+class RemoteFile:
+    """A file behind a client that reads ranges. Its size, in bytes, is the one at opening; `close` releases it."""
+
+    def __init__(self, size: int, read_range: Callable[[int, int], bytes], close: Callable[[], None]) -> None:
+        self._size = size
+        self._read_range = read_range
+        self.close = close
+
+    def size(self) -> int:
+        """Return the file's size at opening, in bytes."""
+        return self._size
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        """Fill `buffer` from `position`; return how many bytes were there."""
+        wanted = min(len(buffer), self._size - position)
+        if wanted <= 0:
+            return 0
+        data = self._read_range(position, wanted)
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def nothing_held() -> None:
+    """Close a RemoteFile whose client holds nothing open between reads."""

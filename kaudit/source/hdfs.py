@@ -2,13 +2,11 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kaudit.source.bytes import RemoteFile, nothing_held
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri, UrlError
-
-if TYPE_CHECKING:
-    import hdfs_native
 
 
 class HdfsFileSystem:
@@ -44,36 +42,16 @@ class HdfsFileSystem:
             reader = self._client.read(uri.path)
             return bytes(reader.read_range(0, min(limit, len(reader))))
 
-    def open(self, uri: Uri) -> "HdfsFile":
-        """Open a file for ranged reads."""
+    def open(self, uri: Uri) -> RemoteFile:
+        """Open a file for ranged reads: of the blocks known now."""
         with _as_os_errors(str(uri)):
-            return HdfsFile(self._client.read(uri.path), str(uri))
+            reader = self._client.read(uri.path)
 
+        def read_range(position: int, length: int) -> bytes:
+            with _as_os_errors(str(uri)):
+                return bytes(reader.read_range(position, length))
 
-class HdfsFile:
-    """A file of HDFS as bytes. Its size is the one at opening: the client reads the blocks known then."""
-
-    def __init__(self, reader: "hdfs_native.FileReader", name: str) -> None:
-        self._reader = reader
-        self._name = name
-        self._size = len(reader)
-
-    def size(self) -> int:
-        """Return the file's size at opening, in bytes."""
-        return self._size
-
-    def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill `buffer` from `position`; return how many bytes were there."""
-        wanted = min(len(buffer), self._size - position)
-        if wanted <= 0:
-            return 0
-        with _as_os_errors(self._name):
-            data = self._reader.read_range(position, wanted)
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        """Nothing is held open between reads."""
+        return RemoteFile(len(reader), read_range, nothing_held)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import os
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from kaudit.source.bytes import RemoteFile
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri, UrlError
 
@@ -53,9 +54,10 @@ class S3FileSystem:
         with self._s3.open_input_file(self._key(uri)) as file:
             return bytes(file.read_at(min(limit, file.size()), 0))
 
-    def open(self, uri: Uri) -> "S3File":
-        """Open an object for ranged reads."""
-        return S3File(self._s3.open_input_file(self._key(uri)))
+    def open(self, uri: Uri) -> RemoteFile:
+        """Open an object for ranged reads; objects never change in place."""
+        file = self._s3.open_input_file(self._key(uri))
+        return RemoteFile(int(file.size()), lambda position, length: file.read_at(length, position), file.close)
 
     def _key(self, uri: Uri) -> str:
         return f"{self._bucket}{uri.path}".rstrip("/")
@@ -66,31 +68,6 @@ class S3FileSystem:
         return FileStatus(
             info.base_name, is_directory, 0 if is_directory else int(info.size), (modified or 0) // 1_000_000
         )
-
-
-class S3File:
-    """An object as bytes. Objects never change in uri: its size is the one at opening."""
-
-    def __init__(self, file: Any) -> None:  # noqa: ANN401 - pyarrow has no types
-        self._file = file
-        self._size = int(file.size())
-
-    def size(self) -> int:
-        """Return the object's size, in bytes."""
-        return self._size
-
-    def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill `buffer` from `position`; return how many bytes were there."""
-        wanted = min(len(buffer), self._size - position)
-        if wanted <= 0:
-            return 0
-        data = self._file.read_at(wanted, position)
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        """Release the object's handle."""
-        self._file.close()
 
 
 def _first(names: Sequence[str]) -> str | None:

@@ -1,7 +1,7 @@
 """The file system that serves each URL scheme, and opening files through it."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 
 from kaudit.source.bytes import ByteSource
 from kaudit.source.filesystem import FileSystem
@@ -22,16 +22,10 @@ def _hdfs(authority: str) -> FileSystem:
     return HdfsFileSystem(authority)
 
 
-def _webhdfs(authority: str) -> FileSystem:
+def _webhdfs(protocol: str, authority: str) -> FileSystem:
     from kaudit.source.webhdfs import WebHdfsFileSystem  # noqa: PLC0415 - http.client is slow to import
 
-    return WebHdfsFileSystem("http", authority)
-
-
-def _swebhdfs(authority: str) -> FileSystem:
-    from kaudit.source.webhdfs import WebHdfsFileSystem  # noqa: PLC0415 - http.client is slow to import
-
-    return WebHdfsFileSystem("https", authority)
+    return WebHdfsFileSystem(protocol, authority)
 
 
 def _s3(authority: str) -> FileSystem:
@@ -43,8 +37,8 @@ def _s3(authority: str) -> FileSystem:
 _SCHEMES: Mapping[str, Callable[[str], FileSystem]] = {
     "": _local,
     "hdfs": _hdfs,
-    "webhdfs": _webhdfs,
-    "swebhdfs": _swebhdfs,
+    "webhdfs": partial(_webhdfs, "http"),
+    "swebhdfs": partial(_webhdfs, "https"),
     "s3": _s3,
     "s3a": _s3,
 }

@@ -1,6 +1,7 @@
 """Partitions that texts of kafka-dump-log show, put together from all the texts given."""
 
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import PurePosixPath
 
 from msgspec import Struct, field
@@ -31,14 +32,11 @@ def partitions_of_texts(texts: Iterable[tuple[Uri, FileStatus]]) -> TextPartitio
     replicas: dict[PurePosixPath, list[_Segments]] = {}
     for path, entry in texts:
         try:
-            source = filesystem(path).open(path)
-            try:
+            with closing(filesystem(path).open(path)) as source:
                 for section in find_sections(source):
                     segment = _segment(path, entry, section, first_offset(source, section))
                     if segment is not None:
                         _sort_in(replicas.setdefault(segment[0], []), path, segment[1])
-            finally:
-                source.close()
         except OSError as error:
             found.unreadable.append(Unreadable(str(path), error.strerror or type(error).__name__))
     for directory, groups in replicas.items():

@@ -5,9 +5,11 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from kaudit.source.bytes import RemoteFile, nothing_held
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri
 
@@ -38,9 +40,9 @@ class WebHdfsFileSystem:
         """Return the first `limit` bytes of a file."""
         return self.read_range(uri, 0, limit)
 
-    def open(self, uri: Uri) -> "WebHdfsFile":
+    def open(self, uri: Uri) -> RemoteFile:
         """Open a file for ranged reads."""
-        return WebHdfsFile(self, uri, self.status(uri).size or 0)
+        return RemoteFile(self.status(uri).size or 0, partial(self.read_range, uri), nothing_held)
 
     def read_range(self, uri: Uri, position: int, length: int) -> bytes:
         """Return `length` bytes from `position`; the name node sends us on to a data node."""
@@ -69,31 +71,6 @@ class WebHdfsFileSystem:
             raise OSError(0, f"WebHDFS answered {error.code} {error.reason}", str(uri)) from error
         except urllib.error.URLError as error:
             raise OSError(0, f"WebHDFS: {error.reason}", str(uri)) from error
-
-
-class WebHdfsFile:
-    """A file behind WebHDFS as bytes; its size is the one at opening."""
-
-    def __init__(self, filesystem: WebHdfsFileSystem, uri: Uri, size: int) -> None:
-        self._filesystem = filesystem
-        self._place = uri
-        self._size = size
-
-    def size(self) -> int:
-        """Return the file's size at opening, in bytes."""
-        return self._size
-
-    def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill `buffer` from `position`; return how many bytes were there."""
-        wanted = min(len(buffer), self._size - position)
-        if wanted <= 0:
-            return 0
-        data = self._filesystem.read_range(self._place, position, wanted)
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        """Nothing is held open between reads."""
 
 
 def _entry(status: Mapping[str, Any], name: str) -> FileStatus:

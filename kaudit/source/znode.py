@@ -51,7 +51,6 @@ class ZnodeEvidence(Struct):
     last_zxid: int | None = None
     observed_until_ms: int | None = None
     gaps: list[tuple[int, int]] = field(default_factory=list)
-    transactions: int = 0
 
 
 def read_znode(files: ZooKeeperFiles, suffix: str) -> ZnodeEvidence:
@@ -94,7 +93,6 @@ def _mapped(path: Path) -> memoryview:
 def _read_log(path: Path, suffix: str, evidence: ZnodeEvidence, seen: _Seen) -> None:
     scan = scan_log(_mapped(path), suffix)
     evidence.damages.extend(FileDamage(damage, path) for damage in scan.damages)
-    evidence.transactions += scan.transactions.total()
     for change in scan.changes:
         _add(Sighting(change, path), evidence, seen)
     if scan.first_zxid is None or scan.last_zxid is None:

@@ -193,7 +193,7 @@ BAD = {
     ),
     "nested": (
         '{"op": "restart", "topic": "t", "partition": 0, "clean": true, "found_on_disk": [{"base_offset": 0}]}',
-        "the field found_on_disk[0].producer_id",
+        "found_on_disk[0].producer_id to be an integer from -9223372036854775808",
     ),
     "deep": ("[" * 100_000, "line 2: expected one JSON object"),
     "configuration": ('{"op": "topic", "topic": "t", "partition": 0, "config": {"max.message.bytes": "much"}}', "max.message.bytes to be a number"),

@@ -34,7 +34,7 @@ def config(client=Client.CURRENT, **changes):
         "transactional_id": None,
         "transaction_timeout_ms": 60000,
     }
-    return ProducerConfig(client.value, **{**values, **changes})
+    return ProducerConfig(client=client.value, **{**values, **changes})
 
 
 def batch(*numbers, sequence=None):

@@ -1,14 +1,15 @@
 """Reading __transaction_state: the newest state of the transactional ids that matter."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 
 from kaudit.analysis.coordinator.decision_history import DecisionHistory
+from kaudit.analysis.scan.batch_content import data_batches
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.formats.errors import WireError
 from kaudit.formats.internal_topics.transaction_state import coordinator_partition, parse_transaction_record
 from kaudit.formats.log.records import read_records
-from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.model.coordinator import CoordinatorEntry, CoordinatorView
 from kaudit.model.transaction_state import TransactionRecord
 from kaudit.source.layout import PartitionDirectory, SegmentFile
@@ -83,8 +84,7 @@ class CoordinatorReader:
     def _segment_records(
         self, directory: PartitionDirectory, segment: SegmentFile
     ) -> Iterator[tuple[int, TransactionRecord]]:
-        source = self._open(segment)
-        try:
+        with closing(self._open(segment)) as source:
             if isinstance(source, SegmentText):
                 yield from self._printed(source, segment)
                 return
@@ -93,15 +93,8 @@ class CoordinatorReader:
             ):
                 if piece.damages:
                     self.unreadable.append(f"{directory.topic}-{directory.partition}: {piece.damages[0].detail}")
-                for batch in piece.batches:
-                    size = int(batch["size"])
-                    if int(batch["attributes"]) & CONTROL_FLAG or int(batch["magic"]) < 2 or size > _MAX_BATCH:
-                        continue
-                    data = memoryview(bytearray(size))
-                    source.read_into(int(batch["position"]), data)
+                for data in data_batches(piece.batches, source, _MAX_BATCH):
                     yield from self._decode(data, directory)
-        finally:
-            source.close()
 
     def _printed(self, source: SegmentText, segment: SegmentFile) -> Iterator[tuple[int, TransactionRecord]]:
         # imported here: few logs are texts

@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.analysis.producer_ids.block_histories import BlockHistories
-from kaudit.analysis.producer_ids.partition_producer_ids import PartitionProducerIds
 from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.model.producer_ids import ProducerIdStatistics
 from kaudit.model.result import NotAudited
 from kaudit.model.sequence_patterns import SharedProducerId
@@ -26,7 +26,7 @@ class AllocationEvidence(Struct):
 
 
 def allocation_evidence(
-    parts: Sequence[PartitionProducerIds], histories: BlockHistories, open_source: OpenSource
+    parts: Sequence[PartitionAudit], histories: BlockHistories, open_source: OpenSource
 ) -> AllocationEvidence:
     """Gather the evidence; partitions are read again where their ids are suspicious."""
     found = AllocationEvidence([[_statistics(part), *_shared(part, histories, open_source)] for part in parts])
@@ -43,15 +43,13 @@ def allocation_evidence(
     return found
 
 
-def _statistics(part: PartitionProducerIds) -> ProducerIdStatistics:
+def _statistics(part: PartitionAudit) -> ProducerIdStatistics:
     counts = part.counts
     batches = counts.batches - counts.legacy_batches - counts.without_producer
     return ProducerIdStatistics(part.producers, batches, counts.min_timestamp, counts.max_timestamp)
 
 
-def _shared(
-    part: PartitionProducerIds, histories: BlockHistories, open_source: OpenSource
-) -> Sequence[SharedProducerId]:
+def _shared(part: PartitionAudit, histories: BlockHistories, open_source: OpenSource) -> Sequence[SharedProducerId]:
     if not part.observations:
         return ()
     from kaudit.analysis.sequences.interleaved_writers import shared_producer_ids  # noqa: PLC0415

@@ -7,8 +7,8 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.analysis.producer_ids.block_sources import ClusterBlocks
-from kaudit.analysis.producer_ids.partition_producer_ids import PartitionProducerIds
 from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.sequences.rescan import Questions, rescan
 from kaudit.broker.producer_ids.allocation_verdicts import (
     find_malformed,
@@ -29,7 +29,7 @@ class BlockAudit(Struct):
     """One history, and the partitions that go by it, by their numbers among all."""
 
     blocks: ClusterBlocks
-    parts: Mapping[int, PartitionProducerIds]
+    parts: Mapping[int, PartitionAudit]
     open_source: OpenSource
     unlisted: list[NotAudited] = field(default_factory=list)
 

@@ -1,6 +1,7 @@
 """Reading __cluster_metadata: the blocks of producer ids a KRaft controller granted."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRe
 from kaudit.broker.producer_ids.block_source import from_records
 from kaudit.formats.dump_text.record_content import parse_printed_metadata
 from kaudit.formats.errors import WireError
-from kaudit.formats.internal_topics.metadata_records import ProducerIds, parse_metadata_record
+from kaudit.formats.internal_topics.metadata_records import MetadataRecord, ProducerIds, parse_metadata_record
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch_fields import CONTROL_FLAG, NO_TIMESTAMP
 from kaudit.source.cluster_metadata import metadata_snapshots
@@ -25,7 +26,7 @@ _MAX_BATCH = 64 << 20
 class MetadataLog(Struct):
     """What one replica of the metadata log says of producer ids.
 
-    `extent` is its first and last offset, None when empty; `problems` and `unreadable` are (path, words) of what is
+    `extent` is its first and last offset and `newest_ms` its newest timestamp, None when empty; `problems` and `unreadable` are (path, words) of what is
     damaged and of files the operating system refused.
     """
 
@@ -33,6 +34,13 @@ class MetadataLog(Struct):
     extent: tuple[int, int] | None = None
     problems: list[tuple[str, str]] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
+    newest_ms: int | None = None
+
+    def see(self, timestamp: int, first_offset: int, last_offset: int) -> None:
+        """Take note of a batch or record, whatever it holds."""
+        if timestamp >= 0 and (self.newest_ms is None or timestamp > self.newest_ms):
+            self.newest_ms = timestamp
+        self.extent = (self.extent[0] if self.extent else first_offset, last_offset)
 
 
 def read_metadata_log(directory: PartitionDirectory, open_source: OpenSource) -> MetadataLog:
@@ -42,12 +50,11 @@ def read_metadata_log(directory: PartitionDirectory, open_source: OpenSource) ->
     """
     log = MetadataLog()
     records: list[ProducerIdsRecord] = []
-    clock = _Clock()
     for segment in directory.segments:
-        records += _records_of(segment, open_source, log, clock)
+        records += _records_of(segment, open_source, log)
     first = log.extent[0] if log.extent is not None else None
     records = [*_of_snapshots(directory, open_source, log, records, first), *records]
-    log.history = from_records(records, directory.directory, clock.newest_ms)
+    log.history = from_records(records, directory.directory, log.newest_ms)
     return log
 
 
@@ -62,7 +69,7 @@ def _of_snapshots(
     known = {_grant(record) for record in logged}
     for file in metadata_snapshots(directory):
         aside = MetadataLog()
-        for record in _records_of(replace(file, base_offset=0), open_source, aside, _Clock()):
+        for record in _records_of(replace(file, base_offset=0), open_source, aside):
             if _grant(record) not in known:
                 known.add(_grant(record))
                 end = file.base_offset if first is None else min(first, file.base_offset)
@@ -76,32 +83,19 @@ def _grant(record: ProducerIdsRecord) -> tuple[int, int, int]:
     return record.broker_id, record.broker_epoch, record.next_producer_id
 
 
-def _records_of(
-    segment: SegmentFile, open_source: OpenSource, log: MetadataLog, clock: "_Clock"
-) -> list[ProducerIdsRecord]:
+def _records_of(segment: SegmentFile, open_source: OpenSource, log: MetadataLog) -> list[ProducerIdsRecord]:
     found: list[ProducerIdsRecord] = []
     try:
-        found.extend(_segment_records(segment, open_source, log, clock))
+        found.extend(_segment_records(segment, open_source, log))
     except OSError as error:
         log.unreadable.append((segment.path, error.strerror or type(error).__name__))
     return found
 
 
-class _Clock(Struct):
-    newest_ms: int | None = None
-
-    def see(self, timestamp: int) -> None:
-        if timestamp >= 0 and (self.newest_ms is None or timestamp > self.newest_ms):
-            self.newest_ms = timestamp
-
-
-def _segment_records(
-    segment: SegmentFile, open_source: OpenSource, log: MetadataLog, clock: _Clock
-) -> Iterator[ProducerIdsRecord]:
-    source = open_source(segment)
-    try:
+def _segment_records(segment: SegmentFile, open_source: OpenSource, log: MetadataLog) -> Iterator[ProducerIdsRecord]:
+    with closing(open_source(segment)) as source:
         if isinstance(source, SegmentText):
-            yield from _printed(source, segment, log, clock)
+            yield from _printed(source, segment, log)
             return
         for piece in stream_batches(
             source, ByteRange(0, segment.size, segment.size), expected_offset=segment.base_offset
@@ -111,29 +105,22 @@ def _segment_records(
                 size = int(batch["size"])
                 if int(batch["magic"]) < 2 or size > _MAX_BATCH:
                     continue
-                clock.see(int(batch["max_timestamp"]))
                 base = int(batch["base_offset"])
-                log.extent = (log.extent[0] if log.extent else base, base + int(batch["last_offset_delta"]))
+                log.see(int(batch["max_timestamp"]), base, base + int(batch["last_offset_delta"]))
                 if int(batch["attributes"]) & CONTROL_FLAG:
                     continue
                 data = memoryview(bytearray(size))
                 source.read_into(int(batch["position"]), data)
                 yield from _decode(data, segment, int(batch["position"]), log)
-    finally:
-        source.close()
 
 
-def _printed(source: SegmentText, segment: SegmentFile, log: MetadataLog, clock: _Clock) -> Iterator[ProducerIdsRecord]:
+def _printed(source: SegmentText, segment: SegmentFile, log: MetadataLog) -> Iterator[ProducerIdsRecord]:
     try:
         for row in dump_text_records(source):
             timestamp = NO_TIMESTAMP if row.timestamp is None else row.timestamp
-            clock.see(timestamp)
-            log.extent = (log.extent[0] if log.extent else row.offset, row.offset)
-            content = None if row.payload is None or not is_data(row) else parse_printed_metadata(row.payload).content
-            if isinstance(content, ProducerIds):
-                yield ProducerIdsRecord(
-                    row.offset, timestamp, content.broker_id, content.broker_epoch, content.next_producer_id
-                )
+            log.see(timestamp, row.offset, row.offset)
+            if row.payload is not None and is_data(row):
+                yield from _granted(row.offset, timestamp, parse_printed_metadata(row.payload))
     except (MissingContentError, WireError) as error:
         log.unreadable.append((segment.path, f"{error}; --cluster-metadata-decoder prints the records"))
 
@@ -141,14 +128,12 @@ def _printed(source: SegmentText, segment: SegmentFile, log: MetadataLog, clock:
 def _decode(data: memoryview, segment: SegmentFile, position: int, log: MetadataLog) -> Iterator[ProducerIdsRecord]:
     try:
         for record in read_records(data):
-            content = parse_metadata_record(record.value).content
-            if isinstance(content, ProducerIds):
-                yield ProducerIdsRecord(
-                    record.offset,
-                    record.timestamp,
-                    content.broker_id,
-                    content.broker_epoch,
-                    content.next_producer_id,
-                )
+            yield from _granted(record.offset, record.timestamp, parse_metadata_record(record.value))
     except WireError as error:
         log.problems.append((segment.path, f"byte {position}: {error}"))
+
+
+def _granted(offset: int, timestamp: int, record: MetadataRecord) -> Iterator[ProducerIdsRecord]:
+    ids = record.content
+    if isinstance(ids, ProducerIds):
+        yield ProducerIdsRecord(offset, timestamp, ids.broker_id, ids.broker_epoch, ids.next_producer_id)

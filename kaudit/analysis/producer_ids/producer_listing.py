@@ -186,16 +186,16 @@ def _choose(joined: Joined, findings: Mapping[int, Sequence[Finding]], audit: Au
         wanted &= joined.last_timestamp >= options.since_ms
     if options.until_ms is not None:
         wanted &= joined.first_timestamp <= options.until_ms
-    if query.min_batches is not None:
-        wanted &= joined.batches >= query.min_batches
-    if query.max_batches is not None:
-        wanted &= joined.batches <= query.max_batches
-    if query.min_epochs is not None:
-        wanted &= joined.epochs >= query.min_epochs
-    if query.min_age_ms is not None:
-        wanted &= now - joined.last_timestamp >= query.min_age_ms
-    if query.max_age_ms is not None:
-        wanted &= now - joined.last_timestamp <= query.max_age_ms
+    age = now - joined.last_timestamp
+    for values, least, most in (
+        (joined.batches, query.min_batches, query.max_batches),
+        (joined.epochs, query.min_epochs, None),
+        (age, query.min_age_ms, query.max_age_ms),
+    ):
+        if least is not None:
+            wanted &= values >= least
+        if most is not None:
+            wanted &= values <= most
     found = np.zeros(len(joined.ids), dtype=np.int32)
     for producer_id, own in findings.items():
         if joined.holds(producer_id):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from kaudit.analysis.repeats.record_content import content_of
+from kaudit.analysis.repeats.record_content import MAX_BATCH_BYTES, batch_bytes, content_of
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.non_idempotent_rows import DISTANCE
@@ -19,8 +19,6 @@ from kaudit.source.layout import PartitionDirectory
 
 MAX_REPEATS = 1000
 """Copies listed of one partition; the rest is counted."""
-MAX_BATCH_BYTES = 16 << 20
-"""Larger batches are not unpacked to see whether their records differ from one another."""
 _BURST = 5
 """Late batches no further apart than this were put out of order by one retry."""
 
@@ -139,9 +137,9 @@ def without_equal_records(found: Repeats, directory: PartitionDirectory, open_so
     contents: dict[int, int] = {}
     times: dict[int, set[int]] = {}
     for repeat in found.repeated:
-        again = _bytes(repeat.again, directory, open_source)
+        again = batch_bytes(repeat.again, directory, open_source)
         if again is not None:
-            first = _bytes(repeat.first, directory, open_source)
+            first = batch_bytes(repeat.first, directory, open_source)
             if first is not None and first[ATTRIBUTES_OFFSET:] != again[ATTRIBUTES_OFFSET:]:
                 continue  # no copy: the CRCs are equal by chance
         records = _contents(again)
@@ -154,24 +152,6 @@ def without_equal_records(found: Repeats, directory: PartitionDirectory, open_so
     usual = {content for content, timestamps in times.items() if len(timestamps) > 1}
     kept = [repeat for repeat in kept if contents.get(repeat.again.ordinal) not in usual]
     return Repeats(kept, found.reordered if kept else ())
-
-
-def _bytes(batch: NonIdempotentBatch, directory: PartitionDirectory, open_source: OpenSource) -> bytes | None:
-    """The batch's bytes; None where they are too many, or gone since they were read."""
-    if batch.size > MAX_BATCH_BYTES:
-        return None
-    try:
-        source = open_source(directory.segments[batch.segment])
-    except OSError:
-        return None
-    try:
-        data = bytearray(batch.size)
-        read = source.read_into(batch.position, memoryview(data))
-    except OSError:
-        return None
-    finally:
-        source.close()
-    return bytes(data) if read == batch.size else None
 
 
 def _contents(batch: bytes | None) -> list[int]:

@@ -1,8 +1,15 @@
 """A record's content as one number: what an application meant to write, whatever batch and producer carries it."""
 
 import struct
+from contextlib import closing
 
+from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.formats.log.records import Record
+from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
+from kaudit.source.layout import PartitionDirectory
+
+MAX_BATCH_BYTES = 16 << 20
+"""Larger batches are not unpacked to see whether their records differ from one another."""
 
 _LENGTH = struct.Struct(">i")
 
@@ -16,3 +23,18 @@ def content_of(record: Record) -> int:
         digest.update(_LENGTH.pack(-1 if part is None else len(part)))
         digest.update(part or b"")
     return int(digest.intdigest())
+
+
+def batch_bytes(
+    batch: BoundaryBatch | NonIdempotentBatch, directory: PartitionDirectory, open_source: OpenSource
+) -> bytes | None:
+    """Return a batch's bytes; None where they are too many, or gone since they were read."""
+    if batch.size > MAX_BATCH_BYTES:
+        return None
+    data = bytearray(batch.size)
+    try:
+        with closing(open_source(directory.segments[batch.segment])) as source:
+            read = source.read_into(batch.position, memoryview(data))
+    except OSError:
+        return None  # reported by the audit itself
+    return bytes(data) if read == batch.size else None

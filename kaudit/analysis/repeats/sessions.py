@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from kaudit.analysis.repeats.record_content import content_of
+from kaudit.analysis.repeats.record_content import MAX_BATCH_BYTES, batch_bytes, content_of
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.records import read_records
@@ -24,7 +24,6 @@ PREDECESSORS = 8
 """Sessions that ended most recently before one began, with which it is compared."""
 MIN_RECORDS = 3
 """Fewer equal records in a row may be chance, unless their timestamps are equal too."""
-MAX_BATCH_BYTES = 16 << 20
 
 
 class Session(Struct):
@@ -113,22 +112,14 @@ class _Contents:
         return self._batches[key]
 
     def _read(self, batch: BoundaryBatch) -> list[_Record]:
-        if batch.size > MAX_BATCH_BYTES:
+        data = batch_bytes(batch, self._directory, self._open)
+        if data is None:
             return []
         try:
-            source = self._open(self._directory.segments[batch.segment])
-        except OSError:
-            return []
-        try:
-            data = bytearray(batch.size)
-            if source.read_into(batch.position, memoryview(data)) < batch.size:
-                return []
             records = read_records(memoryview(data), MAX_BATCH_BYTES)
             return [_Record(content_of(record), record.timestamp, record.offset) for record in records]
-        except (OSError, WireError):
+        except WireError:
             return []  # reported by the audit itself
-        finally:
-            source.close()
 
 
 def compare_sessions(

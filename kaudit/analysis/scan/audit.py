@@ -3,7 +3,6 @@
 from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
 from kaudit.analysis.producer_ids.allocation_evidence import allocation_evidence
 from kaudit.analysis.producer_ids.block_histories import BlockHistories
-from kaudit.analysis.producer_ids.partition_producer_ids import PartitionProducerIds
 from kaudit.analysis.repeats.non_idempotent_repeats import without_equal_records
 from kaudit.analysis.repeats.sessions import compare_sessions
 from kaudit.analysis.scan.broker_versions import AUTO, given_version, inferred_versions
@@ -12,8 +11,7 @@ from kaudit.analysis.scan.not_audited import anomalies_not_listed, partitions_no
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_evidence import partition_evidence, transaction_evidence
-from kaudit.analysis.scan.segment_summaries import segment_rows
-from kaudit.analysis.scan.summaries import partition_summary, total
+from kaudit.analysis.scan.summaries import partition_summary, segment_rows, total
 from kaudit.analysis.sidefiles.checkpoint_audit import CheckpointAudit
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.broker.releases.profile import VersionRange
@@ -42,9 +40,7 @@ class Audit:
 
     def add(self, partition: PartitionAudit) -> None:
         """Add a partition that was read, and compare it with its log directory's checkpoints."""
-        if partition.log is not None:
-            partition.side_facts = [*partition.side_facts, *self.checkpoints.compare(partition.log)]
-            partition.log = None
+        partition.side_facts = [*partition.side_facts, *self.checkpoints.compare(partition)]
         partition.repeats = without_equal_records(partition.repeats, partition.directory, self.open_source)
         partition.repeated_sessions = compare_sessions(partition.sessions, partition.directory, self.open_source)
         partition.sessions = ()
@@ -57,7 +53,7 @@ class Audit:
         coordinator = self._coordinator(reader)
         versions, stated = self._versions(reader)
         scan_wide = Context(versions=versions, coordinator=coordinator, now_ms=self.now())
-        allocation = allocation_evidence([_producer_ids(part) for part in parts], self.histories, self.open_source)
+        allocation = allocation_evidence(parts, self.histories, self.open_source)
         transactions = transaction_evidence(parts, reader.history)
         findings = run_checks(
             scan_wide, Evidence(self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories)
@@ -151,7 +147,3 @@ def _context(part: PartitionAudit, scan_wide: Context) -> Context:
         log_end_offset=part.log_end_offset,
         texts=sorted({segment.path for segment in directory.segments if segment.text is not None}),
     )
-
-
-def _producer_ids(part: PartitionAudit) -> PartitionProducerIds:
-    return PartitionProducerIds(part.directory, part.producer_ids, part.producers, part.observations, part.counts)

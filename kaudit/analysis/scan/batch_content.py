@@ -21,6 +21,18 @@ MAX_LISTED = 1000
 MAX_BATCH_BYTES = 256 << 20
 """Largest batch read whole to decode it."""
 
+
+def data_batches(batches: Batches, source: ByteSource, limit: int) -> Iterator[memoryview]:
+    """Yield the bytes of each batch of data, magic 2 and at most `limit` bytes long, in order."""
+    for row in batches:
+        size = int(row["size"])
+        if int(row["attributes"]) & CONTROL_FLAG or int(row["magic"]) < CURRENT_MAGIC or size > limit:
+            continue
+        data = memoryview(bytearray(size))
+        source.read_into(int(row["position"]), data)
+        yield data
+
+
 _Faulty = NDArray[np.bool_]
 
 

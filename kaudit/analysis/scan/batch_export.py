@@ -1,6 +1,7 @@
 """Valid batches of a segment in pieces, for a table with one row per batch."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 
 from msgspec import Struct
 
@@ -38,19 +39,11 @@ def segment_tasks(jobs: Sequence[Job]) -> list[SegmentTask]:
 def write_segment(task: SegmentTask, open_source: OpenSource, writer: BatchWriter) -> Iterator[tuple[str, bytes]]:
     """Read a segment once more and yield its batches as table pieces; a segment that cannot be read yields none (the scan reported it)."""
     spec = task.spec
-    try:
-        source = open_source(spec.file)
-    except OSError:
-        return
-    try:
-        held: list[Batches] = []
-        count = 0
-        for piece in stream_batches(
-            source,
-            ByteRange(spec.start, spec.stop, spec.end),
-            expected_offset=spec.file.base_offset,
-            verify=spec.verify,
-        ):
+    held: list[Batches] = []
+    count = 0
+    read = ByteRange(spec.start, spec.stop, spec.end)
+    with suppress(OSError), closing(open_source(spec.file)) as source:
+        for piece in stream_batches(source, read, expected_offset=spec.file.base_offset, verify=spec.verify):
             held.append(piece.batches)
             count += len(piece.batches)
             if count >= _ROWS_AT_ONCE:
@@ -58,7 +51,3 @@ def write_segment(task: SegmentTask, open_source: OpenSource, writer: BatchWrite
                 held, count = [], 0
         if count:
             yield writer(task, concatenate(held))
-    except OSError:
-        return
-    finally:
-        source.close()

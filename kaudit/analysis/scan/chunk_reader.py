@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
@@ -107,11 +108,8 @@ def read_serially(specs: Sequence[ChunkSpec], open_source: OpenSource, cuts: Seq
         last_segment = number == len(specs) - 1
         following = None if last_segment else specs[number + 1].file.base_offset
         order.enter_segment(spec.file.base_offset, following)
-        source = open_source(spec.file)
-        try:
+        with closing(open_source(spec.file)) as source:
             yield from _read_segment(spec, source, order, cuts, last_segment=last_segment)
-        finally:
-            source.close()
 
 
 def _read_segment(

@@ -1,13 +1,14 @@
 """Feature levels in the __cluster_metadata log (KRaft): what the brokers that wrote it could do."""
 
 from collections.abc import Sequence
+from contextlib import closing
 
+from kaudit.analysis.scan.batch_content import data_batches
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.formats.errors import WireError
 from kaudit.formats.internal_topics.metadata_records import FeatureLevel, parse_metadata_record
 from kaudit.formats.log.records import read_records
-from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.source.cluster_metadata import CLUSTER_METADATA, metadata_snapshots
 from kaudit.source.layout import PartitionDirectory
 from kaudit.source.text import SegmentText
@@ -33,23 +34,15 @@ def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenS
                 source = open_source(segment)
             except OSError:
                 continue  # reported when the segment itself was read
-            try:
-                stop = min(segment.size, left)
+            stop = min(segment.size, left)
+            left -= stop
+            with closing(source):
                 if isinstance(source, SegmentText):
                     _take_dump_text(source, found)
-                    left -= stop
                     continue
                 for piece in stream_batches(source, ByteRange(0, stop, segment.size), expected_offset=None):
-                    for batch in piece.batches:
-                        size = int(batch["size"])
-                        if int(batch["attributes"]) & CONTROL_FLAG or size > _MAX_BATCH:
-                            continue
-                        data = memoryview(bytearray(size))
-                        source.read_into(int(batch["position"]), data)
+                    for data in data_batches(piece.batches, source, _MAX_BATCH):
                         _take(data, found)
-                left -= stop
-            finally:
-                source.close()
     return found
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,11 +35,8 @@ def read_range(spec: ChunkSpec, most_batches: int = sys.maxsize) -> Outcome:
     The rows' `stop` is short of the range's if there are more batches than that: the rest is a range of its own.
     """
     try:
-        source = open_segment(spec.file)
-        try:
+        with closing(open_segment(spec.file)) as source:
             return read_chunk(settle(spec, source), source, most_batches)
-        finally:
-            source.close()
     except OSError as error:
         return _failure(spec.file.path, error)
 
@@ -97,11 +95,8 @@ class PartitionAssembler:
             yield rows
             return
         whole = next(spec for spec in self._job.plan if spec.segment == rows.segment)
-        source = self._open(whole.file)
-        try:
+        with closing(self._open(whole.file)) as source:
             yield from read_parts(replace(whole, start=rows.start, stop=rows.stop), source, cuts)
-        finally:
-            source.close()
 
     def _fresh(self) -> PartitionReplay:
         directory = self._job.directory

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.analysis.repeats.sessions import Handover
@@ -13,7 +12,7 @@ from kaudit.analysis.scan.chunk_rows import Counts
 from kaudit.analysis.scan.partition_replay import PartitionReplay
 from kaudit.analysis.sequences.expired_producers import idle_longest
 from kaudit.analysis.sidefiles.log_facts import LogFacts
-from kaudit.analysis.sidefiles.partition_files import PartitionFiles
+from kaudit.analysis.sidefiles.partition_files import compare_side_files
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.analysis.sidefiles.snapshot_states import Suspects
 from kaudit.analysis.transactions.marker_outcomes import Markers
@@ -54,8 +53,6 @@ class PartitionAudit(Struct):
     unreadable: Sequence[Unreadable] = ()
     malformed: Sequence[MalformedBatch] = ()
     producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    log: LogFacts | None = None
-    """What checkpoints are compared with; dropped once they are."""
     side_facts: Sequence[object] = ()
     """What is wrong with the files beside the segments: the types of model.side_files."""
     coverage_gaps: frozenset[CoverageGap] = frozenset()
@@ -87,8 +84,8 @@ def close_partition(
     rows = replay.transitions.table.rows
     compacted = compacted or replay.compacted
     log = _log_facts(replay, compacted=compacted, unread=bool(unreadable))
-    files = PartitionFiles(SideFileReader(open_source))
-    side_facts = files.facts(log)
+    files = SideFileReader(open_source)
+    side_facts = compare_side_files(files, log)
     markers = None
     known = replay.spans.has_all_commits and CoverageGap.MARKERS not in replay.coverage_gaps
     if needs.markers and log.ended is not None and len(log.ended) and known and not log.damages:
@@ -121,9 +118,8 @@ def close_partition(
         malformed=replay.malformed,
         coverage_gaps=replay.coverage_gaps,
         producer_ids=rows["producer_id"].copy() if needs.producer_ids else np.empty(0, dtype=np.int64),
-        log=replace(log, ended=None, epoch_steps=log.epoch_steps[:0]),
         side_facts=side_facts,
-        side_files_unread=files.files.unreadable,
+        side_files_unread=files.unreadable,
         markers=markers,
         repeats=replay.repeats.result(),
         sessions=replay.sessions.handovers(),

@@ -1,5 +1,7 @@
 """Reading the batches of one run again: only rows of producers with anomalies need it."""
 
+from contextlib import closing
+
 import numpy as np
 
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
@@ -28,8 +30,7 @@ class RunFetcher:
         segment = self._directory.segments[int(run["segment"])]
         present, reached = int(run["present_before_first"]), int(run["first_offset"]) - 1
         boundary_batches: list[BoundaryBatch] = []
-        source = self._open(segment)
-        try:
+        with closing(self._open(segment)) as source:
             for piece in stream_batches(
                 source, ByteRange(int(run["first_position"]), segment.size, segment.size), expected_offset=None
             ):
@@ -60,6 +61,4 @@ class RunFetcher:
                     )
                 if len(batches):
                     present = int(covered[-1])
-        finally:
-            source.close()
         return boundary_batches

@@ -1,10 +1,11 @@
-"""A scan in numbers: one summary a partition, and the totals."""
+"""A scan in numbers: one summary a partition and a segment, and the totals."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.model.finding import Finding, Severity
-from kaudit.model.result import PartitionSummary, Summary
+from kaudit.model.result import PartitionSummary, SegmentSummary, Summary
+from kaudit.source.layout import PartitionDirectory, Unreadable
 
 
 def partition_summary(part: PartitionAudit, log_start_offset: int | None) -> PartitionSummary:
@@ -30,6 +31,25 @@ def partition_summary(part: PartitionAudit, log_start_offset: int | None) -> Par
         producers=part.producers,
         runs=part.runs,
     )
+
+
+def segment_rows(directory: PartitionDirectory, unreadable: Sequence[Unreadable]) -> Iterable[SegmentSummary]:
+    """Yield a row for each segment of a partition replica."""
+    failed = {entry.path: entry.reason for entry in unreadable}
+    for segment in directory.segments:
+        status = "unreadable" if segment.path in failed else "read" if segment.size else "empty"
+        yield SegmentSummary(
+            topic=directory.topic,
+            partition=directory.partition,
+            replica=directory.replica,
+            segment=segment.name,
+            path=segment.path,
+            base_offset=segment.base_offset,
+            bytes=segment.size,
+            modified=segment.modified_ms,
+            status=status,
+            reason=failed.get(segment.path),
+        )
 
 
 def total(parts: Sequence[PartitionAudit], findings: Sequence[Finding]) -> Summary:

@@ -1,5 +1,7 @@
 """What checks about forgotten producers need: those idle longest, and those that end below the log start."""
 
+from contextlib import closing
+
 import numpy as np
 from msgspec import Struct, field
 
@@ -65,12 +67,9 @@ def evicted_producers(directory: PartitionDirectory, open_source: OpenSource) ->
         return []
     segment = directory.segments[around[-1]]
     below: dict[int, _Below] = {}
-    source = open_source(segment)
-    try:
+    with closing(open_source(segment)) as source:
         for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
             _take(below, piece.batches, start)
-    finally:
-        source.close()
     return [found for pid, state in below.items() if (found := _judge(pid, state, around[-1])) is not None]
 
 

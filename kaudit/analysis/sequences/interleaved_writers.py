@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from kaudit.analysis.producer_ids.partition_producer_ids import PartitionProducerIds
 from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.sequences.rescan import Questions, rescan
 from kaudit.analysis.sequences.step_patterns import step_mismatches
 from kaudit.broker.producer_ids.interleaved_writers import MIN_CHANGES, find_interleaved_writers
@@ -26,7 +26,7 @@ _ANOMALIES = frozenset(
 """What a second writer's batches look like to an audit that expects one writer."""
 
 
-def shared_producer_ids(part: PartitionProducerIds, open_source: OpenSource) -> list[SharedProducerId]:
+def shared_producer_ids(part: PartitionAudit, open_source: OpenSource) -> list[SharedProducerId]:
     """Return the ids of a partition whose batches are two chains; it is read again if its observations suggest that."""
     anomalies = [found for found in part.observations if not found.explained and found.kind in _ANOMALIES]
     chosen = _suspects(anomalies)

@@ -4,6 +4,7 @@ Only producers with anomalies, and ids no block holds, pay for it: one pass over
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 
 import numpy as np
 from msgspec import Struct, field
@@ -73,7 +74,7 @@ def rescan(directory: PartitionDirectory, open_source: OpenSource, questions: Qu
             source = open_source(segment)
         except OSError:
             continue  # the first pass has reported it
-        try:
+        with closing(source):
             for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
                 batches = piece.batches[piece.batches["magic"] >= 2]
                 _take_first(seen, batches, questions, number)
@@ -81,8 +82,6 @@ def rescan(directory: PartitionDirectory, open_source: OpenSource, questions: Qu
                     kept = _chain_rows(batches, chained, questions)[:room]
                     room -= len(kept)
                     seen._chains.append(kept)  # noqa: SLF001 - its own module
-        finally:
-            source.close()
     return seen
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
-from kaudit.analysis.sidefiles.log_facts import LogFacts
+from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.formats.sidefiles.checkpoints import OffsetCheckpoint, parse_offset_checkpoint
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
@@ -18,16 +18,16 @@ class CheckpointAudit(Struct):
     unparsable: list[UnparsableCheckpoint] = field(default_factory=list)
     _checkpoints: dict[str, OffsetCheckpoint | None] = field(default_factory=dict)
 
-    def compare(self, log: LogFacts) -> Iterator[CheckpointBeyondLogEnd]:
+    def compare(self, part: PartitionAudit) -> Iterator[CheckpointBeyondLogEnd]:
         """Yield the rows of one partition that lie beyond its log's end."""
-        end = log.log_end_offset
-        ends_in_damage = any(damage.segment == len(log.directory.segments) - 1 for damage in log.damages)
-        for file in log.directory.checkpoints:
-            checkpoint = self._read(file, log.directory.log_dir)
-            if checkpoint is None or end is None or ends_in_damage or log.unread:
+        directory, end = part.directory, part.log_end_offset
+        ends_in_damage = any(damage.segment == len(directory.segments) - 1 for damage in part.damages)
+        for file in directory.checkpoints:
+            checkpoint = self._read(file, directory.log_dir)
+            if checkpoint is None or end is None or ends_in_damage or part.unreadable:
                 continue
             for row in checkpoint.rows:
-                own = (row.topic, row.partition) == (log.directory.topic, log.directory.partition)
+                own = (row.topic, row.partition) == (directory.topic, directory.partition)
                 if own and row.offset > end:
                     yield CheckpointBeyondLogEnd(file.name, row.offset, end)
 

@@ -1,6 +1,7 @@
 """Offset and time indexes compared with the segments they belong to."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 
 import numpy as np
 from msgspec import Struct
@@ -174,7 +175,7 @@ def _probed(
         source = files.open_source(log.directory.segments[segment.number])
     except OSError:
         return segment, []  # reported when the segment itself was read
-    try:
+    with closing(source):
         # a live log grows, and its index with it, after its size was noted
         segment = replace(segment, size=max(segment.size, source.size()))
         head = bytearray(PREFIX_SIZE)
@@ -183,8 +184,6 @@ def _probed(
             if position < 0 or source.read_into(position, memoryview(head)) < PREFIX_SIZE:
                 continue  # beyond the end: the index itself shows it
             probes.append(Probe(row, _batch_offset(head, segment)))
-    finally:
-        source.close()
     return segment, probes
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 
-from msgspec import Struct
-
 from kaudit.analysis.sidefiles.index_audit import compare_indexes
 from kaudit.analysis.sidefiles.leader_epoch_audit import compare_leader_epochs
 from kaudit.analysis.sidefiles.log_facts import LogFacts
@@ -17,35 +15,33 @@ from kaudit.source.layout import SegmentFile
 _BASE_DIGITS = 20
 
 
-class PartitionFiles(Struct):
-    """Reads and compares what lies beside one partition's segments."""
+def compare_side_files(reader: SideFileReader, log: LogFacts) -> list[object]:
+    """Return what is wrong with the side files of one partition: the types of model.side_files."""
+    files = {file.name: file for file in log.directory.side_files}
+    found: list[object] = [*_corrupt_snapshots(reader, log, files)]
+    if any(name.endswith((".index", ".timeindex")) for name in files):
+        found += compare_indexes(reader, log, files)
+        found += compare_transaction_indexes(reader, log, files)
+    return [*found, *compare_leader_epochs(reader, log, files)]
 
-    files: SideFileReader
 
-    def facts(self, log: LogFacts) -> list[object]:
-        """Return what is wrong with the side files of one partition: the types of model.side_files."""
-        files = {file.name: file for file in log.directory.side_files}
-        found: list[object] = [*self._snapshots(log, files)]
-        if any(name.endswith((".index", ".timeindex")) for name in files):
-            found += compare_indexes(self.files, log, files)
-            found += compare_transaction_indexes(self.files, log, files)
-        return [*found, *compare_leader_epochs(self.files, log, files)]
-
-    def _snapshots(self, log: LogFacts, files: Mapping[str, SegmentFile]) -> Iterator[CorruptSnapshot]:
-        valid: str | None = None
-        for name in sorted(name for name in files if name.endswith(".snapshot")):
-            offset = _offset_in(name)
-            data = None if offset is None else self.files.read(files[name])
-            if offset is None or data is None:
-                continue
-            try:
-                parse_producer_snapshot(data)
-            except WireError as error:
-                position = min(error.position, max(len(data) - 1, 0))
-                segment = _segment_at(log, offset)
-                yield CorruptSnapshot(name, segment, position, len(data), error.reason.value, error.detail, valid)
-            else:
-                valid = name
+def _corrupt_snapshots(
+    reader: SideFileReader, log: LogFacts, files: Mapping[str, SegmentFile]
+) -> Iterator[CorruptSnapshot]:
+    valid: str | None = None
+    for name in sorted(name for name in files if name.endswith(".snapshot")):
+        offset = _offset_in(name)
+        data = None if offset is None else reader.read(files[name])
+        if offset is None or data is None:
+            continue
+        try:
+            parse_producer_snapshot(data)
+        except WireError as error:
+            position = min(error.position, max(len(data) - 1, 0))
+            segment = _segment_at(log, offset)
+            yield CorruptSnapshot(name, segment, position, len(data), error.reason.value, error.detail, valid)
+        else:
+            valid = name
 
 
 def _offset_in(name: str) -> int | None:

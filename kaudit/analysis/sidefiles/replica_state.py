@@ -1,6 +1,7 @@
 """Rescan for producers whose snapshot entry did not fit: the log is read again for them, as a replica reads it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import closing
 
 import numpy as np
 from msgspec import Struct, field
@@ -43,10 +44,6 @@ _BASE_OFFSET, _LAST_OFFSET_DELTA, _PRODUCER_ID = (
 )
 
 
-def _before(directory: PartitionDirectory, until: int) -> list[SegmentFile]:
-    return [segment for segment in directory.segments if segment.base_offset < until]
-
-
 def replica_state(  # noqa: PLR0913, PLR0917 - independent inputs, named at each call
     directory: PartitionDirectory,
     open_source: Callable[[SegmentFile], ByteSource],
@@ -58,23 +55,18 @@ def replica_state(  # noqa: PLR0913, PLR0917 - independent inputs, named at each
     """Read the log up to offset `until` for these producers. Raises OSError."""
     state = ReplicaState(tuple(ProducerStateManager(profile) for profile in _distinct(versions)), asked)
     wanted = np.fromiter(producer_ids, dtype=np.int64)
-    for segment in _before(directory, until):
-        source = open_source(segment)
-        try:
-            for batches in _batches(source, segment):
+    for segment in directory.segments:
+        if segment.base_offset >= until:
+            break
+        with closing(open_source(segment)) as source:
+            for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
+                batches = piece.batches
                 if state.first_offset is None and len(batches):
                     state.first_offset = int(batches["base_offset"][0])
                 chosen = (batches["base_offset"] < until) & (batches["magic"] == _MAGIC_2)
                 chosen &= np.isin(batches["producer_id"], wanted)
                 state.take(batches[chosen])
-        finally:
-            source.close()
     return state
-
-
-def _batches(source: ByteSource, segment: SegmentFile) -> Iterator[Batches]:
-    for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
-        yield piece.batches
 
 
 def _distinct(versions: VersionRange) -> list[Profile]:

@@ -1,5 +1,7 @@
 """Reading side files whole."""
 
+from contextlib import closing
+
 from msgspec import Struct, field
 
 from kaudit.analysis.scan.chunk_plan import OpenSource
@@ -18,16 +20,13 @@ class SideFileReader(Struct):
     def read(self, file: SegmentFile) -> bytes | None:
         """Return the file's bytes, None where it is gone or unreadable (then it is listed)."""
         try:
-            source = self.open_source(file)
-            try:
+            with closing(self.open_source(file)) as source:
                 size = source.size()
                 if size > MAX_SIDE_FILE:
                     self.unreadable.append(Unreadable(file.path, f"side file of {size} bytes, more than is read"))
                     return None
                 buffer = bytearray(size)
                 return bytes(buffer[: source.read_into(0, memoryview(buffer))])
-            finally:
-                source.close()
         except FileNotFoundError:
             return None  # brokers delete and replace side files while we read
         except OSError as error:

@@ -4,7 +4,6 @@ They are kept and written one partition at a time: no process ever holds more th
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -100,11 +99,3 @@ class RecordedScan(Struct, frozen=True):
     write_histories: Callable[[Sequence[Finding]], Iterator[Piece]]
     write_batches: Callable[[BatchWriter], Iterator[Piece]]
     """Reads everything once more, for a row of each batch."""
-
-
-def by_replica(findings: Sequence[Finding]) -> dict[tuple[Any, ...], list[Finding]]:
-    """Group findings by (topic, partition, replica)."""
-    grouped: dict[tuple[Any, ...], list[Finding]] = {}
-    for finding in findings:
-        grouped.setdefault((finding.topic, finding.partition, finding.replica), []).append(finding)
-    return grouped

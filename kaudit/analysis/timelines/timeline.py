@@ -1,6 +1,7 @@
 """Producers' histories for people: runs, markers, missing offsets and findings in offset order."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,23 +13,29 @@ from kaudit.model.columns import Columns, Row, joined
 from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
+from kaudit.model.sequence import next_sequence
 
-Entry = dict[str, object]
+Entry = dict[str, Any]
 _OUTCOMES = {ABORT_MARKER: "aborted", COMMIT_MARKER: "committed"}
 
 
 def build_timelines(scan: ScanResult, partitions: Sequence[PartitionAudit], kept: Sequence[KeptRows]) -> TimelineResult:
     """Build one timeline a producer id and partition replica, from the rows kept while reading."""
-    by_place: dict[tuple[object, ...], list[Finding]] = {}
-    for finding in scan.findings:
-        by_place.setdefault((finding.topic, finding.partition, finding.replica), []).append(finding)
+    findings = by_replica(scan.findings)
     timelines: list[Timeline] = []
     for partition, rows in zip(partitions, kept, strict=True):
         place = partition.directory
-        timelines += partition_timelines(
-            partition, rows, by_place.get((place.topic, place.partition, place.replica), ())
-        )
+        own = findings.get((place.topic, place.partition, place.replica), ())
+        timelines += partition_timelines(partition, rows, own)
     return TimelineResult(scan, timelines)
+
+
+def by_replica(findings: Sequence[Finding]) -> dict[tuple[object, ...], list[Finding]]:
+    """Group findings by (topic, partition, replica)."""
+    grouped: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in findings:
+        grouped.setdefault((finding.topic, finding.partition, finding.replica), []).append(finding)
+    return grouped
 
 
 def partition_timelines(partition: PartitionAudit, rows: KeptRows, findings: Sequence[Finding]) -> Iterator[Timeline]:
@@ -85,16 +92,14 @@ def _entries(runs: Columns, markers: Columns) -> list[Entry]:
 
 def _goes_on(before: Entry, run: Row, after: int) -> bool:
     """Tell whether a run only goes on with the one before it: chunks are cut anywhere."""
-    last, stamp = before["last_sequence"], before["_last_timestamp"]
-    assert isinstance(last, int)
-    assert isinstance(stamp, int)
+    last: int = before["last_sequence"]
     return (
         before["_marker"] == after
         and before["producer_epoch"] == int(run["producer_epoch"])
         and before["is_transactional"] == bool(run["is_transactional"])
         and last >= 0
-        and (last + 1) & 0x7FFFFFFF == int(run["first_sequence"])
-        and int(run["min_timestamp"]) - stamp < SILENCE_MS
+        and next_sequence(last) == int(run["first_sequence"])
+        and int(run["min_timestamp"]) - before["_last_timestamp"] < SILENCE_MS
     )
 
 
@@ -116,16 +121,11 @@ def _run(run: Row, marker: Row | None, after: int) -> Entry:
 
 def _extend(before: Entry, run: Row) -> None:
     for name in ("batches", "records", "bytes"):
-        value = before[name]
-        assert isinstance(value, int)
-        before[name] = value + int(run[name])
+        before[name] += int(run[name])
     for name in ("last_offset", "last_sequence", "last_leader_epoch"):
         before[name] = int(run[name])
-    low, high = before["min_timestamp"], before["max_timestamp"]
-    assert isinstance(low, int)
-    assert isinstance(high, int)
-    before["min_timestamp"] = min(low, int(run["min_timestamp"]))
-    before["max_timestamp"] = max(high, int(run["max_timestamp"]))
+    before["min_timestamp"] = min(before["min_timestamp"], int(run["min_timestamp"]))
+    before["max_timestamp"] = max(before["max_timestamp"], int(run["max_timestamp"]))
     before["_last_timestamp"] = int(run["last_max_timestamp"])
 
 
@@ -134,7 +134,7 @@ def _transaction_starts(runs: Sequence[Entry]) -> None:
     first: dict[object, object] = {}
     for entry in runs:
         transaction = entry["transaction"]
-        if isinstance(transaction, dict):
+        if transaction is not None:
             transaction["first_offset"] = first.setdefault(entry["_marker"], transaction["first_offset"])
 
 

@@ -41,7 +41,6 @@ _STALE_MARKER = (
     severity=Severity.ERROR,
     severity_note="note when only some of the versions in question fail",
     summary="a broker that reads this log to rebuild its state fails",
-    since="0.1.0",
     needs=(Observation, EmptyMarker),
 )
 def recovery_fatal(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -18,7 +18,6 @@ _RULE = (
     severity=Severity.WARNING,
     severity_note="note when nothing in the log shows an effect",
     summary="a producer is forgotten because its data was deleted (brokers before 2.4)",
-    since="0.1.0",
     needs=(EvictedProducer,),
 )
 def state_evicted(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -34,7 +34,6 @@ _DAY_MS = 86_400_000
     severity=Severity.WARNING,
     severity_note="note when nothing in the log shows an effect",
     summary="timestamps make the broker forget a producer",
-    since="0.1.0",
     needs=(Observation, IdleProducer),
     observes=(ObservationKind.CONTINUED_AFTER_SILENCE,),
 )

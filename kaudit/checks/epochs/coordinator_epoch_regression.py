@@ -18,7 +18,6 @@ _RULE = (
     "KA205",
     severity=Severity.WARNING,
     summary="a marker carries a lower coordinator epoch than one before it",
-    since="0.1.0",
     confidence=Confidence.LIKELY,
     observes=(ObservationKind.COORDINATOR_EPOCH_REGRESSION,),
 )

@@ -13,7 +13,6 @@ from kaudit.model.observation import ObservationKind
     "KA202",
     severity=Severity.ERROR,
     summary="a new epoch starts at a sequence other than 0",
-    since="0.1.0",
     observes=(ObservationKind.BUMP_NONZERO,),
     faulty_column="sequence",
 )

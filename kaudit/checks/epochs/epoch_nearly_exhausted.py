@@ -17,7 +17,6 @@ _RULE = "a transactional id moves to a new producer id at epoch 32766; a client 
     severity=Severity.WARNING,
     severity_note="note for a transactional producer",
     summary="a producer's epoch is 32000 or more of 32767",
-    since="0.1.0",
     observes=(ObservationKind.NEARLY_EXHAUSTED,),
     faulty_column="epoch",
 )

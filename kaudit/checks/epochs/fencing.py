@@ -22,7 +22,6 @@ _NOT_KEPT = dict.fromkeys(("file", "segment", "position"), "only the marker's of
     "KA203",
     severity=Severity.NOTE,
     summary="a producer's epoch was raised",
-    since="0.1.0",
     confidence=Confidence.LIKELY,
     observes=tuple(_CAUSES),
 )

@@ -18,7 +18,6 @@ _RULE = (
     "KA201",
     severity=Severity.ERROR,
     summary="a batch or marker of a fenced, older epoch was appended",
-    since="0.1.0",
     observes=(ObservationKind.STALE_BATCH, ObservationKind.STALE_MARKER),
     faulty_column="epoch",
 )

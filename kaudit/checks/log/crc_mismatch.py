@@ -14,7 +14,6 @@ from kaudit.model.finding import Finding, Severity
     "KA001",
     severity=Severity.ERROR,
     summary="a batch's CRC does not match its bytes",
-    since="0.1.0",
     needs=(PlacedDamage,),
 )
 def crc_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:

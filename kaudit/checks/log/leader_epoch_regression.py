@@ -19,7 +19,6 @@ _CAUSES = (
     "KA009",
     severity=Severity.ERROR,
     summary="a batch carries a lower leader epoch than one before it",
-    since="0.1.0",
     needs=(LeaderEpochRegression,),
 )
 def leader_epoch_regression(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -22,7 +22,6 @@ _WORDING = Wording(
     "KA010",
     severity=Severity.ERROR,
     summary="a batch unpacks to more than kaudit is willing to hold",
-    since="0.1.0",
     needs=(MalformedBatch,),
 )
 def limit_exceeded(context: Context, evidence: Evidence) -> Iterator[Finding]:

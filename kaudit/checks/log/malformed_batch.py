@@ -22,7 +22,6 @@ _WORDING = Wording(
     "KA005",
     severity=Severity.ERROR,
     summary="a batch's CRC holds, but its counts, deltas, codec or records contradict each other",
-    since="0.1.0",
     needs=(MalformedBatch,),
 )
 def malformed_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:

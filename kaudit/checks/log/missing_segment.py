@@ -19,7 +19,6 @@ _CAUSES = (
     "KA008",
     severity=Severity.ERROR,
     summary="offsets are missing exactly between two segments",
-    since="0.1.0",
     needs=(MissingOffsets,),
 )
 def missing_segment(context: Context, evidence: Evidence) -> Iterator[Finding]:

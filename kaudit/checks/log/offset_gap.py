@@ -20,7 +20,6 @@ _CAUSES = (
     "KA007",
     severity=Severity.ERROR,
     summary="offsets are missing inside a segment",
-    since="0.1.0",
     needs=(MissingOffsets,),
 )
 def offset_gap(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -19,7 +19,6 @@ _CAUSES = (
     "KA006",
     severity=Severity.ERROR,
     summary="a batch's offsets do not follow its neighbours'",
-    since="0.1.0",
     needs=(PlacedDamage,),
 )
 def offset_regression(context: Context, evidence: Evidence) -> Iterator[Finding]:

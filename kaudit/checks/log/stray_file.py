@@ -27,7 +27,6 @@ _MAX_LISTED = 20
     "KA011",
     severity=Severity.NOTE,
     summary="a file or directory a broker leaves behind, not audited",
-    since="0.1.0",
     needs=(LeftoverFile,),
 )
 def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -25,7 +25,6 @@ _CLOSED_SEGMENT_CAUSES = (
     severity=Severity.ERROR,
     severity_note="warning in the last segment",
     summary="a segment ends inside a batch",
-    since="0.1.0",
     needs=(PlacedDamage,),
 )
 def truncated_tail(context: Context, evidence: Evidence) -> Iterator[Finding]:

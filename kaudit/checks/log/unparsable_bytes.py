@@ -14,7 +14,6 @@ from kaudit.model.finding import Finding, Severity
     "KA003",
     severity=Severity.ERROR,
     summary="bytes that are not a batch: garbage, an unknown magic, or a length that lost the framing",
-    since="0.1.0",
     needs=(PlacedDamage,),
 )
 def unparsable_bytes(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -17,7 +17,6 @@ _CAUSES = (
     "KA012",
     severity=Severity.WARNING,
     summary="a segment that could not be read: nothing is known of it",
-    since="0.1.0",
     needs=(Unreadable,),
 )
 def unreadable_segment(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -17,7 +17,6 @@ _PREALLOCATED = (Explanation("log.preallocate is on: the segment was created at 
     severity=Severity.ERROR,
     severity_note="note for zeros to the end of the last segment (preallocated)",
     summary="zeros where batches should be",
-    since="0.1.0",
     needs=(PlacedDamage,),
 )
 def zero_filled(context: Context, evidence: Evidence) -> Iterator[Finding]:

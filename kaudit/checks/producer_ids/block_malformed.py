@@ -18,7 +18,6 @@ _CAUSES = (
     "KA403",
     severity=Severity.WARNING,
     summary="a block of producer ids that no broker writes",
-    since="0.1.0",
     needs=(MalformedBlock,),
 )
 def block_malformed(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -22,7 +22,6 @@ _UNKNOWN_CAUSE = "the history does not show what set the counter back"
     "KA402",
     severity=Severity.ERROR,
     summary="producer ids that were granted twice",
-    since="0.1.0",
     needs=(SharedBlock,),
 )
 def block_overlap(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -18,7 +18,6 @@ _CAUSES = (
     "KA406",
     severity=Severity.WARNING,
     summary="the range of producer ids is nearly used up",
-    since="0.1.0",
     needs=(NearEnd,),
 )
 def block_range_near_end(context: Context, evidence: Evidence) -> Iterator[Finding]:

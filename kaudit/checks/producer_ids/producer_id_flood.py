@@ -24,7 +24,6 @@ _CAUSES = (
     "KA405",
     severity=Severity.NOTE,
     summary="producer ids by the hundreds an hour, a few batches each",
-    since="0.1.0",
     needs=(ProducerIdStatistics,),
 )
 def producer_id_flood(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -20,7 +20,6 @@ _REPLACED = observers(duplicate_batch, old_duplicate, overlapping_batch, sequenc
     "KA404",
     severity=Severity.ERROR,
     summary="two writers interleaved under one producer id",
-    since="0.1.0",
     needs=(SharedProducerId,),
 )
 def producer_id_shared(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -21,7 +21,6 @@ _WHERE = {
     severity=Severity.ERROR,
     severity_note="warning when the block history is incomplete or older than the id",
     summary="a producer id that no block of the cluster's history holds",
-    since="0.1.0",
     needs=(UnallocatedId,),
 )
 def unallocated_producer_id(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -22,7 +22,6 @@ _CAUSES = (
     severity=Severity.WARNING,
     confidence=Confidence.LIKELY,
     summary="a retry has put batches without producer ids out of order",
-    since="0.1.0",
     needs=(ReorderedBatches,),
 )
 def reordered_retry(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -15,7 +15,6 @@ from kaudit.model.repeats import RepeatedSession
     severity=Severity.WARNING,
     confidence=Confidence.LIKELY,
     summary="a producer's first records are those another session had written (--depth records)",
-    since="0.1.0",
     needs=(RepeatedSession,),
 )
 def repeated_across_sessions(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -16,7 +16,6 @@ _MAX_LISTED = 100
     severity=Severity.WARNING,
     confidence=Confidence.LIKELY,
     summary="a batch without a producer id is in the log twice",
-    since="0.1.0",
     needs=(RepeatedBatch,),
 )
 def retry_duplicate(context: Context, evidence: Evidence) -> Iterator[Finding]:

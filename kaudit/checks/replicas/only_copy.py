@@ -14,7 +14,6 @@ from kaudit.model.replicas import OffsetRange, PartitionComparison, Relation, Re
     severity=Severity.ERROR,
     severity_note="warning above the high watermark",
     summary="records that are on one replica alone",
-    since="0.1.0",
     needs=(ReplicaEvidence,),
 )
 def only_copy(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -18,7 +18,6 @@ _CAUSES = (
     "KA602",
     severity=Severity.NOTE,
     summary="a replica ends before the others",
-    since="0.1.0",
     needs=(ReplicaEvidence,),
 )
 def replica_behind(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -20,7 +20,6 @@ _LEADER_EPOCHS_LISTED = 5
     "KA601",
     severity=Severity.ERROR,
     summary="replicas hold different records at one offset",
-    since="0.1.0",
     needs=(ReplicaEvidence,),
 )
 def replicas_diverged(context: Context, evidence: Evidence) -> Iterator[Finding]:

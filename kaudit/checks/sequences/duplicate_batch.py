@@ -29,7 +29,6 @@ _CHANGED_CRC = Explanation(
     severity=Severity.ERROR,
     severity_note="warning when the CRC differs",
     summary="a batch within the duplicate window is in the log twice",
-    since="0.1.0",
     observes=(ObservationKind.EXACT_DUPLICATE, ObservationKind.SAME_SEQUENCES),
     faulty_column="sequence",
 )

@@ -24,7 +24,6 @@ _RULE = (
     "KA102",
     severity=Severity.ERROR,
     summary="a batch from behind the duplicate window is in the log again",
-    since="0.1.0",
     observes=(ObservationKind.BEHIND_WINDOW,),
     faulty_column="sequence",
 )

@@ -24,7 +24,6 @@ _RULE = (
     "KA103",
     severity=Severity.ERROR,
     summary="a batch repeats part of the sequences before it",
-    since="0.1.0",
     observes=(ObservationKind.OVERLAP, ObservationKind.INSIDE),
     faulty_column="sequence",
 )

@@ -23,7 +23,6 @@ _RULE = (
     severity=Severity.ERROR,
     severity_note="warning when the leader epoch changes between the two batches",
     summary="sequences are missing between two batches of a producer",
-    since="0.1.0",
     observes=(ObservationKind.GAP,),
     faulty_column="sequence",
 )

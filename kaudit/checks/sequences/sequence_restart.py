@@ -21,7 +21,6 @@ _OLD_BROKER = Explanation(
     severity=Severity.WARNING,
     severity_note="note if the broker may be older than 2.4",
     summary="a producer starts again at sequence 0 in the same epoch",
-    since="0.1.0",
     confidence=Confidence.LIKELY,
     observes=(ObservationKind.SEQUENCE_RESTART,),
     faulty_column="sequence",

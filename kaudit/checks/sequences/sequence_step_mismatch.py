@@ -17,7 +17,6 @@ _LISTED = 10
     "KA107",
     severity=Severity.ERROR,
     summary="a client does not advance its sequence by the number of records",
-    since="0.1.0",
     needs=(StepMismatch,),
     faulty_column="sequence",
 )

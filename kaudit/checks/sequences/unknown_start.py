@@ -20,7 +20,6 @@ _RULE = (
     severity=Severity.WARNING,
     severity_note="note when the broker may be 2.5 or later",
     summary="a producer's first sequence is not 0 and nothing explains it",
-    since="0.1.0",
     confidence=Confidence.POSSIBLE,
     observes=(ObservationKind.UNKNOWN_START, ObservationKind.AFTER_MARKER),
     faulty_column="sequence",

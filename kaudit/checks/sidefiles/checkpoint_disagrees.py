@@ -38,7 +38,6 @@ _OF_A_LOG_DIR = dict.fromkeys(
     "KA505",
     severity=Severity.WARNING,
     summary="an offset checkpoint cannot be parsed or lies beyond the end of a log",
-    since="0.1.0",
     needs=(UnparsableCheckpoint, CheckpointBeyondLogEnd),
 )
 def checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -16,7 +16,6 @@ _WORDING = Wording("rows rise, and each leads to a batch of its segment", "a fet
     severity=Severity.WARNING,
     severity_note="note where it is missing",
     summary="an offset index does not lead to its batches",
-    since="0.1.0",
     needs=(IndexFault, MissingIndexes),
 )
 def index_broken(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -27,7 +27,6 @@ _WRONG_CAUSES = (
     severity=Severity.ERROR,
     severity_note="warning when it can be parsed",
     summary="leader-epoch-checkpoint cannot be parsed or disagrees with the batches",
-    since="0.1.0",
     needs=(UnparsableLeaderEpochs, WrongLeaderEpochs),
 )
 def leader_epoch_checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -13,7 +13,6 @@ from kaudit.model.side_files import CorruptSnapshot
     "KA501",
     severity=Severity.WARNING,
     summary="a producer snapshot cannot be read",
-    since="0.1.0",
     needs=(CorruptSnapshot,),
 )
 def snapshot_corrupt(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -30,7 +30,6 @@ _Contradiction = tuple[str, Confidence]
     "KA502",
     severity=Severity.ERROR,
     summary="a producer snapshot holds something else than the log before it",
-    since="0.1.0",
     needs=(SnapshotComparison,),
 )
 def snapshot_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:

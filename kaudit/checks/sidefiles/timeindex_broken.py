@@ -19,7 +19,6 @@ _WORDING = Wording(
     severity=Severity.WARNING,
     severity_note="note where it is missing",
     summary="a time index is out of order",
-    since="0.1.0",
     needs=(IndexFault, MissingIndexes),
 )
 def timeindex_broken(context: Context, evidence: Evidence) -> Iterator[Finding]:

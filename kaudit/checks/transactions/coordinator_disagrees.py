@@ -13,7 +13,6 @@ from kaudit.model.transactions import MismatchedMarker
     "KA306",
     severity=Severity.ERROR,
     summary="a partition's marker is not what __transaction_state decided",
-    since="0.1.0",
     needs=(MismatchedMarker,),
 )
 def coordinator_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -20,7 +20,6 @@ _RULE = "a transaction is ended by a marker of its coordinator; until then read_
     "KA301",
     severity=Severity.ERROR,
     summary="a transaction is open in the log and no coordinator will end it",
-    since="0.1.0",
     needs=(OpenTransaction,),
 )
 def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -17,7 +17,6 @@ _RULE = (
     "KA307",
     severity=Severity.WARNING,
     summary="two states of a transactional id that cannot follow one another",
-    since="0.1.0",
     needs=(IllegalTransition,),
 )
 def illegal_state_transition(context: Context, evidence: Evidence) -> Iterator[Finding]:

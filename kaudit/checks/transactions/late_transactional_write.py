@@ -24,7 +24,6 @@ _RULE = (
     severity=Severity.ERROR,
     severity_note="warning without the coordinator's log",
     summary="transactional data arrived after its transaction had ended",
-    since="0.1.0",
     needs=(OpenTransaction,),
 )
 def late_transactional_write(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -18,7 +18,6 @@ _RULE = (
     "KA303",
     severity=Severity.ERROR,
     summary="a producer wrote outside its open transaction; brokers crash loading this",
-    since="0.1.0",
     observes=(ObservationKind.OUTSIDE_TRANSACTION,),
     faulty_column="kind",
 )

@@ -26,7 +26,6 @@ _EXPLANATIONS = (
     severity=Severity.WARNING,
     severity_note="note when the coordinator says Ongoing within its timeout",
     summary="a transaction is open at the end of the log",
-    since="0.1.0",
     needs=(OpenTransaction,),
 )
 def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:

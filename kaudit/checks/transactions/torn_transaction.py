@@ -13,7 +13,6 @@ from kaudit.model.transactions import MismatchedMarker
     "KA308",
     severity=Severity.ERROR,
     summary="partitions of one transaction ended differently",
-    since="0.1.0",
     needs=(MismatchedMarker,),
 )
 def torn_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:

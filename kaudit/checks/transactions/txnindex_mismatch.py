@@ -19,7 +19,6 @@ _CAUSES = (
     "KA305",
     severity=Severity.ERROR,
     summary="the transaction index does not list the aborted transactions of its segment",
-    since="0.1.0",
     needs=(TransactionIndexMismatch,),
 )
 def txnindex_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -121,8 +121,7 @@ def _text(scenario: str) -> str:
 
 
 def _read(name: str, text: str) -> "Scenario":
-    from kaudit.simulate.scenario.reading import parse_scenario
-    from kaudit.simulate.scenario.toml_table import ScenarioError
+    from kaudit.simulate.scenario.reading import ScenarioError, parse_scenario
 
     try:
         return parse_scenario(text, Path(name).stem)

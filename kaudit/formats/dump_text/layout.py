@@ -60,18 +60,19 @@ _CODEC: Final = Value(_WORD, _lower)
 OPTIONAL: Final = Value(_OPTIONAL_NUMBER, _number)
 _CRC: Final = Value(_NUMBER_OR_NULL, _number)
 
+_Table = dict[bytes, tuple[str, Value]]
+
+
+def _integers(*names: str) -> _Table:
+    """Integers printed under these names; the fields are called the same in snake case."""
+    return {name.encode(): (re.sub("[A-Z]", lambda upper: f"_{upper[0].lower()}", name), INTEGER) for name in names}
+
+
 _COMMON: Final = {
-    b"offset": ("offset", INTEGER),
-    b"baseOffset": ("base_offset", INTEGER),
-    b"lastOffset": ("last_offset", INTEGER),
-    b"baseSequence": ("base_sequence", INTEGER),
-    b"lastSequence": ("last_sequence", INTEGER),
-    b"producerId": ("producer_id", INTEGER),
-    b"producerEpoch": ("producer_epoch", INTEGER),
+    **_integers("offset", "baseOffset", "lastOffset", "baseSequence", "lastSequence", "producerId", "producerEpoch"),
+    **_integers("position", "magic"),
     b"partitionLeaderEpoch": ("leader_epoch", INTEGER),
     b"isTransactional": ("is_transactional", _FLAG),
-    b"position": ("position", INTEGER),
-    b"magic": ("magic", INTEGER),
     b"compresscodec": ("codec", _CODEC),
     b"compressType": ("codec", _CODEC),
     b"crc": ("crc", _CRC),
@@ -87,35 +88,20 @@ _BATCH: Final = _COMMON | {
     **dict.fromkeys(TIMESTAMP_TYPES, ("max_timestamp", INTEGER)),
 }
 _RECORD: Final = _COMMON | {
+    **_integers("keySize", "valueSize", "sequence"),
     b"keysize": ("key_size", INTEGER),
-    b"keySize": ("key_size", INTEGER),
     b"valuesize": ("value_size", INTEGER),
-    b"valueSize": ("value_size", INTEGER),
     b"batchSize": ("size", INTEGER),
-    b"sequence": ("sequence", INTEGER),
     **dict.fromkeys(TIMESTAMP_TYPES, ("timestamp", INTEGER)),
 }
 _SNAPSHOT: Final = {
-    b"producerId": ("producer_id", INTEGER),
-    b"producerEpoch": ("producer_epoch", INTEGER),
-    b"coordinatorEpoch": ("coordinator_epoch", INTEGER),
+    **_integers("producerId", "producerEpoch", "coordinatorEpoch"),
     b"currentTxnFirstOffset": ("current_txn_first_offset", OPTIONAL),
-    b"lastTimestamp": ("last_timestamp", INTEGER),
-    b"firstSequence": ("first_sequence", INTEGER),
-    b"lastSequence": ("last_sequence", INTEGER),
-    b"lastOffset": ("last_offset", INTEGER),
-    b"offsetDelta": ("offset_delta", INTEGER),
-    b"timestamp": ("timestamp", INTEGER),
+    **_integers("lastTimestamp", "firstSequence", "lastSequence", "lastOffset", "offsetDelta", "timestamp"),
 }
-_ABORTED: Final = {
-    b"version": ("version", INTEGER),
-    b"producerId": ("producer_id", INTEGER),
-    b"firstOffset": ("first_offset", INTEGER),
-    b"lastOffset": ("last_offset", INTEGER),
-    b"lastStableOffset": ("last_stable_offset", INTEGER),
-}
-_OFFSET_ENTRY: Final = {b"offset": ("offset", INTEGER), b"position": ("position", INTEGER)}
-_TIME_ENTRY: Final = {b"timestamp": ("timestamp", INTEGER), b"offset": ("offset", INTEGER)}
+_ABORTED: Final = _integers("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
+_OFFSET_ENTRY: Final = _integers("offset", "position")
+_TIME_ENTRY: Final = _integers("timestamp", "offset")
 
 _HEADER_KEYS_START: Final = b" headerKeys: ["
 _HEADER_KEYS_END: Final = re.compile(rb"\](?= key: | payload: | endTxnMarker: | controlType: | [A-Z]\w+: \{|$)")
@@ -139,7 +125,6 @@ _TAIL_FIELDS: Final = (*_USUAL_TAIL_FIELDS, *_CONTROL_FIELDS)
 _NO_CONTROL: Final = (None,) * len(_CONTROL_FIELDS)
 _NO_TAIL: Final = (None,) * len(_TAIL_FIELDS)
 
-_Table = dict[bytes, tuple[str, Value]]
 _RowType = type[DumpDataRow]
 # The first kind whose required names are all there is the line's.
 _KINDS: Final[tuple[tuple[_RowType, frozenset[bytes], _Table], ...]] = (

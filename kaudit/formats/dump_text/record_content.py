@@ -101,11 +101,6 @@ def _text_value(text: str) -> TransactionValue:
         _partitions(partitions),
         int(updated),
         NOT_PRINTED,
-        None,
-        None,
-        None,
-        None,
-        (),
     )
 
 
@@ -144,7 +139,6 @@ def _json_value(value: dict[str, Any]) -> TransactionValue:
         _optional(data, "nextProducerId", "int64"),
         _optional(data, "clientTransactionVersion", "int16"),
         _optional(data, "nextProducerEpoch", "int16"),
-        (),
     )
 
 

@@ -76,7 +76,7 @@ def parse_transaction_value(value: Buffer) -> TransactionValue:
     reader.position = 0
     _, producer_id, producer_epoch, timeout_ms, status_id = reader.fields(VALUE_HEAD)
     flexible = version == VALUE_VERSION_FLEXIBLE
-    partitions = _flexible_partitions(reader) if flexible else _fixed_partitions(reader)
+    partitions = _partitions(reader, flexible=flexible)
     last_update_timestamp, start_timestamp = reader.fields(VALUE_TIMES)
     tags = reader.tagged_fields() if flexible else {}
     reader.expect_end()
@@ -98,35 +98,22 @@ def parse_transaction_value(value: Buffer) -> TransactionValue:
     )
 
 
-def _fixed_partitions(reader: Reader) -> tuple[TopicPartitions, ...] | None:
-    topics = reader.array_count("partitions", _MIN_TOPIC_BYTES)
+def _partitions(reader: Reader, *, flexible: bool) -> tuple[TopicPartitions, ...] | None:
+    string = reader.compact_string if flexible else reader.string
+    count = reader.compact_array_count if flexible else reader.array_count
+    topics = count("partitions", _MIN_TOPIC_BYTES)
     if topics is None:
         return None
     found = []
     for _ in range(topics):
-        topic = reader.string("topic")
-        count = _required(reader.array_count(f"partitions of {topic}", 4), reader, topic)
-        found.append(TopicPartitions(topic, tuple(reader.int32("partition") for _ in range(count))))
+        topic = string("topic")
+        partitions = count(f"partitions of {topic}", 4)
+        if partitions is None:
+            raise WireError(reader.position, Reason.COUNT, f"the partitions of {topic} must not be null")
+        found.append(TopicPartitions(topic, tuple(reader.int32("partition") for _ in range(partitions))))
+        if flexible:
+            reader.tagged_fields()  # of the topic's own structure: none is defined
     return tuple(found)
-
-
-def _flexible_partitions(reader: Reader) -> tuple[TopicPartitions, ...] | None:
-    topics = reader.compact_array_count("partitions", _MIN_TOPIC_BYTES)
-    if topics is None:
-        return None
-    found = []
-    for _ in range(topics):
-        topic = reader.compact_string("topic")
-        count = _required(reader.compact_array_count(f"partitions of {topic}", 4), reader, topic)
-        found.append(TopicPartitions(topic, tuple(reader.int32("partition") for _ in range(count))))
-        reader.tagged_fields()  # of the topic's own structure: none is defined
-    return tuple(found)
-
-
-def _required(count: int | None, reader: Reader, topic: str) -> int:
-    if count is None:
-        raise WireError(reader.position, Reason.COUNT, f"the partitions of {topic} must not be null")
-    return count
 
 
 def _tagged_integer(tags: dict[int, bytes], tag: int, size: int) -> int | None:

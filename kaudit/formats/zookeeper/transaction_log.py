@@ -30,20 +30,14 @@ _ZEROS = bytes(1 << 16)
 class Transaction(Struct, frozen=True):
     """One transaction. `position` is the byte its entry starts at, `time` the leader's clock in ms since 1970.
 
-    The record stays in `body` until `record()` is called: most transactions are of no interest.
+    The record stays in `body` until `decoded` is called: most transactions are of no interest.
     """
 
     position: int
-    client_id: int
-    cxid: int
     zxid: int
     time: int
     type: int
     body: memoryview
-
-    def record(self) -> Record:
-        """Decode the record. Raises WireError, its position counted from the start of `body`."""
-        return decode_record(self.type, JuteReader(self.body, 0, len(self.body)))
 
 
 def read_transactions(data: memoryview) -> Iterator[Transaction | Damage]:
@@ -93,8 +87,8 @@ def _entry_at(data: memoryview, position: int) -> Transaction | Damage | None:
     if fault is not None:
         return Damage(position, position, *fault)
     body = data[start : start + length]
-    client_id, cxid, zxid, time, type_ = _TXN_HEADER.unpack_from(body)
-    return Transaction(position, client_id, cxid, zxid, time, type_, body[_TXN_HEADER.size :])
+    _, _, zxid, time, type_ = _TXN_HEADER.unpack_from(body)
+    return Transaction(position, zxid, time, type_, body[_TXN_HEADER.size :])
 
 
 def _fault(data: memoryview, start: int, length: int, checksum: int) -> tuple[Reason, str] | None:
@@ -140,7 +134,7 @@ def _first_nonzero(data: memoryview, position: int) -> int | None:
 def decoded(transaction: Transaction) -> Record | Damage:
     """Decode a transaction's record, or say why it cannot be although its checksum holds."""
     try:
-        return transaction.record()
+        return decode_record(transaction.type, JuteReader(transaction.body, 0, len(transaction.body)))
     except WireError as error:
         detail = f"transaction {transaction.zxid:#x} of type {transaction.type}: {error}"
         end = transaction.position + _ENTRY_HEADER.size + _TXN_HEADER.size + len(transaction.body) + 1

@@ -57,11 +57,6 @@ class ZnodeScan(Struct):
     last_time_ms: int | None = None
 
 
-def names(path: str, suffix: str) -> bool:
-    """Return whether `path` is the znode `suffix` (which starts with a slash), below a chroot or not."""
-    return path.endswith(suffix)
-
-
 def scan_log(data: memoryview, suffix: str) -> ZnodeScan:
     """Collect what a transaction log says about znodes whose path ends in `suffix`: `/latest_producer_id_block`.
 
@@ -106,11 +101,11 @@ def _applied(record: Record) -> Iterator[Record]:
 def _change(transaction: Transaction, record: Record, suffix: str) -> ZnodeChange | None:
     version: int | None
     match record:
-        case Create(path=path, data=data) if names(path, suffix):
+        case Create(path=path, data=data) if path.endswith(suffix):
             event, version, value = ZnodeEvent.CREATED, 0, data
-        case SetData(path=path, data=data, version=new) if names(path, suffix):
+        case SetData(path=path, data=data, version=new) if path.endswith(suffix):
             event, version, value = ZnodeEvent.SET, new, data
-        case Delete(path=path) if names(path, suffix):
+        case Delete(path=path) if path.endswith(suffix):
             event, version, value = ZnodeEvent.DELETED, None, None
         case _:
             return None

@@ -25,12 +25,15 @@ class AttemptRecorder:
         self._clock = clock
         self.lines: list[tuple[Attempt, dict[str, Any]]] = []
         """Attempts with the answers to them."""
+        self._given: dict[int, dict[str, Any]] = {}
+        """By index: the fields an attempt was made with, which are written even where they have their defaults."""
         self.ended_because: str | None = None
         """Why recording stopped before the end of the run, None where it did not."""
 
     def attempt(self, kind: type[_Kind], key: TopicPartition, **fields: Any) -> _Kind:  # noqa: ANN401 - the fields of any kind
         """Return a new attempt with the index it will have if it is recorded next."""
         topic, partition = key
+        self._given[len(self.lines)] = fields
         return kind(index=len(self.lines), topic=topic, partition=partition, at=self._clock.timestamp, **fields)
 
     def end(self, because: str) -> None:
@@ -48,11 +51,15 @@ class AttemptRecorder:
     def broker(self, version: str, config: dict[str, str]) -> None:
         """Add the line that names the broker release and its configuration."""
         attempt = StartBroker(index=len(self.lines), broker_version=version, config=config)
+        self._given[attempt.index] = {"config": config}
         self.lines.append((attempt, {"op": "broker"}))
 
     def attempts_text(self) -> str:
         """Return attempts.jsonl."""
-        return "".join(f"{_encode(attempt).decode()}\n" for attempt, _ in self.lines)
+        return "".join(
+            f"{_encode(self._given[attempt.index] | msgspec.to_builtins(attempt)).decode()}\n"
+            for attempt, _ in self.lines
+        )
 
     def answers_text(self) -> str:
         """Return answers.jsonl: one answer a line, joined to its attempt by `index`."""

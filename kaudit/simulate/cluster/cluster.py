@@ -344,14 +344,13 @@ class Cluster:
             self.transactions.markers.write_waiting(partition.key)
 
     # -- other things done to it -------------------------------------------------------------------------------------
-    def delete_records(self, key: TopicPartition, before_offset: int) -> None:
+    def delete_records(self, partition: ReplicatedPartition, before_offset: int) -> None:
         """Delete records up to an offset, -1 for the high watermark, on every replica (DeleteRecords)."""
-        partition = self.partitions[key]
         if partition.leader is None:
             return
         log = partition.leader_log()
         before = log.high_watermark if before_offset < 0 else min(before_offset, log.high_watermark)
-        attempt = self._recorder.attempt(attempts.DeleteRecords, key, before_offset=before)
+        attempt = self._recorder.attempt(attempts.DeleteRecords, partition.key, before_offset=before)
         self._recorder.record(attempt, {"outcome": "ok", "error": "NONE", "error_code": 0})
         for replica in partition.logs.values():
             replica.delete_records(min(before, replica.log_end))

@@ -1,11 +1,18 @@
 """Producer configuration under Kafka's names, and what releases of the client do differently."""
 
 from enum import Enum
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 ACKS_ALL = -1
 NO_TIMEOUT = 2**31 - 1
+MAX_RECORDS = 100_000_000
+DAY_MS = 24 * 3_600_000
+Count = Annotated[int, Meta(ge=1, le=MAX_RECORDS)]
+Ms = Annotated[int, Meta(ge=0, le=DAY_MS)]
+PositiveMs = Annotated[int, Meta(ge=1, le=DAY_MS)]
+Text = Annotated[str, Meta(min_length=1)]
 
 
 class ClientRelease(Struct, frozen=True):
@@ -45,25 +52,39 @@ class Client(Enum):
     )
 
 
-class ProducerConfig(Struct, frozen=True):
-    """What a producer was configured with; times in ms, sizes in bytes."""
+_NAMES = {"idempotent": "enable.idempotence", "max_in_flight": "max.in.flight.requests.per.connection"}
 
-    client: ClientRelease
+
+class ProducerSettings(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename=lambda name: _NAMES.get(name, name.replace("_", ".")),
+):
+    """What a producer was configured with, under Kafka's names in TOML; times in ms, sizes in bytes."""
+
     acks: int
     """-1 stands for all."""
     idempotent: bool
-    max_in_flight: int
-    batch_size: int
-    linger_ms: int
-    retries: int
-    retry_backoff_ms: int
-    retry_backoff_max_ms: int
-    request_timeout_ms: int
-    delivery_timeout_ms: int | None
-    max_request_size: int
-    reconnect_backoff_ms: int
-    transactional_id: str | None
-    transaction_timeout_ms: int
+    max_in_flight: Annotated[int, Meta(ge=1, le=100)] = 5
+    batch_size: Annotated[int, Meta(ge=100, le=1 << 24)] = 16_384
+    linger_ms: Ms
+    retries: Annotated[int, Meta(ge=0, le=NO_TIMEOUT)]
+    retry_backoff_ms: Ms = 100
+    retry_backoff_max_ms: Ms
+    request_timeout_ms: PositiveMs = 30_000
+    delivery_timeout_ms: PositiveMs | None
+    max_request_size: Annotated[int, Meta(ge=100, le=1 << 30)] = 1_048_576
+    reconnect_backoff_ms: Ms = 50
+    transactional_id: Text | None = None
+    transaction_timeout_ms: PositiveMs = 60_000
+
+
+class ProducerConfig(ProducerSettings, frozen=True, kw_only=True):
+    """A producer's configuration with the release of its client."""
+
+    client: ClientRelease
 
     @property
     def guarantees_order(self) -> bool:

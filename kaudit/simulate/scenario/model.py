@@ -1,143 +1,221 @@
-"""A scenario, read and checked. Times are ms since the run begins, sizes bytes."""
+"""A scenario, and the schema of its TOML. Times are ms since the run begins, sizes bytes."""
 
-from collections.abc import Mapping
-from enum import Enum
+import re
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct, field
 
-from kaudit.simulate.producer.config import ProducerConfig
+from kaudit.simulate.clock import BASE_TIMESTAMP
+from kaudit.simulate.producer.config import DAY_MS, MAX_RECORDS, Count, Ms, PositiveMs, ProducerConfig, Text
 
-DEFAULT_DETECT_MS = 1_000
-"""How long the controller takes to notice that a broker died."""
+Rate = Annotated[float, Meta(ge=0, le=1)]
+"""A share of all messages."""
+_Few = Annotated[int, Meta(ge=0, le=100)]
+_Records = Annotated[int, Meta(ge=0, le=MAX_RECORDS)]
+_Delay = Annotated[int, Meta(ge=0, le=60_000)]
+IntRange = tuple[int, int]
+"""Bounds of a whole number drawn per run, both included."""
 
 
-class ClusterSpec(Struct, frozen=True):
+class ClusterSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """Brokers 1 to `brokers` of one release, and their configuration under Kafka's names."""
 
-    version: str
-    brokers: int
-    detect_ms: int
-    config: Mapping[str, str]
+    version: Text = "4.2.0"
+    brokers: Annotated[int, Meta(ge=1, le=9)] = 1
+    detect_ms: PositiveMs = 1_000
+    """How long the controller takes to notice that a broker died."""
+    config: dict[str, str] = {}
 
 
-class TopicSpec(Struct, frozen=True):
+class TopicSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """One topic; partition p is led by broker p mod brokers + 1 at first."""
 
-    name: str
-    partitions: int
-    replication_factor: int
-    config: Mapping[str, str]
+    name: Text
+    replication_factor: Annotated[int, Meta(ge=1, le=9)]
+    partitions: Annotated[int, Meta(ge=1, le=1000)] = 1
+    config: dict[str, str] = {}
 
 
-class TransactionSpec(Struct, frozen=True):
+class TransactionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """How an application cuts its records into transactions and ends each; the outcomes repeat."""
 
-    records: int
-    outcomes: tuple[bool, ...]
-    """True for a commit."""
-    pause_ms: int
+    records: Count = 5
+    outcomes: Annotated[tuple[Literal["commit", "abort"], ...], Meta(min_length=1)] = ("commit",)
+    pause_ms: Ms = 0
     """How long the application waits between the last record and the end."""
 
 
-class ProducerSpec(Struct, frozen=True):
+class ProducerSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """An application with a producer: `records` of them, `burst` at once every `every_ms`, round robin."""
 
-    name: str
-    application: str
-    topic: str
-    records: int
-    start_ms: int
-    every_ms: int
-    burst: int
-    record_bytes: int
-    transaction: TransactionSpec | None
-    initializations: int
-    """How often initTransactions is called before the first record: each raises the epoch."""
-    sessions: int
-    """Producers opened one after the other, each for its share of the records: each takes a new producer id."""
+    name: Text
+    topic: Text
     config: ProducerConfig
+    application: str = ""
+    """Whose records they are; by default the producer's name."""
+    records: Count = 10
+    start_ms: Ms = 0
+    every_ms: Ms = 10
+    burst: Count = 1
+    record_bytes: Annotated[int, Meta(ge=1, le=1 << 20)] = 24
+    transaction: TransactionSpec | None = None
+    initializations: Annotated[int, Meta(ge=1, le=32_766)] = 1
+    """How often initTransactions is called before the first record: each raises the epoch."""
+    sessions: Annotated[int, Meta(ge=1, le=100_000)] = 1
+    """Producers opened one after the other, each for its share of the records: each takes a new producer id."""
 
 
-class FaultKind(Enum):
-    """What a scenario can do to a cluster and its clients."""
-
-    LOSE_REQUEST = "lose-request"
-    LOSE_RESPONSE = "lose-response"
-    KILL_BROKER = "kill-broker"
-    STOP_BROKER = "stop-broker"
-    START_BROKER = "start-broker"
-    PAUSE_BROKER = "pause-broker"
-    KILL_PRODUCER = "kill-producer"
-    PAUSE_PRODUCER = "pause-producer"
-    DELETE_RECORDS = "delete-records"
-    LOSE_ALLOCATION = "lose-allocation"
+# -- faults: what a scenario can do to a cluster and its clients, by `kind` ---------------------------------------------
+class _Fault(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="kind",
+    tag=lambda name: re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower(),
+):
+    pass
 
 
-class Fault(Struct, frozen=True):
-    """One fault. Fields a kind does not use keep their defaults.
+class MessageLoss(_Fault, frozen=True, kw_only=True):
+    """A message is lost; `request` counts a producer's produce requests from 1, `times` is how many from there on."""
 
-    `request` counts a producer's produce requests from 1, retries included; `times` is how many from there on.
-    """
-
-    kind: FaultKind
-    at_ms: int = 0
-    broker: int = 0
-    leader_of: tuple[str, int] | None = None
-    """Instead of `broker`: whoever leads then."""
+    request: Count
     producer: str = ""
-    request: int = 0
-    times: int = 1
+    times: Count = 1
     silent: bool = False
     behind: bool = True
-    for_ms: int = 0
-    restart_after_ms: int | None = None
-    resend: int = 0
+
+
+class LoseRequest(MessageLoss, frozen=True):
+    """Produce requests do not arrive."""
+
+
+class LoseResponse(MessageLoss, frozen=True):
+    """The responses to produce requests do not arrive."""
+
+
+class TimedFault(_Fault, frozen=True, kw_only=True):
+    """What happens at a time, not to a message."""
+
+    at_ms: Ms
+
+
+class BrokerFault(TimedFault, frozen=True, kw_only=True):
+    """What happens to `broker`, or to the broker that leads the partition `leader_of` (`orders-0`) then."""
+
+    broker: Annotated[int, Meta(ge=1, le=9)] | None = None
+    leader_of: Text | None = None
+
+
+class BrokerEnd(BrokerFault, frozen=True, kw_only=True):
+    """A broker's process ends, and starts again after `restart_after_ms` unless that is None."""
+
+    restart_after_ms: Ms | None = None
     without_snapshots: bool = False
-    partition: tuple[str, int] | None = None
-    before_offset: int = -1
+    """Whether its producer snapshots are deleted meanwhile."""
 
 
-class IntRange(Struct, frozen=True):
-    """Bounds of a whole number drawn per run, both included."""
-
-    low: int
-    high: int
+class KillBroker(BrokerEnd, frozen=True):
+    """Kill -9."""
 
 
-class RandomFaults(Struct, frozen=True):
-    """Bounds of random faults; a seed picks within them. Rates are per message, 0 to 1."""
+class StopBroker(BrokerEnd, frozen=True):
+    """A controlled shutdown."""
 
-    request_loss: float
-    response_loss: float
-    silent_share: float
-    within_ms: IntRange
+
+class StartBroker(BrokerFault, frozen=True, kw_only=True):
+    """Start a broker that was killed or stopped."""
+
+    without_snapshots: bool = False
+
+
+class PauseBroker(BrokerFault, frozen=True, kw_only=True):
+    """SIGSTOP, and SIGCONT after `for_ms`."""
+
+    for_ms: PositiveMs
+
+
+class LoseAllocation(BrokerFault, frozen=True):
+    """The response to the broker's next allocation of producer ids is lost."""
+
+
+class KillProducer(TimedFault, frozen=True, kw_only=True):
+    """An application dies; a new process sends its last `resend` records again."""
+
+    producer: str = ""
+    restart_after_ms: Ms | None = None
+    resend: _Records = 0
+
+
+class PauseProducer(TimedFault, frozen=True, kw_only=True):
+    """An application's process stops for a while."""
+
+    for_ms: PositiveMs
+    producer: str = ""
+
+
+class DeleteRecords(TimedFault, frozen=True, kw_only=True):
+    """DeleteRecords of a partition (`orders-0`) up to an offset, -1 for the high watermark."""
+
+    partition: str = ""
+    before_offset: Annotated[int, Meta(ge=-1, le=2**62)] = -1
+
+
+Fault = (
+    LoseRequest
+    | LoseResponse
+    | KillBroker
+    | StopBroker
+    | StartBroker
+    | PauseBroker
+    | KillProducer
+    | PauseProducer
+    | DeleteRecords
+    | LoseAllocation
+)
+
+
+class RandomFaults(Struct, frozen=True, forbid_unknown_fields=True):
+    """Bounds of random faults; a seed picks within them."""
+
+    request_loss: Rate = 0.0
+    response_loss: Rate = 0.0
+    silent_share: Rate = 0.0
+    within_ms: tuple[Ms, Ms] = (0, 1000)
     """When the events below happen."""
-    kills: IntRange
-    stops: IntRange
-    pauses: IntRange
-    down_ms: IntRange
-    pause_ms: IntRange
-    producer_kills: IntRange
-    resend: IntRange
-    deletions: IntRange
+    kill_brokers: tuple[_Few, _Few] = (0, 0)
+    stop_brokers: tuple[_Few, _Few] = (0, 0)
+    pause_brokers: tuple[_Few, _Few] = (0, 0)
+    down_ms: tuple[Ms, Ms] = (500, 3000)
+    pause_ms: tuple[Ms, Ms] = (100, 3000)
+    kill_producers: tuple[_Few, _Few] = (0, 0)
+    resend: tuple[_Records, _Records] = (0, 0)
+    delete_records: tuple[_Few, _Few] = (0, 0)
 
 
-class Scenario(Struct, frozen=True):
+class NetworkSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """Bounds of the time each message travels."""
+
+    delay_ms: tuple[_Delay, _Delay] = (1, 3)
+
+
+class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a run needs besides its seed."""
 
     name: str
-    title: str
-    story: str
-    seed: int
-    starts_at: int
-    """The wall clock at time 0, ms since 1970."""
-    duration_ms: int
-    """Nothing happens after this."""
-    delays: tuple[int, int]
+    title: Text
     cluster: ClusterSpec
     topics: tuple[TopicSpec, ...]
     producers: tuple[ProducerSpec, ...]
-    faults: tuple[Fault, ...]
-    random_faults: RandomFaults | None
-    stop_at_end: bool
+    story: Text = "-"
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
+    starts_at: int = BASE_TIMESTAMP
+    """The wall clock at time 0, ms since 1970."""
+    duration_ms: Annotated[int, Meta(ge=1, le=30 * DAY_MS)] = 3_600_000
+    """Nothing happens after this."""
+    network: NetworkSpec = NetworkSpec()
+    faults: tuple[Fault, ...] = ()
+    random_faults: RandomFaults | None = field(default=None, name="random")
+    stop_at_end: bool = True
     """Whether running brokers are stopped cleanly at the end, before their files are written."""
