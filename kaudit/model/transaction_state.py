@@ -51,11 +51,11 @@ class TransactionValue(Struct, frozen=True):
     partitions: tuple[TopicPartitions, ...] | None
     last_update_timestamp: int
     start_timestamp: int
-    previous_producer_id: int | None
-    next_producer_id: int | None
-    client_transaction_version: int | None
-    next_producer_epoch: int | None
-    unknown_tags: tuple[tuple[int, bytes], ...]
+    previous_producer_id: int | None = None
+    next_producer_id: int | None = None
+    client_transaction_version: int | None = None
+    next_producer_epoch: int | None = None
+    unknown_tags: tuple[tuple[int, bytes], ...] = ()
 
     @property
     def status_name(self) -> str:

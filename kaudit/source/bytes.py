@@ -2,8 +2,7 @@
 
 import os
 from collections.abc import Callable
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 
 class ByteSource(Protocol):
@@ -45,14 +44,6 @@ class LocalFile:
     def close(self) -> None:
         """Close the descriptor."""
         os.close(self._file)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class RemoteFile:

@@ -225,20 +225,11 @@ def _take_partition(
             )
         )
     known = _log_directory(found, directory.absolute().parent)
-    key = (name.topic, name.partition)
     found.partitions.append(
-        PartitionDirectory(
-            topic=name.topic,
-            partition=name.partition,
-            replica=name.replica,
-            log_dir=str(directory.parent),
-            directory=str(directory),
+        replace(
+            _partition(directory, name, segments, known),
             relative=directory.relative_to(root),
-            segments=tuple(sorted(segments, key=lambda segment: segment.base_offset)),
-            log_start_offset=known.log_start.get(key),
-            first_dirty_offset=known.first_dirty.get(key),
             topic_id=_topic_id(directory) if PARTITION_METADATA in names else None,
-            has_checkpoints=known.has_checkpoints,
             leftover_files=tuple(leftover_files),
             side_files=tuple(side_files),
             checkpoints=known.checkpoints,
@@ -273,22 +264,25 @@ def _take_files(found: _Discovery, parent: Uri, files: Sequence[tuple[Uri, FileS
     known = _log_directory(found, parent.parent) if name else _LogDirectory()
     if placed is None:
         placed = Placed(name.topic, name.partition, "") if name else Placed(parent.name, 0, "")
-    key = (placed.topic, placed.partition)
-    found.partitions.append(
-        PartitionDirectory(
-            topic=placed.topic,
-            partition=placed.partition,
-            replica=placed.replica,
-            log_dir=str(parent.parent),
-            directory=str(parent),
-            relative="",
-            segments=tuple(sorted(segments, key=lambda segment: segment.base_offset)),
-            log_start_offset=known.log_start.get(key),
-            first_dirty_offset=known.first_dirty.get(key),
-            has_checkpoints=known.has_checkpoints,
-            whole_directory=False,
-            named=name is not None or bool(placed.replica) or found.pattern is not None,
-        )
+    named = name is not None or bool(placed.replica) or found.pattern is not None
+    found.partitions.append(replace(_partition(parent, placed, segments, known), whole_directory=False, named=named))
+
+
+def _partition(
+    directory: Uri, name: Placed, segments: Sequence[SegmentFile], log_directory: _LogDirectory
+) -> PartitionDirectory:
+    key = (name.topic, name.partition)
+    return PartitionDirectory(
+        topic=name.topic,
+        partition=name.partition,
+        replica=name.replica,
+        log_dir=str(directory.parent),
+        directory=str(directory),
+        relative="",
+        segments=tuple(sorted(segments, key=lambda segment: segment.base_offset)),
+        log_start_offset=log_directory.log_start.get(key),
+        first_dirty_offset=log_directory.first_dirty.get(key),
+        has_checkpoints=log_directory.has_checkpoints,
     )
 
 
@@ -359,14 +353,13 @@ def _take_meta(found: _Discovery, directory: Uri) -> None:
     except WireError as error:
         found.skipped.append(Unreadable(str(directory / META_PROPERTIES), str(error)))
         return
-    entry = {"version": str(properties.version), "path": str(directory)}
-    for key, value in (
-        ("node.id", properties.node_id),
-        ("directory.id", properties.directory_id),
-        ("cluster.id", properties.cluster_id),
-    ):
-        if value is not None:
-            entry[key] = str(value)
+    ids = {
+        "node.id": properties.node_id,
+        "directory.id": properties.directory_id,
+        "cluster.id": properties.cluster_id,
+    }
+    known = {key: str(value) for key, value in ids.items() if value is not None}
+    entry = {"version": str(properties.version), "path": str(directory), **known}
     if entry not in found.meta:
         found.meta.append(entry)
 

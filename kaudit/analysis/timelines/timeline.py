@@ -1,6 +1,7 @@
 """Producers' histories for people: runs, markers, missing offsets and findings in offset order."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
 from kaudit.model.sequence import next_sequence
 
-Entry = dict[str, object]
+Entry = dict[str, Any]
 _OUTCOMES = {ABORT_MARKER: "aborted", COMMIT_MARKER: "committed"}
 
 
@@ -91,16 +92,14 @@ def _entries(runs: Columns, markers: Columns) -> list[Entry]:
 
 def _goes_on(before: Entry, run: Row, after: int) -> bool:
     """Tell whether a run only goes on with the one before it: chunks are cut anywhere."""
-    last, stamp = before["last_sequence"], before["_last_timestamp"]
-    assert isinstance(last, int)
-    assert isinstance(stamp, int)
+    last: int = before["last_sequence"]
     return (
         before["_marker"] == after
         and before["producer_epoch"] == int(run["producer_epoch"])
         and before["is_transactional"] == bool(run["is_transactional"])
         and last >= 0
         and next_sequence(last) == int(run["first_sequence"])
-        and int(run["min_timestamp"]) - stamp < SILENCE_MS
+        and int(run["min_timestamp"]) - before["_last_timestamp"] < SILENCE_MS
     )
 
 
@@ -122,16 +121,11 @@ def _run(run: Row, marker: Row | None, after: int) -> Entry:
 
 def _extend(before: Entry, run: Row) -> None:
     for name in ("batches", "records", "bytes"):
-        value = before[name]
-        assert isinstance(value, int)
-        before[name] = value + int(run[name])
+        before[name] += int(run[name])
     for name in ("last_offset", "last_sequence", "last_leader_epoch"):
         before[name] = int(run[name])
-    low, high = before["min_timestamp"], before["max_timestamp"]
-    assert isinstance(low, int)
-    assert isinstance(high, int)
-    before["min_timestamp"] = min(low, int(run["min_timestamp"]))
-    before["max_timestamp"] = max(high, int(run["max_timestamp"]))
+    before["min_timestamp"] = min(before["min_timestamp"], int(run["min_timestamp"]))
+    before["max_timestamp"] = max(before["max_timestamp"], int(run["max_timestamp"]))
     before["_last_timestamp"] = int(run["last_max_timestamp"])
 
 
@@ -140,18 +134,18 @@ def _transaction_starts(runs: Sequence[Entry]) -> None:
     first: dict[object, object] = {}
     for entry in runs:
         transaction = entry["transaction"]
-        if isinstance(transaction, dict):
+        if transaction is not None:
             transaction["first_offset"] = first.setdefault(entry["_marker"], transaction["first_offset"])
 
 
 def _marker(marker: Row) -> Entry:
     names = {ABORT_MARKER: "ABORT", COMMIT_MARKER: "COMMIT", UNREPORTED_CONTROL: None}
-    untold = int(marker["type"]) == UNREPORTED_CONTROL
+    unreported = int(marker["type"]) == UNREPORTED_CONTROL
     return {
         "kind": "marker",
         "offset": int(marker["offset"]),
         "producer_epoch": int(marker["producer_epoch"]),
-        "coordinator_epoch": None if untold else int(marker["coordinator_epoch"]),
+        "coordinator_epoch": None if unreported else int(marker["coordinator_epoch"]),
         "type": names.get(int(marker["type"]), "CLEANED"),
         "timestamp": int(marker["timestamp"]),
     }

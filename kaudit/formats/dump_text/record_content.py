@@ -97,11 +97,6 @@ def _text_value(text: str) -> TransactionValue:
         _partitions(partitions),
         int(updated),
         NOT_PRINTED,
-        None,
-        None,
-        None,
-        None,
-        (),
     )
 
 
@@ -140,7 +135,6 @@ def _json_value(value: dict[str, Any]) -> TransactionValue:
         _optional(data, "nextProducerId", "int64"),
         _optional(data, "clientTransactionVersion", "int16"),
         _optional(data, "nextProducerEpoch", "int16"),
-        (),
     )
 
 

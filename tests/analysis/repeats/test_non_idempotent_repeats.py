@@ -3,6 +3,7 @@
 import json
 import re
 from collections import defaultdict
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -275,7 +276,7 @@ def test_cutting_the_log_into_chunks_changes_nothing(tmp_path_factory, messages,
         log.append(Batch(count=1, payload=b"m%d" % message, timestamp=moment), keep_time=True)
     directory = log.write(tmp_path_factory.mktemp("cut") / "orders-0")
     segment = directory / f"{0:020d}.log"
-    with LocalFile(segment) as source:
+    with closing(LocalFile(segment)) as source:
         size = source.size()
         (piece,) = stream_batches(source, ByteRange(0, size, size), expected_offset=0)
     whole, pieces = RepeatDetector(), RepeatDetector()
