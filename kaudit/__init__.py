@@ -1,6 +1,6 @@
 """kaudit: diagnostics and log audit for Apache Kafka's idempotent and transactional producers.
 
-`kaudit.scan(paths)` audits logs from Python; docs/library.md tells more. The names load what they need when used, so
+`kaudit.scan(paths)` audits logs from Python; see docs/library.md. The names load what they need when used, so
 that `import kaudit` costs nothing.
 """
 

@@ -15,81 +15,14 @@ from kaudit.checks.registry import CHECKS
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "samples"
 
-_REPLICAS = tuple(f"samples/replicas/{broker}" for broker in ("b1", "b2", "b3"))
-# check -> sample directory, more options; for those of `kaudit diff`: diff, its arguments
-EXAMPLES = {
-    "KA001": ("damaged/flip-body",),
-    "KA002": ("damaged/truncate-mid-batch-active",),
-    "KA003": ("damaged/flip-length",),
-    "KA004": ("damaged/zero-hole-4k",),
-    "KA005": ("malformed",),
-    "KA006": ("damaged/flip-base-offset",),
-    "KA007": ("damaged/batch-removed",),
-    "KA008": ("damaged/empty-log",),
-    "KA009": ("damaged/flip-leader-epoch",),
-    "KA010": ("malformed", "--depth", "records"),
-    "KA011": ("damaged/cleaned-leftover",),
-    "KA101": ("duplicates", "--topic", "s50-inject-seq-gap"),
-    "KA102": ("crafted",),
-    "KA103": ("crafted",),
-    "KA104": ("duplicates", "--topic", "s50-inject-seq-gap"),
-    "KA105": ("zombie", "--topic", "x05-idle-clean-restart-seq0"),
-    "KA106": ("duplicates", "--topic", "s08-unknown-pid-nonzero-empty"),
-    "KA107": ("crafted",),
-    "KA201": ("zombie",),
-    "KA202": ("duplicates",),
-    "KA203": ("open-transaction", "--topic", "tx-timeout"),
-    "KA204": ("zombie",),
-    "KA205": ("crafted",),
-    "KA301": ("hanging-transaction", "--topic", "s29d-late-write-after-abort"),
-    "KA302": ("open-transaction", "--topic", "tx-open"),
-    "KA303": ("crafted",),
-    "KA304": ("hanging-transaction",),
-    "KA305": ("side-files",),
-    "KA306": ("coordinator",),
-    "KA307": ("coordinator",),
-    "KA308": ("coordinator",),
-    "KA401": ("producer-ids", "--blocks", "samples/producer-ids/blocks.jsonl"),
-    "KA402": ("producer-ids", "--blocks", "samples/producer-ids/blocks.jsonl"),
-    "KA403": ("producer-ids", "--blocks", "samples/producer-ids/blocks-near-end.jsonl"),
-    "KA404": ("producer-ids",),
-    "KA405": ("producer-ids",),
-    "KA406": ("producer-ids", "--blocks", "samples/producer-ids/blocks-near-end.jsonl"),
-    "KA501": ("side-files",),
-    "KA502": ("crafted",),
-    "KA503": ("side-files",),
-    "KA504": ("side-files",),
-    "KA505": ("side-files",),
-    "KA506": ("side-files",),
-    "KA601": ("diff", *_REPLICAS, "--topic", "orders"),
-    "KA602": ("diff", *_REPLICAS, "--topic", "payments"),
-    "KA603": ("diff", *_REPLICAS, "--topic", "payments"),
-    "KA701": ("retries", "--depth", "records"),
-    "KA702": ("retries",),
-    "KA703": ("retries",),
-    "KA801": ("crafted",),
-    "KA802": ("crafted/evicted-0", "--log-start-offset", "3", "--broker-version", "2.0.1"),
-    "KA803": ("crafted/outside-transaction-0",),
-}
-SAMPLE_NAMES = (
-    "clean",
-    "compacted",
-    "coordinator",
-    "crafted",
-    "damaged",
-    "duplicates",
-    "hanging-transaction",
-    "malformed",
-    "open-transaction",
-    "producer-ids",
-    "replicas",
-    "retries",
-    "side-files",
-    "truncated-head",
-    "zombie",
-)
 _FENCE = re.compile(r"```text\n\$ (?P<command>kaudit [^\n]*)\n(?P<output>.*?)```", re.DOTALL)
 WIDTH = "76"
+
+
+def commands() -> dict[str, str]:
+    """The command each check's page shows in its example, by the check's code; none where words must do."""
+    found = {code: _FENCE.search(check.documentation()["Example"]) for code, check in CHECKS.items()}
+    return {code: match["command"] for code, match in found.items() if match is not None}
 
 
 def run(command: str) -> str:
@@ -109,12 +42,8 @@ def run(command: str) -> str:
     return re.sub(r", \d+(\.\d+)? s$", "", done.stdout, flags=re.MULTILINE)
 
 
-def check_example(code: str) -> str:
-    """The example of a check: the command, and the first finding it prints."""
-    sample, *options = EXAMPLES[code]
-    asked = ["diff", *options] if sample == "diff" else ["scan", f"samples/{sample}"]
-    more = [] if sample == "diff" else options
-    command = " ".join(["kaudit", *asked, "--select", code, *more])
+def check_example(code: str, command: str) -> str:
+    """The example of a check: the command, and the first finding of the check that it prints."""
     finding = next(part for part in run(command).split("\n\n") if f"[{code}]" in part).rstrip()
     return f"```text\n$ {command}\n{finding}\n```"
 
@@ -126,15 +55,14 @@ def page_of(code: str) -> Path:
 
 def pages() -> Iterator[tuple[Path, str]]:
     """Every page with generated output, and what it should say."""
-    for code in EXAMPLES:
+    for code, command in commands().items():
         path = page_of(code)
         text = path.read_text(encoding="utf-8")
         head, rest = text.split("## Example\n", 1)
         _, tail = rest.split("\n## ", 1)
-        yield path, f"{head}## Example\n\n{check_example(code)}\n\n## {tail}"
+        yield path, f"{head}## Example\n\n{check_example(code, command)}\n\n## {tail}"
     yield ROOT / "README.md", _readme((ROOT / "README.md").read_text(encoding="utf-8"))
-    for name in SAMPLE_NAMES:
-        path = SAMPLES / name / "README.md"
+    for path in SAMPLES.glob("*/README.md"):
         yield path, _FENCE.sub(_renew, path.read_text(encoding="utf-8"))
 
 
@@ -142,7 +70,7 @@ def _readme(text: str) -> str:
     """README.md with the finding it opens with."""
     head, rest = text.split("<!-- finding -->\n", 1)
     _, tail = rest.split("<!-- /finding -->", 1)
-    return f"{head}<!-- finding -->\n{check_example('KA201')}\n<!-- /finding -->{tail}"
+    return f"{head}<!-- finding -->\n{check_example('KA201', commands()['KA201'])}\n<!-- /finding -->{tail}"
 
 
 def _renew(match: re.Match[str]) -> str:

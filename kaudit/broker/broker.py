@@ -1,6 +1,6 @@
 """A broker, its partitions and its transaction coordinator, answering attempts one by one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -10,7 +10,6 @@ from kaudit.broker.attempts import Attempt, PartitionAttempt
 from kaudit.broker.coordinator.leader_epochs import CoordinatorEpochs
 from kaudit.broker.coordinator.transaction_coordinator import (
     CoordinatorLimits,
-    CoordinatorResult,
     EndOfTransaction,
     RequestContext,
     TransactionCoordinator,
@@ -21,6 +20,7 @@ from kaudit.broker.partition.produce import ProduceHandler
 from kaudit.broker.partition.topic_config import TopicLimits, config_number, topic_config
 from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
+from kaudit.broker.producer_state.producer_state_manager import AbortedTransaction
 from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile, profile_for
 from kaudit.broker.response import Answer, Response, TopicPartition, ok_fields, rejected_fields
@@ -197,7 +197,7 @@ class Broker:
             attempt.timeout_ms,
             (_or_unknown(attempt.producer_id), _or_unknown(attempt.producer_epoch)),
         )
-        return Response(attempt.index, _with_producer(result), result.why)
+        return Response(attempt.index, result.fields(with_producer=True), result.why)
 
     def _add_partitions(self, attempt: attempts.AddPartitions, key: TopicPartition, _: Partition, now: int) -> Answer:
         result = self._coordinator.add_partitions(
@@ -206,7 +206,7 @@ class Broker:
             attempt.producer_id,
             attempt.producer_epoch,
         )
-        return Response(attempt.index, _outcome(result), result.why)
+        return Response(attempt.index, result.fields(), result.why)
 
     def _end_txn(self, attempt: attempts.EndTxn, key: TopicPartition, partition: Partition, now: int) -> Answer:
         bumps = self.profile.transaction_version2 and attempt.api_version >= _FIRST_END_TXN_OF_VERSION_2
@@ -219,7 +219,7 @@ class Broker:
             commit=attempt.commit,
             transaction_version=TRANSACTION_VERSION_2 if bumps else 0,
         )
-        fields = _with_producer(result) if bumps and result.error is _DONE else _outcome(result)
+        fields = result.fields(with_producer=bumps and result.error is _DONE)
         return Response(attempt.index, fields, result.why, (producer_id, before, partition.state_of(producer_id)))
 
     def _write_markers(self, ended: EndOfTransaction) -> bool:
@@ -326,19 +326,7 @@ class Broker:
         return Response(attempt.index, {"outcome": "ok"}, f"{attempt.ms} ms pass")
 
     def _describe(self, attempt: attempts.Describe, _: TopicPartition, partition: Partition, __: int) -> Answer:
-        stable = partition.last_stable_offset
-        fields: dict[str, Any] = {
-            "outcome": "ok",
-            "high_watermark": partition.log_end,
-            "log_start_offset": partition.log_start,
-            "last_stable_offset": stable,
-            "aborted": [
-                {"producer_id": aborted.producer_id, "first_offset": aborted.first_offset}
-                for aborted in partition.aborted_for_readers()
-            ],
-        }
-        if self.profile.describes_producers:
-            fields["producers"] = _described(partition)
+        fields = describe(partition, self.profile, partition.aborted_for_readers())
         if partition.leader is not None:
             fields["leader"] = partition.leader
         return Response(attempt.index, fields, "what the partition's leader knows")
@@ -348,12 +336,18 @@ def _or_unknown(value: int | None) -> int:
     return NO_PRODUCER_ID if value is None else value
 
 
-def _with_producer(result: CoordinatorResult) -> dict[str, Any]:
-    return {**_outcome(result), "producer_id": result.producer_id, "producer_epoch": result.producer_epoch}
-
-
-def _outcome(result: CoordinatorResult) -> dict[str, Any]:
-    return ok_fields() if result.error is _DONE else rejected_fields(result.error)
+def describe(partition: Partition, profile: Profile, aborted: Iterable[AbortedTransaction]) -> dict[str, Any]:
+    """Return the answer to an attempt that asks for a partition's state; `aborted` are the transactions readers see."""
+    fields: dict[str, Any] = {
+        "outcome": "ok",
+        "high_watermark": partition.log_end,
+        "log_start_offset": partition.log_start,
+        "last_stable_offset": partition.last_stable_offset,
+        "aborted": [{"producer_id": row.producer_id, "first_offset": row.first_offset} for row in aborted],
+    }
+    if profile.describes_producers:
+        fields["producers"] = _described(partition)
+    return fields
 
 
 def _described(partition: Partition) -> list[dict[str, int]]:

@@ -97,9 +97,9 @@ def run_recording(
 
         def render(form: Format, result: ScanResult, view: RenderOptions) -> Output:
             if form.directory:
-                told = [recording.write_histories(result.findings) for recording in recorded]
-                told += [recording.write_batches(write_batches) for recording in recorded if batches]
-                return recorded_tables(result, chain.from_iterable(told), view, batches=batches)
+                pieces = [recording.write_histories(result.findings) for recording in recorded]
+                pieces += [recording.write_batches(write_batches) for recording in recorded if batches]
+                return recorded_tables(result, chain.from_iterable(pieces), view, batches=batches)
             return in_pieces(form.scan(result, view))
 
         return _run(

@@ -7,7 +7,7 @@ from kaudit.model.result import ScanResult
 
 
 class ExitCode(enum.IntEnum):
-    """What the process tells its caller."""
+    """The process's exit code."""
 
     OK = 0
     FINDINGS = 1

@@ -160,7 +160,7 @@ Color = Annotated[ColorChoice, typer.Option("--color", help="When to colour.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="The same as --color never.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing line; errors stay.")]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Show notes too; off a terminal, tell the progress every 30 s.")
+    bool, typer.Option("--verbose", "-v", help="Show notes too; off a terminal, report progress every 30 s.")
 ]
 Reproducible = Annotated[
     bool, typer.Option("--reproducible", help="Leave out host and time of the run: same log, same bytes.")

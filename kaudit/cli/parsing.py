@@ -25,7 +25,7 @@ def parse_selection(select: Sequence[str], ignore: Sequence[str]) -> Selection:
 
 
 def parse_codes(values: Sequence[str], option: str) -> tuple[str, ...]:
-    """Parse codes, prefixes of codes or names of checks, commas between, to codes and prefixes; `option` is what a mistake is told of."""
+    """Parse codes, prefixes of codes or names of checks, commas between, to codes and prefixes; `option` is the one an error message names."""
     typed = [code.strip() for value in values for code in value.split(",")]
     return tuple(_code(code, option) for code in typed if code)
 

@@ -56,7 +56,7 @@ class ProgressLines:
         self._total = total_bytes
 
     def advance(self, read_bytes: int) -> None:
-        """Count, and tell when it is time."""
+        """Count, and report when it is time."""
         self._read += read_bytes
         now = self._clock()
         if now - self._told < LINE_SECONDS:

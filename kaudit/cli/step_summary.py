@@ -17,5 +17,5 @@ def append_step_summary(text: str, environ: Mapping[str, str]) -> None:
         with Path(file).open("a", encoding="utf-8") as summary:
             summary.write(text)
     except OSError as error:
-        # The annotations are out already, and the audit is what counts: told, not failed.
+        # The annotations are out already, and the audit is what counts: report it, do not fail.
         sys.stderr.write(f"kaudit: ${VARIABLE} cannot be written: {error.strerror}\n")

@@ -50,10 +50,10 @@ def java_home(environment: Mapping[str, str]) -> str | None:
 
 def _version(java: str) -> int | None:
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=60)  # noqa: S603
+        version = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=60)  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return None
-    match = _VERSION.search(told.stderr)
+    match = _VERSION.search(version.stderr)
     return int(match[1]) if match else None
 
 

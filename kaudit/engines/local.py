@@ -46,11 +46,11 @@ def scan(options: ScanOptions, progress: Progress) -> ScanResult:
 
 
 def timeline(options: ScanOptions, progress: Progress) -> TimelineResult:
-    """Audit, and tell the history of the chosen producer ids (all of them if none are chosen).
+    """Audit, and return the history of the chosen producer ids (all of them if none are chosen).
 
     Raises as `scan` does.
     """
-    from kaudit.analysis.timelines.timeline import build_timelines  # noqa: PLC0415 - a scan tells no histories
+    from kaudit.analysis.timelines.timeline import build_timelines  # noqa: PLC0415 - a scan needs no histories
 
     keep_freed_memory()
     chosen = frozenset(options.producer_ids) or None
@@ -75,11 +75,11 @@ def producers(options: ScanOptions, progress: Progress, query: Query) -> Produce
 
 @contextmanager
 def record(options: ScanOptions, progress: Progress, writer: "HistoryWriter") -> "Iterator[RecordedScan]":
-    """Audit, and keep on disk what `writer` needs to tell the producers' histories while the body runs.
+    """Audit, and keep on disk what `writer` needs for the producers' histories while the body runs.
 
     Raises as `scan` does.
     """
-    # imported here: a scan needs no compression, tells no histories and keeps nothing on disk
+    # imported here: a scan needs no compression and no histories, and keeps nothing on disk
     import tempfile  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415
 
@@ -130,7 +130,7 @@ def _run(  # noqa: PLR0913 - independent inputs, named at each call
     """Read everything, `piece_bytes` at a time if given, else as the rows allow.
 
     `keeper` is asked once a partition, in order, for what takes its rows beside the audit. `ids`: those of every
-    partition are wanted. `on_close` is told of each partition that has been read.
+    partition are wanted. `on_close` is called with each partition that has been read.
     """
     layout = find_input(options)
     audit = Audit(options, layout, open_segment, read_blocks(options, layout, open_segment))

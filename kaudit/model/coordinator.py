@@ -65,7 +65,7 @@ class CoordinatorView(Struct, frozen=True):
                 )
             return CoordinatorVerdict(
                 TransactionStanding.UNKNOWN,
-                "the partition of __transaction_state that would tell is not among the inputs",
+                "the partition of __transaction_state that has the answer is not among the inputs",
             )
         value, name = entry.value, entry.transactional_id
         said = f"__transaction_state has {name!r} at {value.status_name}, epoch {value.producer_epoch}"

@@ -12,7 +12,7 @@ class CoverageGap(Enum):
     )
     MARKERS = (
         "the text does not say which markers commit and which abort, nor their coordinator epochs: outcomes, epochs "
-        "raised by aborts (KA203) and KA205 are not checked (a dump with --print-data-log tells)"
+        "raised by aborts (KA203) and KA205 are not checked (a dump with --print-data-log has them)"
     )
     COUNTS = (
         "the text counts no records of a batch (kafka-dump-log before 2.0): whether missing offsets were compacted away "
@@ -20,5 +20,5 @@ class CoverageGap(Enum):
     )
     BATCHES = (
         "the text shows records, not batches (a deep dump of a release before 2.0): batches are put together from them, "
-        "CRCs and sizes are not known, so an exact duplicate is not told from a restart at the same sequence"
+        "CRCs and sizes are not known, so an exact duplicate cannot be distinguished from a restart at the same sequence"
     )

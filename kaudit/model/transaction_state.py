@@ -21,6 +21,11 @@ class TransactionStatus(IntEnum):
     DEAD = 6
     PREPARE_EPOCH_FENCE = 7
 
+    @property
+    def label(self) -> str:
+        """The state as Kafka prints it: PrepareCommit."""
+        return self.name.title().replace("_", "")
+
 
 class TopicPartitions(Struct, frozen=True):
     """Partitions of one topic that take part in a transaction, in the order written."""
@@ -54,8 +59,8 @@ class TransactionValue(Struct, frozen=True):
 
     @property
     def status_name(self) -> str:
-        """The state as Kafka prints it: PrepareCommit."""
-        return self.status.name.title().replace("_", "")
+        """The state as Kafka prints it."""
+        return self.status.label
 
 
 class TransactionRecord(Struct, frozen=True):

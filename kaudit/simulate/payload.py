@@ -1,4 +1,4 @@
-"""What records hold: enough to tell in every copy of a log which record of which application it is."""
+"""What records hold: enough to identify, in every copy of a log, which record of which application it is."""
 
 from msgspec import Struct
 

@@ -42,7 +42,7 @@ def partitions_of_texts(texts: Iterable[tuple[Uri, FileStatus]]) -> TextPartitio
     for directory, groups in replicas.items():
         name = parse_partition_name(directory.name)
         if name is not None and name.moved is not None:
-            reason = f"tells of {directory}, which a broker put aside ({name.moved})"
+            reason = f"is a dump of {directory}, which a broker had renamed ({name.moved})"
             paths = {segment.path for group in groups for segment in group.segments.values()}
             found.skipped += [Unreadable(path, reason) for path in sorted(paths)]
             continue

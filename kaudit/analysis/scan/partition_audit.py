@@ -108,7 +108,7 @@ def close_partition(
         last_stable_offset=replay.last_stable_offset,
         producers=len(rows),
         runs=replay.transitions.runs,
-        # of markers whose type nobody tells an epoch raised by an abort looks the same
+        # without the markers' types, an epoch raised by an abort looks the same
         has_tv2=bool((rows["flags"] & TV2 != 0).any()) and CoverageGap.MARKERS not in replay.coverage_gaps,
         still_growing=replay.still_growing,
         suspects=replay.snapshots.suspects,

@@ -140,12 +140,12 @@ def _transaction_starts(runs: Sequence[Entry]) -> None:
 
 def _marker(marker: Row) -> Entry:
     names = {ABORT_MARKER: "ABORT", COMMIT_MARKER: "COMMIT", UNREPORTED_CONTROL: None}
-    untold = int(marker["type"]) == UNREPORTED_CONTROL
+    unreported = int(marker["type"]) == UNREPORTED_CONTROL
     return {
         "kind": "marker",
         "offset": int(marker["offset"]),
         "producer_epoch": int(marker["producer_epoch"]),
-        "coordinator_epoch": None if untold else int(marker["coordinator_epoch"]),
+        "coordinator_epoch": None if unreported else int(marker["coordinator_epoch"]),
         "type": names.get(int(marker["type"]), "CLEANED"),
         "timestamp": int(marker["timestamp"]),
     }

@@ -5,16 +5,18 @@ CONCURRENT_TRANSACTIONS - is done at once: an attempt's answer is the one its cl
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from msgspec import Struct
 
-from kaudit.broker.coordinator.transaction_metadata import TransactionMetadata, TransactionState
+from kaudit.broker.coordinator.transaction_metadata import TransactionMetadata
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_append_info import MAX_EPOCH, TRANSACTION_VERSION_2
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.releases.switches import SEVEN_DAYS_MS
-from kaudit.broker.response import TopicPartition
+from kaudit.broker.response import TopicPartition, ok_fields, rejected_fields
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kaudit.model.transaction_state import TransactionStatus
 
 EXHAUSTED_EPOCH = MAX_EPOCH - 1
 """The last epoch a producer gets; the one above is kept for fencing it."""
@@ -43,9 +45,9 @@ class CoordinatorLimits(Struct, frozen=True):
 
 
 # Module names: reading a member from its Enum costs as much as the rest of a request.
-_ONGOING, _DONE = TransactionState.ONGOING, KafkaError.NONE
-_PREPARE_COMMIT, _PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT
-_COMPLETE_COMMIT, _COMPLETE_ABORT = TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT
+_ONGOING, _DONE = TransactionStatus.ONGOING, KafkaError.NONE
+_PREPARE_COMMIT, _PREPARE_ABORT = TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT
+_COMPLETE_COMMIT, _COMPLETE_ABORT = TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT
 _PREPARED = {_PREPARE_COMMIT: True, _PREPARE_ABORT: False}
 _COMPLETE = {_COMPLETE_COMMIT: True, _COMPLETE_ABORT: False}
 """Whether it is a commit."""
@@ -74,6 +76,13 @@ class CoordinatorResult(Struct, frozen=True, gc=False):
     producer_epoch: int
     why: str
 
+    def fields(self, *, with_producer: bool = False) -> dict[str, Any]:
+        """Return the fields of an answer's JSON object."""
+        fields = ok_fields() if self.error is _DONE else rejected_fields(self.error)
+        if with_producer:
+            fields["producer_id"], fields["producer_epoch"] = self.producer_id, self.producer_epoch
+        return fields
+
 
 class EndOfTransaction(Struct, frozen=True, gc=False):
     """A transaction the coordinator decided to end: which markers to write where."""
@@ -101,7 +110,7 @@ def _rejected(error: KafkaError, why: str) -> CoordinatorResult:
 def _busy(transaction: TransactionMetadata) -> CoordinatorResult:
     return _rejected(
         KafkaError.CONCURRENT_TRANSACTIONS,
-        f"the transaction is {transaction.state.value}, a partition refused its marker or was never sent one",
+        f"the transaction is {transaction.state.label}, a partition refused its marker or was never sent one",
     )
 
 
@@ -111,7 +120,7 @@ def _ended_before(transaction: TransactionMetadata, *, commit: bool) -> Coordina
         return CoordinatorResult(_DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
     if transaction.markers_sent or _PREPARED.get(transaction.state) is commit:
         return _busy(transaction)
-    return _rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
+    return _rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
 
 
 class TransactionCoordinator:
@@ -225,7 +234,7 @@ class TransactionCoordinator:
             )
         if transaction.state in _PREPARED:
             # Partition leaders make this retriable for their clients (KAFKA-15459).
-            return KafkaError.NOT_ENOUGH_REPLICAS, f"the transaction is {transaction.state.value}"
+            return KafkaError.NOT_ENOUGH_REPLICAS, f"the transaction is {transaction.state.label}"
         if partition not in transaction.partitions:
             return KafkaError.TRANSACTION_ABORTABLE, "the partition was not added to the transaction"
         return _DONE, ""
@@ -419,7 +428,7 @@ class TransactionCoordinator:
             why = "a retry with the previous epoch gets the current one"
         else:
             return self._fenced(request, _FENCED_INIT, transaction, expected)
-        transaction.state = TransactionState.EMPTY
+        transaction.state = TransactionStatus.EMPTY
         return CoordinatorResult(_DONE, transaction.producer_id, transaction.epoch, why)
 
     def _end_version2(
@@ -442,7 +451,7 @@ class TransactionCoordinator:
         if epoch != transaction.epoch:
             return self._fenced(request, _FENCED_END, transaction, incoming)
         if commit and transaction.state is not _ONGOING:
-            return _rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
+            return _rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
         self._end(transaction, epoch + 1, request.now, commit=commit, transaction_version=TRANSACTION_VERSION_2)
         transaction.last_epoch = epoch
         why = "the transaction ended, the next one has the next epoch"
@@ -455,7 +464,7 @@ class TransactionCoordinator:
 def _retried_end(transaction: TransactionMetadata, *, commit: bool) -> CoordinatorResult:
     """Answer an EndTxn that repeats the one that completed the transaction (transaction version 2)."""
     if _COMPLETE[transaction.state] is not commit:
-        return _rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.value}")
+        return _rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
     return CoordinatorResult(
         _DONE, transaction.producer_id, transaction.epoch, "a retry: it had ended that way already"
     )

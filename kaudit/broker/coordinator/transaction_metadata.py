@@ -1,29 +1,15 @@
-"""What a transaction coordinator keeps of one transactional id.
+"""What a transaction coordinator keeps of one transactional id. Source: TransactionMetadata.
 
-Source: TransactionMetadata, TransactionState.
+Markers are written at once, so the Prepare states normally pass within a request. If a partition rejects its marker, or
+none is sent (Switches.end_txn_needs_exact_epoch), the coordinator gives up, and only a restarted one, which finds the
+decision in its log, tries again.
 """
-
-from enum import Enum
 
 from msgspec import Struct, field
 
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-
-
-class TransactionState(Enum):
-    """States of a transactional id. Markers are written at once, so the Prepare states normally pass within a request.
-
-    If a partition rejects its marker, or none is sent (Switches.end_txn_needs_exact_epoch), the coordinator gives up,
-    and only a restarted one, which finds the decision in its log, tries again.
-    """
-
-    EMPTY = "Empty"
-    ONGOING = "Ongoing"
-    PREPARE_COMMIT = "PrepareCommit"
-    PREPARE_ABORT = "PrepareAbort"
-    COMPLETE_COMMIT = "CompleteCommit"
-    COMPLETE_ABORT = "CompleteAbort"
+from kaudit.model.transaction_state import TransactionStatus
 
 
 class TransactionMetadata(Struct):
@@ -34,7 +20,7 @@ class TransactionMetadata(Struct):
     epoch: int = NO_PRODUCER_EPOCH
     last_epoch: int = NO_PRODUCER_EPOCH
     previous_producer_id: int = NO_PRODUCER_ID
-    state: TransactionState = TransactionState.EMPTY
+    state: TransactionStatus = TransactionStatus.EMPTY
     partitions: dict[TopicPartition, None] = field(default_factory=dict)
     started_at: int | None = None
     home: TopicPartition | None = None

@@ -15,8 +15,3 @@ NO_BROKER_EPOCH = -1
 
 LAST_CONTINUABLE_END = MAX_PRODUCER_ID - BLOCK_SIZE
 """A block that ends beyond this cannot be followed by another: every allocator calls it exhausted."""
-
-
-def wrapped(value: int) -> int:
-    """Bring `value` into int64 the way Java's long arithmetic does."""
-    return (value - MIN_INT64) % 2**64 + MIN_INT64

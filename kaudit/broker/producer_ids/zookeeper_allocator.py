@@ -12,7 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from kaudit.broker.producer_ids.blocks import BLOCK_SIZE, FIRST_BLOCK_START, LAST_CONTINUABLE_END, wrapped
+from kaudit.broker.producer_ids.blocks import BLOCK_SIZE, FIRST_BLOCK_START, LAST_CONTINUABLE_END
 from kaudit.formats.errors import WireError
 from kaudit.formats.zookeeper.pid_block import VALUE_VERSION, parse_pid_block
 
@@ -63,10 +63,6 @@ class Znode:
         """Write without a condition, as an administrator does; creates the znode."""
         self.version = 0 if self.version is None else self.version + 1
         self.data = data
-
-    def delete_by_hand(self) -> None:
-        """Remove the znode."""
-        self.data, self.version = None, None
 
 
 class Grant(Struct, frozen=True):
@@ -138,38 +134,3 @@ def _following(broker: int, data: bytes | None) -> Grant:
     if end > LAST_CONTINUABLE_END:
         raise AllocationError(f"exhausted: the last block ends at {end}")
     return Grant(broker, end + 1, end + BLOCK_SIZE)
-
-
-class ZooKeeperBroker:
-    """One broker process with its block: it takes one when it starts and drops the rest of it when it ends."""
-
-    def __init__(self, broker: int, store: Store, patience: int = 100) -> None:
-        self._broker = broker
-        self._store = store
-        self._patience = patience
-        self.grant = self._acquired()
-        self._next = self.grant.start
-
-    def generate(self) -> int:
-        """Return the next producer id (int64).
-
-        The last id of all is followed by negative ones: the comparison with the block's end is a signed one. Raises
-        AllocationError as `acquire` does, TimeoutError when the znode stays missing.
-        """
-        if self._next > self.grant.end:
-            self.grant = self._acquired()
-            self._next = self.grant.start
-        producer_id = self._next
-        self._next = wrapped(self._next + 1)
-        return producer_id
-
-    def _acquired(self) -> Grant:
-        steps = acquire(self._broker, self._store)
-        try:
-            next(steps)
-            for _ in range(self._patience):
-                steps.send(Fate.ANSWERED)
-        except StopIteration as finished:
-            grant: Grant = finished.value
-            return grant
-        raise TimeoutError(f"broker {self._broker} got no block in {self._patience} exchanges")

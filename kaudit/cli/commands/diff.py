@@ -25,7 +25,9 @@ _Replicas = Annotated[
 _Names = Annotated[
     list[str] | None,
     typer.Option(
-        "--name", metavar="NAME=DIR", help="What to call a replica; default: what tells its path apart. Repeatable."
+        "--name",
+        metavar="NAME=DIR",
+        help="What to call a replica; default: the shortest path suffix that is unique. Repeatable.",
     ),
 ]
 

@@ -29,11 +29,7 @@ _VALUE: Final = re.compile(
     r"txnLastUpdateTimestamp=(-?[0-9]{1,19}),txnTimeoutMs=(-?[0-9]{1,10})"
 )
 _PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]{1,10})")
-_STATUS: Final = {
-    status.name.title().replace("_", ""): status
-    for status in TransactionStatus
-    if status is not TransactionStatus.UNKNOWN
-}
+_STATUS: Final = {status.label: status for status in TransactionStatus if status is not TransactionStatus.UNKNOWN}
 _METADATA_API_KEYS: Final = {
     re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper(): api_key for api_key, name in RECORD_NAMES.items()
 }

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from kaudit.broker import attempts
+from kaudit.broker.broker import describe
 from kaudit.broker.coordinator.transaction_coordinator import CoordinatorLimits
 from kaudit.broker.partition.produce import ProduceHandler
 from kaudit.broker.partition.topic_config import TopicLimits, config_number
@@ -373,32 +374,10 @@ class Cluster:
             memory = partition.leader_log().memory
             if memory.next_sweep is None or self._clock.timestamp >= memory.next_sweep:
                 memory.pass_time(self._clock.timestamp)
-            states = sorted(memory.producers.states.items())
-            if any(state.coordinator_epoch > 0 for _, state in states):
+            if any(state.coordinator_epoch > 0 for state in memory.producers.states.values()):
                 continue  # attempts cannot express that the coordinator moved
-            stable = memory.last_stable_offset
-            answer: dict[str, object] = {
-                "outcome": "ok",
-                "high_watermark": memory.log_end,
-                "log_start_offset": memory.log_start,
-                "last_stable_offset": stable,
-                "aborted": [
-                    {"producer_id": row.producer_id, "first_offset": row.first_offset}
-                    for row in memory.producers.aborted_between(memory.log_start, stable)
-                ],
-            }
-            if self.profile.describes_producers:
-                answer["producers"] = [
-                    {
-                        "producer_id": producer_id,
-                        "producer_epoch": state.epoch,
-                        "last_sequence": state.last_sequence,
-                        "last_timestamp": state.last_timestamp,
-                        "coordinator_epoch": state.coordinator_epoch,
-                        "current_txn_start_offset": state.current_txn_first_offset,
-                    }
-                    for producer_id, state in states
-                ]
+            aborted = memory.producers.aborted_between(memory.log_start, memory.last_stable_offset)
+            answer = describe(memory, self.profile, aborted)
             if any(election.moved for election in partition.elections):
                 answer["leader"] = partition.leader
             self._recorder.record(self._recorder.attempt(attempts.Describe, key), answer)

@@ -172,24 +172,16 @@ class RPCProducerIdManager:
             granted = self._controller.committed[-1]
             start = granted.next_producer_id - 1000
             self._granted_blocks.granted(Grant(self._number, start, granted.next_producer_id - 1))
-            name = f"broker {self._number}"
             text = f"AllocateProducerIds: {start} to {granted.next_producer_id - 1}"
+            kind = EventKind.REQUEST
             if self._lost:
                 self._lost -= 1
                 self._broker.lose_answer()
-                self._trace.add(
-                    TraceEvent(
-                        EventKind.LOST,
-                        self._clock.now,
-                        self._clock.now,
-                        name,
-                        CONTROLLER,
-                        f"{text}, the answer is lost",
-                    )
-                )
+                kind, text = EventKind.LOST, f"{text}, the answer is lost"
             else:
-                self._trace.add(TraceEvent(EventKind.REQUEST, self._clock.now, self._clock.now, name, CONTROLLER, text))
                 self._clock.after(2 * self._delay(), partial(self._receive, self._incarnation))
+            now = self._clock.now
+            self._trace.add(TraceEvent(kind, now, now, f"broker {self._number}", CONTROLLER, text))
         use(producer_id)
 
     def _receive(self, incarnation: int) -> None:

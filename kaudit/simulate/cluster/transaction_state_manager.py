@@ -15,12 +15,11 @@ from kaudit.broker.coordinator.transaction_coordinator import (
     RequestContext,
     TransactionCoordinator,
 )
-from kaudit.broker.coordinator.transaction_metadata import TransactionState
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN
 from kaudit.broker.releases.profile import Profile
-from kaudit.broker.response import TopicPartition, ok_fields, rejected_fields
+from kaudit.broker.response import TopicPartition
 from kaudit.model.transaction_state import TransactionStatus
 from kaudit.simulate.cluster.partition import BrokerStatus, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import OnProducerId
@@ -38,14 +37,6 @@ from kaudit.simulate.run_context import RunContext
 TRANSACTION_TOPIC = "__transaction_state"
 _FIRST_END_TXN_OF_VERSION_2 = 5
 _RETRY_MS = 100
-_STATUS = {
-    TransactionState.EMPTY: TransactionStatus.EMPTY,
-    TransactionState.ONGOING: TransactionStatus.ONGOING,
-    TransactionState.PREPARE_COMMIT: TransactionStatus.PREPARE_COMMIT,
-    TransactionState.PREPARE_ABORT: TransactionStatus.PREPARE_ABORT,
-    TransactionState.COMPLETE_COMMIT: TransactionStatus.COMPLETE_COMMIT,
-    TransactionState.COMPLETE_ABORT: TransactionStatus.COMPLETE_ABORT,
-}
 
 
 class EndedTransaction(NamedTuple):
@@ -133,8 +124,6 @@ class TransactionStateManager:
             request.timeout_ms,
             request.producer,
         )
-        fields = ok_fields() if answer.error is KafkaError.NONE else rejected_fields(answer.error)
-        fields["producer_id"], fields["producer_epoch"] = answer.producer_id, answer.producer_epoch
         attempt = self._recorder.attempt(
             attempts.InitProducerId,
             request.recorded_under,
@@ -145,7 +134,7 @@ class TransactionStateManager:
         )
         if request.producer != NO_PRODUCER:
             attempt.producer_id, attempt.producer_epoch = request.producer
-        self._recorder.record(attempt, fields)
+        self._recorder.record(attempt, answer.fields(with_producer=True))
         if tid is not None and answer.error is KafkaError.NONE:
             self._owners[answer.producer_id] = tid
             self._write_state(tid)
@@ -168,8 +157,7 @@ class TransactionStateManager:
                 producer_epoch=request.producer[1],
                 api_version=request.api_version,
             )
-            fields = ok_fields() if answer.error is KafkaError.NONE else rejected_fields(answer.error)
-            self._recorder.record(attempt, fields)
+            self._recorder.record(attempt, answer.fields())
             if answer.error is not KafkaError.NONE:
                 break
         if answer.error is KafkaError.NONE:
@@ -207,10 +195,7 @@ class TransactionStateManager:
         )
         if bumps and answer.error is KafkaError.NONE and answer.producer_id != request.producer[0]:
             attempt.granted_producer_id = answer.producer_id
-        fields = ok_fields() if answer.error is KafkaError.NONE else rejected_fields(answer.error)
-        if bumps and answer.error is KafkaError.NONE:
-            fields["producer_id"], fields["producer_epoch"] = answer.producer_id, answer.producer_epoch
-        self._recorder.record(attempt, fields)
+        self._recorder.record(attempt, answer.fields(with_producer=bumps and answer.error is KafkaError.NONE))
         if answer.error is not KafkaError.NONE or not bumps:
             return CoordinatorResponse(answer.error, NO_PRODUCER)
         self._owners[answer.producer_id] = tid
@@ -222,7 +207,7 @@ class TransactionStateManager:
     def partition_added(self, transactional_id: str) -> None:
         """Write the state of a transaction that a partition was added to, and schedule its timeout."""
         transaction = self.coordinator.transaction(transactional_id)
-        if transaction is None or transaction.state is not TransactionState.ONGOING:
+        if transaction is None or transaction.state is not TransactionStatus.ONGOING:
             return
         seen = (transaction.started_at, len(transaction.partitions))
         if self._watched.get(transactional_id) == seen:
@@ -287,9 +272,7 @@ class TransactionStateManager:
     def _write_state(self, transactional_id: str) -> None:
         transaction = self.coordinator.transaction(transactional_id)
         assert transaction is not None
-        self._write_value(
-            transactional_id, _STATUS[transaction.state], tuple(transaction.partitions), transaction.epoch
-        )
+        self._write_value(transactional_id, transaction.state, tuple(transaction.partitions), transaction.epoch)
 
     def _write_value(
         self, transactional_id: str, status: TransactionStatus, partitions: tuple[TopicPartition, ...], epoch: int

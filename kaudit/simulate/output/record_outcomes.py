@@ -171,9 +171,7 @@ def _why_twice(batch: ProducerBatch, writes: list[StoredBatch], application: App
     locations = " and ".join(str(write.base_offset) for write in writes)
     if not application.spec.config.idempotent:
         after = f" after {batch.last_error.name}" if batch.last_error is not None else ""
-        return (
-            f"written at {locations}: sent {batch.attempts + 1} times{after}, and without idempotence nobody can tell"
-        )
+        return f"written at {locations}: sent {batch.attempts + 1} times{after}, and without idempotence the broker cannot know"
     states = [(write.state.producer_id, write.state.producer_epoch) for write in writes if write.state is not None]
     if len(set(states)) > 1:
         return (

@@ -34,23 +34,9 @@ class Truth:
         copies: Counter[tuple[TopicPartition, str, int]] = Counter()
         for key, outcomes in self.outcomes.items():
             for outcome in outcomes:
-                count = outcome.batch.record_count
-                counts["sent"] += count
-                counts[_ACKNOWLEDGEMENT[outcome.acknowledgement]] += count
-                counts[_DELIVERY[outcome.delivery]] += count
-                if (
-                    outcome.acknowledgement is Acknowledgement.ACKNOWLEDGED
-                    and outcome.delivery is DeliveryOutcome.NOWHERE
-                ):
-                    counts["acknowledged_but_lost"] += count
-                if outcome.acknowledgement is not Acknowledgement.ACKNOWLEDGED and outcome.copies:
-                    counts["written_but_not_acknowledged"] += count
-                counts["duplicate_copies"] += count * max(len(outcome.copies) - 1, 0)
-                counts["out_of_order"] += len(outcome.out_of_order)
+                counts.update(_counts(outcome))
                 if outcome.copies:
                     copies.update((key, outcome.batch.payload.application, number) for number in outcome.batch.numbers)
-                if outcome.elsewhere:
-                    counts["on_a_replica_only"] += count
         counts["repeated_across_sessions"] = sum(times - 1 for times in copies.values() if times > 1)
         counts["open_transactions"] = sum(1 for _ in self.open_transactions())
         return {name: counts[name] for name in SUMMARY}
@@ -74,17 +60,13 @@ class Truth:
         counts: Counter[str] = Counter()
         for outcomes in self.outcomes.values():
             for outcome in outcomes:
-                count = outcome.batch.record_count
-                if (
-                    outcome.acknowledgement is Acknowledgement.ACKNOWLEDGED
-                    and outcome.delivery is DeliveryOutcome.NOWHERE
-                ):
-                    counts["acknowledged_but_lost"] += count
-                if outcome.acknowledgement is Acknowledgement.FAILED and outcome.delivery is DeliveryOutcome.NOWHERE:
-                    counts["failed"] += count
+                of_batch = _counts(outcome)
+                counts["acknowledged_but_lost"] += of_batch["acknowledged_but_lost"]
+                counts["out_of_order"] += of_batch["out_of_order"]
+                if outcome.delivery is DeliveryOutcome.NOWHERE:
+                    counts["failed"] += of_batch["failed"]
                 if outcome.delivery is DeliveryOutcome.TWICE:
-                    counts["duplicates"] += count * (len(outcome.copies) - 1)
-                counts["out_of_order"] += len(outcome.out_of_order)
+                    counts["duplicates"] += of_batch["duplicate_copies"]
         return [{"what": name, "records": counts[name], "because": HIDDEN[name]} for name in HIDDEN if counts[name]]
 
     # -- the document ------------------------------------------------------------------------------------------------
@@ -193,7 +175,7 @@ SUMMARY = (
 HIDDEN = {
     "acknowledged_but_lost": "a log holds what was kept; only another replica's copy, or the client, knows of the rest",
     "failed": "what was refused or never arrived leaves no trace",
-    "duplicates": "copies under another epoch or id, or without one, have sequences of their own: only payloads tell",
+    "duplicates": "copies under another epoch or id, or without one, have sequences of their own: only payloads show it",
     "out_of_order": "offsets are the order; that of sending is in the payload, if anywhere",
 }
 """What the log of one replica cannot show by itself, and why."""
@@ -209,6 +191,24 @@ _DELIVERY = {
     DeliveryOutcome.NOWHERE: "absent",
     DeliveryOutcome.DELETED: "deleted",
 }
+
+
+def _counts(outcome: BatchOutcome) -> Counter[str]:
+    """Count the records of one batch by what happened to them."""
+    count = outcome.batch.record_count
+    counts = Counter(
+        {_ACKNOWLEDGEMENT[outcome.acknowledgement]: count, _DELIVERY[outcome.delivery]: count, "sent": count}
+    )
+    acknowledged = outcome.acknowledgement is Acknowledgement.ACKNOWLEDGED
+    if acknowledged and outcome.delivery is DeliveryOutcome.NOWHERE:
+        counts["acknowledged_but_lost"] = count
+    if not acknowledged and outcome.copies:
+        counts["written_but_not_acknowledged"] = count
+    counts["duplicate_copies"] = count * max(len(outcome.copies) - 1, 0)
+    counts["out_of_order"] = len(outcome.out_of_order)
+    if outcome.elsewhere:
+        counts["on_a_replica_only"] = count
+    return counts
 
 
 def _records(key: TopicPartition, outcome: BatchOutcome) -> Iterator[dict[str, Any]]:

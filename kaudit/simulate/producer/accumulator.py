@@ -43,7 +43,7 @@ class RecordAccumulator:
 
     # -- appending ---------------------------------------------------------------------------------------------------
     def append(self, partition: TopicPartition, payload: Payload, number: int, timestamp: int, now: int) -> bool:
-        """Add a record; tell whether the sender should look, since a batch is full or new. Source: append."""
+        """Add a record; return whether the sender should wake up, since a batch is full or new. Source: append."""
         queue = self._queues.get(partition)
         if queue is None:
             queue = self._queues[partition] = deque()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.analysis.scan.producer_grouping import merge, with_records
-from kaudit.analysis.scan.rows import BOUNDARY_BATCH, MARKER, RUN, assemble, pick, put
+from kaudit.analysis.scan.producer_grouping import group, merge, with_records
+from kaudit.analysis.scan.rows import BOUNDARY_BATCH, GAP, MARKER, RUN, assemble, pick, put
 from kaudit.analysis.transactions import transaction_spans as transactions
 from kaudit.analysis.transactions.transaction_spans import TransactionSpans
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER
@@ -53,12 +53,12 @@ def test_merging_sorts_by_producer_and_offset_and_parts_are_whole_producers(even
     assert merged.ids.tolist() == [producer for producer, _ in both]
     assert merged.producer_ids.tolist() == sorted({producer for producer, _ in both})
     seen, groups = [], []
-    for part, group in merged.parts(size):
+    for part, members in merged.parts(size):
         seen += in_turn(part)
         assert part.ids.tolist() == [producer for producer, _ in in_turn(part)]
-        assert part.producer_ids.tolist() == merged.producer_ids[group].tolist()
+        assert part.producer_ids.tolist() == merged.producer_ids[members].tolist()
         assert part.ends.tolist()[-1] == len(part.ids) - 1
-        groups += list(range(group.start, group.stop))
+        groups += list(range(members.start, members.stop))
     assert seen == both
     assert groups == list(range(len(merged.starts)))
 
@@ -138,3 +138,23 @@ def test_rows_picked_and_put_whole_are_those_indexed(indexes, seed):
     put(written, places, pick(rows[::-1], places))
     assert written.tolist() == expected.tolist()
     assert assemble(BOUNDARY_BATCH, 100, columns).tolist() == rows.tolist()
+
+
+GROUPED_IDS = st.one_of(st.integers(0, 5), st.integers(0, 2**63 - 1), st.integers(2**40, 2**40 + 9))
+
+
+@given(st.lists(GROUPED_IDS, max_size=200))
+def test_grouping_is_a_stable_sort_of_the_ids(values):
+    column = np.asarray(values, dtype=np.int64)
+    order, ordered = group(column)
+    expected = np.argsort(column, kind="stable")
+    assert order.tolist() == expected.tolist()
+    assert ordered.tolist() == column[expected].tolist()
+
+
+def test_rows_are_assembled_whatever_their_number():
+    for count in (0, 1, 2048, 5000):
+        column = np.arange(count, dtype=np.int64)
+        rows = assemble(GAP, count, {"first_missing": column, "last_missing": column + 1, "position": 7, "segment": 3})
+        assert rows["last_missing"].tolist() == list(range(1, count + 1))
+        assert rows["position"].tolist() == [7] * count
