@@ -9,7 +9,8 @@ from kaudit.analysis.scan.chunk_plan import OpenSource, whole_segments
 from kaudit.analysis.scan.chunk_reader import read_serially
 from kaudit.analysis.scan.continuity import Continuity
 from kaudit.analysis.scan.options import Depth, ScanOptions
-from kaudit.analysis.scan.summaries import segment_rows
+from kaudit.analysis.scan.partition_context import partition_context
+from kaudit.analysis.scan.summaries import segment_rows, total
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence
@@ -27,7 +28,7 @@ from kaudit.formats.sidefiles.checkpoints import (
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.replicas import DiffResult, PartitionComparison, Replica, ReplicaEvidence
-from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary, Summary
+from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
 
@@ -40,7 +41,7 @@ class Task(Struct, frozen=True):
     @property
     def bytes(self) -> int:
         """Bytes to read."""
-        return sum(segment.size for directory in self.holders.values() for segment in directory.segments)
+        return sum(directory.bytes for directory in self.holders.values())
 
 
 class ComparedPartition(Struct, frozen=True):
@@ -93,12 +94,10 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         unreadable += reader.unreadable
     contexts = {name: _context(directory, readers[name]) for name, directory in task.holders.items()}
     findings = [
-        *(
-            finding
-            for name, reader in readers.items()
-            if reader.damaged
-            for finding in _damage(contexts[name], reader.directory, open_source, verify=verify)
-        )
+        finding
+        for name, reader in readers.items()
+        if reader.damaged
+        for finding in _damage(contexts[name], reader.directory, open_source, verify=verify)
     ]
     if not any(reader.unreadable for reader in readers.values()):
         evidence = ReplicaEvidence(
@@ -135,23 +134,13 @@ def diff_result(
     if alone:
         more = f" and {len(alone) - 1} more" if len(alone) > 1 else ""
         not_audited.append(NotAudited(alone[0] + more, "on one of the replicas only: nothing to compare it with"))
-    counts = dict.fromkeys(("error", "warning", "note"), 0)
-    for finding in findings:
-        counts[finding.severity.value] += 1
     scan = ScanResult(
         inputs=[replica.path for replica in replicas],
         broker_version=BrokerVersions("auto", None, None, None, ("replicas are alike under every version",)),
         partitions=partitions,
         findings=findings,
         not_audited=not_audited,
-        summary=Summary(
-            partitions=len(partitions),
-            segments=sum(entry.segments for entry in partitions),
-            bytes=sum(entry.bytes for entry in partitions),
-            batches=sum(entry.batches for entry in partitions),
-            records=sum(entry.records for entry in partitions),
-            findings=counts,
-        ),
+        summary=total(partitions, findings),
         incomplete=bool(unreadable),
         segments=[row for one in compared for row in one.segments],
     )
@@ -200,19 +189,8 @@ def _damage(context: Context, directory: PartitionDirectory, open_source: OpenSo
 
 def _context(directory: PartitionDirectory, reader: ReplicaReader) -> Context:
     versions, _ = infer_range(VersionEvidence())
-    return Context(
-        topic=directory.topic,
-        partition=directory.partition,
-        replica=directory.replica,
-        log_dir=directory.log_dir,
-        directory=directory.directory,
-        relative=directory.relative,
-        segments=[segment.name for segment in directory.segments],
-        versions=versions,
-        coordinator=CoordinatorView(),
-        now_ms=0,
-        log_end_offset=reader.end_offset,
-    )
+    nothing_else = Context(versions=versions, coordinator=CoordinatorView(), now_ms=0)
+    return partition_context(nothing_else, directory, log_end_offset=reader.end_offset)
 
 
 def _summary(name: str, reader: ReplicaReader) -> PartitionSummary:
@@ -229,7 +207,7 @@ def _summary(name: str, reader: ReplicaReader) -> PartitionSummary:
         last_stable_offset=None,
         compacted=directory.first_dirty_offset is not None,
         segments=len(directory.segments),
-        bytes=sum(segment.size for segment in directory.segments),
+        bytes=directory.bytes,
         batches=reader.batches,
         records=reader.records,
     )

@@ -10,9 +10,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.diff.replica_reader import Columns
+from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.model.batch_fields import DELETE_HORIZON_FLAG
-
-_CURRENT_MAGIC = 2
 
 
 class Conflict(Struct, frozen=True):
@@ -67,10 +66,10 @@ class PairCompare(Struct):
     def _differs(
         self, left: Columns, right: Columns, mine: NDArray[np.int64], theirs: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Tell of pairs with one base offset which are not the same; the cleaner rewrites a batch it takes records from."""
+        """For each pair with one base offset whether they differ; the cleaner rewrites a batch it takes records from."""
         cleaned = _cleaned(left, mine) | _cleaned(right, theirs)
         if self.compacted:
-            cleaned |= left["magic"][mine] < _CURRENT_MAGIC
+            cleaned |= left["magic"][mine] < CURRENT_MAGIC
         differs = np.zeros(len(mine), dtype=bool)
         for name in ("last_offset", "leader_epoch", "producer_id", "producer_epoch", "base_sequence", "magic"):
             differs |= left[name][mine] != right[name][theirs]
@@ -88,7 +87,7 @@ def _same(left: Columns, right: Columns) -> bool:
 def _cleaned(rows: Columns, index: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether the cleaner has been at these batches: records are missing, or their delete horizon is set (KIP-534)."""
     spans = rows["last_offset"][index] - rows["base_offset"][index] + 1
-    current = rows["magic"][index] == _CURRENT_MAGIC
+    current = rows["magic"][index] == CURRENT_MAGIC
     horizon = rows["attributes"][index] & DELETE_HORIZON_FLAG != 0
     cleaned: NDArray[np.bool_] = current & ((rows["record_count"][index] != spans) | horizon)
     return cleaned

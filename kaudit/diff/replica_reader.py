@@ -236,23 +236,11 @@ class _Order:
 
 def batch_at(rows: Columns, index: int) -> ReplicaBatch:
     """Return one row as a batch."""
-    value = {name: int(rows[name][index]) for name in COLUMNS}
-    base_sequence, span = value["base_sequence"], value["last_offset"] - value["base_offset"]
-    return ReplicaBatch(
-        offset=value["base_offset"],
-        last_offset=value["last_offset"],
-        leader_epoch=value["leader_epoch"],
-        producer_id=value["producer_id"],
-        producer_epoch=value["producer_epoch"],
-        base_sequence=base_sequence,
-        last_sequence=base_sequence if base_sequence < 0 else sequence.add(base_sequence, span),
-        record_count=value["record_count"],
-        timestamp=value["max_timestamp"],
-        crc=value["crc"],
-        size=value["size"],
-        position=value["position"],
-        segment=value["segment"],
-    )
+    values = {name: int(rows[name][index]) for name in COLUMNS}
+    values |= {"offset": values["base_offset"], "timestamp": values["max_timestamp"]}
+    first, span = values["base_sequence"], values["last_offset"] - values["base_offset"]
+    values["last_sequence"] = first if first < 0 else sequence.add(first, span)
+    return ReplicaBatch(**{name: values[name] for name in ReplicaBatch.__struct_fields__})
 
 
 def _no_rows() -> Columns:

@@ -1,11 +1,12 @@
 """Record batches and damage as rows: the columns `batch` and `damage` of `kaudit.model.table_columns`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
+from kaudit.formats.log.codecs import Codec
 from kaudit.formats.log.control import ControlType
 from kaudit.inspect.file_kinds import LogFile
-from kaudit.inspect.row_filter import Row
+from kaudit.inspect.rows import Row, fields_of, null
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import (
     CODEC_MASK,
@@ -16,8 +17,8 @@ from kaudit.model.batch_fields import (
 )
 from kaudit.model.damage import DamageKind, LogDamage
 
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _NULLABLE = (
+    "base_offset",
     "last_offset_delta",
     "record_count",
     "leader_epoch",
@@ -34,7 +35,7 @@ _NO_BATCH = -1
 def codec_name(attributes: int) -> str:
     """Name of the compression codec; `codec-5` and on for numbers no release has used."""
     codec = attributes & CODEC_MASK
-    return CODECS[codec] if codec < len(CODECS) else f"codec-{codec}"
+    return Codec(codec).name.lower() if codec <= max(Codec) else f"codec-{codec}"
 
 
 def control_name(control_type: int, record_count: int | None) -> str | None:
@@ -46,42 +47,26 @@ def control_name(control_type: int, record_count: int | None) -> str | None:
     return ControlType(control_type).name
 
 
-def null_if_absent(values: Iterable[int]) -> list[int | None]:
-    """Replace -1, and only it, by None."""
-    return [None if value == -1 else value for value in values]
-
-
 def batch_rows(batches: Batches, file: LogFile, *, crc_valid: bool | None = True) -> Iterator[Row]:
     """Yield a row for each batch, in order. A field is None only when that field itself is -1, or the magic has none."""
-    columns = {name: null_if_absent(batches[name].tolist()) for name in _NULLABLE}
-    attributes = batches["attributes"].tolist()
-    magics = batches["magic"].tolist()
-    control_types = batches["control_type"].tolist()
-    base_offsets = null_if_absent(batches["base_offset"].tolist())
-    lasts = null_if_absent(last_offsets(batches).tolist())
-    sequences = null_if_absent(last_sequences(batches).tolist())
-    common: Row = {
-        "row": "batch",
-        "topic": file.topic,
-        "partition": file.partition,
-        "replica": file.replica,
-        "segment": file.segment,
-        "crc_valid": crc_valid,
-    }
-    positions, sizes, crcs = batches["position"].tolist(), batches["size"].tolist(), batches["crc"].tolist()
+    columns = {name: batches[name] for name in _NULLABLE}
+    columns |= {"last_offset": last_offsets(batches), "last_sequence": last_sequences(batches)}
+    nullable = {name: [null(value) for value in column.tolist()] for name, column in columns.items()}
+    others = {name: batches[name].tolist() for name in ("position", "size", "crc", "magic")}
+    attributes, control_types = batches["attributes"].tolist(), batches["control_type"].tolist()
+    common = file.row("batch", crc_valid=crc_valid)
+    by_name = {**nullable, **others}
     for index, flags in enumerate(attributes):
-        magic = magics[index]
+        magic = others["magic"][index]
         current = magic >= CURRENT_MAGIC
-        row: Row = common | {name: values[index] for name, values in columns.items()}
-        row["position"], row["size"], row["crc"] = positions[index], sizes[index], crcs[index]
-        row["magic"] = magic
-        row["base_offset"], row["last_offset"] = base_offsets[index], lasts[index]
-        row["last_sequence"] = sequences[index]
+        row = common | {name: values[index] for name, values in by_name.items()}
         row["codec"] = codec_name(flags)
         row["is_transactional"] = current and bool(flags & TRANSACTIONAL_FLAG)
         is_control = current and bool(flags & CONTROL_FLAG)
         row["is_control"] = is_control
-        row["control_type"] = control_name(control_types[index], columns["record_count"][index]) if is_control else None
+        row["control_type"] = (
+            control_name(control_types[index], nullable["record_count"][index]) if is_control else None
+        )
         row["timestamp_type"] = timestamp_type(magic, flags)
         row["delete_horizon_ms"] = row["base_timestamp"] if current and flags & DELETE_HORIZON_FLAG else None
         if not current and flags & CODEC_MASK:
@@ -103,24 +88,15 @@ def damage_row(damage: LogDamage, file: LogFile, broker: str, missing: tuple[int
     `missing` are the first and last offset that are not there because of it: (None, None) if none is, and the last one
     None where no later batch bounds it.
     """
-    return {
-        "row": "damage",
-        "topic": file.topic,
-        "partition": file.partition,
-        "replica": file.replica,
-        "segment": file.segment,
-        "file": file.path.name,
-        "position": damage.position,
-        "end": damage.end,
-        "size": damage.end - damage.position,
-        "kind": damage.kind.value,
-        "detail": damage.detail,
-        "resynchronised": damage.resynchronised,
-        "base_offset": damage.base_offset,
-        "first_missing_offset": missing[0],
-        "last_missing_offset": missing[1],
-        "broker": broker,
-    }
+    return file.side_row(
+        "damage",
+        size=damage.end - damage.position,
+        kind=damage.kind.value,
+        first_missing_offset=missing[0],
+        last_missing_offset=missing[1],
+        broker=broker,
+        **fields_of(damage, ("position", "end", "detail", "resynchronised", "base_offset")),
+    )
 
 
 def is_batch(damage: LogDamage) -> bool:

@@ -25,7 +25,8 @@ from kaudit.formats.log.control import ControlType
 from kaudit.inspect.bytes_text import BytesFormatter
 from kaudit.inspect.file_kinds import FileKind, LogFile, identify_by_name
 from kaudit.inspect.internal_topics import dump_content_row
-from kaudit.inspect.row_filter import Row
+from kaudit.inspect.rows import Row, fields_of, null
+from kaudit.inspect.side_files import aborted_fields, snapshot_fields
 from kaudit.model.table_columns import INSPECT_TABLES
 from kaudit.source.layout import TextRange
 from kaudit.source.schemes import filesystem
@@ -41,6 +42,10 @@ _CONTROL_NAMES = {
     "KRaftVersion": ControlType.KRAFT_VERSION,
     "KRaftVoters": ControlType.KRAFT_VOTERS,
 }
+_PRINTED = ("position", "size", "last_offset", "magic", "crc", "codec", "delete_horizon_ms")
+_PRINTED_OR_NULL = (
+    "leader_epoch", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "last_sequence",
+)  # fmt: skip
 _DAMAGE = (NoteKind.INVALID_BYTES, NoteKind.NON_CONSECUTIVE, NoteKind.MISMATCH, NoteKind.TOO_LONG)
 
 
@@ -89,16 +94,7 @@ class _Dump:
                     yield self._row(_KINDS[type(line)][0], line.line) | _KINDS[type(line)][1](line, self._place)
 
     def _row(self, kind: str, line: int) -> Row:
-        file = self._place
-        return {
-            "row": kind,
-            "topic": file.topic,
-            "partition": file.partition,
-            "replica": file.replica,
-            "segment": file.segment,
-            "file": file.path.name,
-            "line": line,
-        }
+        return self._place.side_row(kind, line=line)
 
     def _record(self, line: DumpRecord) -> Row:
         batch = self._batch
@@ -117,12 +113,10 @@ class _Dump:
         row |= {
             "position": known("position"),
             "offset": line.offset,
-            "timestamp": _null(line.timestamp),
+            "timestamp": null(line.timestamp),
             "timestamp_type": _time_type(line.timestamp_type),
-            "producer_id": _null(known("producer_id")),
-            "producer_epoch": _null(known("producer_epoch")),
-            "leader_epoch": _null(known("leader_epoch")),
-            "sequence": _null(line.sequence),
+            **{name: null(known(name)) for name in ("producer_id", "producer_epoch", "leader_epoch")},
+            "sequence": null(line.sequence),
             "is_transactional": known("is_transactional"),
             "key": self._shown(line.key, line.key_size),
             "value": self._shown(line.payload, line.value_size),
@@ -157,72 +151,36 @@ def _control(printed: str) -> Row:
 
 def batch_row(line: DumpBatch, file: LogFile) -> Row:
     """Return the row of one batch line, with every column of `batch`."""
-    row: Row = dict.fromkeys(INSPECT_TABLES["batch"])
     legacy = line.magic < CURRENT_MAGIC
     base: int | None = line.base_offset
     count = line.record_count
     if legacy:
         plain = line.codec == "none"
         base, count = (line.last_offset, 1) if plain else (None, None)
-    row |= {
-        "row": "batch",
-        "topic": file.topic,
-        "partition": file.partition,
-        "replica": file.replica,
-        "segment": file.segment,
-        "position": line.position,
-        "size": line.size,
-        "base_offset": base,
-        "last_offset": line.last_offset,
-        "last_offset_delta": None if base is None else line.last_offset - base,
-        "record_count": count,
-        "leader_epoch": _null(line.leader_epoch),
-        "magic": line.magic,
-        "crc": line.crc,
-        "crc_valid": line.is_valid,
-        "codec": line.codec,
-        "timestamp_type": _time_type(line.timestamp_type),
-        "max_timestamp": _null(line.max_timestamp),
-        "is_transactional": False if legacy else line.is_transactional,
-        "is_control": False if legacy else line.is_control,
-        "producer_id": _null(line.producer_id),
-        "producer_epoch": _null(line.producer_epoch),
-        "base_sequence": _null(line.base_sequence),
-        "last_sequence": _null(line.last_sequence),
-        "delete_horizon_ms": line.delete_horizon_ms,
-    }
-    return row
+    return (
+        dict.fromkeys(INSPECT_TABLES["batch"])
+        | file.row("batch", base_offset=base, record_count=count, crc_valid=line.is_valid)
+        | fields_of(line, _PRINTED, or_null=_PRINTED_OR_NULL)
+        | {
+            "last_offset_delta": None if base is None else line.last_offset - base,
+            "timestamp_type": _time_type(line.timestamp_type),
+            "is_transactional": False if legacy else line.is_transactional,
+            "is_control": False if legacy else line.is_control,
+        }
+    )
 
 
 def _time_type(printed: str | None) -> str | None:
     return None if printed == "NoTimestampType" else printed
 
 
-def _null(value: int | None) -> int | None:
-    return None if value == -1 else value
-
-
 def _snapshot(line: DumpSnapshotEntry, file: LogFile) -> Row:
-    return {
-        "snapshot_offset": file.base_offset,
-        "producer_id": line.producer_id,
-        "producer_epoch": _null(line.producer_epoch),
-        "last_sequence": _null(line.last_sequence),
-        "last_offset": _null(line.last_offset),
-        "offset_delta": line.offset_delta,
-        "timestamp": _null(line.last_timestamp if line.last_timestamp is not None else line.timestamp),
-        "coordinator_epoch": _null(line.coordinator_epoch),
-        "current_txn_start_offset": _null(line.current_txn_first_offset),
-    }
+    time = line.last_timestamp if line.last_timestamp is not None else line.timestamp
+    return snapshot_fields(line, file) | {"timestamp": null(time)}
 
 
 def _aborted(line: DumpAbortedTransaction, _place: LogFile) -> Row:
-    return {
-        "producer_id": line.producer_id,
-        "first_offset": line.first_offset,
-        "last_offset": line.last_offset,
-        "last_stable_offset": line.last_stable_offset,
-    }
+    return aborted_fields(line)
 
 
 def _index(line: DumpOffsetIndexEntry, _place: LogFile) -> Row:
@@ -230,7 +188,7 @@ def _index(line: DumpOffsetIndexEntry, _place: LogFile) -> Row:
 
 
 def _timeindex(line: DumpTimeIndexEntry, _place: LogFile) -> Row:
-    return {"timestamp": _null(line.timestamp), "offset": line.offset}
+    return {"timestamp": null(line.timestamp), "offset": line.offset}
 
 
 _KINDS: dict[type, tuple[str, Callable[..., Row]]] = {

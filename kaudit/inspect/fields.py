@@ -19,7 +19,8 @@ from kaudit.formats.log.batch_header import (
     plausible_length,
 )
 from kaudit.inspect.batch_rows import codec_name
-from kaudit.inspect.row_filter import Row, RowFilter
+from kaudit.inspect.row_filter import RowFilter
+from kaudit.inspect.rows import Row
 from kaudit.inspect.segment import SegmentReader
 from kaudit.model.batch_fields import (
     CODEC_MASK,

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from kaudit.formats.dump_text.text import looks_like_dump
 from kaudit.formats.log.batch_header import LOG_OVERHEAD, MAGIC_OFFSET, PREFIX_SIZE, batch_size, plausible_length
 from kaudit.formats.sidefiles.checkpoints import OFFSET_CHECKPOINT_NAMES
+from kaudit.inspect.rows import Row
 from kaudit.source.names import leftover_kind, parse_partition_name
 from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri
@@ -79,6 +80,15 @@ class LogFile(Struct, frozen=True):
         if self.base_offset is not None:
             return f"{self.base_offset:020d}.log"
         return self.path.name if self.kind.holds_batches else None
+
+    def row(self, kind: str, /, **fields: object) -> Row:
+        """Return a row of what lies in this file, of its kind and with these fields."""
+        place = {"topic": self.topic, "partition": self.partition, "replica": self.replica, "segment": self.segment}
+        return {"row": kind, **place, **fields}
+
+    def side_row(self, kind: str, /, **fields: object) -> Row:
+        """Return such a row with the file's own name, which `segment` does not have."""
+        return self.row(kind, file=self.path.name, **fields)
 
     def named(self, topic: str | None, partition: int | None) -> "LogFile":
         """The same place under the names the user gives it."""

@@ -1,7 +1,7 @@
 """One row per file: its kind, size, status, and the offsets it covers."""
 
 from kaudit.inspect.file_kinds import FileKind, LogFile
-from kaudit.inspect.row_filter import Row
+from kaudit.inspect.rows import Row
 from kaudit.inspect.segment import SegmentReader
 from kaudit.inspect.side_files import side_rows
 from kaudit.model.batch import last_offsets

@@ -12,10 +12,14 @@ from kaudit.formats.internal_topics.metadata_records import (
     parse_metadata_record,
 )
 from kaudit.formats.internal_topics.transaction_state import parse_transaction_record
-from kaudit.inspect.row_filter import Row
+from kaudit.inspect.rows import Row, fields_of, null
 from kaudit.model.transaction_state import TransactionRecord, TransactionStatus
 
 _Meaning = tuple[str, dict[str, object]]
+_STATE = (
+    "version", "producer_id", "producer_epoch", "previous_producer_id", "next_producer_id", "client_transaction_version",
+    "next_producer_epoch",
+)  # fmt: skip
 _RECORD_ONLY = ("key", "value", "headers", "sequence", "is_transactional")
 
 
@@ -72,21 +76,13 @@ def _transaction_row(record: TransactionRecord) -> _Meaning:
     fields: dict[str, object] = {"transactional_id": record.transactional_id, "tombstone": state is None}
     if state is not None:
         known = state.status is not TransactionStatus.UNKNOWN
+        fields |= fields_of(state, _STATE, or_null=("last_update_timestamp", "start_timestamp"))
         fields |= {
-            "version": state.version,
-            "producer_id": state.producer_id,
-            "producer_epoch": state.producer_epoch,
             "transaction_timeout_ms": state.timeout_ms,
             "status": state.status_name if known else f"status-{state.status_id}",
             "partitions": None
             if state.partitions is None
             else [{"topic": entry.topic, "partitions": list(entry.partitions)} for entry in state.partitions],
-            "last_update_timestamp": _time(state.last_update_timestamp),
-            "start_timestamp": _time(state.start_timestamp),
-            "previous_producer_id": state.previous_producer_id,
-            "next_producer_id": state.next_producer_id,
-            "client_transaction_version": state.client_transaction_version,
-            "next_producer_epoch": state.next_producer_epoch,
         }
     return "txn_state", fields
 
@@ -104,22 +100,16 @@ def _group(key: bytes | None, value: bytes | None) -> _Meaning | None:
         if commit is not None:
             fields |= {
                 "committed_offset": commit.offset,
-                "committed_leader_epoch": None if commit.leader_epoch == -1 else commit.leader_epoch,
-                "metadata": commit.metadata,
-                "commit_timestamp": _time(commit.commit_timestamp),
+                "committed_leader_epoch": null(commit.leader_epoch),
+                **fields_of(commit, ["metadata"], or_null=["commit_timestamp"]),
             }
         return "offset_commit", fields
     if isinstance(record, GroupMetadata):
         group = record.value
         fields = {"group": record.group, "tombstone": group is None}
         if group is not None:
-            fields |= {
-                "generation": group.generation,
-                "protocol_type": group.protocol_type,
-                "protocol": group.protocol,
-                "leader": group.leader,
-                "members": [member.member_id for member in group.members],
-            }
+            fields |= fields_of(group, ("generation", "protocol_type", "protocol", "leader"))
+            fields["members"] = [member.member_id for member in group.members]
         return "group_metadata", fields
     return None
 
@@ -133,20 +123,12 @@ def _printed_metadata(_key: bytes | None, payload: bytes | None) -> _Meaning | N
 
 
 def _metadata_row(record: MetadataRecord) -> _Meaning:
-    fields: dict[str, object] = {"api_key": record.api_key, "name": record.name, "version": record.version}
+    fields = fields_of(record, ("api_key", "name", "version"))
     if isinstance(record.content, ProducerIds):
-        fields |= {
-            "broker_id": record.content.broker_id,
-            "broker_epoch": record.content.broker_epoch,
-            "next_producer_id": record.content.next_producer_id,
-        }
+        fields |= fields_of(record.content, ("broker_id", "broker_epoch", "next_producer_id"))
     elif isinstance(record.content, FeatureLevel):
         fields |= {"feature": record.content.name, "feature_level": record.content.level}
     return "metadata", fields
-
-
-def _time(value: int) -> int | None:
-    return None if value == -1 else value
 
 
 _DECODERS: dict[str, Callable[[bytes | None, bytes | None], _Meaning | None]] = {

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from kaudit.formats.errors import LimitExceededError, WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, MAGIC_OFFSET
 from kaudit.formats.log.control import parse_control
-from kaudit.formats.log.legacy import parse_message, read_legacy_records
+from kaudit.formats.log.legacy import LegacyRecord, parse_message, read_legacy_records
 from kaudit.formats.log.records import Record, read_records
 from kaudit.inspect.bytes_text import BytesFormatter
 from kaudit.inspect.file_kinds import LogFile
 from kaudit.inspect.internal_topics import content_row
-from kaudit.inspect.row_filter import Row
+from kaudit.inspect.rows import Row, fields_of, null
 
 MAX_BATCH_BYTES = 256 << 20
 """Largest batch read whole to decode its records: more than any broker accepts."""
@@ -31,33 +31,20 @@ def record_rows(raw: bytes, batch: Row, file: LogFile, texts: BytesFormatter, li
                 yield content_row(_record_row(record, batch, file, texts), record.key, record.value)
     except WireError as error:
         kind = "limit-exceeded" if isinstance(error, LimitExceededError) else "malformed-batch"
-        yield _common("damage", batch, file) | {
-            "file": file.path.name,
-            "kind": kind,
-            "detail": str(error),
-            "base_offset": batch["base_offset"],
-        }
+        yield file.side_row(
+            "damage", position=batch["position"], kind=kind, detail=str(error), base_offset=batch["base_offset"]
+        )
 
 
-def _common(kind: str, batch: Row, file: LogFile) -> Row:
-    return {
-        "row": kind,
-        "topic": file.topic,
-        "partition": file.partition,
-        "replica": file.replica,
-        "segment": file.segment,
-        "position": batch["position"],
-    }
+def _common(kind: str, record: Record | LegacyRecord, batch: Row, file: LogFile) -> Row:
+    """What rows of every kind of record have; its batch's producer is None in magic 0 and 1."""
+    from_batch = {name: batch[name] for name in ("position", "producer_id", "producer_epoch", "leader_epoch")}
+    return file.row(kind, offset=record.offset, timestamp=null(record.timestamp), **from_batch)
 
 
 def _record_row(record: Record, batch: Row, file: LogFile, texts: BytesFormatter) -> Row:
-    return _common("record", batch, file) | {
-        "offset": record.offset,
-        "timestamp": None if record.timestamp == -1 else record.timestamp,
+    return _common("record", record, batch, file) | {
         "timestamp_type": batch["timestamp_type"],
-        "producer_id": batch["producer_id"],
-        "producer_epoch": batch["producer_epoch"],
-        "leader_epoch": batch["leader_epoch"],
         "sequence": record.sequence,
         "is_transactional": batch["is_transactional"],
         "key": texts.show(record.key),
@@ -77,28 +64,17 @@ def _control_rows(raw: bytes, batch: Row, file: LogFile, texts: BytesFormatter, 
             row = _record_row(record, batch, file, texts)
             yield row | {"row": "control", "control_type": control.type.name, "type_id": control.type_id}
             continue
-        yield _common("marker", batch, file) | {
-            "offset": record.offset,
-            "timestamp": None if record.timestamp == -1 else record.timestamp,
-            "producer_id": batch["producer_id"],
-            "producer_epoch": batch["producer_epoch"],
-            "leader_epoch": batch["leader_epoch"],
-            "control_type": control.type.name,
-            "coordinator_epoch": None if control.coordinator_epoch == -1 else control.coordinator_epoch,
-            "version": control.version,
-            "value_version": control.value_version,
-        }
+        yield (
+            _common("marker", record, batch, file)
+            | {"control_type": control.type.name}
+            | fields_of(control, ("version", "value_version"), or_null=["coordinator_epoch"])
+        )
 
 
 def _legacy_rows(raw: bytes, batch: Row, file: LogFile, texts: BytesFormatter, limit: int) -> Iterator[Row]:
     for record in read_legacy_records(parse_message(raw), limit):
-        yield _common("record", batch, file) | {
-            "offset": record.offset,
-            "timestamp": None if record.timestamp == -1 else record.timestamp,
+        yield _common("record", record, batch, file) | {
             "timestamp_type": batch["timestamp_type"],
-            "producer_id": None,
-            "producer_epoch": None,
-            "leader_epoch": None,
             "sequence": None,
             "is_transactional": False,
             "key": texts.show(record.key),

@@ -8,11 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from kaudit.inspect.rows import Row
 from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.batch_fields import DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG
-
-Row = dict[str, object]
-"""One row: JSON-ready values, `row` names its kind (docs/columns.md)."""
 
 AROUND_BATCHES = 5
 """Batches shown on each side of the one that holds the offset asked for."""

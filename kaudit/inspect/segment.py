@@ -13,7 +13,8 @@ from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.formats.log.record_batch import decode_headers
 from kaudit.inspect.batch_rows import batch_rows, damage_row, is_batch
 from kaudit.inspect.file_kinds import LogFile
-from kaudit.inspect.row_filter import Row, RowFilter
+from kaudit.inspect.row_filter import RowFilter
+from kaudit.inspect.rows import Row
 from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.source.names import segment_base_offset

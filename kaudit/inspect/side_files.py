@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 from kaudit.broker.partition.log_loading import file_verdict
 from kaudit.broker.releases.version import Version
+from kaudit.formats.dump_text.rows import DumpAbortedTransaction, DumpSnapshotEntry
 from kaudit.formats.errors import Damage, Reason, WireError
 from kaudit.formats.sidefiles.checkpoints import (
     parse_clean_shutdown,
@@ -15,9 +16,10 @@ from kaudit.formats.sidefiles.checkpoints import (
 )
 from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_index
 from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, parse_producer_snapshot
-from kaudit.formats.sidefiles.transaction_index import parse_transaction_index
+from kaudit.formats.sidefiles.transaction_index import AbortedTxn, parse_transaction_index
 from kaudit.inspect.file_kinds import FileKind, LogFile
-from kaudit.inspect.row_filter import Row
+from kaudit.inspect.rows import Row, fields_of, null
+from kaudit.model.producer_snapshot import SnapshotEntry
 from kaudit.source.schemes import filesystem
 
 MAX_SIDE_FILE = 1 << 30
@@ -47,25 +49,11 @@ def _rows(file: LogFile) -> Iterator[Row]:
         yield _damage(file, Damage(error.position, len(data), error.reason, error.detail))
 
 
-def _row(kind: str, file: LogFile) -> Row:
-    return {
-        "row": kind,
-        "topic": file.topic,
-        "partition": file.partition,
-        "replica": file.replica,
-        "segment": file.segment,
-        "file": file.path.name,
-    }
-
-
 def _damage(file: LogFile, damage: Damage) -> Row:
-    return _row("damage", file) | {
-        "position": damage.position,
-        "end": damage.end,
-        "size": damage.end - damage.position,
-        "kind": damage.reason.value,
-        "detail": damage.detail,
-    }
+    size = damage.end - damage.position
+    return file.side_row(
+        "damage", kind=damage.reason.value, size=size, **fields_of(damage, ("position", "end", "detail"))
+    )
 
 
 def _index(data: bytes, file: LogFile) -> Iterator[Row]:
@@ -73,12 +61,9 @@ def _index(data: bytes, file: LogFile) -> Iterator[Row]:
     base = file.base_offset or 0
     rows = zip(index.relative_offsets.tolist(), index.positions.tolist(), strict=True)
     for number, (relative, position) in enumerate(rows):
-        yield _row("index", file) | {
-            "position": number * 8,
-            "offset": base + relative,
-            "relative_offset": relative,
-            "log_position": position,
-        }
+        yield file.side_row(
+            "index", position=number * 8, offset=base + relative, relative_offset=relative, log_position=position
+        )
     yield from (_damage(file, damage) for damage in index.damage)
 
 
@@ -87,76 +72,76 @@ def _timeindex(data: bytes, file: LogFile) -> Iterator[Row]:
     base = file.base_offset or 0
     rows = zip(index.timestamps.tolist(), index.relative_offsets.tolist(), strict=True)
     for number, (timestamp, relative) in enumerate(rows):
-        yield _row("timeindex", file) | {
-            "position": number * 12,
-            "timestamp": _null(timestamp),
-            "offset": base + relative,
-            "relative_offset": relative,
-        }
+        yield file.side_row(
+            "timeindex",
+            position=number * 12,
+            timestamp=null(timestamp),
+            offset=base + relative,
+            relative_offset=relative,
+        )
     yield from (_damage(file, damage) for damage in index.damage)
+
+
+def aborted_fields(entry: AbortedTxn | DumpAbortedTransaction) -> Row:
+    """Return the fields of one row of a .txnindex, whether read from the file or from a text of kafka-dump-log."""
+    return fields_of(entry, ("producer_id", "first_offset", "last_offset", "last_stable_offset"))
+
+
+def snapshot_fields(entry: SnapshotEntry | DumpSnapshotEntry, file: LogFile) -> Row:
+    """Return the fields of one producer of a .snapshot, read from either; its timestamp is not among them."""
+    own = fields_of(
+        entry,
+        ("producer_id", "offset_delta"),
+        or_null=("producer_epoch", "last_sequence", "last_offset", "coordinator_epoch"),
+    )
+    start = null(entry.current_txn_first_offset)
+    return {"snapshot_offset": file.base_offset, "current_txn_start_offset": start, **own}
 
 
 def _txnindex(data: bytes, file: LogFile) -> Iterator[Row]:
     index = parse_transaction_index(data)
     for entry in index.rows:
-        yield _row("txnindex", file) | {
-            "position": entry.position,
-            "producer_id": entry.producer_id,
-            "first_offset": entry.first_offset,
-            "last_offset": entry.last_offset,
-            "last_stable_offset": entry.last_stable_offset,
-        }
+        yield file.side_row("txnindex", position=entry.position, **aborted_fields(entry))
     yield from (_damage(file, damage) for damage in index.damage)
 
 
 def _snapshot(data: bytes, file: LogFile) -> Iterator[Row]:
     for number, entry in enumerate(parse_producer_snapshot(data).entries()):
-        yield _row("snapshot", file) | {
-            "position": HEADER.size + number * ENTRY.size,
-            "snapshot_offset": file.base_offset,
-            "producer_id": entry.producer_id,
-            "producer_epoch": _null(entry.producer_epoch),
-            "last_sequence": _null(entry.last_sequence),
-            "last_offset": _null(entry.last_offset),
-            "offset_delta": entry.offset_delta,
-            "timestamp": _null(entry.timestamp),
-            "coordinator_epoch": _null(entry.coordinator_epoch),
-            "current_txn_start_offset": _null(entry.current_txn_first_offset),
-        }
+        yield file.side_row(
+            "snapshot",
+            position=HEADER.size + number * ENTRY.size,
+            timestamp=null(entry.timestamp),
+            **snapshot_fields(entry, file),
+        )
 
 
 def _checkpoint(data: bytes, file: LogFile) -> Iterator[Row]:
     checkpoint = parse_offset_checkpoint(data)
     for entry in checkpoint.rows:
-        yield _row("checkpoint", file) | {"topic": entry.topic, "partition": entry.partition, "offset": entry.offset}
+        yield file.side_row("checkpoint") | fields_of(entry, ("topic", "partition", "offset"))
     yield from (_damage(file, damage) for damage in checkpoint.damage)
 
 
 def _leader_epochs(data: bytes, file: LogFile) -> Iterator[Row]:
     checkpoint = parse_leader_epoch_checkpoint(data)
     for entry in checkpoint.rows:
-        yield _row("leader_epoch", file) | {"leader_epoch": entry.epoch, "offset": entry.start_offset}
+        yield file.side_row("leader_epoch", leader_epoch=entry.epoch, offset=entry.start_offset)
     yield from (_damage(file, damage) for damage in checkpoint.damage)
 
 
 def _meta_properties(data: bytes, file: LogFile) -> Iterator[Row]:
     meta = parse_meta_properties(data)
-    yield _row("meta_properties", file) | {
-        "version": meta.version,
-        "node_id": meta.node_id,
-        "cluster_id": meta.cluster_id,
-        "directory_id": meta.directory_id,
-        "others": dict(meta.others),
-    }
+    own = fields_of(meta, ("version", "node_id", "cluster_id", "directory_id"))
+    yield file.side_row("meta_properties", others=dict(meta.others), **own)
 
 
 def _partition_metadata(data: bytes, file: LogFile) -> Iterator[Row]:
     metadata = parse_partition_metadata(data)
-    yield _row("partition_metadata", file) | {"version": metadata.version, "topic_id": metadata.topic_id}
+    yield file.side_row("partition_metadata", version=metadata.version, topic_id=metadata.topic_id)
 
 
 def _clean_shutdown(data: bytes, file: LogFile) -> Iterator[Row]:
-    yield _row("clean_shutdown", file) | {"broker_epoch": parse_clean_shutdown(data)}
+    yield file.side_row("clean_shutdown", broker_epoch=parse_clean_shutdown(data))
 
 
 def _quorum_state(data: bytes, file: LogFile) -> Iterator[Row]:
@@ -164,11 +149,7 @@ def _quorum_state(data: bytes, file: LogFile) -> Iterator[Row]:
         content = json.loads(data)
     except (ValueError, RecursionError):
         raise WireError(0, Reason.TEXT, f"{data[:40]!r} is no JSON") from None
-    yield _row("quorum_state", file) | {"content": content}
-
-
-def _null(value: int) -> int | None:
-    return None if value == -1 else value
+    yield file.side_row("quorum_state", content=content)
 
 
 _DECODERS: dict[FileKind, Callable[[bytes, LogFile], Iterator[Row]]] = {

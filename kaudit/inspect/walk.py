@@ -15,7 +15,8 @@ from kaudit.inspect.file_kinds import FileKind, LogFile, identify, identify_by_n
 from kaudit.inspect.files import file_row
 from kaudit.inspect.internal_topics import CONTENT_TOPICS
 from kaudit.inspect.records import MAX_BATCH_BYTES, record_rows
-from kaudit.inspect.row_filter import Row, RowFilter, around
+from kaudit.inspect.row_filter import RowFilter, around
+from kaudit.inspect.rows import Row
 from kaudit.inspect.segment import SegmentReader
 from kaudit.inspect.side_files import side_rows
 from kaudit.source.discover import MAX_DEPTH, PathNotFoundError, discover
@@ -216,16 +217,7 @@ def _rows_of(places: Sequence[LogFile], options: InspectOptions) -> Iterator[Row
 
 
 def _unreadable(file: LogFile, error: OSError) -> Row:
-    return {
-        "row": "damage",
-        "topic": file.topic,
-        "partition": file.partition,
-        "replica": file.replica,
-        "segment": file.segment,
-        "file": file.path.name,
-        "kind": UNREADABLE,
-        "detail": error.strerror or type(error).__name__,
-    }
+    return file.side_row("damage", kind=UNREADABLE, detail=error.strerror or type(error).__name__)
 
 
 def _expanded(row: Row, segment: SegmentReader, options: InspectOptions) -> Iterator[Row]:

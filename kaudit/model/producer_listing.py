@@ -30,7 +30,7 @@ class ProducerState(JsonRecord, frozen=True):
     current_txn_start_offset: int
 
 
-class ProducerPartition(Struct, frozen=True):
+class ProducerPartition(JsonRecord, frozen=True):
     """One producer id in one partition replica. Offsets and timestamps cover batches and markers.
 
     `epochs` is how many the log shows, from `first_epoch` to `last_epoch`, the highest.
@@ -53,20 +53,9 @@ class ProducerPartition(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
-        return {
-            "topic": self.topic,
-            "partition": self.partition,
-            "replica": self.replica,
-            "first_offset": self.first_offset,
-            "last_offset": self.last_offset,
-            "first_timestamp": self.first_timestamp,
-            "last_timestamp": self.last_timestamp,
-            "epochs": {"first": self.first_epoch, "last": self.last_epoch, "count": self.epochs},
-            "batches": self.batches,
-            "records": self.records,
-            "state": self.state.to_dict(),
-            "findings": list(self.findings),
-        }
+        fields = super().to_dict()
+        del fields["first_epoch"], fields["last_epoch"]
+        return fields | {"epochs": {"first": self.first_epoch, "last": self.last_epoch, "count": self.epochs}}
 
 
 class Producer(Struct, frozen=True):

@@ -1,8 +1,8 @@
-"""The output formats by name. A new format is one module and one line in _FORMATS."""
+"""The output formats by name. A new format is one module and one line here."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -11,8 +11,6 @@ from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.output import Output, Tables
 from kaudit.report.render_options import RenderOptions
-
-_RenderScan = Callable[[ScanResult, RenderOptions], str]
 
 
 class Format(Struct, frozen=True):
@@ -36,111 +34,71 @@ def in_pieces(content: str | Tables) -> Output:
     return content if isinstance(content, Tables) else (content,)
 
 
-class _AllResults(Protocol):
-    """A module of a format that renders all results."""
+class _Module(Struct, frozen=True):
+    """Where a format's functions are: `renderers` in `kaudit.report`, by what they render. Others show a scan's findings."""
 
-    def render_scan(self, result: ScanResult, options: RenderOptions) -> str:
-        """Render a scan."""
+    renderers: Mapping[str, str]
+    machine: bool = True
+    directory: bool = False
 
-    def render_timeline(self, result: TimelineResult, options: RenderOptions) -> str:
-        """Render histories."""
-
-    def render_producers(self, result: ProducersResult, options: RenderOptions) -> Iterable[str]:
-        """Render producer ids."""
-
-    def render_diff(self, result: DiffResult, options: RenderOptions) -> str:
-        """Render a comparison of replicas."""
-
-
-_Make = Callable[[str], Format]
-"""Makes a format, given its name."""
-
-
-def _findings_only(module: str, function: str = "render_scan") -> _Make:
-    """Return how to make a format that shows findings only, also those of timelines, producers and replicas."""
-
-    def make(name: str) -> Format:
-        scan: _RenderScan = getattr(import_module(module), function)
-        return Format(
-            name,
-            machine=True,
-            scan=scan,
-            timeline=lambda result, options: scan(result.scan, options),
-            producers=lambda result, options: (scan(result.scan, options),),
-            diff=lambda result, options: scan(result.scan, options),
-        )
-
-    return make
+    def load(self, name: str) -> Format:
+        """Import the functions: XML and JSON cost a small scan as much as reading it."""
+        found = {result: _function(place) for result, place in self.renderers.items()}
+        scan = found["scan"]
+        findings: dict[str, Callable[..., Any]] = {
+            "timeline": lambda result, options: scan(result.scan, options),
+            "producers": lambda result, options: (scan(result.scan, options),),
+            "diff": lambda result, options: scan(result.scan, options),
+        }
+        return Format(name, self.machine, directory=self.directory, **(findings | found))
 
 
-def _all_results(module: str, *, machine: bool) -> _Make:
-    """Return how to make a format of one module that renders all results."""
-
-    def make(name: str) -> Format:
-        found: _AllResults = import_module(module)
-        return Format(
-            name, machine, found.render_scan, found.render_timeline, found.render_producers, found.render_diff
-        )
-
-    return make
+def _function(place: str) -> Callable[..., Any]:
+    module, _, name = place.partition(":")
+    function: Callable[..., Any] = getattr(import_module(f"kaudit.report.{module}"), name)
+    return function
 
 
-def _table(name: str) -> Format:
-    from kaudit.report import diff, producers, table, timeline
-
-    return Format(
-        name,
-        machine=False,
-        scan=table.render_scan,
-        timeline=timeline.render_timeline,
-        producers=producers.render_producers,
-        diff=diff.render_diff,
-    )
-
-
-def _parquet(name: str) -> Format:
-    from kaudit.report import tables
-
-    return Format(
-        name,
-        machine=True,
-        scan=tables.scan_tables,
-        timeline=tables.timeline_tables,
-        producers=tables.producers_tables,
-        diff=tables.diff_tables,
-        directory=True,
-    )
-
-
-_FORMATS: Mapping[str, _Make] = {
-    "table": _table,
-    "concise": _all_results("kaudit.report.concise", machine=False),
-    "json": _all_results("kaudit.report.json", machine=True),
-    "jsonl": _all_results("kaudit.report.jsonl", machine=True),
-    "sarif": _findings_only("kaudit.report.sarif"),
-    "sarif-github": _findings_only("kaudit.report.sarif", "render_scan_for_github"),
-    "junit": _findings_only("kaudit.report.junit"),
-    "github": _findings_only("kaudit.report.github"),
-    "gitlab": _findings_only("kaudit.report.gitlab"),
-    "markdown": _findings_only("kaudit.report.markdown_report"),
-    "parquet": _parquet,
-}
+def _all_in(module: str) -> dict[str, str]:
+    return {result: f"{module}:render_{result}" for result in ("scan", "timeline", "producers", "diff")}
 
 
 class _Formats(Mapping[str, Format]):
-    """Formats by name, each imported when it is asked for: XML and JSON cost a small scan as much as reading it."""
+    """Formats by name, each imported when it is asked for."""
+
+    _modules: Mapping[str, _Module] = {
+        "table": _Module(
+            {
+                "scan": "table:render_scan",
+                "timeline": "timeline:render_timeline",
+                "producers": "producers:render_producers",
+                "diff": "diff:render_diff",
+            },
+            machine=False,
+        ),
+        "concise": _Module(_all_in("concise"), machine=False),
+        "json": _Module(_all_in("json")),
+        "jsonl": _Module(_all_in("jsonl")),
+        "sarif": _Module({"scan": "sarif:render_scan"}),
+        "sarif-github": _Module({"scan": "sarif:render_scan_for_github"}),
+        **{name: _Module({"scan": f"{name}:render_scan"}) for name in ("junit", "github", "gitlab")},
+        "markdown": _Module({"scan": "markdown_report:render_scan"}),
+        "parquet": _Module(
+            {result: f"tables:{result}_tables" for result in ("scan", "timeline", "producers", "diff")}, directory=True
+        ),
+    }
 
     def __getitem__(self, name: str) -> Format:
-        return _FORMATS[name](name)
+        return self._modules[name].load(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_FORMATS)
+        return iter(self._modules)
 
     def __len__(self) -> int:
-        return len(_FORMATS)
+        return len(self._modules)
 
     def __contains__(self, name: object) -> bool:
-        return name in _FORMATS
+        return name in self._modules
 
 
 FORMATS: Mapping[str, Format] = _Formats()

@@ -5,13 +5,15 @@ formats (logs hold times no calendar reaches), null where the row has null. A fi
 """
 
 import json
+import math
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from kaudit import __version__
 from kaudit.model.table_columns import INSPECT_COLUMNS, INSPECT_TABLES
-from kaudit.report.parquet import MANIFEST, PART, replaced
+from kaudit.report.parquet import MANIFEST, PART, PartFiles, replaced
 
 Row = Mapping[str, object]
 SCHEMA = "kaudit.inspect-tables/1"
@@ -27,10 +29,7 @@ def write_inspect_tables(rows: Iterable[Row], directory: Path, inputs: Iterable[
 
     """
     with replaced(directory) as partial:
-        tables = _Tables(partial)
-        for row in rows:
-            tables.take(row)
-        counts = tables.close()
+        counts = _write(rows, partial)
         manifest = {
             "schema": SCHEMA,
             "tool": {"name": "kaudit", "version": __version__},
@@ -41,44 +40,28 @@ def write_inspect_tables(rows: Iterable[Row], directory: Path, inputs: Iterable[
         (partial / MANIFEST).write_text(text, encoding="utf-8")
 
 
-class _Tables:
-    """Writers by kind of row; every table is there, also without rows."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._held: dict[str, list[Row]] = {name: [] for name in INSPECT_TABLES}
-        self._writers: dict[str, Any] = {}
-        self._counts = dict.fromkeys(INSPECT_TABLES, 0)
-
-    def take(self, row: Row) -> None:
-        kind = str(row["row"])
-        held = self._held[kind]
-        held.append(row)
-        if len(held) >= _BLOCK_ROWS:
-            self._flush(kind)
-
-    def close(self) -> dict[str, int]:
-        for kind in INSPECT_TABLES:
-            self._flush(kind)
-        for writer in self._writers.values():
-            writer.close()
-        return self._counts
-
-    def _flush(self, kind: str) -> None:
-        import pyarrow.parquet  # noqa: PLC0415 - an extra
-
-        table = _table(kind, self._held[kind])
-        if kind not in self._writers:
-            (self._directory / kind).mkdir()
-            path = self._directory / kind / PART
-            self._writers[kind] = pyarrow.parquet.ParquetWriter(path, table.schema, compression="zstd")
-        if len(self._held[kind]) or not self._counts[kind]:
-            self._writers[kind].write_table(table)
-        self._counts[kind] += len(self._held[kind])
-        self._held[kind] = []
+def _write(rows: Iterable[Row], directory: Path) -> dict[str, int]:
+    """Write a table for each kind of row, also for those without rows; return how many rows each has."""
+    with ExitStack() as stack:
+        schemas = {kind: _schema(kind) for kind in INSPECT_TABLES}
+        files = {
+            kind: stack.enter_context(PartFiles(schema, directory / kind, math.inf)) for kind, schema in schemas.items()
+        }
+        held: dict[str, list[Row]] = {kind: [] for kind in INSPECT_TABLES}
+        for row in rows:
+            kind = str(row["row"])
+            held[kind].append(row)
+            if len(held[kind]) >= _BLOCK_ROWS:
+                files[kind].write(_table(kind, held.pop(kind), schemas[kind]))
+                held[kind] = []
+        for kind, rest in held.items():
+            if rest:
+                files[kind].write(_table(kind, rest, schemas[kind]))
+            files[kind].finish()
+        return {kind: part.rows for kind, part in files.items()}
 
 
-def _table(kind: str, rows: list[Row]) -> Any:  # noqa: ANN401 - pyarrow has no types
+def _schema(kind: str) -> Any:  # noqa: ANN401 - pyarrow has no types
     import pyarrow as pa  # noqa: PLC0415 - an extra
 
     shown = pa.struct(
@@ -93,18 +76,17 @@ def _table(kind: str, rows: list[Row]) -> Any:  # noqa: ANN401 - pyarrow has no 
         "partitions": pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int64()))])),
         "strings": pa.list_(pa.string()),
     }
-    columns = INSPECT_TABLES[kind]
-    schema = pa.schema(
-        [
-            *((name, types[INSPECT_COLUMNS[name].type]) for name in columns),
-            ("more", pa.string()),
-        ]
-    )
+    columns = [(name, types[INSPECT_COLUMNS[name].type]) for name in INSPECT_TABLES[kind]]
+    return pa.schema([*columns, ("more", pa.string())])
+
+
+def _table(kind: str, rows: list[Row], schema: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
     named = [_renamed(row) for row in rows] if kind == "field" else rows
-    held = {name: pa.array([row.get(name) for row in named], schema.field(name).type) for name in columns}
-    known = {"row", *columns}
-    held["more"] = pa.array([_more(row, known) for row in named], pa.string())
-    return pa.table(held, schema=schema)
+    known = {"row", *INSPECT_TABLES[kind]}
+    held = [{**row, "more": _more(row, known)} for row in named]
+    return pa.Table.from_pylist(held, schema=schema)
 
 
 def _renamed(row: Row) -> Row:

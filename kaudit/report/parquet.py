@@ -56,7 +56,7 @@ def write_tables(tables: Tables, directory: Path) -> None:
     with replaced(directory) as partial:
         counts = {name: len(rows) for name, rows in tables.rows.items()}
         for name, rows in tables.rows.items():
-            with _PartFiles(name, partial / name) as files:
+            with PartFiles(arrow_schema(name), partial / name) as files:
                 files.write(_table(name, rows))
         counts |= _write_pieces(tables, partial)
         text = json.dumps({**tables.manifest, "rows": counts}, sort_keys=True, indent=2, allow_nan=False) + "\n"
@@ -66,7 +66,7 @@ def write_tables(tables: Tables, directory: Path) -> None:
 def _write_pieces(tables: Tables, partial: Path) -> dict[str, int]:
     import pyarrow as pa  # noqa: PLC0415 - an extra
 
-    parts = {name: _PartFiles(name, partial / name) for name in tables.streamed}
+    parts = {name: PartFiles(arrow_schema(name), partial / name) for name in tables.streamed}
     try:
         for name, data in tables.pieces:
             parts[name].write(pa.ipc.open_stream(data).read_all())
@@ -78,12 +78,13 @@ def _write_pieces(tables: Tables, partial: Path) -> dict[str, int]:
     return {name: part.rows for name, part in parts.items()}
 
 
-class _PartFiles:
-    """A table's directory, its rows in files of a bounded size; at least one, so that readers find the schema."""
+class PartFiles:
+    """A table's directory, its rows in files of about `file_rows`; at least one, so that readers find the schema."""
 
-    def __init__(self, name: str, directory: Path) -> None:
-        self._schema = arrow_schema(name)
+    def __init__(self, schema: Any, directory: Path, file_rows: float = _FILE_ROWS) -> None:  # noqa: ANN401 - as below
+        self._schema = schema
         self._directory = directory
+        self._file_rows = file_rows
         self._writer: Any = None
         self._number = 0
         self.rows = 0
@@ -105,7 +106,7 @@ class _PartFiles:
             self._number += 1
         self._writer.write_table(table)
         self.rows += table.num_rows
-        if self.rows >= self._number * _FILE_ROWS:
+        if self.rows >= self._number * self._file_rows:
             self.close()
 
     def finish(self) -> None:

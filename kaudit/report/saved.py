@@ -10,17 +10,11 @@ from msgspec import Struct
 
 from kaudit.model.finding import Finding
 from kaudit.model.result import (
-    BaselineComparison,
-    BrokerVersions,
-    NotAudited,
-    PartitionSummary,
     ScanResult,
-    Summary,
 )
 from kaudit.report.timestamps import NO_TIMESTAMP
 
 SCHEMA = "kaudit.scan/1"
-_Document = Mapping[str, Any]
 
 
 class SavedScanError(Exception):
@@ -43,17 +37,11 @@ class _Run(TypedDict):
     started_at: str
 
 
-class _Scan(Struct, frozen=True, kw_only=True):
+class _Scan(ScanResult, frozen=True, kw_only=True):
     """The document: what it must have, and of which types."""
 
-    inputs: Sequence[str]
-    broker_version: BrokerVersions
-    partitions: Sequence[PartitionSummary]
     findings: Sequence[SavedFinding]
-    not_audited: Sequence[NotAudited]
-    summary: Summary
     incomplete: bool
-    baseline: BaselineComparison | None = None
     run: _Run | None = None
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from kaudit.analysis.scan.batch_export import SegmentTask
 from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
+from kaudit.formats.log.codecs import Codec
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from kaudit.model.finding import Finding
@@ -17,7 +18,7 @@ from kaudit.report.tables import producer_row, timeline_rows
 
 _PIECE_ROWS = 20_000
 """Rows made at once: some MB as Python objects."""
-_CODECS = np.array(["none", "gzip", "snappy", "lz4", "zstd", "5", "6", "7"])
+_CODECS = np.array([*(codec.name.lower() for codec in Codec), *map(str, range(max(Codec) + 1, CODEC_MASK + 1))])
 
 
 def write_histories(history: PartitionHistory, findings: Sequence[Finding], remembers_markers: bool) -> Iterator[Piece]:  # noqa: FBT001 - a HistoryWriter
@@ -48,16 +49,11 @@ def write_batches(task: SegmentTask, batches: Batches) -> Piece:
     no_producer = batches["producer_id"] <= NO_PRODUCER_ID
     no_sequence = no_producer | (batches["base_sequence"] < 0)
     columns: dict[str, Any] = {
-        "topic": np.full(count, task.topic),
-        "partition": np.full(count, task.partition),
-        "replica": np.full(count, task.replica),
+        **{name: np.full(count, getattr(task, name)) for name in ("topic", "partition", "replica")},
         "segment": np.full(count, task.spec.file.name),
-        "position": batches["position"],
+        **{name: batches[name] for name in ("position", "base_offset", "magic", "leader_epoch")},
         "bytes": batches["size"],
-        "base_offset": batches["base_offset"],
         "last_offset": last_offsets(batches),
-        "magic": batches["magic"],
-        "leader_epoch": batches["leader_epoch"],
         "crc": batches["crc"].astype(np.int64),
         "codec": _CODECS[attributes & CODEC_MASK],
         "is_transactional": attributes & TRANSACTIONAL_FLAG != 0,

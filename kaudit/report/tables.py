@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kaudit import __version__
 from kaudit.model.producer_listing import ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult, PartitionComparison
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
+from kaudit.model.table_columns import SCAN_TABLES
+from kaudit.report.json_documents import header
 from kaudit.report.output import Row, Tables
 from kaudit.report.render_options import RenderOptions
 
@@ -48,17 +49,9 @@ def producers_tables(result: ProducersResult, options: RenderOptions) -> Tables:
         for producer in result.producers
         for part in producer.partitions
     ]
-    blocks = [
-        {
-            "first_producer_id": block.start,
-            "last_producer_id": block.end,
-            "broker": block.broker,
-            "version": block.version,
-            "granted_at": block.at_ms,
-            "source": block.source,
-        }
-        for block in result.blocks
-    ]
+    names = {"first_producer_id": "start", "last_producer_id": "end", "granted_at": "at_ms"}
+    columns = {column: names.get(column, column) for column in SCAN_TABLES["blocks"]}
+    blocks = [{column: getattr(block, name) for column, name in columns.items()} for block in result.blocks]
     return _tables(result.scan, options, {"producers": rows, "blocks": blocks})
 
 
@@ -102,17 +95,8 @@ def _tables(result: ScanResult, options: RenderOptions, more: Mapping[str, Seque
         "segments": [segment.to_dict() for segment in result.segments],
         **more,
     }
-    manifest: dict[str, object] = {
-        "schema": SCHEMA,
-        "tool": {"name": "kaudit", "version": __version__},
-        "inputs": list(result.inputs),
-        "incomplete": result.incomplete,
-        "not_audited": [item.to_dict() for item in result.not_audited],
-        "broker_version": result.broker_version.to_dict(),
-        "summary": result.summary.to_dict(),
-    }
-    if options.run is not None:
-        manifest["run"] = dict(options.run)
+    in_tables = ("partitions", "baseline")
+    manifest = {name: value for name, value in header(result, SCHEMA, options).items() if name not in in_tables}
     return Tables(rows, manifest)
 
 
@@ -129,7 +113,7 @@ def to_json(value: object) -> str:
 def timeline_rows(timeline: Timeline) -> Iterable[Row]:
     """Yield the entries of one timeline as rows of `timelines`."""
     for number, entry in enumerate(timeline.entries):
-        row = {**_place(timeline), "transactional_id": timeline.transactional_id, "entry": number, **entry}
+        row = {**_place(timeline), "entry": number, **entry}
         transaction = entry.get("transaction")
         if isinstance(transaction, Mapping):
             row["transaction_first_offset"] = transaction["first_offset"]
@@ -150,7 +134,6 @@ def _producer(timeline: Timeline) -> Row:
     state = dict(timeline.state)
     return {
         **_place(timeline),
-        "transactional_id": timeline.transactional_id,
         **state,
         "state_last_offset": state["last_offset"],
         "first_offset": min((value for value in firsts if isinstance(value, int)), default=None),
@@ -164,19 +147,13 @@ def _producer(timeline: Timeline) -> Row:
 def producer_row(producer_id: int, transactional_id: str | None, part: ProducerPartition) -> Row:
     """Return a row of `producers`: one id in one partition replica. What a broker would not hold is null."""
     state = {name: None if value == -1 else value for name, value in part.state.to_dict().items()}
+    shared = ("topic", "partition", "replica", "first_offset", "last_offset", "batches", "records", "epochs")
     return {
-        "topic": part.topic,
-        "partition": part.partition,
-        "replica": part.replica,
         "producer_id": producer_id,
         "transactional_id": transactional_id,
         **state,
         "state_last_offset": state["last_offset"],
-        "first_offset": part.first_offset,
-        "last_offset": part.last_offset,
-        "batches": part.batches,
-        "records": part.records,
-        "epochs": part.epochs,
+        **{name: getattr(part, name) for name in shared},
     }
 
 
@@ -185,9 +162,5 @@ def _total(entries: Sequence[Row], name: str) -> int:
 
 
 def _place(timeline: Timeline) -> dict[str, object]:
-    return {
-        "topic": timeline.topic,
-        "partition": timeline.partition,
-        "replica": timeline.replica,
-        "producer_id": timeline.producer_id,
-    }
+    names = ("topic", "partition", "replica", "producer_id", "transactional_id")
+    return {name: getattr(timeline, name) for name in names}

@@ -10,6 +10,7 @@ from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.not_audited import anomalies_not_listed, partitions_not_audited
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.analysis.scan.partition_context import partition_context
 from kaudit.analysis.scan.partition_evidence import partition_evidence, transaction_evidence
 from kaudit.analysis.scan.summaries import partition_summary, segment_rows, total
 from kaudit.analysis.sidefiles.checkpoint_audit import CheckpointAudit
@@ -60,13 +61,17 @@ class Audit:
         )
         for part, ended, ids in zip(parts, transactions, allocation.partitions, strict=True):
             evidence = partition_evidence(part, [*ended, *ids], self.open_source, versions)
-            findings += fold_notes(run_checks(_context(part, scan_wide), evidence))
+            context = partition_context(
+                scan_wide, part.directory, compacted=part.compacted, log_end_offset=part.log_end_offset
+            )
+            findings += fold_notes(run_checks(context, evidence))
         findings = sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key)
         unreadable = self._unreadable()
+        partitions = [partition_summary(part, self.options.log_start_offset) for part in parts]
         return ScanResult(
             inputs=tuple(self.options.paths),
             broker_version=stated,
-            partitions=[partition_summary(part, self.options.log_start_offset) for part in parts],
+            partitions=partitions,
             findings=findings,
             not_audited=[
                 *(NotAudited(entry.path, entry.reason, unreadable=True) for entry in unreadable),
@@ -81,7 +86,7 @@ class Audit:
                 *self.histories.notes,
                 *allocation.unlisted,
             ],
-            summary=total(parts, findings),
+            summary=total(partitions, findings),
             incomplete=bool(unreadable) or any(note.unreadable for note in self.histories.notes),
             segments=[row for part in parts for row in segment_rows(part.directory, part.unreadable)],
         )
@@ -128,22 +133,3 @@ class Audit:
 def latest_modification(layout: Layout) -> int:
     """Newest modification time of any segment, ms since the epoch; 0 without one."""
     return max((segment.modified_ms for part in layout.partitions for segment in part.segments), default=0)
-
-
-def _context(part: PartitionAudit, scan_wide: Context) -> Context:
-    directory = part.directory
-    return Context(
-        versions=scan_wide.versions,
-        coordinator=scan_wide.coordinator,
-        now_ms=scan_wide.now_ms,
-        topic=directory.topic,
-        partition=directory.partition,
-        replica=directory.replica,
-        log_dir=directory.log_dir,
-        directory=directory.directory,
-        relative=directory.relative,
-        segments=[segment.name for segment in directory.segments],
-        compacted=part.compacted,
-        log_end_offset=part.log_end_offset,
-        texts=sorted({segment.path for segment in directory.segments if segment.text is not None}),
-    )

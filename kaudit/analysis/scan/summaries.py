@@ -52,16 +52,12 @@ def segment_rows(directory: PartitionDirectory, unreadable: Sequence[Unreadable]
         )
 
 
-def total(parts: Sequence[PartitionAudit], findings: Sequence[Finding]) -> Summary:
+def total(partitions: Sequence[PartitionSummary], findings: Sequence[Finding]) -> Summary:
     """Add up all partitions, and count the findings by severity."""
+    counted = ("segments", "bytes", "batches", "records", "producers", "runs")
     return Summary(
-        partitions=len(parts),
-        segments=sum(len(part.directory.segments) for part in parts),
-        bytes=sum(part.directory.bytes for part in parts),
-        batches=sum(part.counts.batches for part in parts),
-        records=sum(part.counts.records for part in parts),
-        producers=sum(part.producers for part in parts),
-        runs=sum(part.runs for part in parts),
+        partitions=len(partitions),
+        **{name: sum(getattr(entry, name) for entry in partitions) for name in counted},
         findings={
             severity.value: sum(found.severity is severity for found in findings)
             for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE)
