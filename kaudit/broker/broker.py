@@ -9,6 +9,7 @@ from kaudit.broker import attempts
 from kaudit.broker.attempts import Attempt, PartitionAttempt
 from kaudit.broker.coordinator.leader_epochs import CoordinatorEpochs
 from kaudit.broker.coordinator.transaction_coordinator import (
+    FIRST_END_TXN_OF_VERSION_2,
     CoordinatorLimits,
     EndOfTransaction,
     RequestContext,
@@ -36,7 +37,6 @@ _DEFAULT_SWEEP_MS = 600_000
 _OWN_EXPIRATION = "producer.id.expiration.ms"
 _SWEEP_CONFIG = "producer.id.expiration.check.interval.ms"
 """Both are there since 3.4.0 (KIP-854)."""
-_FIRST_END_TXN_OF_VERSION_2 = 5
 
 
 class MissingBrokerError(ValueError):
@@ -116,12 +116,7 @@ class Broker:
         self._first_seen: int | None = None
         self._next_producer_id = 0
         self._epochs = CoordinatorEpochs(profile)
-        defaults = CoordinatorLimits()
-        limits = CoordinatorLimits(
-            self._number("transaction.max.timeout.ms", defaults.max_timeout_ms),
-            self._number("transactional.id.expiration.ms", defaults.expiration_ms),
-            self._number("transaction.remove.expired.transaction.cleanup.interval.ms", defaults.cleanup_interval_ms),
-        )
+        limits = CoordinatorLimits.of(self._config)
         self._coordinator = TransactionCoordinator(profile, limits, self._write_markers, self._allocate)
         self._timeouts = self._coordinator.timeouts
         self._produce_handler = ProduceHandler(
@@ -209,7 +204,7 @@ class Broker:
         return Response(attempt.index, result.fields(), result.why)
 
     def _end_txn(self, attempt: attempts.EndTxn, key: TopicPartition, partition: Partition, now: int) -> Answer:
-        bumps = self.profile.transaction_version2 and attempt.api_version >= _FIRST_END_TXN_OF_VERSION_2
+        bumps = self.profile.transaction_version2 and attempt.api_version >= FIRST_END_TXN_OF_VERSION_2
         producer_id = attempt.producer_id
         before = partition.state_of(producer_id)
         result = self._coordinator.end_transaction(

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from kaudit.broker.coordinator.transaction_metadata import TransactionMetadata
 from kaudit.broker.errors import KafkaError
+from kaudit.broker.partition.topic_config import config_number
 from kaudit.broker.producer_state.producer_append_info import MAX_EPOCH, TRANSACTION_VERSION_2
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.releases.switches import SEVEN_DAYS_MS
@@ -27,6 +28,7 @@ _EMPTY_ID = "an empty transactional id"
 ProducerIdAndEpoch = tuple[int, int]
 NO_PRODUCER: ProducerIdAndEpoch = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
+FIRST_END_TXN_OF_VERSION_2 = 5
 _FENCED_INIT = 4
 _FENCED_ADD = 2
 _FENCED_END = 2
@@ -42,6 +44,17 @@ class CoordinatorLimits(Struct, frozen=True):
     """transactional.id.expiration.ms"""
     cleanup_interval_ms: int = 3600 * 1000
     """transaction.remove.expired.transaction.cleanup.interval.ms"""
+
+    @classmethod
+    def of(cls, config: dict[str, str]) -> "CoordinatorLimits":
+        """Read a broker's configuration; raises ValueError for a value that is not a number."""
+        return cls(
+            config_number(config, "transaction.max.timeout.ms", cls().max_timeout_ms),
+            config_number(config, "transactional.id.expiration.ms", cls().expiration_ms),
+            config_number(
+                config, "transaction.remove.expired.transaction.cleanup.interval.ms", cls().cleanup_interval_ms
+            ),
+        )
 
 
 # Module names: reading a member from its Enum costs as much as the rest of a request.

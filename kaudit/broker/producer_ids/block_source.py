@@ -1,6 +1,7 @@
 """From what one source says of the blocks of producer ids to a history."""
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -45,7 +46,7 @@ def from_lines(lines: Iterable[PidBlockLine], source: str) -> tuple[BlockHistory
         else:
             entry = BlockEntry(EntryKind.EMPTY, where, version=line.version, zxid=line.mzxid, at_ms=line.at_ms)
             entry = _with_value(entry, line.data)
-        if not entries or not _same_sight(entries[-1], entry):
+        if not entries or _sight(entries[-1]) != _sight(entry):
             entries.append(entry)
     return BlockHistory(tuple(entries)), bad
 
@@ -90,13 +91,5 @@ def _with_value(entry: BlockEntry, data: bytes | None) -> BlockEntry:
     return replace(entry, kind=kind, start=value.start, end=value.end, broker=value.broker, oddities=value.oddities)
 
 
-def _same_sight(one: BlockEntry, other: BlockEntry) -> bool:
-    """Tell whether two lines saw the same write: equal values, and nothing that says they were two writes."""
-    return (one.kind, one.start, one.end, one.broker, one.version, one.zxid) == (
-        other.kind,
-        other.start,
-        other.end,
-        other.broker,
-        other.version,
-        other.zxid,
-    )
+_sight = attrgetter("kind", "start", "end", "broker", "version", "zxid")
+"""What tells one write from another: lines in which all of it is equal saw the same one."""

@@ -21,7 +21,6 @@ from kaudit.simulate.producer.transaction_manager import NO_PRODUCER
 from kaudit.simulate.requests import (
     AddPartitionsToTxnRequest,
     CoordinatorResponse,
-    EndTxnRequest,
     InitProducerIdRequest,
     KafkaRequest,
     KafkaResponse,
@@ -98,7 +97,9 @@ class BrokerServer:
         elif isinstance(request, AddPartitionsToTxnRequest):
             respond(self._transactions.add_partitions(request))
         elif self._transactions.may_need_producer_id(request):
-            self.producer_ids.generate(partial(self._end_with_spare_id, request, respond))
+            self.producer_ids.generate(
+                partial(self._with_producer_id, partial(self._transactions.end_transaction, request), respond)
+            )
         else:
             respond(self._transactions.end_transaction(request, None))
 
@@ -111,21 +112,20 @@ class BrokerServer:
         if request.transactional_id is not None and transactions.broker != self.number:
             respond(CoordinatorResponse(KafkaError.NOT_COORDINATOR, NO_PRODUCER))
         elif transactions.needs_producer_id(request):
-            self.producer_ids.generate(partial(self._init_with_id, request, respond))
+            self.producer_ids.generate(
+                partial(self._with_producer_id, partial(transactions.init_producer_id, request), respond)
+            )
         else:
             respond(transactions.init_producer_id(request, None))
 
-    def _init_with_id(self, request: InitProducerIdRequest, respond: Respond, granted: int | None) -> None:
+    def _with_producer_id(
+        self, answer: Callable[[int], CoordinatorResponse], respond: Respond, granted: int | None
+    ) -> None:
+        """Respond with what `answer` makes of a producer id, if there is one to grant."""
         if granted is None:
             respond(CoordinatorResponse(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, NO_PRODUCER))
         else:
-            respond(self._transactions.init_producer_id(request, granted))
-
-    def _end_with_spare_id(self, request: EndTxnRequest, respond: Respond, granted: int | None) -> None:
-        if granted is None:
-            respond(CoordinatorResponse(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, NO_PRODUCER))
-        else:
-            respond(self._transactions.end_transaction(request, granted))
+            respond(answer(granted))
 
     # -- produce -----------------------------------------------------------------------------------------------------
     def produce(

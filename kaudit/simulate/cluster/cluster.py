@@ -67,17 +67,10 @@ class Cluster:
         self.brokers: dict[int, BrokerServer] = {}
         self.granted_blocks = GrantedBlocks(context.clock)
         config = dict(spec.config)
-        limits = CoordinatorLimits()
         markers = TransactionMarkerChannelManager(self.partitions, self, context)
         self.transactions = TransactionStateManager(
             profile,
-            CoordinatorLimits(
-                config_number(config, "transaction.max.timeout.ms", limits.max_timeout_ms),
-                config_number(config, "transactional.id.expiration.ms", limits.expiration_ms),
-                config_number(
-                    config, "transaction.remove.expired.transaction.cleanup.interval.ms", limits.cleanup_interval_ms
-                ),
-            ),
+            CoordinatorLimits.of(config),
             markers,
             self,
             context,

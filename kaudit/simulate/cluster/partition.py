@@ -138,7 +138,6 @@ class ReplicatedPartition:
     def elect(self, leader: int | None, isr: list[int], *, unclean: bool) -> Election:
         """Apply the controller's decision at all replicas. Source: makeLeader, makeFollower."""
         old = self.last_leader
-        before = None if old is None else self.logs[old].log_end
         self.leader_epoch += 1
         self.isr = isr
         self.leader = leader
@@ -148,11 +147,11 @@ class ReplicatedPartition:
         if leader is not None:
             log = self.logs[leader]
             end = log.log_end
-            log.begin_epoch(self.leader_epoch)
+            log.begin_epoch(self.leader_epoch, log.log_end)
             if old is not None and old != leader:
                 log.memory.next_sweep = self.logs[old].memory.next_sweep
                 log.memory.verifications = {}
-                lost = self._diverges_at(log, self.logs[old], before)
+                lost = _truncation(log, self.logs[old])
                 regained = common_end(log, self.logs[old]) < end
             self.last_leader = leader
         election = Election(self._clock.now, self.leader_epoch, leader, unclean, end, lost, old, regained)
@@ -168,13 +167,6 @@ class ReplicatedPartition:
         if leader is not None:
             self._advance_high_watermark()
         return election
-
-    def _diverges_at(self, log: ReplicaLog, old: ReplicaLog, old_end: int | None) -> int | None:
-        """Return where the old leader's log goes on without the new one's, None when it does not."""
-        if old_end is None:
-            return None
-        common = common_end(old, log)
-        return common if common < old_end else None
 
     def follow_again(self, broker: int) -> None:
         """Let a restarted broker fetch again."""
@@ -307,7 +299,7 @@ class ReplicatedPartition:
             self._clock.after(_RETRY_MS, partial(self._fetch_arrives, broker, generation))
             return
         log, mine = self.leader_log(), self.logs[broker]
-        cut = self._truncation(log, mine)
+        cut = _truncation(log, mine)
         if cut is not None:
             self._clock.after(self._delay(), partial(self._truncate, broker, generation, cut))
             return
@@ -382,12 +374,6 @@ class ReplicatedPartition:
             self._clock.after(self.config.replica_lag_ms - lag, partial(self._check_lag, broker))
 
     # -- truncation --------------------------------------------------------------------------------------------------
-    @staticmethod
-    def _truncation(leader: ReplicaLog, mine: ReplicaLog) -> int | None:
-        """Return where a follower's log stops being the leader's, None when it does not."""
-        common = common_end(mine, leader)
-        return common if common < mine.log_end else None
-
     def _truncate(self, broker: int, generation: int, offset: int) -> None:
         if generation != self._followers[broker].generation:
             return
@@ -400,6 +386,12 @@ class ReplicatedPartition:
         )
         log.truncate(offset, self._clock.timestamp)
         self._fetch(broker, generation)
+
+
+def _truncation(leader: ReplicaLog, mine: ReplicaLog) -> int | None:
+    """Return where a log stops being the leader's, None when it does not."""
+    common = common_end(mine, leader)
+    return common if common < mine.log_end else None
 
 
 def common_end(mine: ReplicaLog, leader: ReplicaLog) -> int:

@@ -7,7 +7,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Generator
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from kaudit.broker.producer_ids.controller_allocator import Controller, ControllerBroker
 from kaudit.broker.producer_ids.zookeeper_allocator import Exchange, Fate, Grant, Znode, acquire
@@ -21,22 +21,6 @@ CONTROLLER = "controller"
 
 OnProducerId = Callable[[int | None], None]
 """Called with a producer id, or with None: no block yet, ask again (COORDINATOR_LOAD_IN_PROGRESS)."""
-
-
-class ProducerIdManager(Protocol):
-    """One broker's ProducerIdManager."""
-
-    def generate(self, use: OnProducerId) -> None:
-        """Hand out the next producer id, now or later."""
-        ...
-
-    def lose_response(self) -> None:
-        """Lose the response to the next exchange."""
-        ...
-
-    def restart(self) -> None:
-        """Forget the block: a broker that starts takes a new one."""
-        ...
 
 
 class GrantedBlocks:
@@ -196,3 +180,7 @@ class RPCProducerIdManager:
         """Drop the blocks."""
         self._incarnation += 1
         self._broker = ControllerBroker(self._number, self._incarnation, self._controller)
+
+
+ProducerIdManager = ZkProducerIdManager | RPCProducerIdManager
+"""One broker's ProducerIdManager."""

@@ -76,12 +76,11 @@ class ReplicaLog:
         """Leader epoch of the newest entry, -1 without any."""
         return self.epochs[-1].epoch if self.epochs else NO_LEADER_EPOCH
 
-    def begin_epoch(self, epoch: int) -> None:
-        """Begin a leader epoch at the log's end. Source: LeaderEpochFileCache.assign."""
+    def begin_epoch(self, epoch: int, start: int) -> None:
+        """Begin a leader epoch at an offset, unless it has begun here. Source: LeaderEpochFileCache.assign."""
         if epoch > self.last_epoch:
-            end = self.log_end
-            self.epochs = [entry for entry in self.epochs if entry.start_offset < end]
-            self.epochs.append(EpochEntry(epoch, end))
+            self.epochs = [entry for entry in self.epochs if entry.start_offset < start]
+            self.epochs.append(EpochEntry(epoch, start))
 
     def end_of_epoch(self, epoch: int) -> EpochEntry:
         """Return the newest epoch up to `epoch` and where it ends. Source: LeaderEpochFileCache.endOffsetFor."""
@@ -104,13 +103,7 @@ class ReplicaLog:
             self._roll(batch, producer_before)
         self._segment_size += size
         self.batches.append(batch)
-        self.begin_epoch_of(batch)
-
-    def begin_epoch_of(self, batch: StoredBatch) -> None:
-        """Begin the leader epoch of a batch if it is new here."""
-        if batch.leader_epoch > self.last_epoch:
-            self.epochs = [entry for entry in self.epochs if entry.start_offset < batch.base_offset]
-            self.epochs.append(EpochEntry(batch.leader_epoch, batch.base_offset))
+        self.begin_epoch(batch.leader_epoch, batch.base_offset)
 
     def _roll(self, following: StoredBatch, producer_before: ProducerStateEntry) -> None:
         """Begin a segment; the state before it is written to a snapshot. Source: UnifiedLog.roll."""

@@ -9,6 +9,8 @@ from typing import NamedTuple, Protocol
 
 from kaudit.broker import attempts
 from kaudit.broker.coordinator.transaction_coordinator import (
+    EXHAUSTED_EPOCH,
+    FIRST_END_TXN_OF_VERSION_2,
     CoordinatorLimits,
     CoordinatorResult,
     EndOfTransaction,
@@ -35,7 +37,6 @@ from kaudit.simulate.requests import (
 from kaudit.simulate.run_context import RunContext
 
 TRANSACTION_TOPIC = "__transaction_state"
-_FIRST_END_TXN_OF_VERSION_2 = 5
 _RETRY_MS = 100
 
 
@@ -112,7 +113,7 @@ class TransactionStateManager:
         """Whether the response may need a new producer id."""
         tid = request.transactional_id
         known = None if tid is None else self.coordinator.transaction(tid)
-        return known is None or known.epoch >= _NEARLY_EXHAUSTED
+        return known is None or known.epoch >= EXHAUSTED_EPOCH
 
     def init_producer_id(self, request: InitProducerIdRequest, granted: int | None) -> CoordinatorResponse:
         """Answer InitProducerId; `granted` is a producer id of the broker's, None where none is needed."""
@@ -167,12 +168,12 @@ class TransactionStateManager:
     def may_need_producer_id(self, request: EndTxnRequest) -> bool:
         """Whether ending the transaction may use up the epochs of its producer id."""
         known = self.coordinator.transaction(request.transactional_id)
-        return self._profile.transaction_version2 and known is not None and known.epoch >= _NEARLY_EXHAUSTED
+        return self._profile.transaction_version2 and known is not None and known.epoch >= EXHAUSTED_EPOCH
 
     def end_transaction(self, request: EndTxnRequest, granted: int | None) -> CoordinatorResponse:
         """Answer EndTxn: markers are written at once. `granted` is a producer id of the broker's, None where none is needed."""
         tid = request.transactional_id
-        bumps = self._profile.transaction_version2 and request.api_version >= _FIRST_END_TXN_OF_VERSION_2
+        bumps = self._profile.transaction_version2 and request.api_version >= FIRST_END_TXN_OF_VERSION_2
         self._granted_id, self._used_id = granted, None
         self._caller_writes_completion = bumps
         ended_before = len(self.ended)
@@ -223,7 +224,7 @@ class TransactionStateManager:
         transaction = self.coordinator.transaction(transactional_id)
         if transaction is None or transaction.started_at != started_at or not transaction.partitions:
             return
-        if transaction.epoch >= _NEARLY_EXHAUSTED and self._granted_id is None:
+        if transaction.epoch >= EXHAUSTED_EPOCH and self._granted_id is None:
             self._brokers.with_producer_id(partial(self._time_out_with_id, transactional_id, started_at))
             return
         self._timing_out = True
@@ -309,9 +310,6 @@ class TransactionStateManager:
             log.leader_log().memory.log_end += 1
             log.append_internal(data, None, UNKNOWN, self._clock.timestamp)
             log.replicate_at_once()
-
-
-_NEARLY_EXHAUSTED = 32766
 
 
 def _response(answer: CoordinatorResult) -> CoordinatorResponse:

@@ -19,7 +19,7 @@ class Acknowledgement(Enum):
 
     ACKNOWLEDGED = "acknowledged"
     FAILED = "failed"
-    UNANSWERED = "nothing"
+    UNANSWERED = "unanswered"
     """The process died, or the run ended, before a response came."""
 
 

@@ -180,11 +180,6 @@ HIDDEN = {
 }
 """What the log of one replica cannot show by itself, and why."""
 
-_ACKNOWLEDGEMENT = {
-    Acknowledgement.ACKNOWLEDGED: "acknowledged",
-    Acknowledgement.FAILED: "failed",
-    Acknowledgement.UNANSWERED: "unanswered",
-}
 _DELIVERY = {
     DeliveryOutcome.ONCE: "present",
     DeliveryOutcome.TWICE: "present",
@@ -196,9 +191,7 @@ _DELIVERY = {
 def _counts(outcome: BatchOutcome) -> Counter[str]:
     """Count the records of one batch by what happened to them."""
     count = outcome.batch.record_count
-    counts = Counter(
-        {_ACKNOWLEDGEMENT[outcome.acknowledgement]: count, _DELIVERY[outcome.delivery]: count, "sent": count}
-    )
+    counts = Counter({outcome.acknowledgement.value: count, _DELIVERY[outcome.delivery]: count, "sent": count})
     acknowledged = outcome.acknowledgement is Acknowledgement.ACKNOWLEDGED
     if acknowledged and outcome.delivery is DeliveryOutcome.NOWHERE:
         counts["acknowledged_but_lost"] = count
@@ -219,7 +212,7 @@ def _records(key: TopicPartition, outcome: BatchOutcome) -> Iterator[dict[str, A
         "session": batch.payload.session,
         "topic": key[0],
         "partition": key[1],
-        "outcome": _ACKNOWLEDGEMENT[outcome.acknowledgement],
+        "outcome": outcome.acknowledgement.value,
         "error": None if batch.error is None else batch.error.name,
         "ended": outcome.delivery.value,
         "times_sent": batch.attempts + 1,

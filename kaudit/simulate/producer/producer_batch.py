@@ -1,5 +1,7 @@
 """One batch of a producer. Source: ProducerBatch."""
 
+from msgspec import Struct
+
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition
 from kaudit.formats.log.batch_header import HEADER_SIZE
@@ -9,61 +11,41 @@ from kaudit.simulate.encode import record_batch
 from kaudit.simulate.payload import Payload
 
 
-class ProducerBatch:
+class ProducerBatch(Struct, eq=False):
     """Records of one partition that are sent together, and their result.
 
     `numbers` are the application's numbers of its records, `timestamps` their times (ms since 1970). Times of the
     batch itself are simulated.
     """
 
-    __slots__ = (
-        "attempts",
-        "base_sequence",
-        "closed",
-        "created_at",
-        "data",
-        "epoch",
-        "error",
-        "finished",
-        "in_retry",
-        "is_split",
-        "last_appended_at",
-        "last_attempt_at",
-        "last_error",
-        "numbers",
-        "offset",
-        "partition",
-        "payload",
-        "producer_id",
-        "sequence_was_reset",
-        "size",
-        "timestamps",
-        "transactional",
-    )
+    partition: TopicPartition
+    payload: Payload
+    created_at: int
+    last_appended_at: int = 0
+    last_attempt_at: int = 0
+    numbers: list[int] = []
+    timestamps: list[int] = []
+    size: int = HEADER_SIZE
+    attempts: int = 0
+    in_retry: bool = False
+    is_split: bool = False
+    """Whether it is part of a batch that was too large."""
+    closed: bool = False
+    producer_id: int = NO_PRODUCER_ID
+    epoch: int = NO_PRODUCER_EPOCH
+    base_sequence: int = NO_SEQUENCE
+    transactional: bool = False
+    sequence_was_reset: bool = False
+    data: bytes | None = None
+    finished: bool = False
+    error: KafkaError | None = None
+    last_error: KafkaError | None = None
+    """The last error a broker responded with."""
+    offset: int = -1
 
-    def __init__(self, partition: TopicPartition, payload: Payload, now: int) -> None:
-        self.partition = partition
-        self.payload = payload
-        self.created_at = self.last_appended_at = self.last_attempt_at = now
-        self.numbers: list[int] = []
-        self.timestamps: list[int] = []
-        self.size = HEADER_SIZE
-        self.attempts = 0
-        self.in_retry = False
-        self.is_split = False
-        """Whether it is part of a batch that was too large."""
-        self.closed = False
-        self.producer_id = NO_PRODUCER_ID
-        self.epoch = NO_PRODUCER_EPOCH
-        self.base_sequence = NO_SEQUENCE
-        self.transactional = False
-        self.sequence_was_reset = False
-        self.data: bytes | None = None
-        self.finished = False
-        self.error: KafkaError | None = None
-        self.last_error: KafkaError | None = None
-        """The last error a broker responded with."""
-        self.offset = -1
+    def __post_init__(self) -> None:
+        """Nothing was appended or sent before it was made."""
+        self.last_appended_at = self.last_attempt_at = self.created_at
 
     def append(self, number: int, timestamp: int, size: int, now: int) -> None:
         """Add a record of so many encoded bytes."""

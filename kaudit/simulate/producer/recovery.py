@@ -1,7 +1,5 @@
 """What an idempotent producer does when its sequences break: the decisions of two generations of the Java client."""
 
-from typing import Protocol
-
 from kaudit.broker.errors import KafkaError
 from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.producer.transaction_manager import TransactionManager
@@ -23,30 +21,6 @@ RETRIABLE = frozenset(
     }
 )
 """Errors whose exceptions are RetriableException."""
-
-
-class Recovery(Protocol):
-    """The rules of one generation."""
-
-    def can_retry(self, error: KafkaError, batch: ProducerBatch, log_start_offset: int) -> bool:
-        """Tell whether a refused batch may be sent again; sequences may change for that."""
-        ...
-
-    def failed(self, error: KafkaError, batch: ProducerBatch, *, adjust: bool) -> None:
-        """Settle the sequences after a batch that is given up; `adjust`: it was refused, so it is not in the log."""
-        ...
-
-    def resolve(self) -> None:
-        """Look whether the partitions with batches given up are drained, and whether a hole is left in them."""
-        ...
-
-    def renew(self) -> None:
-        """Do what was found necessary: a new epoch or a new producer id."""
-        ...
-
-    def keeps(self, batch: ProducerBatch) -> bool:
-        """Tell whether a batch that may be sent again still belongs to the producer."""
-        ...
 
 
 def _expects_later(manager: TransactionManager, batch: ProducerBatch) -> bool:
@@ -197,3 +171,7 @@ class BumpEpoch:
     def keeps(self, batch: ProducerBatch) -> bool:  # noqa: ARG002 - the other generation looks at it
         """Keep every batch: those of an old epoch go on under it until the partition is drained."""
         return True
+
+
+Recovery = ResetProducerId | BumpEpoch
+"""The rules of one generation; `adjust` of `failed`: the batch was refused, so it is not in the log."""
