@@ -20,7 +20,7 @@ from kaudit.formats.log.batch_header import (
 )
 from kaudit.inspect.batch_rows import codec_name
 from kaudit.inspect.row_filter import RowFilter
-from kaudit.inspect.rows import Row
+from kaudit.inspect.rows import Row, fields_of
 from kaudit.inspect.segment import SegmentReader
 from kaudit.model.batch_fields import (
     CODEC_MASK,
@@ -90,9 +90,7 @@ def _fields(head: bytes, start: int) -> list[_Field]:
 def _row(segment: SegmentReader, field: _Field, position: int, meaning: str) -> Row:
     return {
         "row": "field",
-        "topic": segment.file.topic,
-        "partition": segment.file.partition,
-        "segment": segment.file.segment,
+        **fields_of(segment.file, ("topic", "partition", "segment")),
         "position": field.position,
         "length": len(field.raw),
         "field": field.name,

@@ -1,11 +1,12 @@
 """One row per file: its kind, size, status, and the offsets it covers."""
 
 from kaudit.inspect.file_kinds import FileKind, LogFile
-from kaudit.inspect.rows import Row
+from kaudit.inspect.rows import Row, fields_of
 from kaudit.inspect.segment import SegmentReader
 from kaudit.inspect.side_files import side_rows
 from kaudit.model.batch import last_offsets
 from kaudit.model.damage import DamageKind
+from kaudit.model.table_columns import INSPECT_TABLES
 from kaudit.source.schemes import filesystem
 
 
@@ -15,21 +16,9 @@ def file_row(file: LogFile, name: str) -> Row:
     `status` is ok, empty, zero-tail (zeros to the end: preallocated), damaged, unreadable or unknown; `detail` describes
     the first damage; `entries` counts batches or rows.
     """
-    row: Row = {
-        "row": "file",
-        "file": name,
-        "kind": file.kind.value,
-        "leftover": file.leftover,
-        "topic": file.topic,
-        "partition": file.partition,
-        "replica": file.replica,
-        "size": None,
-        "status": "ok",
-        "detail": None,
-        "first_offset": None,
-        "last_offset": None,
-        "entries": None,
-    }
+    row: Row = {"row": "file"} | dict.fromkeys(INSPECT_TABLES["file"])
+    row |= fields_of(file, ("leftover", "topic", "partition", "replica"))
+    row |= {"file": name, "kind": file.kind.value, "status": "ok"}
     try:
         row["size"] = filesystem(file.path).status(file.path).size
         if file.kind.holds_batches:

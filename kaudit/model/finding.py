@@ -92,17 +92,10 @@ class Finding(Struct, frozen=True):
     @property
     def fingerprint(self) -> str:
         """16 hex digits; the same from another replica, after a roll, in another order, from any engine."""
-        anchor = self.anchor if self.anchor is not None else _text(self.offset)
-        parts = (
-            _FINGERPRINT_VERSION,
-            self.code,
-            _text(self.topic),
-            _text(self.partition),
-            _text(self.producer_id),
-            _text(self.producer_epoch),
-            anchor,
-        )
-        digest = hashlib.sha256("|".join(parts).encode(errors="surrogateescape")).hexdigest()
+        anchor = self.anchor if self.anchor is not None else self.offset
+        parts = (self.code, self.topic, self.partition, self.producer_id, self.producer_epoch, anchor)
+        text = "|".join([_FINGERPRINT_VERSION, *("" if part is None else str(part) for part in parts)])
+        digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
         return digest[:_FINGERPRINT_DIGITS]
 
     def sort_key(self) -> tuple[object, ...]:
@@ -125,16 +118,6 @@ class Finding(Struct, frozen=True):
         names = (name for name in Finding.__struct_fields__ if name not in ("anchor", "absent"))
         fields = {name: json_value(getattr(self, name)) for name in names}
         fields["fingerprint"] = self.fingerprint
-        absent = {
-            name: self.absent.get(name, "not applicable")
-            for name, value in fields.items()
-            if value is None and name != "suppression"
-        }
-        if self.suppression is None:
-            absent["suppression"] = "not suppressed"
-        fields["absent"] = absent
-        return fields
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
+        reasons = {**self.absent, "suppression": "not suppressed"}
+        absent = {name: reasons.get(name, "not applicable") for name, value in fields.items() if value is None}
+        return fields | {"absent": absent}

@@ -8,7 +8,7 @@ from kaudit.model.json_record import JsonRecord
 from kaudit.model.result import ScanResult
 
 
-class GrantedBlock(Struct, frozen=True):
+class GrantedBlock(JsonRecord, frozen=True, rename={"at_ms": "at"}):
     """Ids `start`..`end` (inclusive) granted to `broker` at `at_ms`; `version` is the znode's, `source` the file."""
 
     start: int

@@ -117,13 +117,9 @@ class PartitionComparison(JsonRecord, frozen=True, rename=_SINGULAR):
     def beyond_reference(self) -> list[str]:
         """The replicas that agree with the reference to its end and go on; it is the reference for its newer leader epoch."""
         end = self.end_offsets[self.reference or ""]
-        found = []
-        for name, relation in self.relations.items():
-            cut = self.truncation_offsets[name]
-            agrees = cut is None or cut >= end
-            if relation is Relation.DIVERGED and self.end_offsets[name] > end and agrees:
-                found.append(name)
-        return found
+        longer = [name for name in self.relations if self.end_offsets[name] > end]
+        diverged = [name for name in longer if self.relations[name] is Relation.DIVERGED]
+        return [name for name in diverged if (cut := self.truncation_offsets[name]) is None or cut >= end]
 
 
 class ReplicaEvidence(Struct, frozen=True):

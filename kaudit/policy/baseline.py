@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import Self
+from typing import Any, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -14,7 +14,8 @@ from kaudit.model.result import Expected
 
 SCHEMA = "kaudit.baseline/1"
 _TEXTS = ("fingerprint", "code", "summary")
-_OWN = (*_TEXTS, "topic", "partition", "offset", "producer_id", "reason", "expires")
+_NUMBERS = ("partition", "offset", "producer_id")
+_OWN = (*_TEXTS, "topic", "reason", "expires", *_NUMBERS)
 
 
 class Entry(Struct, frozen=True):
@@ -34,17 +35,8 @@ class Entry(Struct, frozen=True):
     @classmethod
     def of(cls, finding: Finding, *, reason: str | None = None, expires: date | None = None) -> Self:
         """Return the entry that will recognise this finding."""
-        return cls(
-            finding.fingerprint,
-            finding.code,
-            _summary(finding),
-            finding.topic,
-            finding.partition,
-            finding.offset,
-            finding.producer_id,
-            reason,
-            expires,
-        )
+        own = {name: getattr(finding, name) for name in ("fingerprint", "code", "topic", *_NUMBERS)}
+        return cls(summary=_summary(finding), reason=reason, expires=expires, **own)
 
     def expired(self, today: date) -> bool:
         """Whether the entry's last day has passed."""
@@ -155,28 +147,14 @@ def parse_day(text: str, where: str) -> date:
 def _entry(document: object, where: str) -> Entry:
     if not isinstance(document, dict):
         raise UsageError(f"{where}: is not an object")
-    for name in _TEXTS:
-        if not isinstance(document.get(name), str):
-            raise UsageError(f"{where}: '{name}' is not a string")
-    for name in ("topic", "reason", "expires"):
-        if not isinstance(document.get(name), str | None):
-            raise UsageError(f"{where}: '{name}' is not a string")
-    for name in ("partition", "offset", "producer_id"):
-        if not isinstance(document.get(name), int | None):
-            raise UsageError(f"{where}: '{name}' is not a number")
-    day = document.get("expires")
-    return Entry(
-        document["fingerprint"],
-        document["code"],
-        document["summary"],
-        document.get("topic"),
-        document.get("partition"),
-        document.get("offset"),
-        document.get("producer_id"),
-        document.get("reason"),
-        expires=None if day is None else parse_day(day, f"{where}: 'expires'"),
-        others={name: value for name, value in document.items() if name not in _OWN},
-    )
+    own: dict[str, Any] = {name: document.get(name) for name in _OWN}
+    for name, value in own.items():
+        expected, called = (int, "number") if name in _NUMBERS else (str, "string")
+        if not isinstance(value, expected) and (value is not None or name in _TEXTS):
+            raise UsageError(f"{where}: '{name}' is not a {called}")
+    if own["expires"] is not None:
+        own["expires"] = parse_day(own["expires"], f"{where}: 'expires'")
+    return Entry(**own, others={name: value for name, value in document.items() if name not in _OWN})
 
 
 def _summary(finding: Finding) -> str:

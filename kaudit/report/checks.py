@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from kaudit.checks.check import HEADINGS, Check
+from kaudit.model.json_record import json_value
 from kaudit.report.console import Console, Style
 from kaudit.report.formatting import SEVERITY_STYLE
 from kaudit.report.json_documents import pretty
@@ -58,11 +59,5 @@ def severity_text(check: Check) -> str:
 
 
 def _facts(check: Check) -> Mapping[str, object]:
-    return {
-        "code": check.code,
-        "name": check.name,
-        "severity": check.severity.value,
-        "severity_note": check.severity_note,
-        "summary": check.summary,
-        "since": check.since,
-    }
+    names = ("code", "name", "severity", "severity_note", "summary", "since")
+    return {name: json_value(getattr(check, name)) for name in names}

@@ -7,7 +7,7 @@ from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.model.replicas import DiffResult, Relation
 from kaudit.model.result import NotAudited, ScanResult, TimelineResult
 from kaudit.report.console import visible
-from kaudit.report.formatting import SEVERITY_STYLE, headline, partition_of, plural, span
+from kaudit.report.formatting import SEVERITY_STYLE, headline, partition_of, plural, short_producer_of, span
 from kaudit.report.most_severe import omitted_text
 from kaudit.report.producer_formatting import blocks_of, timestamp_text
 from kaudit.report.render_options import RenderOptions
@@ -74,11 +74,7 @@ def _finding(finding: Finding, options: RenderOptions) -> str:
     partition = partition_of(finding)
     if partition is not None:
         where.append(partition + ("" if finding.offset is None else f"@{span(finding.offset, finding.last_offset)}"))
-    if finding.producer_id is not None:
-        where.append(
-            f"producer {finding.producer_id}/{'-' if finding.producer_epoch is None else finding.producer_epoch}"
-        )
-    where.append(finding.fingerprint)
+    where += [*short_producer_of(finding), finding.fingerprint]
     label = options.console.paint(label, SEVERITY_STYLE[finding.severity])
     byte = "-" if finding.position is None else finding.position
     return f"{file}:{byte}: {label}{rest} [{' '.join(where)}]"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import ScanResult
-from kaudit.report.console import Style, visible
+from kaudit.report.console import Console, Style, visible
 
 SEVERITY_STYLE = {Severity.ERROR: Style.ERROR, Severity.WARNING: Style.WARNING, Severity.NOTE: Style.NOTE}
 
@@ -48,6 +48,29 @@ def span(first: object, last: object) -> str:
 def partition_of(finding: Finding) -> str | None:
     """Return `topic-partition`, or None for a finding about no partition."""
     return None if finding.topic is None else visible(f"{finding.topic}-{finding.partition}")
+
+
+def producer_of(finding: Finding) -> str | None:
+    """Return `producer 42 epoch 0`, or None for a finding about no producer."""
+    if finding.producer_id is None:
+        return None
+    return f"producer {finding.producer_id}" + (
+        "" if finding.producer_epoch is None else f" epoch {finding.producer_epoch}"
+    )
+
+
+def short_producer_of(finding: Finding) -> list[str]:
+    """Return `producer 42/0` in a list, an empty one for a finding about no producer."""
+    epoch = "-" if finding.producer_epoch is None else finding.producer_epoch
+    return [] if finding.producer_id is None else [f"producer {finding.producer_id}/{epoch}"]
+
+
+def headline_lines(finding: Finding, console: Console, *, lead: str, indent: str, end: str = "") -> list[str]:
+    """Return the headline and `end` after `lead`, wrapped, the severity in its colour."""
+    label, rest = headline(finding)
+    lines = console.wrap(label + rest + end, lead=lead, indent=indent)
+    lines[0] = lines[0].replace(label, console.paint(label, SEVERITY_STYLE[finding.severity]), 1)
+    return lines
 
 
 def headline(finding: Finding) -> tuple[str, str]:

@@ -45,13 +45,7 @@ def _issue(group: list[Finding]) -> _Issue:
     if len(group) > 1:
         text += f", also in {plural(len(group) - 1, 'other replica')}"
     path = first.file or first.log_dir or "-"
-    return {
-        "check_name": first.code,
-        "description": visible(text),
-        "fingerprint": first.fingerprint,
-        "severity": _SEVERITIES[first.severity],
-        "location": _location(path),
-    }
+    return _issue_at(path, first.code, text, first.fingerprint, _SEVERITIES[first.severity])
 
 
 def _unread(result: ScanResult) -> list[_Issue]:
@@ -71,18 +65,18 @@ def _incomplete(item: NotAudited) -> _Issue:
 
 def _about_the_audit(name: str, path: str, text: str, severity: str) -> _Issue:
     fingerprint = hashlib.sha256(f"{name}|{path}|{text}".encode(errors="surrogateescape")).hexdigest()[:16]
+    return _issue_at(path, name, text, fingerprint, severity)
+
+
+def _issue_at(path: str, name: str, text: str, fingerprint: str, severity: str) -> _Issue:
     return {
         "check_name": name,
         "description": visible(text),
         "fingerprint": fingerprint,
         "severity": severity,
-        "location": _location(path),
+        # A log has no lines, but GitLab shows no issue without one.
+        "location": {"path": visible(path), "lines": {"begin": 1}},
     }
-
-
-def _location(path: str) -> _Issue:
-    # A log has no lines, but GitLab shows no issue without one.
-    return {"path": visible(path), "lines": {"begin": 1}}
 
 
 def _first_input(result: ScanResult) -> str:

@@ -31,51 +31,35 @@ def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str,
     return document
 
 
-def scan_document(result: ScanResult, options: RenderOptions) -> dict[str, object]:
-    """Return the kaudit.scan/1 document."""
-    findings = [finding.to_dict() for finding in result.findings]
-    return {**header(result, "kaudit.scan/1", options), "findings": findings}
+def scan_document(
+    result: ScanResult, options: RenderOptions, schema: str = "kaudit.scan/1", **more: object
+) -> dict[str, object]:
+    """Return the kaudit.scan/1 document, or one of another schema with `more` than a scan has."""
+    return {**header(result, schema, options), **more, "findings": [finding.to_dict() for finding in result.findings]}
 
 
 def timeline_document(result: TimelineResult, options: RenderOptions) -> dict[str, object]:
     """Return the kaudit.timeline/1 document."""
-    return {
-        **header(result.scan, "kaudit.timeline/1", options),
-        "timelines": [timeline.to_dict() for timeline in result.timelines],
-        "findings": [finding.to_dict() for finding in result.scan.findings],
-    }
+    timelines = [timeline.to_dict() for timeline in result.timelines]
+    return scan_document(result.scan, options, "kaudit.timeline/1", timelines=timelines)
 
 
 def producers_document(result: ProducersResult, options: RenderOptions) -> dict[str, object]:
     """Return the kaudit.producers/1 document with an empty list of producers: they come one at a time."""
-    return {
-        **header(result.scan, "kaudit.producers/1", options),
-        "producers": [],
-        "blocks": [_block(block) for block in result.blocks],
-        "summary": dict(result.summary),
-        "findings": [finding.to_dict() for finding in result.scan.findings],
-    }
+    blocks, summary = [_block(block) for block in result.blocks], dict(result.summary)
+    return scan_document(result.scan, options, "kaudit.producers/1", producers=[], blocks=blocks, summary=summary)
 
 
 def diff_document(result: DiffResult, options: RenderOptions) -> dict[str, object]:
     """Return the kaudit.diff/1 document."""
-    return {
-        **header(result.scan, "kaudit.diff/1", options),
-        "replicas": [replica.to_dict() for replica in result.replicas],
-        "partitions": [partition.to_dict() for partition in result.partitions],
-        "findings": [finding.to_dict() for finding in result.scan.findings],
-    }
+    replicas = [replica.to_dict() for replica in result.replicas]
+    partitions = [partition.to_dict() for partition in result.partitions]
+    return scan_document(result.scan, options, "kaudit.diff/1", replicas=replicas, partitions=partitions)
 
 
 def _block(block: GrantedBlock) -> dict[str, object]:
-    return {
-        "start": block.start,
-        "end": block.end,
-        "broker": block.broker,
-        "version": block.version,
-        "at": None if block.at_ms is None else rfc3339(block.at_ms) or block.at_ms,
-        "source": block.source,
-    }
+    fields = block.to_dict()
+    return fields | {"at": None if block.at_ms is None else rfc3339(block.at_ms) or block.at_ms}
 
 
 def pretty_pieces(document: Mapping[str, object], key: str, items: Iterable[Mapping[str, object]]) -> Iterator[str]:

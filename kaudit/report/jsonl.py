@@ -1,8 +1,10 @@
 """`--output-format jsonl`: one finding (or timeline) a line, the summary last."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kaudit.model.producer_listing import ProducersResult
+from kaudit.model.finding import Finding
+from kaudit.model.json_record import JsonRecord
+from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.json_documents import diff_document, header, line, producers_document
@@ -11,33 +13,31 @@ from kaudit.report.render_options import RenderOptions
 
 def render_scan(result: ScanResult, options: RenderOptions) -> str:
     """Return one line per finding and the summary."""
-    findings = [line({"type": "finding", **finding.to_dict()}) for finding in result.findings]
-    return "".join([*findings, line({"type": "summary", **header(result, "kaudit.scan/1", options)})])
+    return "".join([*_lines("finding", result.findings), _summary(header(result, "kaudit.scan/1", options))])
 
 
 def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
     """Return one line per timeline, one per finding, and the summary."""
-    timelines = [line({"type": "timeline", **timeline.to_dict()}) for timeline in result.timelines]
-    findings = [line({"type": "finding", **finding.to_dict()}) for finding in result.scan.findings]
-    summary = line({"type": "summary", **header(result.scan, "kaudit.timeline/1", options)})
-    return "".join([*timelines, *findings, summary])
+    timelines, findings = _lines("timeline", result.timelines), _lines("finding", result.scan.findings)
+    return "".join([*timelines, *findings, _summary(header(result.scan, "kaudit.timeline/1", options))])
 
 
 def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:
     """Yield one line per producer id, one per finding, and the summary with the blocks."""
-    for producer in result.producers:
-        yield line({"type": "producer", **producer.to_dict()})
-    for finding in result.scan.findings:
-        yield line({"type": "finding", **finding.to_dict()})
-    summary = producers_document(result, options)
-    del summary["producers"], summary["findings"]
-    yield line({"type": "summary", **summary})
+    yield from _lines("producer", result.producers)
+    yield from _lines("finding", result.scan.findings)
+    yield _summary(producers_document(result, options), without=("producers", "findings"))
 
 
 def render_diff(result: DiffResult, options: RenderOptions) -> str:
     """Return one line per partition, one per finding, and the summary with the replicas."""
-    partitions = [line({"type": "partition", **partition.to_dict()}) for partition in result.partitions]
-    findings = [line({"type": "finding", **finding.to_dict()}) for finding in result.scan.findings]
-    summary = diff_document(result, options)
-    del summary["partitions"], summary["findings"]
-    return "".join([*partitions, *findings, line({"type": "summary", **summary})])
+    summary = _summary(diff_document(result, options), without=("partitions", "findings"))
+    return "".join([*_lines("partition", result.partitions), *_lines("finding", result.scan.findings), summary])
+
+
+def _lines(kind: str, items: Iterable[JsonRecord | Finding | Producer]) -> Iterator[str]:
+    return (line({"type": kind, **item.to_dict()}) for item in items)
+
+
+def _summary(document: Mapping[str, object], without: Sequence[str] = ()) -> str:
+    return line({"type": "summary", **{name: value for name, value in document.items() if name not in without}})

@@ -1,6 +1,7 @@
 """Where a finding's file is, for formats that point into files."""
 
 from kaudit.model.finding import Finding
+from kaudit.report.formatting import producer_of
 
 
 def base_directory(finding: Finding) -> str | None:
@@ -26,7 +27,4 @@ def location_text(finding: Finding) -> str:
     if finding.topic is not None:
         at = "" if finding.offset is None else f" @ offset {finding.offset}"
         parts.append(f"{finding.topic}-{finding.partition}{at}")
-    if finding.producer_id is not None:
-        epoch = "" if finding.producer_epoch is None else f" epoch {finding.producer_epoch}"
-        parts.append(f"producer {finding.producer_id}{epoch}")
-    return ", ".join(parts)
+    return ", ".join([*parts, *filter(None, [producer_of(finding)])])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kaudit.model.finding import Finding
 from kaudit.model.result import Expected, ScanResult
 from kaudit.report.console import visible
-from kaudit.report.formatting import extent, partition_of, plural, span, verdict
+from kaudit.report.formatting import extent, partition_of, plural, short_producer_of, span, verdict
 from kaudit.report.most_severe import most_severe, omitted_text
 from kaudit.report.render_options import RenderOptions
 
@@ -42,10 +42,7 @@ def _table(findings: Sequence[Finding]) -> str:
 
 def _row(finding: Finding) -> str:
     where = [code(f"{partition_of(finding)}@{span(finding.offset, finding.last_offset)}")] if finding.topic else []
-    if finding.producer_id is not None:
-        where.append(
-            f"producer {finding.producer_id}/{'-' if finding.producer_epoch is None else finding.producer_epoch}"
-        )
+    where += short_producer_of(finding)
     if finding.file is not None:
         byte = "" if finding.position is None else f" byte {finding.position}"
         where.append(f"{code(finding.file)}{byte}")

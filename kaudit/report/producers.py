@@ -6,7 +6,7 @@ from itertools import islice
 from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
-from kaudit.report.formatting import SEVERITY_STYLE, extent, headline, partition_of
+from kaudit.report.formatting import extent, headline_lines, partition_of
 from kaudit.report.producer_formatting import partition_text, timestamp_text
 from kaudit.report.producer_statistics import statistics_lines
 from kaudit.report.render_options import RenderOptions
@@ -25,11 +25,8 @@ def render_producers(result: ProducersResult, options: RenderOptions) -> Iterato
     shown = options.for_people(result.scan.findings)
     findings = [console.paint("Findings (details: kaudit scan):", Style.STRONG)] if shown else []
     for finding in shown:
-        label, rest = headline(finding)
         where = partition_of(finding)
-        lines = console.wrap(label + rest + (f" [{where}]" if where else ""), lead="  ", indent="    ")
-        lines[0] = lines[0].replace(label, console.paint(label, SEVERITY_STYLE[finding.severity]), 1)
-        findings += lines
+        findings += headline_lines(finding, console, lead="  ", indent="    ", end=f" [{where}]" if where else "")
     yield text_of([statistics_lines(result, console), findings, *coverage_sections(result.scan, console)])
 
 

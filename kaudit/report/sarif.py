@@ -10,7 +10,7 @@ from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
-from kaudit.report.formatting import plural, span
+from kaudit.report.formatting import plural, producer_of, span
 from kaudit.report.json_documents import pretty
 from kaudit.report.locations import base_directory, location_text
 from kaudit.report.most_severe import most_severe, omitted_text
@@ -138,9 +138,8 @@ def _logical(finding: Finding) -> list[_Object]:
         return [{"name": "log directory", "fullyQualifiedName": visible(finding.log_dir or "-"), "kind": "directory"}]
     partition = visible(f"{finding.topic}-{finding.partition}")
     places: list[_Object] = [{"name": partition, "fullyQualifiedName": partition, "kind": "partition"}]
-    if finding.producer_id is not None:
-        epoch = "" if finding.producer_epoch is None else f" epoch {finding.producer_epoch}"
-        producer = f"producer {finding.producer_id}{epoch}"
+    producer = producer_of(finding)
+    if producer is not None:
         places.append({"name": producer, "fullyQualifiedName": f"{partition}/{producer}", "kind": "producer"})
     return places
 

@@ -8,7 +8,7 @@ from kaudit.model.result import ScanResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
 from kaudit.report.evidence import evidence_lines
-from kaudit.report.formatting import SEVERITY_STYLE, extent, headline, partition_of, plural, span
+from kaudit.report.formatting import SEVERITY_STYLE, extent, headline, partition_of, plural, producer_of, span
 from kaudit.report.most_severe import omitted_text
 from kaudit.report.render_options import RenderOptions
 
@@ -59,9 +59,7 @@ def _place(finding: Finding, *, many_inputs: bool) -> str:
     if partition is not None:
         offsets = "" if finding.offset is None else f" @ offset {span(finding.offset, finding.last_offset)}"
         parts.append(partition + offsets)
-    if finding.producer_id is not None:
-        epoch = "" if finding.producer_epoch is None else f" epoch {finding.producer_epoch}"
-        parts.append(f"producer {finding.producer_id}{epoch}")
+    parts += filter(None, [producer_of(finding)])
     if finding.file is not None:
         byte = "" if finding.position is None else f"byte {finding.position} of "
         parts.append(byte + visible(finding.file))

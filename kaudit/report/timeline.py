@@ -7,7 +7,7 @@ from kaudit.model.result import Timeline, TimelineResult
 from kaudit.report import timeline_entries
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
-from kaudit.report.formatting import SEVERITY_STYLE, extent, headline, partition_of, span
+from kaudit.report.formatting import extent, headline_lines, partition_of, span
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.timestamps import date_and_clock
 
@@ -36,7 +36,8 @@ def _others(result: TimelineResult, shown: Sequence[Finding], console: Console) 
     lines = [console.paint("Findings outside the timelines above:", Style.STRONG)] if others else []
     for finding in others:
         where = partition_of(finding) or visible(finding.file or "-")
-        lines += _finding(finding, f"  {where} @ {span(finding.offset, finding.last_offset)}  ", console)
+        lead = f"  {where} @ {span(finding.offset, finding.last_offset)}  "
+        lines += headline_lines(finding, console, lead=lead, indent=_INDENT * 3)
     return lines
 
 
@@ -57,7 +58,7 @@ def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console
         if entry["kind"] == "finding":
             finding = findings.get(str(entry["fingerprint"]))
             if finding is not None:
-                lines += _finding(finding, _INDENT, console)
+                lines += headline_lines(finding, console, lead=_INDENT, indent=_INDENT * 3)
             continue
         date = _time(entry)[0]
         if date and date != day:
@@ -102,13 +103,6 @@ def _folded(parts: Sequence[str], width: int | None) -> list[str]:
             lines[-1] += _GAP + part
         else:
             lines.append(_INDENT * 2 + part)
-    return lines
-
-
-def _finding(finding: Finding, lead: str, console: Console) -> list[str]:
-    label, rest = headline(finding)
-    lines = console.wrap(label + rest, lead=lead, indent=_INDENT + "    ")
-    lines[0] = lines[0].replace(label, console.paint(label, SEVERITY_STYLE[finding.severity]), 1)
     return lines
 
 
