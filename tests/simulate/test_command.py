@@ -162,7 +162,8 @@ def test_a_sweep_counts_outcomes(capsys):
     assert run(["simulate", "anything", "--sweep", "2", "-o", "x"]) == 2
 
 
-def test_shipped_scenarios_are_listed_and_shown(capsys):
+def test_shipped_scenarios_are_listed_and_shown(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")  # a title is not wrapped
     assert run(["simulate", "--list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(ORDER)
     assert run(["simulate", "six-in-flight", "--show"]) == 0
