@@ -69,7 +69,7 @@ def _chosen(expected: inspect.Type, value: object) -> inspect.Type:
 
 
 def _field_types(expected: inspect.Type) -> dict[str, inspect.Type]:
-    """Return the fields of an object by the names they have in documents, with the tag that tells a union's members apart."""
+    """Return the fields of an object by the names they have in documents, with the tag that distinguishes a union's members."""
     if isinstance(expected, inspect.UnionType):
         kinds = [kind for kind in expected.types if isinstance(kind, inspect.StructType)]
         return {str(kinds[0].tag_field): inspect.LiteralType(tuple(kind.tag for kind in kinds))} if kinds else {}

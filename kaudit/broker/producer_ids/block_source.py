@@ -92,4 +92,4 @@ def _with_value(entry: BlockEntry, data: bytes | None) -> BlockEntry:
 
 
 _sight = attrgetter("kind", "start", "end", "broker", "version", "zxid")
-"""What tells one write from another: lines in which all of it is equal saw the same one."""
+"""What identifies a write: lines in which all of it is equal saw the same one."""
