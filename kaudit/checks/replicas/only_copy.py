@@ -50,9 +50,7 @@ def _only_copy(context: Context, found: ReplicaEvidence, name: str, offsets: Off
         evidence={
             "rule": "records survive the loss of a broker only once another replica has them; below the high "
             "watermark every in-sync replica has them",
-            "broker": f"loses them if {listed(others)} is elected without {name}"
-            if len(others) == 1
-            else f"loses them if one of {listed(others)} is elected without {name}",
+            "broker": f"the records are lost if {' or '.join(others)} is elected without {name}",
             "only_on": name,
             "end_offsets": dict(end_offsets),
             "high_watermark": mark,
