@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from kaudit.checks.context import Context
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.impact import Impact
 from kaudit.model.observation import Observation, ObservationKind
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class FindingFields(TypedDict, total=False):
     anchor: str | None
     evidence: Mapping[str, object]
     explanations: Sequence[Explanation]
+    impact: Impact
     absent: Mapping[str, str]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
+from kaudit.model.impact import Impact
 from kaudit.model.json_record import JsonRecord, json_value
 
 Evidence = Mapping[str, object]
@@ -62,7 +63,7 @@ class Finding(Struct, frozen=True):
 
     `offset`/`last_offset` are the offending batch's (missing offsets for KA007, KA008, KA104); `position` is a byte in
     `file`; `file` is relative to its input. A null field has its reason in `absent`. Times in `evidence` are ms since
-    the epoch under keys ending in `timestamp`.
+    the epoch under keys ending in `timestamp`. `incident` is an id that findings of one cause share.
     """
 
     code: str
@@ -84,6 +85,8 @@ class Finding(Struct, frozen=True):
     anchor: str | None = None
     evidence: Evidence = field(default_factory=dict)
     explanations: Sequence[Explanation] = ()
+    impact: Impact = Impact()
+    incident: str | None = None
     next: Sequence[str] = ()
     status: Status = Status.NEW
     suppression: str | None = None
@@ -118,6 +121,6 @@ class Finding(Struct, frozen=True):
         names = (name for name in Finding.__struct_fields__ if name not in ("anchor", "absent"))
         fields = {name: json_value(getattr(self, name)) for name in names}
         fields["fingerprint"] = self.fingerprint
-        reasons = {**self.absent, "suppression": "not suppressed"}
+        reasons = {"incident": "no other finding has the same cause", **self.absent, "suppression": "not suppressed"}
         absent = {name: reasons.get(name, "not applicable") for name, value in fields.items() if value is None}
         return fields | {"absent": absent}

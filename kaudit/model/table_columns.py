@@ -210,6 +210,8 @@ SCAN_COLUMNS: Mapping[str, Column] = {
         message="what happened, in one sentence",
         evidence="JSON",
         explanations="JSON: causes, most likely first",
+        impact="JSON: what it cost",
+        incident="id that findings of one cause share",
         next="JSON: commands to run next",
         absent="JSON: the reason for each null",
         suppression="why the finding is known or suppressed",
@@ -296,7 +298,7 @@ SCAN_TABLES: Mapping[str, tuple[str, ...]] = {
     "findings": (
         "fingerprint", "code", "name", "severity", "confidence", "status", *_REPLICA, "log_dir", "file", "segment",
         "position", "offset", "last_offset", "producer_id", "producer_epoch", "message", "evidence", "explanations",
-        "next", "absent", "suppression",
+        "impact", "incident", "next", "absent", "suppression",
     ),
     "partitions": PartitionSummary.__struct_fields__,
     "segments": SegmentSummary.__struct_fields__,

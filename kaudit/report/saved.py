@@ -69,7 +69,8 @@ def read_saved(text: str) -> Saved:
         )
     try:
         for finding in document["findings"]:
-            finding["evidence"] = _with_milliseconds(finding["evidence"])
+            for field in ("evidence", "impact"):
+                finding[field] = _with_milliseconds(finding.get(field, {}))
         whole = msgspec.convert(document, _Scan)
     except (KeyError, TypeError, ValueError) as error:  # msgspec's own is a ValueError
         raise SavedScanError(f"damaged {SCHEMA} document: {type(error).__name__}: {error}") from None
