@@ -7,6 +7,7 @@ from kaudit.analysis.repeats.non_idempotent_repeats import without_equal_records
 from kaudit.analysis.repeats.sessions import compare_sessions
 from kaudit.analysis.scan.broker_versions import AUTO, given_version, inferred_versions
 from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.command_line import asked_for, asked_of
 from kaudit.analysis.scan.not_audited import anomalies_not_listed, partitions_not_audited
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
@@ -53,7 +54,8 @@ class Audit:
         reader = CoordinatorReader(self.open_source)
         coordinator = self._coordinator(reader)
         versions, stated = self._versions(reader)
-        scan_wide = Context(versions=versions, coordinator=coordinator, now_ms=self.now())
+        asked = asked_for(self.options, self.layout)
+        scan_wide = Context(versions=versions, coordinator=coordinator, now_ms=self.now(), asked=asked)
         allocation = allocation_evidence(parts, self.histories, self.open_source)
         transactions = transaction_evidence(parts, reader.history)
         findings = run_checks(
@@ -62,7 +64,11 @@ class Audit:
         for part, ended, ids in zip(parts, transactions, allocation.partitions, strict=True):
             evidence = partition_evidence(part, [*ended, *ids], self.open_source, versions)
             context = partition_context(
-                scan_wide, part.directory, compacted=part.compacted, log_end_offset=part.log_end_offset
+                scan_wide,
+                part.directory,
+                compacted=part.compacted,
+                log_end_offset=part.log_end_offset,
+                asked=asked_of(part.directory, asked, self.options),
             )
             findings += fold_notes(run_checks(context, evidence))
         findings = sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key)

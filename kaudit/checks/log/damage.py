@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 from kaudit.broker.partition.log_loading import loading_verdict
 from kaudit.checks.check import Check, Evidence
-from kaudit.checks.context import Context, quote
+from kaudit.checks.context import Context
 from kaudit.checks.log.consequences import consequences
 from kaudit.model.continuity import PlacedDamage
 from kaudit.model.damage import DamageKind
@@ -127,7 +127,7 @@ def damage_finding(
         },
         explanations=wording.explanations,
         following=(
-            f"kafka-dump-log --files {quote(context.directory + '/' + context.segments[placed.segment])}",
+            context.dump_command(placed.segment, damage.position),
             "compare this partition with its other replicas before any broker recovers this log",
         ),
         absent={
