@@ -23,7 +23,7 @@ from kaudit.model.forgotten_producers import IdleProducer
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.observation import Observation
 from kaudit.model.producer_state import AFTER_MARKER, TV2
-from kaudit.model.repeats import RepeatedSession, Repeats
+from kaudit.model.repeats import RepeatedEpoch, RepeatedSession, Repeats
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
@@ -61,6 +61,7 @@ class PartitionAudit(Struct):
     sessions: Sequence[Handover] = ()
     """Where one producer id's session follows on others: only when records were decoded."""
     repeated_sessions: Sequence[RepeatedSession] = ()
+    repeated_epochs: Sequence[RepeatedEpoch] = ()
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
 
