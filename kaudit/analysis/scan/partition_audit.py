@@ -11,6 +11,7 @@ from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.chunk_rows import Counts
 from kaudit.analysis.scan.partition_replay import PartitionReplay
 from kaudit.analysis.sequences.expired_producers import idle_longest
+from kaudit.analysis.sequences.leader_changes import leader_changes
 from kaudit.analysis.sidefiles.log_facts import LogFacts
 from kaudit.analysis.sidefiles.partition_files import compare_side_files
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
@@ -20,6 +21,7 @@ from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.continuity import LeaderEpochRegression, MissingOffsets, PlacedDamage
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.forgotten_producers import IdleProducer
+from kaudit.model.leader_change import LeaderChange
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.observation import Observation
 from kaudit.model.producer_state import AFTER_MARKER, TV2
@@ -62,6 +64,7 @@ class PartitionAudit(Struct):
     """Where one producer id's session follows on others: only when records were decoded."""
     repeated_sessions: Sequence[RepeatedSession] = ()
     repeated_epochs: Sequence[RepeatedEpoch] = ()
+    leader_changes: Sequence[LeaderChange] = ()
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
 
@@ -87,6 +90,7 @@ def close_partition(
     log = _log_facts(replay, compacted=compacted, unread=bool(unreadable))
     files = SideFileReader(open_source)
     side_facts = compare_side_files(files, log)
+    observations = replay.transitions.observations
     markers = None
     known = replay.spans.has_all_commits and CoverageGap.MARKERS not in replay.coverage_gaps
     if needs.markers and log.ended is not None and len(log.ended) and known and not log.damages:
@@ -94,7 +98,7 @@ def close_partition(
     return PartitionAudit(
         directory=replay.directory,
         counts=replay.counts,
-        observations=replay.transitions.observations,
+        observations=observations,
         dropped_observations=replay.transitions.dropped_observations,
         missing=replay.continuity.missing,
         damages=replay.continuity.damages,
@@ -124,6 +128,9 @@ def close_partition(
         markers=markers,
         repeats=replay.repeats.result(),
         sessions=replay.sessions.handovers(),
+        leader_changes=leader_changes(
+            observations, log.epoch_steps, replay.transitions.leader_changes, compacted=compacted
+        ),
     )
 
 
