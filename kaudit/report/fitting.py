@@ -15,7 +15,9 @@ class Fitted(Struct, frozen=True):
     left_out: Sequence[str]
 
 
-def fit(cells: Mapping[str, Sequence[str]], same: Sequence[str], dispensable: Sequence[str], room: int | None) -> Fitted:
+def fit(
+    cells: Mapping[str, Sequence[str]], same: Sequence[str], dispensable: Sequence[str], room: int | None
+) -> Fitted:
     """Choose among the columns (cells by heading) for a line of `room` characters, None for any length.
 
     Those of `same` go first, in order, where all rows have the same text; then those of `dispensable`, in order.

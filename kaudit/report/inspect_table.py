@@ -113,7 +113,11 @@ def _fitting(
     if _width(columns, rows) <= room:
         return columns, Fitted([name for name, _ in columns], {}, ())
     columns = _date_apart(columns)
-    dispensable = [name for name in _DISPENSABLE.get(str(rows[0]["row"]), ()) if name != "crc" or all(row.get("crc_valid") for row in rows)]
+    dispensable = [
+        name
+        for name in _DISPENSABLE.get(str(rows[0]["row"]), ())
+        if name != "crc" or all(row.get("crc_valid") for row in rows)
+    ]
     fitted = fit({name: [cell(row) for row in rows] for name, cell in columns}, _SAME, dispensable, room)
     return [column for column in columns if column[0] in fitted.shown], fitted
 
