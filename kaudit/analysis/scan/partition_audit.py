@@ -24,7 +24,7 @@ from kaudit.model.forgotten_producers import IdleProducer
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.observation import Observation
 from kaudit.model.producer_state import AFTER_MARKER, TV2
-from kaudit.model.repeats import RepeatedSession, Repeats
+from kaudit.model.repeats import RepeatedEpoch, RepeatedSession, Repeats
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
@@ -64,6 +64,7 @@ class PartitionAudit(Struct):
     repeated_sessions: Sequence[RepeatedSession] = ()
     leader_epochs: Rows = field(default_factory=lambda: np.empty(0, dtype=LEADER_EPOCH_START))
     """The first batch of every range with one leader epoch, in offset order."""
+    repeated_epochs: Sequence[RepeatedEpoch] = ()
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
 
