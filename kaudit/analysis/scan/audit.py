@@ -7,6 +7,7 @@ from kaudit.analysis.producer_ids.allocation_evidence import allocation_evidence
 from kaudit.analysis.producer_ids.block_histories import BlockHistories
 from kaudit.analysis.repeats.non_idempotent_repeats import without_equal_records
 from kaudit.analysis.repeats.sessions import compare_sessions
+from kaudit.analysis.replicas.leader_changes import leader_changes
 from kaudit.analysis.scan.broker_versions import AUTO, given_version, inferred_versions
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.not_audited import anomalies_not_listed, partitions_not_audited
@@ -61,8 +62,9 @@ class Audit:
         findings = run_checks(
             scan_wide, Evidence(self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories)
         )
-        for part, ended, ids in zip(parts, transactions, allocation.partitions, strict=True):
-            evidence = partition_evidence(part, [*ended, *ids], self.open_source, versions)
+        changes = leader_changes(parts, self.open_source)
+        for part, ended, ids, led in zip(parts, transactions, allocation.partitions, changes, strict=True):
+            evidence = partition_evidence(part, [*ended, *ids, *led], self.open_source, versions)
             context = partition_context(
                 scan_wide, part.directory, compacted=part.compacted, log_end_offset=part.log_end_offset
             )
