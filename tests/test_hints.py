@@ -7,6 +7,7 @@ import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ class Answer:
     command: str
     code: int
     text: str
-    document: dict
+    document: dict[str, Any]
 
 
 @pytest.fixture
