@@ -18,6 +18,7 @@ from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
+from kaudit.checks.incidents import with_incidents
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.coordinator import CoordinatorView
@@ -65,7 +66,7 @@ class Audit:
                 scan_wide, part.directory, compacted=part.compacted, log_end_offset=part.log_end_offset
             )
             findings += fold_notes(run_checks(context, evidence))
-        findings = sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key)
+        findings = with_incidents(sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key))
         unreadable = self._unreadable()
         partitions = [partition_summary(part, self.options.log_start_offset) for part in parts]
         return ScanResult(
