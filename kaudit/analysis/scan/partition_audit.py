@@ -10,6 +10,7 @@ from kaudit.analysis.repeats.sessions import Handover
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.chunk_rows import Counts
 from kaudit.analysis.scan.partition_replay import PartitionReplay
+from kaudit.analysis.scan.rows import LEADER_EPOCH_START, Rows
 from kaudit.analysis.sequences.expired_producers import idle_longest
 from kaudit.analysis.sidefiles.log_facts import LogFacts
 from kaudit.analysis.sidefiles.partition_files import compare_side_files
@@ -23,7 +24,7 @@ from kaudit.model.forgotten_producers import IdleProducer
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.observation import Observation
 from kaudit.model.producer_state import AFTER_MARKER, TV2
-from kaudit.model.repeats import RepeatedSession, Repeats
+from kaudit.model.repeats import RepeatedEpoch, RepeatedSession, Repeats
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
@@ -61,6 +62,9 @@ class PartitionAudit(Struct):
     sessions: Sequence[Handover] = ()
     """Where one producer id's session follows on others: only when records were decoded."""
     repeated_sessions: Sequence[RepeatedSession] = ()
+    leader_epochs: Rows = field(default_factory=lambda: np.empty(0, dtype=LEADER_EPOCH_START))
+    """The first batch of every range with one leader epoch, in offset order."""
+    repeated_epochs: Sequence[RepeatedEpoch] = ()
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
 
@@ -120,6 +124,7 @@ def close_partition(
         producer_ids=rows["producer_id"].copy() if needs.producer_ids else np.empty(0, dtype=np.int64),
         side_facts=side_facts,
         side_files_unread=files.unreadable,
+        leader_epochs=log.epoch_steps,
         markers=markers,
         repeats=replay.repeats.result(),
         sessions=replay.sessions.handovers(),
