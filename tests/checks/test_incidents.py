@@ -25,15 +25,21 @@ def finding(code, **fields):
 
 def groups(*findings):
     """The positions of the findings of each incident."""
-    together = {}
+    together: dict[str, list[int]] = {}
     for index, found in enumerate(with_incidents(findings)):
         if found.incident is not None:
             together.setdefault(found.incident, []).append(index)
     return sorted(together.values())
 
 
+def cause_of(findings):
+    rule = rule_of(findings)
+    assert rule is not None
+    return rule.cause
+
+
 def incidents(findings):
-    together = {}
+    together: dict[str, list[Finding]] = {}
     for found in findings:
         if found.incident is not None:
             together.setdefault(found.incident, []).append(found)
@@ -47,7 +53,7 @@ def test_a_transaction_in_two_partitions_is_one_incident(evidence):
     assert len(opened) == 3
     (dead,) = incidents(opened).values()
     assert [(found.topic, found.partition) for found in dead] == [("tx-a", 1), ("tx-open", 0)]
-    assert rule_of(dead).cause == "transaction"
+    assert cause_of(dead) == "transaction"
 
 
 def test_each_restart_of_an_application_is_one_incident(evidence):
@@ -69,7 +75,7 @@ def test_retries_of_one_topic_are_one_incident(evidence):
     capture = evidence.capture("retry-dup")
     truth = json.loads((capture / "truth.json").read_text())
     result = kaudit.scan(capture / "logdirs", select=["KA702", "KA703"])
-    by_topic = {}
+    by_topic: dict[str | None, set[str | None]] = {}
     for found in result.findings:
         by_topic.setdefault(found.topic, set()).add(found.incident)
     assert set(by_topic) <= set(truth)
@@ -99,7 +105,7 @@ def test_damage_that_touches_is_one_incident_in_each_log():
     elsewhere = finding("KA007", replica="b2", offset=22, last_offset=23)
     later = finding("KA001", replica="b1", offset=26, last_offset=29)
     assert groups(crc, gap, lacking, elsewhere, later) == [[0, 1, 2]]
-    assert rule_of([crc, gap]).cause == "damage"
+    assert cause_of([crc, gap]) == "damage"
 
 
 def test_an_index_goes_with_the_only_damage_of_its_segment():
@@ -115,7 +121,7 @@ def test_what_replicas_say_alike_is_one_incident():
     other = finding("KA101", replica="b1", offset=6, producer_id=7, producer_epoch=0)
     assert groups(*copies, other) == [[0, 1]]
     assert {found.incident for found in with_incidents(copies)} == {copies[0].fingerprint}
-    assert rule_of(copies).cause == "replicas"
+    assert cause_of(copies) == "replicas"
 
 
 def bump(partition, producer_id, at, *, epochs=(4, 5), producer_epoch=1):
