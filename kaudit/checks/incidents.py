@@ -175,7 +175,8 @@ def _leader_changes(findings: Sequence[Finding]) -> _Subjects:
     moved = [finding for finding in findings if _new_leader_epoch(finding) is not None]
     yield from _close_in_time(moved, _batch_timestamp, REQUEST_TIMEOUT_MS, None)
     for finding in moved:
-        if _batch_timestamp(finding) < 0:
+        # a check that knows the change itself has said who was part of it, however late
+        if _batch_timestamp(finding) < 0 or "leader_epoch" in finding.evidence:
             yield finding, (finding.topic, finding.partition, _new_leader_epoch(finding))
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 import kaudit
 from kaudit.checks.incidents import REQUEST_TIMEOUT_MS, RULES, TRANSACTION_TIMEOUT_MS, rule_of, with_incidents
+from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Confidence, Finding, Severity
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -173,6 +174,11 @@ def test_ids_of_a_block_that_was_granted_twice_are_one_incident():
     twice = finding("KA402", topic=None, partition=None, anchor="x", evidence={"seen_ids": [1001, 1002]})
     shared = [finding("KA404", producer_id=number, producer_epoch=0, offset=number) for number in (1001, 1002, 1003)]
     assert groups(*shared, twice) == [[0, 1, 3]]
+
+
+def test_the_rules_name_checks_that_exist():
+    assert {code for rule in RULES for code in rule.codes} - set(CHECKS) <= {"KA704"}
+    assert len({rule.cause for rule in RULES}) == len(RULES)
 
 
 CODES = sorted({code for rule in RULES for code in rule.codes})
