@@ -49,3 +49,19 @@ class RepeatedSession(Struct, frozen=True):
     same_times: bool
     previous: BoundaryBatch
     batch: BoundaryBatch
+
+
+class RepeatedEpoch(Struct, frozen=True):
+    """The tail of a producer's old epoch, again at the head of its new one: one at most for each (id, new epoch).
+
+    `copied` are batches of the old epoch in offset order, `again` those of the new one that hold the same `records`, the
+    first of which is the new epoch's first batch. `same_times`: their records' timestamps are equal too.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    previous_epoch: int
+    copied: Sequence[BoundaryBatch]
+    again: Sequence[BoundaryBatch]
+    records: int
+    same_times: bool
