@@ -62,6 +62,8 @@ class PartitionAudit(Struct):
     """Where one producer id's session follows on others: only when records were decoded."""
     repeated_sessions: Sequence[RepeatedSession] = ()
     repeated_epochs: Sequence[RepeatedEpoch] = ()
+    bumps_not_compared: int = 0
+    """Epoch bumps after which no repeated records were looked for, as there are too many."""
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
 
