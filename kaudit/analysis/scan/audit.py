@@ -1,11 +1,14 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
+from collections.abc import Callable, Mapping
+
 from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
 from kaudit.analysis.producer_ids.allocation_evidence import allocation_evidence
 from kaudit.analysis.producer_ids.block_histories import BlockHistories
 from kaudit.analysis.repeats.epochs import one_for_each_bump, repeated_epochs
 from kaudit.analysis.repeats.non_idempotent_repeats import without_equal_records
 from kaudit.analysis.repeats.sessions import compare_sessions
+from kaudit.analysis.replicas.leader_changes import leader_changes
 from kaudit.analysis.scan.broker_versions import AUTO, given_version, inferred_versions
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.not_audited import anomalies_not_listed, partitions_not_audited
@@ -19,6 +22,7 @@ from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
+from kaudit.checks.incidents import with_incidents
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.coordinator import CoordinatorView
@@ -58,13 +62,14 @@ class Audit:
         findings = run_checks(
             scan_wide, Evidence(self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories)
         )
-        for part, ended, ids in zip(parts, transactions, allocation.partitions, strict=True):
-            evidence = partition_evidence(part, [*ended, *ids], self.open_source, versions)
+        changes = leader_changes(parts, self.open_source)
+        for part, ended, ids, led in zip(parts, transactions, allocation.partitions, changes, strict=True):
+            evidence = partition_evidence(part, [*ended, *ids, *led], self.open_source, versions)
             context = partition_context(
                 scan_wide, part.directory, compacted=part.compacted, log_end_offset=part.log_end_offset
             )
             findings += fold_notes(run_checks(context, evidence))
-        findings = sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key)
+        findings = with_incidents(sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key))
         unreadable = self._unreadable()
         partitions = [partition_summary(part, self.options.log_start_offset) for part in parts]
         return ScanResult(
@@ -100,6 +105,11 @@ class Audit:
                 partition.observations, directory, self.open_source
             )
             partition.repeated_epochs = one_for_each_bump([*epochs, *of_batches])
+
+    def transactional_ids(self, wanted: Callable[[int], bool]) -> Mapping[int, str]:
+        """Return the transactional id of each wanted producer id that __transaction_state names."""
+        directories = [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
+        return CoordinatorReader(self.open_source).names(directories, wanted)
 
     def now(self) -> int:
         """The directory's own clock: never the wall clock, so that recorded logs give the same answer for ever."""

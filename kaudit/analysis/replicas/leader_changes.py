@@ -1,0 +1,97 @@
+"""Where the leader changed, and which other copy of the partition holds records the new leader began without."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kaudit.analysis.replicas.log_tail import batches_from, producers_records
+from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.model.batch import last_offsets
+from kaudit.model.leader_changes import HeldRecords, LeaderChange
+
+MAX_CHANGES = 1000
+"""Leader changes compared in one log, the newest."""
+
+
+def leader_changes(parts: Sequence[PartitionAudit], open_source: OpenSource) -> list[list[LeaderChange]]:
+    """Return for each of `parts` its leader changes, in offset order; none for a log whose leader epochs descend.
+
+    A leader epoch that the log begins with is no change. Other copies are read only from a change on, and only where
+    their own leader epochs show that they went on under an older one. One that cannot be read is not compared.
+    """
+    copies: dict[tuple[str, int], list[PartitionAudit]] = {}
+    for part in parts:
+        if _comparable(part):
+            copies.setdefault((part.directory.topic, part.directory.partition), []).append(part)
+    found: list[list[LeaderChange]] = []
+    for part in parts:
+        same = copies.get((part.directory.topic, part.directory.partition), ())
+        others = [other for other in same if other is not part and _one_topic(part, other)]
+        found.append(_changes(part, others, open_source) if _comparable(part) else [])
+    return found
+
+
+def _comparable(part: PartitionAudit) -> bool:
+    # leader epochs that descend are damage, and a text has no CRCs
+    return not part.regressions and not part.unreadable and not any(segment.text for segment in part.directory.segments)
+
+
+def _one_topic(part: PartitionAudit, other: PartitionAudit) -> bool:
+    """Whether these may be one topic: not one that was deleted and created again, or another cluster's of that name."""
+    ids = {part.directory.topic_id, other.directory.topic_id}
+    return None in ids or len(ids) == 1
+
+
+def _changes(part: PartitionAudit, others: Sequence[PartitionAudit], open_source: OpenSource) -> list[LeaderChange]:
+    changes: list[LeaderChange] = []
+    for step in part.leader_epochs[1:][-MAX_CHANGES:]:
+        epoch, offset = int(step["leader_epoch"]), int(step["base_offset"])
+        compared: list[str] = []
+        held: list[HeldRecords] = []
+        for other in others:
+            try:
+                records = _held(part, other, epoch, offset, open_source)
+            except OSError:
+                continue
+            compared.append(other.directory.replica)
+            held += [] if records is None else [records]
+        changes.append(LeaderChange(epoch, offset, tuple(compared), tuple(held)))
+    return changes
+
+
+def _held(
+    part: PartitionAudit, other: PartitionAudit, epoch: int, offset: int, open_source: OpenSource
+) -> HeldRecords | None:
+    """What `other` holds from `offset` on under leader epochs below `epoch`; None where it is nothing, or the same records."""
+    steps = other.leader_epochs
+    newer = steps[steps["leader_epoch"] >= epoch]
+    end = int(newer["base_offset"][0]) if len(newer) else other.log_end_offset
+    if end is None or end <= offset:
+        return None
+    count, timestamp, newest = 0, -1, -1
+    first: int | None = None
+    last = offset
+    for batches in batches_from(other.directory, open_source, offset):
+        older = batches[(batches["base_offset"] < end) & (batches["leader_epoch"] < epoch)]
+        if not len(older):
+            break
+        if first is None:
+            first = int(older["base_offset"][0])
+            if _same_batch(part, first, int(older["crc"][0]), open_source):
+                return None
+        count += int(producers_records(older).sum())
+        timestamp = max(timestamp, int(older["max_timestamp"].max()))
+        newest = max(newest, int(older["leader_epoch"].max()))
+        last = int(last_offsets(older)[-1])
+    if first is None or not count:
+        return None
+    return HeldRecords(other.directory.replica, other.directory.directory, first, last, count, newest, timestamp)
+
+
+def _same_batch(part: PartitionAudit, offset: int, crc: int, open_source: OpenSource) -> bool:
+    """Whether `part` holds a batch of this base offset and CRC, which does not cover the leader epoch."""
+    for batches in batches_from(part.directory, open_source, offset):
+        if len(batches):
+            return bool(np.any((batches["base_offset"] == offset) & (batches["crc"] == crc)))
+    return False

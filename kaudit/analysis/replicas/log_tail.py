@@ -1,0 +1,35 @@
+"""The end of one partition's log, from an offset on."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
+from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.model.batch import Batches, last_offsets
+from kaudit.model.batch_fields import CONTROL_FLAG
+from kaudit.source.layout import PartitionDirectory
+
+
+def batches_from(directory: PartitionDirectory, open_source: OpenSource, first: int) -> Iterator[Batches]:
+    """Yield the valid batches that end at or after offset `first`, as the segments hold them, a window at a time.
+
+    Raises:
+        OSError: a segment cannot be read.
+
+    """
+    segments = directory.segments
+    begin = max((index for index, segment in enumerate(segments) if segment.base_offset <= first), default=0)
+    for segment in segments[begin:]:
+        with closing(open_source(segment)) as source:
+            whole = ByteRange(0, segment.size, segment.size)
+            for piece in stream_batches(source, whole, expected_offset=segment.base_offset):
+                yield piece.batches[last_offsets(piece.batches) >= first]
+
+
+def producers_records(batches: Batches) -> NDArray[np.int64]:
+    """Return how many records of producers each batch holds, shape (n,): a control batch has none."""
+    control = batches["attributes"] & CONTROL_FLAG != 0
+    return np.where(control, 0, np.maximum(batches["record_count"], 0)).astype(np.int64)

@@ -1,0 +1,45 @@
+"""Changes of a partition's leader, and what other copies of the partition hold from there on."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from kaudit.model.json_record import JsonRecord
+
+
+class HeldRecords(JsonRecord, frozen=True):
+    """Records of producers (no control records) at offsets `first_offset`..`last_offset` of one copy, `copy` its name.
+
+    `leader_epoch` is the newest they were written under, `last_timestamp` the greatest of their timestamps, ms.
+    """
+
+    copy: str
+    directory: str
+    first_offset: int
+    last_offset: int
+    records: int
+    leader_epoch: int
+    last_timestamp: int
+
+
+class LeaderChange(Struct, frozen=True):
+    """A leader epoch begins in one copy of a partition: `offset` is its first batch's, the log before it is older.
+
+    `compared` names the other copies of the partition that a scan was given; empty: none was, and nothing is known.
+    `held_by` are those that hold records at `offset` or later under an older leader epoch: the leader of this epoch
+    began without them, and every replica that follows it cuts them off (KIP-101). Whether they had been acknowledged
+    is not in a log: `records` is the most that was lost there.
+    """
+
+    leader_epoch: int
+    offset: int
+    compared: Sequence[str]
+    held_by: Sequence[HeldRecords] = ()
+
+
+def changes_between(changes: Iterable[LeaderChange], older: int, newer: int) -> list[LeaderChange]:
+    """Return the changes to leader epochs above `older` and up to `newer`, in offset order.
+
+    For the bump of a producer epoch these are the leader epochs of the old epoch's last batch and the new one's first.
+    """
+    return [change for change in changes if older < change.leader_epoch <= newer]
