@@ -129,7 +129,7 @@ def _restart(history: _History, kind: str) -> Step:
     step: Step = {"op": "barrier", "kind": kind, "partition": history.partition()}
     if source.random() < 0.2:
         step["tamper"] = source.choice(TAMPERINGS[kind])
-    elif source.random() < 0.2:
+    elif kind == "kill9" and source.random() < 0.3:
         # a producer of its own: old releases do not load a log in which an epoch goes back
         writer = {"pid": FIRST_PRODUCER_ID + len(history.writers), "epoch": source.choice((0, 1, 5))}
         history.writers.append(writer)

@@ -463,7 +463,7 @@ class Recorder:
             self._take_ends(topic)
 
     def _done_while_down(self, topic: Topic, partition: int, step: Step) -> Step:
-        done: Step = {"checkpointed_log_start": disk.checkpointed_log_start(self.broker.logs, topic.name, partition)}
+        done: Step = {"log_start_offset": disk.checkpointed_log_start(self.broker.logs, topic.name, partition)}
         if partition == step.get("partition", 0):
             segment = self.broker.segments(topic.name, partition)[-1]
             found = []
