@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.impact import Impact
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState
 from kaudit.model.result import (
     BrokerVersions,
@@ -70,6 +71,7 @@ def old_duplicate(**changes):
             Explanation("someone copied segments into the directory"),
             Explanation("the application meant to send it twice", (), ("sequences repeat too",), innocent=True),
         ),
+        impact=Impact(records_duplicated=5),
         next=("kaudit timeline --producer-id 1000 --topic orders --partition 3 /data",),
         absent={"suppression": "not suppressed"},
     )
@@ -118,6 +120,7 @@ def crc_mismatch():
         position=99999,
         offset=900,
         evidence={"rule": "a broker refuses a batch whose CRC-32C does not match"},
+        impact=Impact(records_lost_at_least=0, records_lost_at_most=5, bytes_truncated=1_134_568),
         next=("kaudit inspect orders-3/00000000000000000000.log",),
         absent={"producer_id": "unreadable: the CRC fails", "producer_epoch": "unreadable: the CRC fails"},
     )

@@ -4,6 +4,7 @@ from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.formatting import extent, plural, verdict
+from kaudit.report.impact import with_impact
 from kaudit.report.locations import location_text
 from kaudit.report.most_severe import omitted_text
 from kaudit.report.render_options import RenderOptions
@@ -37,8 +38,8 @@ def _annotation(finding: Finding) -> str:
     if finding.file is not None:
         properties["file"] = visible(finding.file)
     place = location_text(finding)
-    text = f"{finding.message}{f' ({place})' if place else ''} [{finding.fingerprint}]"
-    return _command(_LEVELS[finding.severity], properties, text)
+    text = with_impact(f"{finding.message}{f' ({place})' if place else ''}", finding)
+    return _command(_LEVELS[finding.severity], properties, f"{text} [{finding.fingerprint}]")
 
 
 def _incomplete(result: ScanResult) -> str:

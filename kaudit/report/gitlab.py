@@ -8,6 +8,7 @@ from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.formatting import plural
+from kaudit.report.impact import with_impact
 from kaudit.report.locations import location_text
 from kaudit.report.most_severe import most_severe, omitted_text
 from kaudit.report.render_options import RenderOptions
@@ -44,6 +45,7 @@ def _issue(group: list[Finding]) -> _Issue:
     text = f"{first.code} {first.name}: {first.message}" + (f" ({place})" if place else "")
     if len(group) > 1:
         text += f", also in {plural(len(group) - 1, 'other replica')}"
+    text = with_impact(text, first)
     path = first.file or first.log_dir or "-"
     return _issue_at(path, first.code, text, first.fingerprint, _SEVERITIES[first.severity])
 

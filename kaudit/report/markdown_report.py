@@ -6,6 +6,7 @@ from kaudit.model.finding import Finding
 from kaudit.model.result import Expected, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.formatting import extent, partition_of, plural, short_producer_of, span, verdict
+from kaudit.report.impact import with_impact
 from kaudit.report.most_severe import most_severe, omitted_text
 from kaudit.report.render_options import RenderOptions
 
@@ -50,7 +51,7 @@ def _row(finding: Finding) -> str:
         finding.severity.value,
         f"{finding.code} {finding.name}",
         "<br>".join(where),
-        prose(finding.message),
+        prose(with_impact(finding.message, finding)),
         f"`{finding.fingerprint}`",
     ]
     return f"| {' | '.join(cells)} |"

@@ -11,6 +11,7 @@ from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.formatting import plural, producer_of, span
+from kaudit.report.impact import with_impact
 from kaudit.report.json_documents import pretty
 from kaudit.report.locations import base_directory, location_text
 from kaudit.report.most_severe import most_severe, omitted_text
@@ -84,7 +85,7 @@ def _result(
         "ruleId": finding.code,
         "level": finding.severity.value,
         "kind": "fail",
-        "message": {"text": _text(visible(f"{finding.name}: {finding.message}{where}"))},
+        "message": {"text": _text(visible(with_impact(f"{finding.name}: {finding.message}{where}", finding)))},
         "locations": [_location(finding, finding.position, bases, region)],
         "partialFingerprints": {FINGERPRINT_KEY: finding.fingerprint},
         "properties": _properties(finding),
@@ -105,10 +106,10 @@ def _result(
 def _properties(finding: Finding) -> _Object:
     names = (
         "topic", "partition", "replica", "offset", "last_offset", "producer_id", "producer_epoch", "confidence", "status",
-        "next",
+        "impact", "next",
     )  # fmt: skip
     document = finding.to_dict()
-    return {name: document[name] for name in names if document[name] is not None}
+    return {name: document[name] for name in names if document[name] not in (None, {})}
 
 
 def _location(finding: Finding, position: object, bases: Mapping[str, str], region: Mapping[str, object]) -> _Object:

@@ -9,6 +9,7 @@ from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
 from kaudit.report.evidence import evidence_lines
 from kaudit.report.formatting import SEVERITY_STYLE, extent, headline, partition_of, plural, producer_of, span
+from kaudit.report.impact import impact_text
 from kaudit.report.most_severe import omitted_text
 from kaudit.report.render_options import RenderOptions
 
@@ -34,6 +35,8 @@ def finding_lines(finding: Finding, console: Console, *, many_inputs: bool) -> l
     broker = finding.evidence.get("broker")
     if isinstance(broker, str):
         lines += _remark("broker", visible(broker), console)
+    if cost := impact_text(finding.impact):
+        lines += _remark("impact", cost, console)
     lines += _causes([cause for cause in finding.explanations if not cause.innocent], console)
     certain = finding.confidence is Confidence.CERTAIN
     if not certain:

@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 import referencing
 
+from kaudit.model.impact import Impact
 from kaudit.report.formats import FORMATS
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
@@ -110,7 +111,7 @@ def _holes(document, path=()):
     """Every way to leave one field out."""
     for key, value in document.items():
         yield (*path, key)
-        if isinstance(value, dict) and key not in ("evidence", "absent"):
+        if isinstance(value, dict) and key not in ("evidence", "absent", "impact"):
             yield from _holes(value, (*path, key))
 
 
@@ -133,6 +134,7 @@ def test_the_schemas_name_every_field_that_is_printed():
     defs = DOCUMENT["$defs"]
     assert set(whole) == set(defs["scan_document"]["properties"])
     assert set(whole["findings"][0]) == set(defs["finding"]["properties"])
+    assert set(Impact.__struct_fields__) == set(defs["finding"]["properties"]["impact"]["properties"])
     assert set(whole["summary"]) == set(defs["summary"]["properties"])
     assert set(whole["partitions"][0]) == set(defs["partition"]["properties"])
     assert set(whole["baseline"]) == set(defs["baseline"]["properties"])

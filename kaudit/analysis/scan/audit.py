@@ -1,5 +1,7 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
+from collections.abc import Callable, Mapping
+
 from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
 from kaudit.analysis.producer_ids.allocation_evidence import allocation_evidence
 from kaudit.analysis.producer_ids.block_histories import BlockHistories
@@ -92,6 +94,11 @@ class Audit:
             incomplete=bool(unreadable) or any(note.unreadable for note in self.histories.notes),
             segments=[row for part in parts for row in segment_rows(part.directory, part.unreadable)],
         )
+
+    def transactional_ids(self, wanted: Callable[[int], bool]) -> Mapping[int, str]:
+        """Return the transactional id of each wanted producer id that __transaction_state names."""
+        directories = [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
+        return CoordinatorReader(self.open_source).names(directories, wanted)
 
     def now(self) -> int:
         """The directory's own clock: never the wall clock, so that recorded logs give the same answer for ever."""

@@ -1,0 +1,167 @@
+"""What several findings cost together, without counting anything twice."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+
+from kaudit.model.finding import Finding
+from kaudit.model.impact import Impact
+
+_Place = tuple[object, ...]
+_Lost = tuple[int, int | None]
+"""Records lost: at least, and at most (None: not known)."""
+
+
+def total_impact(findings: Iterable[Finding]) -> Impact:
+    """Add up what findings of one cause cost.
+
+    Findings about overlapping offsets of a log share what they count; replicas of a partition that say the same lost it
+    once, but each broker truncates its own log. `last_stable_offset` is that of the partition, None for several.
+    """
+    costly = [finding for finding in findings if finding.impact != Impact()]
+    partitions = [
+        _of_partition([_of_log(log) for log in _grouped(partition, _replica)])
+        for partition in _grouped(costly, _partition)
+    ]
+    at_most = [part.records_lost_at_most for part in partitions if part.records_lost_at_least is not None]
+    stable = [part.last_stable_offset for part in partitions if part.last_stable_offset is not None]
+    return Impact(
+        records_lost_at_least=_sum(part.records_lost_at_least for part in partitions),
+        records_lost_at_most=None if None in at_most else _sum(at_most),
+        records_duplicated=_sum(part.records_duplicated for part in partitions),
+        offsets_invisible=_sum(part.offsets_invisible for part in partitions),
+        last_stable_offset=stable[0] if len(stable) == 1 else None,
+        invisible_since_timestamp=_least(part.invisible_since_timestamp for part in partitions),
+        bytes_truncated=_sum(part.bytes_truncated for part in partitions),
+    )
+
+
+def _of_partition(logs: Sequence[Impact]) -> Impact:
+    """Combine what the replicas of one partition say."""
+    at_most = [log.records_lost_at_most for log in logs if log.records_lost_at_least is not None]
+    return Impact(
+        records_lost_at_least=_most(log.records_lost_at_least for log in logs),
+        records_lost_at_most=None if None in at_most else _most(at_most),
+        records_duplicated=_most(log.records_duplicated for log in logs),
+        offsets_invisible=_most(log.offsets_invisible for log in logs),
+        last_stable_offset=_least(log.last_stable_offset for log in logs),
+        invisible_since_timestamp=_least(log.invisible_since_timestamp for log in logs),
+        bytes_truncated=_sum(log.bytes_truncated for log in logs),
+    )
+
+
+def _of_log(findings: Sequence[Finding]) -> Impact:
+    impacts = [finding.impact for finding in findings]
+    lossy = [finding for finding in findings if _is_lossy(finding.impact)]
+    lost = [_lost(cluster) for cluster in _overlapping(lossy)]
+    at_most = [most for _, most in lost]
+    copied = [finding for finding in findings if finding.impact.records_duplicated is not None]
+    return Impact(
+        records_lost_at_least=_sum(least for least, _ in lost),
+        records_lost_at_most=None if None in at_most else _sum(at_most),
+        records_duplicated=_sum(
+            _most(finding.impact.records_duplicated for finding in cluster) for cluster in _overlapping(copied)
+        ),
+        offsets_invisible=_most(impact.offsets_invisible for impact in impacts),
+        last_stable_offset=_least(impact.last_stable_offset for impact in impacts),
+        invisible_since_timestamp=_least(impact.invisible_since_timestamp for impact in impacts),
+        # what is cut off at the first damage includes what would be cut off at a later one
+        bytes_truncated=_most(impact.bytes_truncated for impact in impacts),
+    )
+
+
+def _is_lossy(impact: Impact) -> bool:
+    return impact.records_lost_at_least is not None or impact.records_lost_at_most is not None
+
+
+def _lost(cluster: Sequence[Finding]) -> _Lost:
+    """Bound what findings about overlapping offsets lost.
+
+    Sequences of two producers are different records. Missing offsets may have held those records, or others.
+    """
+    producers: list[_Lost] = []
+    offsets: list[_Lost] = []
+    for group in _grouped(cluster, _producer):
+        (offsets if group[0].producer_id is None else producers).append(_lost_once(group))
+    at_most = [most for _, most in (*producers, *offsets)]
+    at_least = [sum(least for least, _ in counted) for counted in (producers, offsets)]
+    return max(at_least), None if None in at_most else _sum(at_most)
+
+
+def _lost_once(findings: Sequence[Finding]) -> _Lost:
+    """Bound what findings lost that may all be about the same records: those of one producer, or of one range of offsets."""
+    least = max(finding.impact.records_lost_at_least or 0 for finding in findings)
+    claimed = [finding.impact.records_lost_at_most for finding in findings]
+    if len(findings) == 1:
+        return least, claimed[0]
+    if None in claimed or findings[0].producer_id is not None:
+        return least, None if None in claimed else _most(claimed)
+    most = _sum(claimed)
+    within_offsets = all(
+        (finding.impact.records_lost_at_most or 0) <= _length(*_range(finding)) for finding in findings
+    )
+    return least, min(most or 0, _covered(findings)) if within_offsets else most
+
+
+def _covered(findings: Sequence[Finding]) -> int:
+    """Return how many offsets are in one of the findings' ranges."""
+    covered, end = 0, -1
+    for first, last in sorted(_range(finding) for finding in findings):
+        covered += _length(max(first, end + 1), last)
+        end = max(end, last)
+    return covered
+
+
+def _length(first: int, last: int) -> int:
+    return max(last - first + 1, 0)
+
+
+def _overlapping(findings: Sequence[Finding]) -> Iterator[list[Finding]]:
+    """Yield the findings in groups whose offsets touch no other group's; one without an offset is a group of its own."""
+    placed = sorted((finding for finding in findings if finding.offset is not None), key=_range)
+    cluster: list[Finding] = []
+    end = -1
+    for finding in placed:
+        first, last = _range(finding)
+        if cluster and first > end:
+            yield cluster
+            cluster = []
+        cluster.append(finding)
+        end = max(end, last)
+    if cluster:
+        yield cluster
+    yield from ([finding] for finding in findings if finding.offset is None)
+
+
+def _range(finding: Finding) -> tuple[int, int]:
+    first = -1 if finding.offset is None else finding.offset
+    return first, first if finding.last_offset is None else finding.last_offset
+
+
+def _grouped(findings: Iterable[Finding], place: Callable[[Finding], _Place]) -> Iterator[list[Finding]]:
+    for _, group in groupby(sorted(findings, key=place), key=place):
+        yield list(group)
+
+
+def _partition(finding: Finding) -> _Place:
+    return finding.topic or "", -1 if finding.partition is None else finding.partition
+
+
+def _replica(finding: Finding) -> _Place:
+    return finding.replica or "", finding.log_dir or ""
+
+
+def _producer(finding: Finding) -> _Place:
+    return (-1 if finding.producer_id is None else finding.producer_id,)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _most(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _least(values: Iterable[int | None]) -> int | None:
+    return min((value for value in values if value is not None), default=None)

@@ -1,0 +1,98 @@
+"""What findings of one cause cost together."""
+
+from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.model.impact import Impact
+from kaudit.model.total_impact import total_impact
+
+NOON = 1_700_000_000_000
+
+
+def found(first, last, *, partition=0, replica="1", producer_id=None, code="KA007", **impact):
+    return Finding(
+        code=code,
+        name="any",
+        severity=Severity.ERROR,
+        confidence=Confidence.CERTAIN,
+        message="",
+        topic="orders",
+        partition=partition,
+        replica=replica,
+        log_dir=f"/data/{replica}",
+        offset=first,
+        last_offset=last,
+        producer_id=producer_id,
+        impact=Impact(**impact),
+    )
+
+
+def lost(first, last, least, most, **place):
+    return found(first, last, records_lost_at_least=least, records_lost_at_most=most, **place)
+
+
+def bounds(*findings):
+    total = total_impact(findings)
+    assert total == total_impact(reversed(findings))
+    return total.records_lost_at_least, total.records_lost_at_most
+
+
+def test_nothing_costs_nothing():
+    assert total_impact([]) == Impact()
+    assert total_impact([found(1, 2)]) == Impact()
+
+
+def test_one_finding_is_its_own_total():
+    impact = Impact(1, 2, 3, 4, 5, NOON, 7)
+    fields = {name: getattr(impact, name) for name in Impact.__struct_fields__}
+    assert total_impact([found(5, 9, **fields)]) == impact
+
+
+def test_missing_offsets_that_two_checks_report_are_lost_once():
+    assert bounds(lost(10, 14, 0, 5), lost(10, 14, 2, 5, code="KA001")) == (2, 5)
+    assert bounds(lost(10, 14, 0, 5), lost(12, 19, 0, 8)) == (0, 10)  # offsets 10..19
+    assert bounds(lost(10, 14, 0, 5), lost(15, 19, 3, 5)) == (3, 10)
+
+
+def test_a_range_that_lost_more_records_than_its_offsets_is_not_capped_by_them():
+    assert bounds(lost(10, 10, 0, 7), lost(10, 10, 0, 7, code="KA601")) == (0, 14)
+
+
+def test_records_of_two_producers_are_different_records():
+    assert bounds(lost(10, 14, 3, 3, producer_id=1), lost(10, 14, 4, 4, producer_id=2)) == (7, 7)
+    assert bounds(lost(10, 14, 3, 3, producer_id=1), lost(10, 14, 0, 9, producer_id=1)) == (3, 9)
+
+
+def test_missing_offsets_may_have_held_the_missing_sequences_or_other_records():
+    assert bounds(lost(10, 14, 0, 5), lost(10, 14, 8, 8, producer_id=1)) == (8, 13)
+
+
+def test_an_unknown_number_makes_the_total_unknown():
+    assert bounds(lost(10, 14, 0, None), lost(20, 24, 5, 5)) == (5, None)
+    assert bounds(lost(None, None, 0, 3), lost(None, None, 1, 1, code="KA003")) == (1, 4)
+
+
+def test_replicas_lose_a_record_once_and_partitions_each_their_own():
+    assert bounds(lost(10, 14, 5, 5), lost(10, 14, 5, 5, replica="2")) == (5, 5)
+    assert bounds(lost(10, 14, 5, 5), lost(10, 14, 5, 5, partition=1)) == (10, 10)
+
+
+def test_copies():
+    copies = [found(10, 12, records_duplicated=3), found(13, 13, records_duplicated=1)]
+    assert total_impact(copies).records_duplicated == 4
+    assert total_impact([*copies, found(10, 13, code="KA704", records_duplicated=4)]).records_duplicated == 4
+    assert total_impact([*copies, found(10, 12, replica="2", records_duplicated=3)]).records_duplicated == 4
+
+
+def test_what_consumers_cannot_see():
+    first = found(2, 2, offsets_invisible=98, last_stable_offset=2, invisible_since_timestamp=NOON)
+    again = found(2, 2, code="KA304", offsets_invisible=98, last_stable_offset=2, invisible_since_timestamp=NOON)
+    behind = found(2, 2, replica="2", offsets_invisible=90, last_stable_offset=2, invisible_since_timestamp=NOON)
+    other = found(7, 7, partition=1, offsets_invisible=3, last_stable_offset=7, invisible_since_timestamp=NOON - 5)
+    assert total_impact([first, again, behind]) == first.impact
+    total = total_impact([first, again, behind, other])
+    assert total == Impact(offsets_invisible=101, invisible_since_timestamp=NOON - 5)
+
+
+def test_bytes_cut_off():
+    damages = [found(5, 5, bytes_truncated=900), found(9, 9, bytes_truncated=100)]
+    assert total_impact(damages).bytes_truncated == 900
+    assert total_impact([*damages, found(5, 5, replica="2", bytes_truncated=50)]).bytes_truncated == 950
