@@ -74,7 +74,7 @@ def same_time(
     nearest, of equally near ones to the one with the nearest clock; a second copy of the same broker stays by itself.
     """
     by_log_dir = _by_log_dir(directories)
-    clusters = {log_dir: held[0].identity and held[0].identity.cluster_id for log_dir, held in by_log_dir.items()}
+    clusters = {log_dir: getattr(held[0].identity, "cluster_id", None) for log_dir, held in by_log_dir.items()}
     seeds = _seeds(clusters, moments)
     if len(seeds) < 2:
         return [frozenset(by_log_dir)]
@@ -103,9 +103,9 @@ def _seeds(clusters: Mapping[str, str | None], moments: Sequence[BrokerMoments])
     known = {cluster for cluster in clusters.values() if cluster is not None}
     seeds: list[str] = []
     for cluster in sorted(known):
-        own = [entry.log_dirs for entry in moments if entry.identity.cluster_id == cluster]
-        one = [min(log_dir for log_dir, of in clusters.items() if of == cluster)]
-        seeds += max([one, *own], key=len)
+        one: Sequence[str] = [min(log_dir for log_dir, of in clusters.items() if of == cluster)]
+        several = [entry.log_dirs for entry in moments if entry.identity.cluster_id == cluster]
+        seeds += max([one, *several], key=len)
     return seeds
 
 
@@ -141,7 +141,9 @@ def _newest_timestamp(segment: SegmentFile, open_source: OpenSource) -> int:
             start = boundary_from(source, max(segment.size - _TAIL_BYTES, 0), segment.size)
             tail = ByteRange(start, segment.size, segment.size)
             pieces = stream_batches(source, tail, expected_offset=segment.base_offset)
-            return max((int(piece.batches["max_timestamp"].max()) for piece in pieces if len(piece.batches)), default=-1)
+            return max(
+                (int(piece.batches["max_timestamp"].max()) for piece in pieces if len(piece.batches)), default=-1
+            )
     except OSError:
         return -1
 
