@@ -103,9 +103,10 @@ def _seeds(clusters: Mapping[str, str | None], moments: Sequence[BrokerMoments])
     known = {cluster for cluster in clusters.values() if cluster is not None}
     seeds: list[str] = []
     for cluster in sorted(known):
-        one: Sequence[str] = [min(log_dir for log_dir, of in clusters.items() if of == cluster)]
-        several = [entry.log_dirs for entry in moments if entry.identity.cluster_id == cluster]
-        seeds += max([one, *several], key=len)
+        candidates: list[Sequence[str]] = [[min(log_dir for log_dir, of in clusters.items() if of == cluster)]]
+        candidates += [entry.log_dirs for entry in moments if entry.identity.cluster_id == cluster]
+        longest = max(candidates, key=len)
+        seeds += longest
     return seeds
 
 

@@ -10,8 +10,8 @@ from kaudit.analysis.producer_ids.allocation_evidence import allocation_evidence
 from kaudit.analysis.producer_ids.block_histories import BlockHistories
 from kaudit.analysis.repeats.non_idempotent_repeats import without_equal_records
 from kaudit.analysis.repeats.sessions import compare_sessions
-from kaudit.analysis.replicas.leader_changes import leader_changes
-from kaudit.analysis.replicas.moments import broker_moments, same_time
+from kaudit.analysis.replicas.moments import BrokerMoments, broker_moments, same_time
+from kaudit.analysis.replicas.other_copies import other_copies
 from kaudit.analysis.scan.broker_versions import AUTO, given_version, inferred_versions
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.not_audited import anomalies_not_listed, partitions_not_audited
@@ -19,6 +19,7 @@ from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_context import partition_context
 from kaudit.analysis.scan.partition_evidence import partition_evidence, transaction_evidence
+from kaudit.analysis.scan.suggestions import suggestions
 from kaudit.analysis.scan.summaries import partition_summary, segment_rows, total
 from kaudit.analysis.sidefiles.checkpoint_audit import CheckpointAudit
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
@@ -66,11 +67,12 @@ class Audit:
     def result(self) -> ScanResult:
         """Run the checks over everything that was read."""
         parts = self.partitions
-        moments = self._moments()
+        copies = broker_moments(self.layout.everything, self.open_source)
+        moments = self._moments(copies)
         versions, stated = self._versions(moments)
         scan_wide = Context(versions=versions, coordinator=CoordinatorView(), now_ms=self.now())
         allocation = allocation_evidence(parts, self.histories, self.open_source)
-        changes = leader_changes(parts, self.open_source)
+        others = other_copies(parts, self.open_source)
         findings = run_checks(
             scan_wide, Evidence(self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories)
         )
@@ -78,11 +80,8 @@ class Audit:
             around = replace(scan_wide, coordinator=moment.coordinator, now_ms=moment.now_ms)
             transactions = transaction_evidence([parts[number] for number in moment.numbers], moment.reader.history)
             for number, ended in zip(moment.numbers, transactions, strict=True):
-                part, found = parts[number], [*ended, *allocation.partitions[number], *changes[number]]
-                context = partition_context(
-                    around, part.directory, compacted=part.compacted, log_end_offset=part.log_end_offset
-                )
-                findings += fold_notes(run_checks(context, partition_evidence(part, found, self.open_source, versions)))
+                found = [*ended, *allocation.partitions[number], *others[number]]
+                findings += self._findings(around, parts[number], found)
         findings = sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key)
         unreadable = self._unreadable()
         partitions = [partition_summary(part, self.options.log_start_offset) for part in parts]
@@ -112,12 +111,20 @@ class Audit:
             summary=total(partitions, findings),
             incomplete=bool(unreadable) or any(note.unreadable for note in self.histories.notes),
             segments=[row for part in parts for row in segment_rows(part.directory, part.unreadable)],
+            suggestions=list(suggestions(self.options, self.layout.partitions, copies)),
         )
 
     def transactional_ids(self, wanted: Callable[[int], bool]) -> Mapping[int, str]:
         """Return the transactional id of each wanted producer id that __transaction_state names."""
         directories = [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
         return CoordinatorReader(self.open_source).names(directories, wanted)
+
+    def _findings(self, around: Context, part: PartitionAudit, found: Iterable[object]) -> list[Finding]:
+        """Run the checks of one partition; `found` is what the others show of it."""
+        context = partition_context(
+            around, part.directory, compacted=part.compacted, log_end_offset=part.log_end_offset
+        )
+        return fold_notes(run_checks(context, partition_evidence(part, found, self.open_source, around.versions)))
 
     def now(self) -> int:
         """The directory's own clock: never the wall clock, so that recorded logs give the same answer for ever."""
@@ -129,10 +136,9 @@ class Audit:
         newest = max((part.counts.max_timestamp for part in parts), default=-1)
         return newest if newest >= 0 else latest_modification(self.layout)
 
-    def _moments(self) -> list[_Moment]:
+    def _moments(self, copies: Sequence[BrokerMoments]) -> list[_Moment]:
         """Group the partitions by when they were copied: a coordinator's log of another time says nothing about them."""
-        everything = self.layout.everything
-        together = same_time(everything, broker_moments(everything, self.open_source), self.open_source)
+        together = same_time(self.layout.everything, copies, self.open_source)
         return [self._moment(log_dirs) for log_dirs in together]
 
     def _moment(self, log_dirs: Collection[str]) -> _Moment:
