@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,8 @@ from kaudit.broker.broker import Broker
 from kaudit.broker.partition import produce
 from kaudit.broker.partition.record_set import split
 from kaudit.replay.session import Session
-from tests.conformance.exclusions import BROKER_CLOCK_TOLERANCE_MS, EXCLUSIONS
+from tests.conformance.comparison import differences, sent_timestamps
+from tests.conformance.exclusions import EXCLUSIONS
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 """What tests/conformance/recorder has recorded."""
@@ -19,52 +19,6 @@ RECORDINGS = [
     ("3.9.1", "failover"),
     *sorted((path.parent.name, path.name.partition(".")[0]) for path in RECORDED.glob("*/*.attempts.jsonl.xz")),
 ]
-
-
-def sent_timestamps(attempts):
-    """Times the clients put into batches, by topic; under LogAppendTime none of them is kept."""
-    sent: dict[str, Any] = {}
-    stamped = {
-        attempt["topic"]
-        for attempt in attempts
-        if attempt["op"] == "topic" and attempt["config"].get("message.timestamp.type") == "LogAppendTime"
-    }
-    for attempt in attempts:
-        if attempt.get("topic") in stamped:
-            continue
-        times = sent.setdefault(attempt.get("topic"), set())
-        times.add(attempt.get("timestamp"))
-        if "records_hex" in attempt:
-            times.update(batch.max_timestamp for batch in split(bytes.fromhex(attempt["records_hex"])).batches)
-    return sent
-
-
-def differences(attempt, answer, recorded, sent):
-    """Yield (field, ours, recorded) for every recorded field that differs and is not excluded."""
-    topic, op = attempt.get("topic", ""), attempt["op"]
-    for field, value in recorded.items():
-        if field == "index" or any(exclusion.covers(topic, op, field) for exclusion in EXCLUSIONS):
-            continue
-        ours = answer.get(field, "absent")
-        if field == "producers":
-            yield from producer_differences(ours, value, sent.get(topic, set()))
-        elif ours != value:
-            yield field, ours, value
-
-
-def producer_differences(ours, recorded, sent):
-    known = {producer["producer_id"]: producer for producer in ours}
-    if sorted(known) != sorted(producer["producer_id"] for producer in recorded):
-        yield "producers", sorted(known), recorded
-        return
-    for producer in recorded:
-        for field, value in producer.items():
-            mine = known[producer["producer_id"]][field]
-            on_brokers_clock = field == "last_timestamp" and value >= 0 and not {value, mine} <= sent
-            if on_brokers_clock and abs(mine - value) <= BROKER_CLOCK_TOLERANCE_MS:
-                continue
-            if mine != value:
-                yield f"{producer['producer_id']}.{field}", mine, value
 
 
 @pytest.mark.parametrize(("version", "name"), RECORDINGS, ids=lambda value: value)
