@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
+from kaudit.cli.pager import paged
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.step_summary import append_step_summary
 from kaudit.cli.targets import Target, console_of, write
@@ -49,6 +50,7 @@ class AuditRequest(Struct, frozen=True):
     verbose: bool
     reproducible: bool
     policy: Policy = field(default_factory=Policy)
+    pager: bool = False
     compares: bool = False
     """Replicas are held against one another."""
 
@@ -211,7 +213,8 @@ def show(
     )
     for target in request.targets:
         if target.form.machine or not machines_only:
-            write(target, render(target.form, replace(view, console=console_of(target, request.color))))
+            with paged(wanted=request.pager and target.file is None):
+                write(target, render(target.form, replace(view, console=console_of(target, request.color))))
         if target.form.name == "github":
             append_step_summary("".join(_texts(render(FORMATS["markdown"], view))), os.environ)
 

@@ -93,7 +93,7 @@ class EngineOptions(OptionGroup, frozen=True, kw_only=True):
 class DisplayOptions(OptionGroup, frozen=True, kw_only=True):
     """How the result is shown, and what every command that can be configured takes."""
 
-    color: options.ColorOptions
+    terminal: options.TerminalOptions
     quiet: options.Quiet = False
     verbose: options.Verbose = False
     reproducible: options.Reproducible = False
@@ -194,7 +194,8 @@ def _request(
         targets=parse_targets(output.output_format or (), output.output, scan.paths),
         fail_on=findings.fail_on,
         exit_zero=findings.exit_zero,
-        color=display.color.choice,
+        color=display.terminal.color_choice,
+        pager=not display.terminal.no_pager,
         quiet=display.quiet,
         verbose=display.verbose,
         reproducible=display.reproducible,

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import NothingToAuditError, UsageError
 from kaudit.cli.exits import ExitCode
+from kaudit.cli.options import TerminalOptions
+from kaudit.cli.pager import paged
 from kaudit.cli.parsing import parse_int64, suggestion
 from kaudit.cli.stdout import stdout_console
 from kaudit.cli.streams import write_pieces
@@ -65,7 +67,7 @@ def parse_offsets(text: str | None) -> tuple[int | None, int | None]:
 
 
 def run_inspect(
-    options: "InspectOptions", targets: Sequence[RowTarget], *, color: ColorChoice, table_bytes: int
+    options: "InspectOptions", targets: Sequence[RowTarget], *, terminal: TerminalOptions, table_bytes: int
 ) -> int:
     """Show the rows in every format asked for; return the exit code."""
     from kaudit.inspect.walk import UNREADABLE, inspect_rows
@@ -86,8 +88,10 @@ def run_inspect(
             except OSError as error:
                 raise UsageError(f"--output {target.file}: cannot be written: {error.strerror or error}") from error
             continue
-        console = stdout_console(color) if target.file is None else Console(color=color is ColorChoice.ALWAYS)
-        write_pieces(target.file, _pieces(target.form, chain(first, rows), options.paths, console))
+        color = terminal.color_choice
+        with paged(wanted=target.file is None and not terminal.no_pager):
+            console = stdout_console(color) if target.file is None else Console(color=color is ColorChoice.ALWAYS)
+            write_pieces(target.file, _pieces(target.form, chain(first, rows), options.paths, console))
     if reading.nothing is not None:
         raise reading.nothing
     return ExitCode.UNREADABLE if reading.unreadable else ExitCode.OK

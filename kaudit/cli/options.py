@@ -158,6 +158,7 @@ BatchesTable = Annotated[
 ]
 Color = Annotated[ColorChoice, typer.Option("--color", help="When to colour.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="The same as --color never.")]
+NoPager = Annotated[bool, typer.Option("--no-pager", help="Never show long output in a pager.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing line; errors stay.")]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show notes too; off a terminal, report progress every 30 s.")
@@ -171,14 +172,15 @@ Version = Annotated[
 ]
 
 
-class ColorOptions(OptionGroup, frozen=True, kw_only=True):
-    """Whether output is coloured."""
+class TerminalOptions(OptionGroup, frozen=True, kw_only=True):
+    """What a terminal is sent."""
 
     color: Color = ColorChoice.AUTO
     no_color: NoColor = False
+    no_pager: NoPager = False
 
     @property
-    def choice(self) -> ColorChoice:
+    def color_choice(self) -> ColorChoice:
         """What both options together ask for."""
         return ColorChoice.NEVER if self.no_color else self.color
 

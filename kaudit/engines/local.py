@@ -56,7 +56,7 @@ def timeline(options: ScanOptions, progress: Progress) -> TimelineResult:
     chosen = frozenset(options.producer_ids) or None
     kept: list[KeptRows] = []
     audit = _run(options, progress, lambda: _appended(kept, KeptRows(chosen)))
-    return build_timelines(audit.result(), audit.partitions, kept)
+    return build_timelines(audit, kept)
 
 
 def producers(options: ScanOptions, progress: Progress, query: Query) -> ProducersResult:

@@ -87,7 +87,7 @@ def timeline(options: ScanOptions, progress: Progress, spark: SparkOptions | Non
     """
     chosen = frozenset(options.producer_ids) or None
     audit, kept = _kept(options, progress, spark, partial(KeptRows, chosen))
-    return build_timelines(audit.result(), audit.partitions, kept)
+    return build_timelines(audit, kept)
 
 
 def producers(

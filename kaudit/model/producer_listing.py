@@ -95,7 +95,7 @@ class Producer(Struct, frozen=True):
 class ProducersResult(Struct, frozen=True):
     """The producer ids chosen, in the order asked for. `producers` are made while iterating: there may be a million.
 
-    `found` counts the ids in the logs, `listed` those in `producers`. `summary` is JSON-ready. `detailed`: ids were asked
+    `found` counts the ids in the logs, `listed` those in `producers`, at most `limit` if there is one. `summary` is JSON-ready. `detailed`: ids were asked
     for by number, so people want to see all of them.
     """
 
@@ -103,6 +103,7 @@ class ProducersResult(Struct, frozen=True):
     producers: Iterable[Producer]
     found: int
     listed: int
+    limit: int | None = None
     blocks: Sequence[GrantedBlock] = ()
     summary: Mapping[str, object] = field(default_factory=dict)
     detailed: bool = False

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from kaudit.model.table_columns import INSPECT_COLUMNS, INSPECT_TABLES
 from kaudit.report.console import Console, Style, visible
+from kaudit.report.fitting import GAP, Fitted, fit, notice
 from kaudit.report.formatting import span
 from kaudit.report.timestamps import date_and_clock
 
@@ -13,9 +14,13 @@ _Column = tuple[str, Callable[[Row], str]]
 _SAMPLE_ROWS = 500
 """Rows held back to find the widths of columns; later ones may be wider and are then shown whole."""
 _HEADER = ("topic", "partition", "replica", "segment", "file", "row")
-_GAP = "  "
 _HEX_CHARACTERS = 23
 _NESTED = "    "
+_DATE = "date"
+_SAME = (_DATE, "magic", "codec", "headers", "leader epoch", "epoch", "producer", "kind")
+"""Columns that stand above the table on a narrow terminal where all rows have the same."""
+_DISPENSABLE = {"batch": ("codec", "magic", "crc", "size", "leader epoch", "records")}
+"""Columns of a kind of row that are left out if there is still no room, in this order."""
 _IN_BATCHES = frozenset({"record", "marker", "control", "txn_state", "offset_commit", "group_metadata", "metadata"})
 """Kinds that stand under the batch they are of."""
 
@@ -37,7 +42,7 @@ def table(rows: Iterable[Row], console: Console) -> Iterator[str]:
 def _group(row: Row) -> tuple[object, ...]:
     """Key of the rows that share one heading: those of one segment or side file, whatever their kind; or of files."""
     if row["row"] == "file":
-        return ("file",)
+        return "file", _directory(row)
     if row["row"] == "checkpoint":
         return None, None, None, row.get("file")  # its entries are of many partitions
     return (*(row.get(name) for name in ("topic", "partition", "replica")), row.get("file") or row.get("segment"))
@@ -46,17 +51,21 @@ def _group(row: Row) -> tuple[object, ...]:
 class _Section:
     """One segment or side file: columns and widths by kind of row, and which headers have been shown."""
 
-    def __init__(self, first: Row) -> None:
-        self.group = _group(first)
-        self._title: str | None = _title(first)
+    def __init__(self, row: Row, *, first: bool) -> None:
+        self.group = _group(row)
+        self._above = "" if first else "\n"
+        self._title: str | None = _title(row)
         self._columns: dict[str, Sequence[_Column]] = {}
+        self._fitted: dict[str, Fitted] = {}
         self._widths: dict[str, list[int]] = {}
         self._shown: set[str] = set()
         self._has_batches = False
 
     def lines(self, rows: Sequence[Row], console: Console) -> Iterator[str]:
         """Yield the lines of more rows of this file."""
-        cells = self._measure(rows)
+        cells = self._measure(rows, console)
+        yield self._above
+        self._above = ""
         if self._title:
             yield console.paint(self._title, Style.STRONG) + "\n"
         self._title = None
@@ -65,21 +74,26 @@ class _Section:
             indent = _NESTED if self._has_batches and kind in _IN_BATCHES else ""
             if kind not in self._shown:
                 self._shown.add(kind)
+                above = notice(self._fitted[kind], console.width)
+                if above:
+                    yield from (f"{console.paint(line, Style.FAINT)}\n" for line in console.wrap(above, lead=indent))
                 header = _line([name for name, _ in self._columns[kind]], self._widths[kind])
                 yield console.paint(indent + header, Style.FAINT) + "\n"
             style, text = _style(row), indent + _line(line, self._widths[kind])
             yield (text if style is None else console.paint(text, style)) + "\n"
 
-    def _measure(self, rows: Sequence[Row]) -> list[list[str]]:
+    def _measure(self, rows: Sequence[Row], console: Console) -> list[list[str]]:
         """Cells of each row; columns grow to the widest of them, kind by kind."""
         by_kind: dict[str, list[Row]] = {}
         for row in rows:
             by_kind.setdefault(str(row["row"]), []).append(row)
         self._has_batches = self._has_batches or "batch" in by_kind
         for kind, own in by_kind.items():
-            columns = _COLUMNS.get(kind) or _all_columns(own)
-            if kind not in self._columns or len(columns) > len(self._columns[kind]):
-                self._columns[kind] = columns
+            indent = _NESTED if self._has_batches and kind in _IN_BATCHES else ""
+            columns, fitted = _fitting(_COLUMNS.get(kind) or _all_columns(own), own, console, len(indent))
+            known = self._fitted.get(kind)
+            if known is None or set(fitted.shown) - set(known.shown) or fitted.common.items() - known.common.items():
+                self._columns[kind], self._fitted[kind] = columns, fitted
                 self._widths[kind] = [len(name) for name, _ in columns]
                 self._shown.discard(kind)
         cells = [[cell(row) for _, cell in self._columns[str(row["row"])]] for row in rows]
@@ -89,21 +103,63 @@ class _Section:
         return cells
 
 
+def _fitting(
+    columns: Sequence[_Column], rows: Sequence[Row], console: Console, indent: int
+) -> tuple[Sequence[_Column], Fitted]:
+    """Choose among the columns for the width of the terminal: the rows seen decide which of them are the same throughout."""
+    room = None if console.width is None else console.width - indent
+    if room is None:
+        return columns, Fitted([name for name, _ in columns], {}, ())
+    if _width(columns, rows) <= room:
+        return columns, Fitted([name for name, _ in columns], {}, ())
+    columns = _date_apart(columns)
+    dispensable = [
+        name
+        for name in _DISPENSABLE.get(str(rows[0]["row"]), ())
+        if name != "crc" or all(row.get("crc_valid") for row in rows)
+    ]
+    fitted = fit({name: [cell(row) for row in rows] for name, cell in columns}, _SAME, dispensable, room)
+    return [column for column in columns if column[0] in fitted.shown], fitted
+
+
+def _width(columns: Sequence[_Column], rows: Sequence[Row]) -> int:
+    return sum(max(len(name), *(len(cell(row)) for row in rows)) + len(GAP) for name, cell in columns) - len(GAP)
+
+
+def _date_apart(columns: Sequence[_Column]) -> Sequence[_Column]:
+    """Part the column of times into date and clock, if there is one such column: often all rows are of one day."""
+    times = [name for name, _ in columns if name == "time (UTC)"]
+    if len(times) != 1:
+        return columns
+    parted: list[_Column] = []
+    for name, cell in columns:
+        if name in times:
+            parted.append((_DATE, lambda row, cell=cell: cell(row).rpartition(" ")[0] or "-"))  # type: ignore[misc]
+            parted.append((name, lambda row, cell=cell: cell(row).rpartition(" ")[2]))  # type: ignore[misc]
+        else:
+            parted.append((name, cell))
+    return parted
+
+
 def _section_of(row: Row, section: _Section | None) -> _Section:
-    return section if section is not None and section.group == _group(row) else _Section(row)
+    return section if section is not None and section.group == _group(row) else _Section(row, first=section is None)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    return GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def _title(row: Row) -> str | None:
     if row["row"] == "file":
-        return None
+        return visible(_directory(row)) or None
     named = row.get("topic") is not None and row["row"] != "checkpoint"
     parts = [f"{row['topic']}-{row['partition']}"] if named else []
     parts += [str(name) for name in (row.get("replica"), row.get("file") or row.get("segment")) if name is not None]
     return visible(" ".join(parts))
+
+
+def _directory(row: Row) -> str:
+    return str(row.get("file")).rpartition("/")[0]
 
 
 def _style(row: Row) -> Style | None:
@@ -220,7 +276,14 @@ def _all_columns(rows: Sequence[Row]) -> Sequence[_Column]:
 
 
 _COLUMNS: Mapping[str, Sequence[_Column]] = {
-    "file": _columns("file", "kind", "size", "status", "first_offset", "last_offset", "entries", "detail"),
+    "file": _columns(
+        ("file", lambda row: visible(str(row.get("file")).rpartition("/")[2])),
+        "size",
+        "status",
+        ("offset", lambda row: span(row.get("first_offset"), row.get("last_offset"))),
+        "entries",
+        "detail",
+    ),
     "batch": _columns(
         "position",
         "size",

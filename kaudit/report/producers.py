@@ -6,6 +6,7 @@ from itertools import islice
 from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
+from kaudit.report.fitting import GAP, fit, notice
 from kaudit.report.formatting import extent, headline_lines, partition_of
 from kaudit.report.producer_formatting import partition_text, timestamp_text
 from kaudit.report.producer_statistics import statistics_lines
@@ -13,9 +14,10 @@ from kaudit.report.render_options import RenderOptions
 
 _PAGE = 1000
 """Rows whose widths are settled together: a million do not fit into memory as text."""
-_GAP = "  "
+_UNASKED = 50
+"""Producer ids listed unless --limit or --producer-id asks for more."""
 _DISPENSABLE = ("records", "first seen (UTC)", "pattern", "epochs", "partitions")
-"""Columns left out of a narrow terminal, in this order."""
+"""Columns that give way on a narrow terminal, in this order."""
 
 
 def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:
@@ -31,21 +33,26 @@ def render_producers(result: ProducersResult, options: RenderOptions) -> Iterato
 
 
 def _list(result: ProducersResult, console: Console, *, detailed: bool) -> Iterator[str]:
-    producers = iter(result.producers)
+    every = result.limit is not None or result.detailed
+    producers = islice(result.producers, None if every else _UNASKED)
     columns: Sequence[str] | None = None
     while page := list(islice(producers, _PAGE)):
         rows = [_cells(producer) for producer in page]
         if columns is None:
-            columns = _fitting(rows, console)
+            columns, above = _fitting(rows, console)
+            yield "".join(f"{console.paint(line, Style.FAINT)}\n" for line in above)
             widths = {name: _width(name, rows) for name in columns}
-            heading = _GAP.join(_aligned(name, name, widths[name]) for name in columns)
+            heading = GAP.join(_aligned(name, name, widths[name]) for name in columns)
             yield console.paint(heading.rstrip(), Style.FAINT) + "\n"
         for producer, cells in zip(page, rows, strict=True):
-            yield _GAP.join(_aligned(name, cells[name], widths[name]) for name in columns).rstrip() + "\n"
+            yield GAP.join(_aligned(name, cells[name], widths[name]) for name in columns).rstrip() + "\n"
             if detailed:
                 for partition in producer.partitions:
                     lines = console.wrap(partition_text(partition), lead="    ", indent="      ")
                     yield "".join(f"{line}\n" for line in lines)
+    if columns is not None and not every and result.listed > _UNASKED:
+        text = f"... the first {_UNASKED} of {result.listed:,}; --limit {result.listed} lists all, --sort chooses which come first"
+        yield "".join(f"{line}\n" for line in console.wrap(text, indent="    ", style=Style.STRONG))
     if columns is not None:
         yield "\n"
     elif not result.found:
@@ -70,15 +77,13 @@ def _cells(producer: Producer) -> Mapping[str, str]:
     }
 
 
-def _fitting(rows: Sequence[Mapping[str, str]], console: Console) -> list[str]:
-    """Choose the columns: those with any content, as many of them as fit the terminal."""
+def _fitting(rows: Sequence[Mapping[str, str]], console: Console) -> tuple[Sequence[str], list[str]]:
+    """Choose the columns: those with any content, as many of them as fit; and say which do not."""
     optional = ("transactional id", "block", "findings")
     columns = [name for name in rows[0] if name not in optional or any(row[name] != "-" for row in rows)]
-    for name in _DISPENSABLE:
-        if console.fits(sum(_width(column, rows) + len(_GAP) for column in columns) - len(_GAP)):
-            break
-        columns.remove(name)
-    return columns
+    fitted = fit({name: [row[name] for row in rows] for name in columns}, (), _DISPENSABLE, console.width)
+    above = notice(fitted, console.width)
+    return fitted.shown, console.wrap(above) if above else []
 
 
 def _width(name: str, rows: Sequence[Mapping[str, str]]) -> int:

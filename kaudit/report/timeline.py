@@ -12,6 +12,14 @@ from kaudit.report.render_options import RenderOptions
 from kaudit.report.timestamps import date_and_clock
 
 _HEADINGS = ("offset", "event", "epoch", "sequence", "time (UTC)")
+_STYLES = {
+    "COMMIT": Style.GOOD,
+    "ABORT": Style.WARNING,
+    "missing": Style.ERROR,
+    "open since ": Style.WARNING,
+    "fences epoch ": Style.NOTE,
+}
+"""Events, and beginnings of details, in their colours."""
 _GAP = "  "
 _INDENT = "  "
 
@@ -54,6 +62,7 @@ def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console
     lines = [console.paint(line, Style.STRONG) for line in _folded(title, console.width)]
     lines.append(console.paint(heading.rstrip(), Style.FAINT))
     day = ""
+    before: timeline_entries.Entry | None = None
     for entry, cells in zip(timeline.entries, rows, strict=True):
         if entry["kind"] == "finding":
             finding = findings.get(str(entry["fingerprint"]))
@@ -64,7 +73,8 @@ def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console
         if date and date != day:
             lines.append(console.paint(f"{_INDENT}{date}", Style.FAINT))
             day = date
-        lines += _row(cells, widths, timeline_entries.detail(entry), console)
+        lines += _row(cells, widths, timeline_entries.detail(entry, before), console)
+        before = before if entry["kind"] == "missing" else {**(before or {}), **entry}
     return lines + console.wrap(_state(timeline.state), lead=f"{_INDENT}end state: ")
 
 
@@ -88,11 +98,18 @@ def _time(entry: timeline_entries.Entry) -> tuple[str, str]:
 
 def _row(cells: Sequence[str], widths: Sequence[int], detail: str, console: Console) -> list[str]:
     text = _INDENT + _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-    if not detail:
-        return [text.rstrip()]
-    if console.fits(len(text) + len(_GAP) + len(detail)):
-        return [f"{text}{_GAP}{detail}"]
-    return [text.rstrip(), *console.wrap(detail, lead=_INDENT + " " * (widths[0] + len(_GAP)))]
+    beside = detail and console.fits(len(text) + len(_GAP) + len(detail))
+    below = console.wrap(detail, lead=_INDENT + " " * (widths[0] + len(_GAP))) if detail and not beside else []
+    lines = [f"{text}{_GAP}{detail}" if beside else text.rstrip(), *below]
+    return [_highlighted(line, cells[1], console) for line in lines]
+
+
+def _highlighted(line: str, event: str, console: Console) -> str:
+    """Colour what the eye looks for: how a transaction ended, that it has not, offsets that are missing."""
+    for word, style in _STYLES.items():
+        if word == event or word.endswith(" "):
+            line = line.replace(word, console.paint(word, style), 1)
+    return line
 
 
 def _folded(parts: Sequence[str], width: int | None) -> list[str]:

@@ -31,16 +31,18 @@ def sequences(entry: Entry) -> str:
     return span(entry.get("first_sequence"), entry.get("last_sequence")) if entry["kind"] == "run" else "-"
 
 
-def detail(entry: Entry) -> str:
-    """Return further details of the entry."""
+def detail(entry: Entry, before: Entry | None = None) -> str:
+    """Return further details of the entry; `before` is the run or marker before it, None for the first."""
     if entry["kind"] == "missing":
         number = entry.get("offsets")
         missing = plural(number, "offset") if isinstance(number, int) else "offsets"
         return visible(f"{missing} not in the log: {entry.get('cause', 'unknown')}")
     if entry["kind"] == "marker":
         epoch = entry.get("coordinator_epoch")
-        return "" if epoch is None else f"coordinator epoch {epoch}"
-    return ", ".join(filter(None, (_transaction(entry), _amount(entry), _leaders(entry))))
+        coordinator = "" if epoch is None else f"coordinator epoch {epoch}"
+        return ", ".join(filter(None, (_fencing(entry, before), coordinator)))
+    facts = (_fencing(entry, before), _transaction(entry), _amount(entry), _leaders(entry, before))
+    return ", ".join(filter(None, facts))
 
 
 def describe(entry: Entry) -> str:
@@ -89,7 +91,15 @@ def _while(entry: Entry) -> str:
     return f" in {duration((last - first) / 1000)}"
 
 
-def _leaders(entry: Entry) -> str:
-    """Return the leader epochs of a run that spans a change of leader."""
+def _fencing(entry: Entry, before: Entry | None) -> str:
+    """Return which epoch a higher one fences, where it rises."""
+    epoch, lower = entry.get("producer_epoch"), before.get("producer_epoch") if before else None
+    rises = isinstance(epoch, int) and isinstance(lower, int) and epoch > lower
+    return f"fences epoch {lower}" if rises else ""
+
+
+def _leaders(entry: Entry, before: Entry | None) -> str:
+    """Return the leader epochs of a run that spans a change of leader, or comes after one."""
     first, last = entry.get("first_leader_epoch"), entry.get("last_leader_epoch")
-    return "" if first == last else f"leader epoch {span(first, last)}"
+    known = before.get("last_leader_epoch") if before else None
+    return "" if first == last and known in (None, first) else f"leader epoch {span(first, last)}"

@@ -9,7 +9,6 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
 from kaudit.analysis.producer_ids.activity import ActivityRows
 from kaudit.analysis.producer_ids.block_histories import BlockHistories
 from kaudit.analysis.producer_ids.client_patterns import pattern_of, top_creators
@@ -32,7 +31,7 @@ def list_producers(audit: Audit, kept: Sequence[ActivityRows], query: Query) -> 
     scan = audit.result()
     joined = join(audit.partitions, kept)
     findings = _by_producer([finding for finding in scan.findings if query.includes(finding.code)])
-    names = _names(audit, joined)
+    names = audit.transactional_ids(joined.holds) if joined.is_transactional.any() else {}
     chosen = _choose(joined, findings, audit, query)
     lister = _Lister(audit, joined, findings, names, remembers_markers(scan))
     blocks = [
@@ -52,6 +51,7 @@ def list_producers(audit: Audit, kept: Sequence[ActivityRows], query: Query) -> 
         listed=len(listed),
         blocks=blocks,
         summary=summary,
+        limit=query.limit,
         detailed=bool(audit.options.producer_ids),
     )
 
@@ -167,13 +167,6 @@ def _by_producer(findings: Sequence[Finding]) -> dict[int, list[Finding]]:
         if finding.producer_id is not None:
             grouped.setdefault(finding.producer_id, []).append(finding)
     return grouped
-
-
-def _names(audit: Audit, joined: Joined) -> dict[int, str]:
-    directories = [entry for entry in audit.layout.everything if entry.topic == TRANSACTION_STATE]
-    if not directories or not joined.is_transactional.any():
-        return {}
-    return CoordinatorReader(audit.open_source).names(directories, joined.holds)
 
 
 def _choose(joined: Joined, findings: Mapping[int, Sequence[Finding]], audit: Audit, query: Query) -> NDArray[np.int64]:  # noqa: C901 - one filter per option

@@ -1,10 +1,12 @@
 """Producers' histories for people: runs, markers, missing offsets and findings in offset order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
+from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows
 from kaudit.analysis.scan.rows import SILENCE_MS
@@ -12,22 +14,32 @@ from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CO
 from kaudit.model.columns import Columns, Row, joined
 from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Finding
-from kaudit.model.result import ScanResult, Timeline, TimelineResult
+from kaudit.model.result import Timeline, TimelineResult
 from kaudit.model.sequence import next_sequence
 
 Entry = dict[str, Any]
 _OUTCOMES = {ABORT_MARKER: "aborted", COMMIT_MARKER: "committed"}
 
 
-def build_timelines(scan: ScanResult, partitions: Sequence[PartitionAudit], kept: Sequence[KeptRows]) -> TimelineResult:
-    """Build one timeline a producer id and partition replica, from the rows kept while reading."""
+def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
+    """Build one timeline a producer id and partition replica, from the rows kept while reading, in the audit's order."""
+    scan = audit.result()
     findings = by_replica(scan.findings)
     timelines: list[Timeline] = []
-    for partition, rows in zip(partitions, kept, strict=True):
+    for partition, rows in zip(audit.partitions, kept, strict=True):
         place = partition.directory
         own = findings.get((place.topic, place.partition, place.replica), ())
         timelines += partition_timelines(partition, rows, own)
-    return TimelineResult(scan, timelines)
+    transactional = {timeline.producer_id for timeline in timelines if any(map(_is_transactional, timeline.entries))}
+    names = audit.transactional_ids(transactional.__contains__) if transactional else {}
+    return TimelineResult(
+        scan,
+        [replace(entry, transactional_id=names.get(entry.producer_id, entry.transactional_id)) for entry in timelines],
+    )
+
+
+def _is_transactional(entry: Mapping[str, object]) -> bool:
+    return entry["kind"] == "marker" or entry.get("is_transactional") is True
 
 
 def by_replica(findings: Sequence[Finding]) -> dict[tuple[object, ...], list[Finding]]:

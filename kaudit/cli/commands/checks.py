@@ -13,7 +13,7 @@ app = typer.Typer()
 def checks(
     *,
     output_format: options.TextOrJson = options.TextFormat.TEXT,
-    color: options.ColorOptions,
+    terminal: options.TerminalOptions,
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """List the checks: code, name, highest severity, what it finds."""
@@ -24,4 +24,4 @@ def checks(
     if output_format is options.TextFormat.JSON:
         write_stdout(list_document(CHECKS.values()))
     else:
-        write_stdout(list_text(CHECKS.values(), stdout_console(color.choice)))
+        write_stdout(list_text(CHECKS.values(), stdout_console(terminal.color_choice)))

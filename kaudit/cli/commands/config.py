@@ -20,7 +20,7 @@ def show(
     context: typer.Context,
     *,
     output_format: options.TextOrJson = options.TextFormat.TEXT,
-    color: options.ColorOptions,
+    terminal: options.TerminalOptions,
     configuration: options.ConfigurationOptions,  # noqa: ARG001 - its callbacks have read it
 ) -> None:
     """Show every setting, its value, and where it comes from: a file, the environment, or the default."""
@@ -31,4 +31,4 @@ def show(
     if output_format is options.TextFormat.JSON:
         write_stdout(settings_document(known, settings))
     else:
-        write_stdout(settings_text(known, settings, stdout_console(color.choice)))
+        write_stdout(settings_text(known, settings, stdout_console(terminal.color_choice)))

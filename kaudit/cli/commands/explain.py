@@ -23,10 +23,11 @@ def explain(
         str | None, typer.Option(metavar="VERSION", help="What a broker version does differently from its neighbours.")
     ] = None,
     output_format: options.TextOrJson = options.TextFormat.TEXT,
-    color: options.ColorOptions,
+    terminal: options.TerminalOptions,
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """Explain a check: what it means, harmless causes, what to do. Or a broker version's rules."""
+    from kaudit.cli.pager import paged
     from kaudit.cli.parsing import parse_check
     from kaudit.cli.stdout import stdout_console, write_stdout
     from kaudit.report.checks import page_document, page_text
@@ -41,7 +42,8 @@ def explain(
     if output_format is options.TextFormat.JSON:
         write_stdout(page_document(check))
     else:
-        write_stdout(page_text(check, stdout_console(color.choice)))
+        with paged(wanted=not terminal.no_pager):
+            write_stdout(page_text(check, stdout_console(terminal.color_choice)))
 
 
 def _explain_version(text: str) -> None:

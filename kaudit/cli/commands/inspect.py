@@ -91,7 +91,7 @@ def inspect(  # noqa: PLR0913 - typer reads the options off the signature
     partition: Partition = None,
     max_decompressed: Limit = None,
     broker_version: BrokerVersion = "auto",
-    color: options.ColorOptions,
+    terminal: options.TerminalOptions,
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> int:
     """Decode batches, records and side files into rows. Damage is shown, never a stop."""
@@ -143,6 +143,6 @@ def inspect(  # noqa: PLR0913 - typer reads the options off the signature
             version=None if requested == "auto" else Version.parse(requested),
         ),
         targets,
-        color=color.choice,
+        terminal=terminal,
         table_bytes=_TABLE_BYTES,
     )

@@ -54,14 +54,14 @@ def simulate(  # noqa: C901, PLR0913 - typer reads the options off the signature
     show_scenario: Annotated[
         bool, typer.Option("--show", help="Print the scenario's TOML: a start for one's own.")
     ] = False,
-    color: options.ColorOptions,
+    terminal: options.TerminalOptions,
     quiet: options.Quiet = False,
     version: options.Version = False,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """Play a scenario: producers, brokers and replicas in simulated time. The same seed gives the same run."""
     from kaudit.cli.stdout import stdout_console, write_stdout
 
-    console = stdout_console(color.choice)
+    console = stdout_console(terminal.color_choice)
     if list_scenarios:
         write_stdout(_list(console))
         return
