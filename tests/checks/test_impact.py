@@ -10,7 +10,7 @@ from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines.local import scan
 from kaudit.model.impact import Impact
 from kaudit.model.total_impact import total_impact
-from tests.logs import WRAP, Log, data
+from tests.logs import WRAP, Batch, Log, data
 
 KEPT, CUT, CORRUPT = range(3)
 OTHER_STORIES = {"KA105", "KA107", "KA404"}
@@ -24,7 +24,7 @@ class History:
     log: Log = field(default_factory=Log)
     fates: list[int] = field(default_factory=list)
     next_sequence: dict[int, int] = field(default_factory=dict)
-    written: dict[int, list] = field(default_factory=dict)
+    written: dict[int, list[Batch]] = field(default_factory=dict)
     lost: int = 0
     repeated: int = 0
 
