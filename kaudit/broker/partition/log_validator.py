@@ -49,7 +49,9 @@ def _header_problem(batch: WireBatch, profile: Profile) -> str | None:
         return "clients must not write control batches"
     if batch.producer_id >= 0 and batch.base_sequence < 0:
         return f"sequence {batch.base_sequence} with producer id {batch.producer_id}"
-    if batch.record_count == 0 or (batch.record_count < 0 and profile.validates_offset_range):
+    if batch.record_count == 0 and profile.rejects_empty_batch:
+        return "no records"
+    if batch.record_count < 0 and profile.validates_offset_range:
         return f"{batch.record_count} records"
     if profile.validates_offset_range and batch.last_offset_delta + 1 != batch.record_count:
         return f"{batch.record_count} records but a last offset delta of {batch.last_offset_delta}"
@@ -62,8 +64,8 @@ def _check_records(batch: WireBatch, profile: Profile, limits: TopicLimits) -> R
     A codec that cannot decompress throws an exception without a Kafka error code, hence -1.
     """
     if not limits.compacted and batch.attributes & CODEC_MASK == Codec.NONE:
-        if holds_records(batch.data, batch.record_count):
-            return None
+        if batch.record_count == 0 or holds_records(batch.data, batch.record_count):
+            return None  # without records, nobody looks for the end of the last one
         return Refusal(profile.invalid_record_error, f"the bytes do not hold {batch.record_count} records")
     if batch.attributes & CODEC_MASK == Codec.ZSTD and not profile.supports_zstd:
         return Refusal(KafkaError.UNKNOWN_SERVER_ERROR, f"unknown compression codec {Codec.ZSTD}")
