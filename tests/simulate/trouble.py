@@ -34,6 +34,9 @@ LOSS = {"KA104", "KA206"}
 REPEATS = {"KA101", "KA102", "KA103", "KA105", "KA701", "KA702", "KA704"}
 ALARMS = (Severity.ERROR, Severity.WARNING)
 
+TRUE, CUT_OFF, INVENTED = "true", "cut off, not acknowledged", ""
+"""What is behind a finding; of KA206 also a tail that was cut off, but that nobody had been told was written."""
+
 
 class Trouble(NamedTuple):
     """Records lost or duplicated together. `offset` is where the leader's log could show it, None where it cannot."""
@@ -221,18 +224,18 @@ def places(finding: Finding) -> set[int]:
 
 
 def explained(finding: Finding, troubles: list[Trouble], cut: dict[TopicPartition, dict[int, set[int]]]) -> str:
-    """Say what truth is behind a finding; empty if nothing is."""
+    """Say what is behind a finding."""
     if any(covers(finding, trouble) for trouble in troubles):
-        return "true"
+        return TRUE
     key = (finding.topic, finding.partition)
     if finding.code == "KA206" and any(
         finding.evidence["previous_leader_epoch"] < epoch <= finding.evidence["leader_epoch"]  # type: ignore[operator]
         for epoch in cut[key].get(finding.producer_id, ())  # type: ignore[index,arg-type]
     ):
-        return "cut off, not acknowledged"
+        return CUT_OFF
     if finding.code == "KA701" and any(t.partition == key and "sent again" in t.kind for t in troubles):
-        return "true"
-    return ""
+        return TRUE
+    return INVENTED
 
 
 def report(seeds: range) -> str:
@@ -251,7 +254,7 @@ def report(seeds: range) -> str:
                 examples.setdefault(("missed", trouble.kind), []).append(seed)
         for finding, reason in trial.findings:
             reasons[finding.code, finding.severity.value, reason] += 1
-            if not reason:
+            if reason == INVENTED:
                 examples.setdefault(("false", finding.code), []).append(seed)
     lines = [f"{'kind':62} {'visible':>7} {'found':>6} {'of':>6} {'records':>8} {'of':>8}"]
     for kind in sorted({kind for kind, *_ in found}):
@@ -265,7 +268,7 @@ def report(seeds: range) -> str:
                 )
     lines.append(f"\n{'finding':16} {'true':>6} {'cut off, not acknowledged':>26} {'neither':>8}")
     for code, severity in sorted({key[:2] for key in reasons}):
-        counts = [reasons[code, severity, reason] for reason in ("true", "cut off, not acknowledged", "")]
+        counts = [reasons[code, severity, reason] for reason in (TRUE, CUT_OFF, INVENTED)]
         lines.append(f"{code} {severity:10} {counts[0]:6} {counts[1]:26} {counts[2]:8}")
     lines += [f"{what} {name}: seeds {seeds[:12]}" for (what, name), seeds in sorted(examples.items())]
     return "\n".join(lines)
