@@ -14,8 +14,8 @@ from kaudit.source.uri import Uri
 class Context(Struct, frozen=True, kw_only=True):
     """One partition replica and what is known of its surroundings; what is about no partition has no topic.
 
-    `segments` are segment file names by index, `paths` what opens them, `relative` their directory relative to its input
-    (empty for lone files).
+    `segments` are segment file names by index, `paths` what opens them, `segment_sizes` their bytes (none where texts stand
+    for them), `relative` their directory relative to its input (empty for lone files).
     """
 
     versions: VersionRange
@@ -31,6 +31,7 @@ class Context(Struct, frozen=True, kw_only=True):
     paths: Sequence[str] = ()
     side_files: Sequence[str] = ()
     """Names of the files beside the segments."""
+    segment_sizes: Sequence[int] = ()
     compacted: bool = False
     log_end_offset: int | None = None
     lone_files: Sequence[str] = ()
