@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import Evidence, check
-from kaudit.checks.context import Context, quote
+from kaudit.checks.command_line import quote
+from kaudit.checks.context import Context
 from kaudit.checks.epochs.client_bumps import not_repeated
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.checks.repeats.wording import records_text
