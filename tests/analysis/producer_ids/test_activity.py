@@ -111,7 +111,7 @@ def test_before_2_4_1_a_marker_does_not_renew_the_timestamp(tmp_path):
         assert producer.partitions[0].state.last_timestamp == expected
 
 
-@pytest.mark.parametrize(("version", "since_start"), [("1.1.0", None), ("2.4.0", None), ("2.4.1", 1)])
+@pytest.mark.parametrize(("version", "since_start"), [("1.1.0", None), ("2.4.0", None), ("2.4.1", 2)])
 def test_before_2_4_1_a_marker_of_a_new_epoch_leaves_no_timestamp(tmp_path, version, since_start):
     """Snapshots of brokers 1.1.0 to 2.4.0 hold -1 then; KAFKA-9144."""
     log = Log()

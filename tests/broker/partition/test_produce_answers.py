@@ -198,3 +198,13 @@ def compressed(epoch):
     batch = Batch(900001, epoch, 0, attributes=1)
     records = record(0, None, b"x")
     return sealed_records(batch, [gzip.compress(records, mtime=0)])
+
+
+@pytest.mark.parametrize(
+    ("version", "api_version", "answer"),
+    [("2.3.1", 7, 32), ("2.4.0", 7, -1), ("2.4.0", 8, 32), ("2.4.1", 7, 32), ("2.5.0", 7, 32)],
+)
+def test_2_4_0_cannot_say_which_records_are_wrong_before_version_8(version, api_version, answer):
+    """ProduceResponse.toStruct of 2.4.0 sets a field the older versions lack; recorded with keys missing."""
+    client = PartitionClient(version, topic_config={"message.timestamp.difference.max.ms": "1000"})
+    assert client.produce(0, timestamp=client.at - 2000, api_version=api_version) == answer
