@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
 from kaudit.analysis.producer_ids.allocation_evidence import allocation_evidence
 from kaudit.analysis.producer_ids.block_histories import BlockHistories
+from kaudit.analysis.repeats.epochs import one_for_each_bump, repeated_epochs
 from kaudit.analysis.repeats.non_idempotent_repeats import without_equal_records
 from kaudit.analysis.repeats.sessions import compare_sessions
 from kaudit.analysis.replicas.leader_changes import leader_changes
@@ -27,7 +28,7 @@ from kaudit.checks.registry import run_checks
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult
-from kaudit.source.layout import Layout, Unreadable
+from kaudit.source.layout import INTERNAL_TOPICS, Layout, Unreadable
 
 
 class Audit:
@@ -46,9 +47,7 @@ class Audit:
     def add(self, partition: PartitionAudit) -> None:
         """Add a partition that was read, and compare it with its log directory's checkpoints."""
         partition.side_facts = [*partition.side_facts, *self.checkpoints.compare(partition)]
-        partition.repeats = without_equal_records(partition.repeats, partition.directory, self.open_source)
-        partition.repeated_sessions = compare_sessions(partition.sessions, partition.directory, self.open_source)
-        partition.sessions = ()
+        self._look_for_repeats(partition)
         self.partitions.append(partition)
 
     def result(self) -> ScanResult:
@@ -95,6 +94,17 @@ class Audit:
             incomplete=bool(unreadable) or any(note.unreadable for note in self.histories.notes),
             segments=[row for part in parts for row in segment_rows(part.directory, part.unreadable)],
         )
+
+    def _look_for_repeats(self, partition: PartitionAudit) -> None:
+        directory = partition.directory
+        partition.repeats = without_equal_records(partition.repeats, directory, self.open_source)
+        partition.repeated_sessions, epochs = compare_sessions(partition.sessions, directory, self.open_source)
+        partition.sessions = ()
+        if not partition.coverage_gaps and directory.topic not in INTERNAL_TOPICS:
+            of_batches, partition.bumps_not_compared = repeated_epochs(
+                partition.observations, directory, self.open_source
+            )
+            partition.repeated_epochs = one_for_each_bump([*epochs, *of_batches])
 
     def transactional_ids(self, wanted: Callable[[int], bool]) -> Mapping[int, str]:
         """Return the transactional id of each wanted producer id that __transaction_state names."""
