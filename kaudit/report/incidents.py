@@ -22,25 +22,33 @@ def members(findings: Iterable[Finding]) -> list[list[Finding]]:
     return sorted(groups.values(), key=_costliest_first)
 
 
+def distinct(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings without the copies that further replicas have of them."""
+    first: dict[str, Finding] = {}
+    for finding in findings:
+        first.setdefault(finding.fingerprint, finding)
+    return list(first.values())
+
+
 def describe(group: Sequence[Finding]) -> Incident:
     """Return what the findings of one incident amount to, the gravest of them first."""
     lead, rule = group[0], rule_of(group)
-    distinct = list({finding.fingerprint: finding for finding in group}.values())
-    times = [time for finding in distinct for time in _timestamps(finding)]
+    once = distinct(group)
+    times = [time for finding in once for time in _timestamps(finding)]
     return Incident(
         id=lead.incident,
         cause=None if rule is None else rule.cause,
         title=None if rule is None else rule.title,
         severity=lead.severity,
         confidence=lead.confidence,
-        findings=len(distinct),
-        checks=dict(sorted(Counter(finding.code for finding in distinct).items())),
-        partitions=list(_affected(distinct)),
+        findings=len(once),
+        checks=dict(sorted(Counter(finding.code for finding in once).items())),
+        partitions=list(_affected(once)),
         replicas=sorted({finding.replica for finding in group if finding.replica is not None}),
-        producer_ids=sorted({finding.producer_id for finding in distinct if finding.producer_id is not None}),
+        producer_ids=sorted({finding.producer_id for finding in once if finding.producer_id is not None}),
         first_timestamp=min(times, default=None),
         last_timestamp=max(times, default=None),
-        impact=_impact(group),
+        impact=impact_of(group),
     )
 
 
@@ -54,14 +62,15 @@ def _gravest_first(finding: Finding) -> tuple[object, ...]:
 
 
 def _costliest_first(group: Sequence[Finding]) -> tuple[object, ...]:
-    lead, cost = group[0], _impact(group)
+    lead, cost = group[0], impact_of(group)
     lost = cost.records_lost_at_most or cost.records_lost_at_least or 0
     figures = (lost, cost.offsets_invisible or 0, cost.records_duplicated or 0, cost.bytes_truncated or 0)
     confidence = _CONFIDENCES.index(lead.confidence)
     return -lead.severity.rank, confidence, *(-figure for figure in figures), lead.sort_key()
 
 
-def _impact(group: Sequence[Finding]) -> Impact:
+def impact_of(group: Sequence[Finding]) -> Impact:
+    """Return what findings of one incident cost together."""
     return group[0].impact if len(group) == 1 else total_impact(group)
 
 
