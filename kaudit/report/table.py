@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kaudit.model.finding import Finding, Severity, Status
-from kaudit.model.result import ScanResult
-from kaudit.report.console import Console, Style
+from kaudit.model.result import ScanResult, Suggestion
+from kaudit.report.console import Console, Style, visible
 from kaudit.report.counts import check_counts, topic_counts
 from kaudit.report.coverage import coverage_sections, text_of
 from kaudit.report.formatting import extent, plural
@@ -21,7 +21,14 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
     """Return the report as text."""
     shown = options.for_people(result.findings)
     sections = finding_sections(shown, options, many_inputs=len(result.inputs) > 1)
-    return text_of([*sections, _overview(result, shown, options), *coverage_sections(result, options)])
+    sections += [_overview(result, shown, options), *coverage_sections(result, options)]
+    return text_of([*sections, *(_suggestion(suggestion, options.console) for suggestion in result.suggestions)])
+
+
+def _suggestion(suggestion: Suggestion, console: Console) -> list[str]:
+    # the command is never wrapped: it is there to be copied
+    reason = visible(suggestion.reason)
+    return [*console.wrap(f"{reason[:1].upper()}{reason[1:]}:"), f"  {visible(suggestion.command)}"]
 
 
 def finding_sections(shown: Sequence[Finding], options: RenderOptions, *, many_inputs: bool) -> list[list[str]]:
