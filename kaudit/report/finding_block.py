@@ -78,7 +78,7 @@ def _place(finding: Finding, *, many_inputs: bool, replicas: Sequence[str]) -> s
         byte = "" if finding.position is None else f"byte {finding.position} of "
         parts.append(byte + visible(finding.file))
     if len(replicas) > 1:
-        parts.append(f"on {', '.join(map(visible, replicas))}")
+        parts.append(f"on replicas {', '.join(map(visible, replicas))}")
     elif finding.log_dir is not None and (many_inputs or not parts):
         parts.append(f"in {visible(finding.log_dir)}")
     return ", ".join(parts) or "location unknown"

@@ -109,7 +109,7 @@ def _block(incident: Incident, lead: Finding, options: RenderOptions, *, explain
     if cost := impact_text(incident.impact):
         lines += remark_lines("impact", cost, console)
     if options.verbose:
-        return lines + remark_lines("incident", str(incident.id), console)
+        return lines + remark_lines("incident", visible(str(incident.id)), console)
     lines += remark_lines("one of them", headline(lead)[1].strip(), console) + evidence_lines(lead, console)
     if not explained:
         lines += rule_lines(lead, console) + cause_lines(lead, console)
@@ -125,12 +125,9 @@ def _extent(incident: Incident) -> str:
     if incident.producer_ids:
         noun = "producer" if len(incident.producer_ids) == 1 else "producers"
         parts.append(f"{noun} {_some([str(number) for number in incident.producer_ids])}")
-    since = _time(incident.first_timestamp)
-    if since:
-        until = _time(incident.last_timestamp)
-        parts.append(f"{since} to {until} UTC" if until != since else f"{since} UTC")
+    parts += filter(None, [_times(incident)])
     if len(incident.replicas) > 1:
-        parts.append(f"on {_some([visible(replica) for replica in incident.replicas])}")
+        parts.append(f"on replicas {_some([visible(replica) for replica in incident.replicas])}")
     return ", ".join(parts) or "location unknown"
 
 
@@ -147,6 +144,12 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _time(milliseconds: int | None) -> str:
-    date, clock = date_and_clock(milliseconds)
-    return f"{date} {clock.partition('.')[0]}" if date else ""
+def _times(incident: Incident) -> str:
+    """Return from when to when, to the second; the date once where it is the same."""
+    (day, since), (last_day, until) = (
+        date_and_clock(time) for time in (incident.first_timestamp, incident.last_timestamp)
+    )
+    since, until = since.partition(".")[0], until.partition(".")[0]
+    if not day or (day, since) == (last_day, until):
+        return f"{day} {since} UTC" if day else ""
+    return f"{day} {since} to {until if day == last_day else f'{last_day} {until}'} UTC"
