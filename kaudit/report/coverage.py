@@ -80,7 +80,7 @@ def _broker_rules(versions: BrokerVersions, console: Console, *, with_reasons: b
     hints = ["-v: why"] if versions.because and not with_reasons else []
     if versions.requested == "auto" and not settled:
         hints.append("--broker-version: stricter")
-    text = f"Checked against {_range(versions)}" + (f" ({', '.join(hints)})" if hints else "")
+    text = f"Rules of {_range(versions)}" + (f" ({', '.join(hints)})" if hints else "")
     lines = console.wrap(visible(text), indent="  ")
     for reason in versions.because if with_reasons else ():
         lines += console.wrap(visible(reason), lead="  - ")
