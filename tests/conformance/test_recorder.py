@@ -190,8 +190,8 @@ def test_shrinking_leaves_what_shows_the_difference_and_nothing_else():
 @pytest.mark.parametrize(
     ("version", "artifacts"),
     [
-        ("0.11.0.2", {"kafka_2.12": "0.11.0.2", "jaxb-api": "2.3.0"}),
-        ("2.3.1", {"kafka_2.12": "2.3.1"}),
+        ("0.11.0.2", {"kafka_2.12": "0.11.0.2", "log4j": "1.2.17", "jaxb-api": "2.3.0"}),
+        ("2.3.1", {"kafka_2.12": "2.3.1", "log4j": "1.2.17"}),
         ("4.1.0", {"kafka_2.13": "4.1.0"}),
     ],
 )

@@ -72,7 +72,9 @@ def _check_records(batch: WireBatch, profile: Profile, limits: TopicLimits) -> R
     try:
         for record in read_records(batch.data):
             if limits.compacted and record.key is None:
-                return Refusal(profile.invalid_record_error, "a record without a key for a compacted topic")
+                return Refusal(
+                    profile.invalid_record_error, "a record without a key for a compacted topic", of_records=True
+                )
     except WireError as error:
         unpacked = error.reason not in _NOT_UNPACKED
         code = profile.invalid_record_error if unpacked else KafkaError.UNKNOWN_SERVER_ERROR
@@ -106,7 +108,9 @@ def holds_records(data: bytes, count: int) -> bool:
 def _check_timestamp(batch: WireBatch, profile: Profile, limits: TopicLimits, now: int) -> Refusal | None:
     unstamped = limits.log_append_time or batch.max_timestamp == NO_TIMESTAMP
     if batch.attributes & LOG_APPEND_TIME_FLAG and (unstamped or not profile.takes_append_time_from_clients):
-        return Refusal(KafkaError.INVALID_TIMESTAMP, "a client must not set the timestamp type to LogAppendTime")
+        return Refusal(
+            KafkaError.INVALID_TIMESTAMP, "a client must not set the timestamp type to LogAppendTime", of_records=True
+        )
     timestamp = batch.max_timestamp
     if limits.log_append_time or timestamp == NO_TIMESTAMP:
         return None
@@ -114,10 +118,12 @@ def _check_timestamp(batch: WireBatch, profile: Profile, limits: TopicLimits, no
         return Refusal(
             KafkaError.INVALID_TIMESTAMP,
             f"timestamp {timestamp} is {timestamp - now} ms ahead of the broker, {limits.ahead_ms} are allowed",
+            of_records=True,
         )
     if limits.behind_ms is not None and now - timestamp > limits.behind_ms:
         return Refusal(
             KafkaError.INVALID_TIMESTAMP,
             f"timestamp {timestamp} is {now - timestamp} ms behind the broker, {limits.behind_ms} are allowed",
+            of_records=True,
         )
     return None

@@ -18,6 +18,7 @@ from kaudit.broker.response import Answer, Response, Ruling, TopicPartition, app
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.model.batch_fields import NO_TIMESTAMP, TRANSACTIONAL_FLAG
 
+_RECORD_ERRORS_VERSION = 8
 _GENERIC_ERROR_VERSION = 11
 """Produce version from which clients understand TRANSACTION_ABORTABLE."""
 _ADDING_VERSION = 12
@@ -71,6 +72,9 @@ class ProduceHandler:
             checked = (check_batch(batch, self._profile, limits, now) for batch in records.batches)
             refusal = next((refusal for refusal in checked if refusal is not None), None)
         if refusal is not None:
+            reports = attempt.api_version >= _RECORD_ERRORS_VERSION or not self._profile.cannot_report_records_before_v8
+            if refusal.of_records and not reports:
+                refusal = Refusal(KafkaError.UNKNOWN_SERVER_ERROR, f"{refusal.why}, which the response cannot report")
             answer = _refused(index, refusal)
         else:
             stamp = now if limits.log_append_time else None

@@ -346,6 +346,13 @@ class Switches(Struct, frozen=True, kw_only=True):
         "a batch without records is rejected",
         Change("0.11.0.1", True, "LogValidator.validateBatch"),
     ] = False
+    cannot_report_records_before_v8: Annotated[
+        bool,
+        "what is wrong with single records (no key on a compacted topic, their timestamp) is answered with -1 before "
+        "Produce version 8: the field for it cannot be written",
+        Change("2.4.0", True, "ProduceResponse.toStruct"),
+        Change("2.4.1, 2.5.0", False, "ProduceResponse.toStruct"),
+    ] = False
     validates_offset_range: Annotated[
         bool,
         "a batch's last offset delta must agree with its record count; until then such a batch was written, at "

@@ -117,3 +117,13 @@ def test_other_releases_take_the_markers_own_time(version):
     client.restart()
     client.wait(601_000)
     assert client.produce(1, epoch=4) == FENCED
+
+
+@pytest.mark.parametrize(
+    ("version", "api_version", "answer"),
+    [("2.3.1", 7, 32), ("2.4.0", 7, -1), ("2.4.0", 8, 32), ("2.4.1", 7, 32), ("2.5.0", 7, 32)],
+)
+def test_2_4_0_cannot_say_which_records_are_wrong_before_version_8(version, api_version, answer):
+    """ProduceResponse.toStruct of 2.4.0 sets a field the older versions lack; recorded with keys missing."""
+    client = PartitionClient(version, topic_config={"message.timestamp.difference.max.ms": "1000"})
+    assert client.produce(0, timestamp=client.at - 2000, api_version=api_version) == answer

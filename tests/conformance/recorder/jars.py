@@ -8,6 +8,7 @@ from kaudit.broker.releases.version import Version
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kaudit-recorder"
 _FIRST_WITH_SCALA_213 = Version.parse("2.4.0")
+_FIRST_WITHOUT_LOG4J = Version.parse("2.4.0")
 _FIRST_FOR_JAVA_9 = Version.parse("1.0.0")
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -40,6 +41,8 @@ def pom(version: str) -> str:
     release = Version.parse(version)
     scala = "2.13" if release >= _FIRST_WITH_SCALA_213 else "2.12"
     needed = [("org.apache.kafka", f"kafka_{scala}", version)]
+    if release < _FIRST_WITHOUT_LOG4J:
+        needed.append(("log4j", "log4j", "1.2.17"))  # ZooKeeper 3.4 does not start without it
     if release < _FIRST_FOR_JAVA_9:
         needed.append(("javax.xml.bind", "jaxb-api", "2.3.0"))  # Java 11 dropped it
     return _POM.format(dependencies="".join(_DEPENDENCY.format(*each) for each in needed))

@@ -44,6 +44,8 @@ LONGEST_TIMEOUT_MS = 2**31 - 1
 TRANSACTION_TIMEOUT_MS = 600_000
 TOPICS_AT_ONCE = 6
 """Waits overlap then; more would make the broker late."""
+SWEEP_CONFIG = "producer.id.expiration.check.interval.ms"
+"""Producers read from the log, not from a snapshot, are forgotten at the first sweep only: it is waited for."""
 ENDING = ("PrepareCommit", "PrepareAbort")
 _LAST_ADD_OF_CLIENTS = 3
 """AddPartitionsToTxn from version 4 on is for brokers."""
@@ -386,7 +388,7 @@ class Recorder:
     def _describe(self, topic: Topic, step: Step) -> None:
         partition, connection = step.get("partition", 0), topic.connection
         start = connection.offset(topic.name, EARLIEST, partition)[1]
-        fetched = connection.fetch(topic.name, partition, start)
+        fetched = connection.fetch_all(topic.name, partition, start)
         answer = {
             "outcome": "ok",
             "high_watermark": fetched.high_watermark,
@@ -448,8 +450,9 @@ class Recorder:
                 topic.waiting.clear()
                 topic.done = True
             return
-        started_at = clock()
         self._await_coordinator()
+        time.sleep(2 * int(str(self.broker.config.get(SWEEP_CONFIG, 0))) / 1000)
+        started_at = clock()
         for topic, partition, attempt in lines:
             attempt["started_at"] = started_at
             self._ready(topic)
@@ -460,7 +463,7 @@ class Recorder:
             self._take_ends(topic)
 
     def _done_while_down(self, topic: Topic, partition: int, step: Step) -> Step:
-        done: Step = {"checkpointed_log_start": disk.checkpointed_log_start(self.broker.logs, topic.name, partition)}
+        done: Step = {"log_start_offset": disk.checkpointed_log_start(self.broker.logs, topic.name, partition)}
         if partition == step.get("partition", 0):
             segment = self.broker.segments(topic.name, partition)[-1]
             found = []
