@@ -57,11 +57,14 @@ def _truncated(
     mark = found.high_watermarks.get(change.earlier)
     below = missing is not None and missing.below_high_watermark > 0 and not recreated
     count = offsets_count(offsets.last - offsets.first + 1) if missing is None else records_count(missing.records)
+    acknowledged = (
+        f"; {missing.below_high_watermark:,} lie below its high watermark {mark}" if missing and below else ""
+    )
     difference = change.first_difference
     yield only_copy.finding(
         context.replicas[change.earlier],
         f"offsets {offsets.first}..{offsets.last} ({count}) are on {change.earlier} alone: broker {change.broker_id} "
-        f"truncated them before {change.later} was copied" + (f", below its high watermark {mark}" if below else ""),
+        f"truncated them before {change.later} was copied{acknowledged}",
         severity=Severity.ERROR if below else Severity.WARNING,
         confidence=Confidence.CERTAIN if below else Confidence.POSSIBLE,
         offset=offsets.first,
