@@ -78,6 +78,19 @@ def evicted() -> Log:
     return log
 
 
+def leader_change() -> Log:
+    """A new leader lacks the end of the log: producer 10 is refused and raises its epoch, 11 goes on in sequence."""
+    log = Log()
+    for sequence in range(4):
+        log.append(data(10, 0, sequence, payload=b"payment %d" % sequence))
+    log.append(data(11, 0, 0, payload=b"heartbeat 0"))
+    log.clock += 4_000
+    log.append(data(10, 1, 0, leader_epoch=1, payload=b"payment 9"))
+    log.append(data(11, 0, 1, leader_epoch=1, payload=b"heartbeat 1"))
+    log.append(data(10, 1, 1, leader_epoch=1, payload=b"payment 10"))
+    return log
+
+
 def snapshot_disagrees() -> Log:
     """The snapshot at the log's end says sequence 7 where the log says 2; SNAPSHOT is its bytes."""
     log = Log()
@@ -106,6 +119,7 @@ PARTITIONS = {
     "outside-transaction-0": outside_transaction,
     "expired-0": expired,
     "evicted-0": evicted,
+    "leader-change-0": leader_change,
     "snapshot-disagrees-0": snapshot_disagrees,
 }
 

@@ -27,7 +27,8 @@ _LESSONS = {
     "one-in-flight": "Compare retry-without-idempotence, which is the same with five in flight.",
     "acks1-leader-dies": "Between the kill and the truncation the lost records are only on the old leader's disk: "
     "copy it before the broker comes back.",
-    "unclean-election": "KA203 names the kind of bump: a client raised its own epoch because something was lost.",
+    "unclean-election": "KA206 is possible, not certain: a client also raises its epoch when a batch times out. Compare the "
+    "replicas with `kaudit diff` before the old leader truncates its copy.",
     "zombie-producer": "On disk there is the abort marker with the raised epoch (KA203), and nothing from the zombie.",
     "transaction-timeout": "transaction.timeout.ms has to be longer than the slowest transaction.",
     "cross-session": "Such an application needs a transactional.id, or records with ids of their own.",

@@ -3,6 +3,7 @@
 from enum import Enum
 from typing import NamedTuple
 
+from kaudit.model.batch_fields import NO_LEADER_EPOCH
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
 from kaudit.model.producer_state import ProducerAuditState, RetainedBatch
 
@@ -76,6 +77,16 @@ class Observation(NamedTuple):
     def segment(self) -> int:
         """Index of the segment."""
         return self.batch.segment if self.batch is not None else self._marker().segment
+
+    @property
+    def is_after_leader_change(self) -> bool:
+        """Whether the leader epoch rose between the producer's batch before and this one; False where either is unknown."""
+        last = self.remembered.last if self.remembered is not None else None
+        return (
+            last is not None
+            and self.batch is not None
+            and NO_LEADER_EPOCH < last.leader_epoch < self.batch.leader_epoch
+        )
 
     def _marker(self) -> EndTxnMarker:
         assert self.marker is not None

@@ -41,6 +41,7 @@ CONTRACT = {
     "KA203": ("fencing", {"note"}),
     "KA204": ("epoch-nearly-exhausted", {"note", "warning"}),
     "KA205": ("coordinator-epoch-regression", {"warning"}),
+    "KA206": ("bump-at-leader-change", {"warning"}),
     "KA301": ("hanging-transaction", {"error"}),
     "KA302": ("open-transaction", {"warning", "note"}),
     "KA303": ("nontransactional-in-transaction", {"error"}),

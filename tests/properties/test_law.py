@@ -1,5 +1,6 @@
 """The law: replaying runs equals replaying batches, and cutting the log anywhere changes nothing."""
 
+from collections import Counter
 from itertools import pairwise
 from unittest.mock import patch
 
@@ -127,6 +128,26 @@ def replay_rows(
     return replay
 
 
+def continued_across(batches: Batches) -> Counter[int]:
+    """How many producers went on in sequence across each leader epoch's beginning, batch by batch."""
+    states: dict[int, ProducerAuditState] = {}
+    found: Counter[int] = Counter()
+    for row, batch in zip(batches, boundary_batches_of(batches), strict=True):
+        producer_id, epoch = int(row["producer_id"]), int(row["producer_epoch"])
+        state = states.get(producer_id)
+        if producer_id < 0:
+            continue
+        if int(row["attributes"]) & CONTROL:
+            if state is not None and epoch > state.epoch:
+                states[producer_id] = state._replace(epoch=epoch, last_sequence=-1)
+            continue
+        if state is not None and state.last is not None and (state.epoch, state.last_sequence >= 0) == (epoch, True):
+            goes_on = batch.first_sequence == (state.last_sequence + 1) % 2**31
+            found.update(range(state.last.leader_epoch + 1, batch.leader_epoch + 1) if goes_on else ())
+        states[producer_id], _ = audit_batch(state, batch, epoch, False, Producer(producer_id))
+    return found
+
+
 def in_order(observations: list[Observation]) -> list[Observation]:
     return sorted(
         observations, key=lambda observation: (observation.producer_id, observation.offset, observation.kind.value)
@@ -173,6 +194,19 @@ def test_the_number_of_runs_does_not_depend_on_the_cuts(actions, first, draw):
     whole = replay_rows(batches, [], holes_are_normal=True)
     cuts = draw.draw(st.lists(st.integers(0, len(batches)), max_size=10))
     assert replay_rows(batches, cuts, holes_are_normal=True).runs == whole.runs
+
+
+@settings(max_examples=200, deadline=None)
+@given(steps, starts, st.data())
+def test_who_went_on_across_a_change_of_leader_does_not_depend_on_the_cuts(actions, first, draw):
+    batches = decode(build(actions, first))
+    cuts = draw.draw(st.lists(st.integers(0, len(batches)), max_size=6))
+    counts = replay_rows(batches, cuts, holes_are_normal=True).leader_changes
+    expected = continued_across(batches)
+    newest = int(batches["leader_epoch"].max()) if len(batches) else 0
+    assert {epoch: counts.across(epoch) for epoch in range(newest + 1)} == {
+        epoch: expected[epoch] for epoch in range(newest + 1)
+    }
 
 
 @settings(max_examples=60, deadline=None)

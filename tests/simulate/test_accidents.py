@@ -72,7 +72,7 @@ def test_the_epoch_step_is_the_only_trace_of_what_acks_all_lost(failover, eviden
     recorded = {(finding.code, finding.severity, finding.producer_epoch) for finding in real.findings}
     assert {row for row in told if row[0].startswith("KA2")} == {row for row in recorded if row[0].startswith("KA2")}
     # the new epoch begins where the new leader's does
-    (step,) = [finding for finding in model.findings if finding.code == "KA203"]
+    (step,) = [finding for finding in model.findings if finding.code == "KA206"]
     log = failover.simulation.cluster.partitions["all-idem-unclean", 0].logs[1]
     assert step.offset in [start for _, start in log.epochs]
 

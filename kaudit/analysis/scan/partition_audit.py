@@ -12,6 +12,7 @@ from kaudit.analysis.scan.chunk_rows import Counts
 from kaudit.analysis.scan.partition_replay import PartitionReplay
 from kaudit.analysis.scan.rows import LEADER_EPOCH_START, Rows
 from kaudit.analysis.sequences.expired_producers import idle_longest
+from kaudit.analysis.sequences.leader_changes import leader_changes
 from kaudit.analysis.sidefiles.log_facts import LogFacts
 from kaudit.analysis.sidefiles.partition_files import compare_side_files
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
@@ -21,6 +22,7 @@ from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.continuity import LeaderEpochRegression, MissingOffsets, PlacedDamage
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.forgotten_producers import IdleProducer
+from kaudit.model.leader_change import LeaderChange
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.observation import Observation
 from kaudit.model.producer_state import AFTER_MARKER, TV2
@@ -65,6 +67,7 @@ class PartitionAudit(Struct):
     leader_epochs: Rows = field(default_factory=lambda: np.empty(0, dtype=LEADER_EPOCH_START))
     """The first batch of every range with one leader epoch, in offset order."""
     repeated_epochs: Sequence[RepeatedEpoch] = ()
+    leader_changes: Sequence[LeaderChange] = ()
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
 
@@ -90,6 +93,7 @@ def close_partition(
     log = _log_facts(replay, compacted=compacted, unread=bool(unreadable))
     files = SideFileReader(open_source)
     side_facts = compare_side_files(files, log)
+    observations = replay.transitions.observations
     markers = None
     known = replay.spans.has_all_commits and CoverageGap.MARKERS not in replay.coverage_gaps
     if needs.markers and log.ended is not None and len(log.ended) and known and not log.damages:
@@ -97,7 +101,7 @@ def close_partition(
     return PartitionAudit(
         directory=replay.directory,
         counts=replay.counts,
-        observations=replay.transitions.observations,
+        observations=observations,
         dropped_observations=replay.transitions.dropped_observations,
         missing=replay.continuity.missing,
         damages=replay.continuity.damages,
@@ -128,6 +132,9 @@ def close_partition(
         markers=markers,
         repeats=replay.repeats.result(),
         sessions=replay.sessions.handovers(),
+        leader_changes=leader_changes(
+            observations, log.epoch_steps, replay.transitions.leader_changes, compacted=compacted
+        ),
     )
 
 

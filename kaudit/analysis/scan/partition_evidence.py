@@ -34,6 +34,7 @@ def partition_evidence(
         part.repeats.reordered,
         part.repeated_sessions,
         part.repeated_epochs,
+        part.leader_changes,
         part.opened,
         part.idle,
         _evicted(part, open_source, versions),

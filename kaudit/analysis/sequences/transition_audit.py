@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kaudit.analysis.scan.producer_grouping import Merged
 from kaudit.analysis.scan.rows import pick, put
+from kaudit.analysis.sequences.leader_changes import LeaderChangeCounts
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.sequences.sequence_audit import Producer, audit_batch, audit_end, audit_marker
 from kaudit.analysis.sequences.transition_columns import TransitionColumns
@@ -43,6 +44,7 @@ class TransitionAudit(Struct):
     """No damage was seen: missing offsets are compaction's or retention's, and what they explain needs no word."""
     runs: int = 0
     """Runs so far, wherever the log was cut into chunks."""
+    leader_changes: LeaderChangeCounts = field(default_factory=LeaderChangeCounts)
     _awaiting: dict[int, list[int]] = field(default_factory=dict)
 
     def feed(self, merged: Merged, boundary: Columns) -> None:
@@ -63,6 +65,7 @@ class TransitionAudit(Struct):
         if self._awaiting:
             awaiting = np.fromiter(self._awaiting, dtype=np.int64, count=len(self._awaiting))
             healthy &= ~np.isin(merged.producer_ids, awaiting)
+        self.leader_changes.feed(columns, healthy)
         advance(columns, healthy)
         put(self.table.rows, slots, columns.before)
         for group in np.flatnonzero(~healthy).tolist():
@@ -104,6 +107,7 @@ class TransitionAudit(Struct):
                 for batch in boundary[start + head : start + int(run["boundary_count"])].tolist()
             ]
             rest = int(run["records"]) - sum(batch.record_count for batch in batches)
+            self.leader_changes.add_run(newest, tail[-1])
             return _continue_run(state, tail, rest, transactional=transactional)
         return self._audit_batches(state, self.fetch_run(run)[head:], epoch, transactional, producer)
 
@@ -118,6 +122,7 @@ class TransitionAudit(Struct):
         for batch in batches:
             for index in self._awaiting.pop(producer.producer_id, ()):
                 self.observations[index] = self.observations[index]._replace(following=batch, following_epoch=epoch)
+            self.leader_changes.add(state, batch, epoch)
             state, observations = audit_batch(state, batch, epoch, transactional, producer)
             self._keep(observations)
         assert state is not None

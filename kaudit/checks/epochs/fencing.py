@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
+from kaudit.checks.epochs.client_bumps import without_finding
 from kaudit.checks.observations import classified_evidence, observation_finding
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.model.observation import Observation, ObservationKind
 
 _CAUSES = {
@@ -26,9 +27,9 @@ _NOT_KEPT = dict.fromkeys(("file", "segment", "position"), "only the marker's of
     observes=tuple(_CAUSES),
 )
 def fencing(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report raised epochs, unless each transaction raises the epoch anyway (transaction version 2, KIP-890)."""
+    """Report raised epochs, but not where each transaction raises it anyway (transaction version 2, KIP-890)."""
     every_transaction = context.versions.all(lambda profile: profile.transaction_version2)
-    for observation in evidence.observed(*fencing.observes):
+    for observation in without_finding(evidence, evidence.observed(*fencing.observes)):
         if not (every_transaction and observation.is_transactional):
             yield _raised(context, observation)
 
@@ -49,6 +50,5 @@ def _raised(context: Context, observation: Observation) -> Finding:
         observation,
         message,
         evidence=classified_evidence(observation, "a higher epoch fences every writer of the lower one"),
-        explanations=(Explanation(cause, innocent=True),),
     )
     return replace(found, file=None, segment=None, position=None, absent=_NOT_KEPT) if by_abort else found

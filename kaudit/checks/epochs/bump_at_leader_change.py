@@ -1,0 +1,88 @@
+"""A client raised its own epoch where the partition's leader changed: what the old leader acknowledged may be gone."""
+
+from collections.abc import Iterator, Sequence
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.epochs.client_bumps import not_repeated
+from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.impact import Impact
+from kaudit.model.leader_change import LeaderChange
+from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.observation import Observation
+
+_RULE = (
+    "an idempotent producer goes on with the next sequence after a change of leader; a leader that lacks its last batches "
+    "refuses that with OUT_OF_ORDER_SEQUENCE_NUMBER, and the client raises its epoch and starts at 0 (KIP-360)"
+)
+
+
+@check(
+    "KA206",
+    severity=Severity.WARNING,
+    summary="a client raised its own epoch where the partition's leader changed: acknowledged records may be gone",
+    confidence=Confidence.POSSIBLE,
+    needs=(LeaderChange,),
+    faulty_column="epoch",
+)
+def bump_at_leader_change(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each client bump between two leader epochs, unless the client wrote the old epoch's tail again."""
+    for change in evidence.of(LeaderChange):
+        bumps = not_repeated(evidence, change.bumps)
+        for bump in bumps:
+            yield _bump(context, change, bump, others=len(bumps) - 1)
+
+
+def _bump(context: Context, change: LeaderChange, bump: Observation, *, others: int) -> Finding:
+    assert bump.remembered is not None
+    last, first = bump.remembered.last, bump.batch
+    assert last is not None
+    assert first is not None
+    return observation_finding(
+        bump_at_leader_change,
+        context,
+        bump,
+        f"the epoch of producer {bump.producer_id} rose from {bump.remembered.epoch} to {bump.producer_epoch} at offset "
+        f"{bump.offset}, its first batch under leader epoch {first.leader_epoch} ({last.leader_epoch} before): records "
+        "that only the old leader had may be lost, acknowledged ones too",
+        evidence={
+            **classified_evidence(bump, _RULE),
+            "broker": f"truncates the old leader's copy to offset {change.start_offset} when that follows the new one; "
+            "until then kaudit diff of the replicas shows what only the old leader has",
+            "leader_epoch": change.leader_epoch,
+            "leader_epoch_start_offset": change.start_offset,
+            "previous_leader_epoch": last.leader_epoch,
+            "others_that_bumped": others,
+            "others_in_sequence": change.continued,
+        },
+        explanations=_explanations(change, last, others),
+        impact=Impact(records_lost_at_least=0),
+    )
+
+
+def _explanations(change: LeaderChange, last: BoundaryBatch, others: int) -> Sequence[Explanation]:
+    epochs = f"leader epoch {last.leader_epoch} before it, {change.leader_epoch} at it"
+    bumped = (f"{_producers(others)} raised {_their(others)} epoch at the same leader change",) if others else ()
+    in_sequence = (f"{_producers(change.continued)} went on in sequence across it",) if change.continued else ()
+    return (
+        Explanation(
+            "the old leader's last records were cut off: no replica in sync had them (unclean election)",
+            speaks_for=(epochs, *bumped),
+            speaks_against=in_sequence,
+        ),
+        Explanation(
+            "the client gave up a batch while there was no leader (delivery.timeout.ms), and nothing was cut off",
+            innocent=True,
+            speaks_for=in_sequence,
+            speaks_against=bumped,
+        ),
+    )
+
+
+def _producers(number: int) -> str:
+    return f"{number:,} other producer" + ("" if number == 1 else "s")
+
+
+def _their(number: int) -> str:
+    return "its" if number == 1 else "their"
