@@ -67,6 +67,17 @@ def restarted() -> Log:
     return log
 
 
+def bumped() -> Log:
+    """The answers to the last three requests are lost; the client raises its epoch and sends them again from sequence 0."""
+    log = Log()
+    sent = [log.append(data(4002, 0, sequence, payload=b"shipment %d" % sequence)) for sequence in range(6)]
+    for sequence, batch in enumerate(sent[3:]):
+        log.append(replace(batch, epoch=1, sequence=sequence), keep_time=True)
+    log.clock += 500
+    log.append(data(4002, 1, 3, payload=b"shipment 6"))
+    return log
+
+
 def write(target: Path) -> None:
     """Write both samples below `target`."""
     for broker, partitions in replicas().items():
@@ -78,7 +89,7 @@ def write(target: Path) -> None:
         marks = HIGH_WATERMARKS[broker]
         rows = "".join(f"{topic} 0 {offset}\n" for topic, offset in marks.items())
         (directory / "replication-offset-checkpoint").write_text(f"0\n{len(marks)}\n{rows}")
-    for name, log in (("events-0", retried()), ("invoices-0", restarted())):
+    for name, log in (("events-0", retried()), ("invoices-0", restarted()), ("shipments-0", bumped())):
         shutil.rmtree(target / "retries" / name, ignore_errors=True)
         log.write(target / "retries" / name)
 

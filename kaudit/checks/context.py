@@ -11,7 +11,8 @@ from kaudit.model.coordinator import CoordinatorView
 class Context(Struct, frozen=True, kw_only=True):
     """One partition replica and what is known of its surroundings; what is about no partition has no topic.
 
-    `segments` are segment file names by index, `relative` their directory relative to its input (empty for lone files).
+    `segments` are segment file names by index, `segment_sizes` their bytes (none where `texts` stand for them), `relative`
+    their directory relative to its input (empty for lone files).
     """
 
     versions: VersionRange
@@ -24,6 +25,7 @@ class Context(Struct, frozen=True, kw_only=True):
     directory: str = ""
     relative: str = ""
     segments: Sequence[str] = ()
+    segment_sizes: Sequence[int] = ()
     compacted: bool = False
     log_end_offset: int | None = None
     texts: Sequence[str] = ()

@@ -15,6 +15,7 @@ from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
+from kaudit.checks.incidents import with_incidents
 from kaudit.checks.registry import run_checks
 from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.diff.replica_set import compare_partition
@@ -121,7 +122,8 @@ def diff_result(
     replicas: Sequence[Replica], layouts: Mapping[str, Layout], compared: Sequence[ComparedPartition]
 ) -> DiffResult:
     """Put everything together in contract order."""
-    findings = sorted((finding for entry in compared for finding in entry.findings), key=Finding.sort_key)
+    found = (finding for entry in compared for finding in entry.findings)
+    findings = with_incidents(sorted(found, key=Finding.sort_key))
     unreadable = [entry for layout in layouts.values() for entry in layout.unreadable]
     unreadable += [entry for one in compared for entry in one.unreadable]
     skipped = [entry for layout in layouts.values() for entry in layout.skipped]

@@ -54,14 +54,22 @@ class RepeatedSession(Struct, frozen=True):
 class RepeatedEpoch(Struct, frozen=True):
     """The tail of a producer's old epoch, again at the head of its new one: one at most for each (id, new epoch).
 
-    `copied` are batches of the old epoch in offset order, `again` those of the new one that hold the same `records`, the
-    first of which is the new epoch's first batch. `same_times`: their records' timestamps are equal too.
+    `records` records at `copied_first` to `copied_last` are those at `first_offset` to `last_offset`, in order; `copied` and
+    `again` are the batches they lie in, the first of `again` being the new epoch's first. `same_times`: their timestamps are
+    equal too. `distinct`: so many of the copied batches, or of their records, differ from all others around.
+    `to_the_end`: they are the last of the old epoch, or all there is of the new one.
     """
 
     producer_id: int
     producer_epoch: int
     previous_epoch: int
+    first_offset: int
+    last_offset: int
+    copied_first: int
+    copied_last: int
     copied: Sequence[BoundaryBatch]
     again: Sequence[BoundaryBatch]
     records: int
+    distinct: int
     same_times: bool
+    to_the_end: bool

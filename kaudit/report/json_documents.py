@@ -24,6 +24,8 @@ def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str,
         "summary": result.summary.to_dict(),
         "partitions": [partition.to_dict() for partition in result.partitions],
     }
+    if result.suggestions:
+        document["suggestions"] = [suggestion.to_dict() for suggestion in result.suggestions]
     if result.baseline is not None:
         document["baseline"] = result.baseline.to_dict()
     if options.run is not None:

@@ -7,7 +7,9 @@ from typing import Any, TypedDict
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from kaudit.checks.incidents import with_incidents
 from kaudit.model.finding import Finding
 from kaudit.model.result import (
     ScanResult,
@@ -75,9 +77,10 @@ def read_saved(text: str) -> Saved:
     except (KeyError, TypeError, ValueError) as error:  # msgspec's own is a ValueError
         raise SavedScanError(f"damaged {SCHEMA} document: {type(error).__name__}: {error}") from None
     names = (name for name in ScanResult.__struct_fields__ if name != "segments")
-    return Saved(
-        ScanResult(**{name: getattr(whole, name) for name in names}), dict(whole.run) if whole.run is not None else None
-    )
+    result = ScanResult(**{name: getattr(whole, name) for name in names})
+    if not any("incident" in finding for finding in document["findings"]):  # saved by an earlier release
+        result = replace(result, findings=with_incidents(result.findings))
+    return Saved(result, dict(whole.run) if whole.run is not None else None)
 
 
 def _with_milliseconds(value: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON

@@ -17,11 +17,11 @@ from kaudit.model.coordinator import CoordinatorView
 
 PACKAGE = Path(__file__).parents[2] / "kaudit"
 CHECKS_DIRECTORY = PACKAGE / "checks"
-COMMON = {"check", "context", "notes", "pages", "registry"}
+COMMON = {"check", "context", "incidents", "notes", "pages", "registry"}
 """Modules of kaudit.checks that are about no check, and may be imported from outside."""
 
-POLICY = {"policy/comparison.py", "policy/topics.py"}
-"""What a team writes down names checks by code: baselines and topic rules are read by it."""
+POLICY = {"policy/comparison.py", "policy/topics.py", "checks/incidents.py"}
+"""What is decided over findings of many checks names them by code: baselines, topic rules, what has one cause."""
 
 RAIN = '''
 """Text that mentions rain."""

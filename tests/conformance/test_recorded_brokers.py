@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,8 @@ from kaudit.broker.broker import Broker
 from kaudit.broker.partition import produce
 from kaudit.broker.partition.record_set import split
 from kaudit.replay.session import Session
-from tests.conformance.exclusions import BROKER_CLOCK_TOLERANCE_MS, EXCLUSIONS
+from tests.conformance.comparison import differences, sent_timestamps
+from tests.conformance.exclusions import EXCLUSIONS, UNRECORDED_CONFIG
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 """What tests/conformance/recorder has recorded."""
@@ -21,56 +21,11 @@ RECORDINGS = [
 ]
 
 
-def sent_timestamps(attempts):
-    """Times the clients put into batches, by topic; under LogAppendTime none of them is kept."""
-    sent: dict[str, Any] = {}
-    stamped = {
-        attempt["topic"]
-        for attempt in attempts
-        if attempt["op"] == "topic" and attempt["config"].get("message.timestamp.type") == "LogAppendTime"
-    }
-    for attempt in attempts:
-        if attempt.get("topic") in stamped:
-            continue
-        times = sent.setdefault(attempt.get("topic"), set())
-        times.add(attempt.get("timestamp"))
-        if "records_hex" in attempt:
-            times.update(batch.max_timestamp for batch in split(bytes.fromhex(attempt["records_hex"])).batches)
-    return sent
-
-
-def differences(attempt, answer, recorded, sent):
-    """Yield (field, ours, recorded) for every recorded field that differs and is not excluded."""
-    topic, op = attempt.get("topic", ""), attempt["op"]
-    for field, value in recorded.items():
-        if field == "index" or any(exclusion.covers(topic, op, field) for exclusion in EXCLUSIONS):
-            continue
-        ours = answer.get(field, "absent")
-        if field == "producers":
-            yield from producer_differences(ours, value, sent.get(topic, set()))
-        elif ours != value:
-            yield field, ours, value
-
-
-def producer_differences(ours, recorded, sent):
-    known = {producer["producer_id"]: producer for producer in ours}
-    if sorted(known) != sorted(producer["producer_id"] for producer in recorded):
-        yield "producers", sorted(known), recorded
-        return
-    for producer in recorded:
-        for field, value in producer.items():
-            mine = known[producer["producer_id"]][field]
-            on_brokers_clock = field == "last_timestamp" and value >= 0 and not {value, mine} <= sent
-            if on_brokers_clock and abs(mine - value) <= BROKER_CLOCK_TOLERANCE_MS:
-                continue
-            if mine != value:
-                yield f"{producer['producer_id']}.{field}", mine, value
-
-
 @pytest.mark.parametrize(("version", "name"), RECORDINGS, ids=lambda value: value)
 def test_answers_are_those_of_the_real_broker(evidence, version, name, record_property, monkeypatch):
-    lines = evidence.oracle_lines(version, f"{name}.attempts.jsonl")
-    attempts = [json.loads(line) for line in lines]
+    attempts = [json.loads(line) for line in evidence.oracle_lines(version, f"{name}.attempts.jsonl")]
+    attempts[0]["config"] = UNRECORDED_CONFIG | attempts[0]["config"]
+    lines = [json.dumps(attempt) for attempt in attempts]
     answers = {
         answer["index"]: answer for answer in map(json.loads, evidence.oracle_lines(version, f"{name}.answers.jsonl"))
     }
@@ -98,7 +53,7 @@ def test_there_are_at_most_ten_exclusions_each_with_a_reason():
 
 @pytest.mark.parametrize("version", ["1.1.1", "3.9.1", "4.2.0"])
 def test_the_acks_0_batch_lies_in_the_log_and_its_retry_does_not(evidence, version):
-    """What `appended` means after acks=0: the first answer, though the bytes on disk are those sent before."""
+    """Why the recorded answer to that retry, `appended`, is excluded: the bytes on disk are those sent before."""
     attempts = [json.loads(line) for line in evidence.oracle_lines(version, "main.attempts.jsonl")]
     second = [a for a in attempts if a.get("topic") == "s55-acks-0" and a.get("base_sequence") == 1]
     crcs = {attempt["acks"]: split(bytes.fromhex(attempt["records_hex"])).batches[0].crc for attempt in second}

@@ -4,7 +4,8 @@ import struct
 from contextlib import closing
 
 from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.formats.log.records import Record
+from kaudit.formats.errors import WireError
+from kaudit.formats.log.records import Record, read_records
 from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
 from kaudit.source.layout import PartitionDirectory
 
@@ -38,3 +39,16 @@ def batch_bytes(
     except OSError:
         return None  # reported by the audit itself
     return bytes(data) if read == batch.size else None
+
+
+def contents_of(
+    batch: BoundaryBatch | NonIdempotentBatch, directory: PartitionDirectory, open_source: OpenSource
+) -> list[int]:
+    """Return the content of each record of a batch; none where it cannot be read or unpacked."""
+    data = batch_bytes(batch, directory, open_source)
+    if data is None:
+        return []
+    try:
+        return [content_of(record) for record in read_records(memoryview(data), MAX_BATCH_BYTES)]
+    except WireError:
+        return []  # malformed, and reported as such when records are decoded

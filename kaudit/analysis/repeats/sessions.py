@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
+from kaudit.analysis.repeats.epochs import unlike_others
 from kaudit.analysis.repeats.record_content import MAX_BATCH_BYTES, batch_bytes, content_of
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.formats.errors import WireError
@@ -15,7 +16,7 @@ from kaudit.formats.log.records import read_records
 from kaudit.model.columns import Columns
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
-from kaudit.model.repeats import RepeatedSession
+from kaudit.model.repeats import RepeatedEpoch, RepeatedSession
 from kaudit.source.layout import PartitionDirectory
 
 MAX_SESSIONS = 20_000
@@ -124,10 +125,11 @@ class _Contents:
 
 def compare_sessions(
     handovers: Sequence[Handover], directory: PartitionDirectory, open_source: OpenSource
-) -> list[RepeatedSession]:
-    """Return the sessions that begin with records one of their predecessors ended with."""
+) -> tuple[list[RepeatedSession], list[RepeatedEpoch]]:
+    """Return the sessions that begin with records a predecessor ended with: another producer id's, and its own last epoch."""
     contents = _Contents(directory, open_source)
-    found = []
+    sessions: list[RepeatedSession] = []
+    epochs: list[RepeatedEpoch] = []
     for handover in handovers:
         head = contents.of(handover.session.head)
         best: tuple[int, Session, list[_Record]] | None = None
@@ -135,9 +137,14 @@ def compare_sessions(
             copied = _longest_copy(head, contents.of(before.tail))
             if copied and (best is None or len(copied) > best[0]):
                 best = (len(copied), before, copied)
-        if best is not None:
-            found.append(_repeated(handover.session, best[1], head[: best[0]], best[2]))
-    return found
+        if best is None:
+            continue
+        length, before, copied = best
+        if before.producer_id == handover.session.producer_id:
+            epochs.append(_repeated_epoch(handover.session, before, (head, contents.of(before.tail)), copied))
+        else:
+            sessions.append(_repeated(handover.session, before, head[:length], copied))
+    return sessions, epochs
 
 
 def _longest_copy(head: Sequence[_Record], tail: Sequence[_Record]) -> list[_Record]:
@@ -184,3 +191,36 @@ def _repeated(
         previous=next(batch for batch in before.tail if batch.last_offset >= copied[0].offset),
         batch=session.head[0],
     )
+
+
+def _repeated_epoch(
+    session: Session, before: Session, sides: tuple[Sequence[_Record], Sequence[_Record]], copied: Sequence[_Record]
+) -> RepeatedEpoch:
+    """`sides`: the first records of `session` and the last ones of `before`."""
+    head, tail = sides
+    again = head[: len(copied)]
+    same_times = _same_times(again, copied)
+    head_keys, tail_keys = (
+        [(record.content, record.timestamp if same_times else 0) for record in side] for side in sides
+    )
+    return RepeatedEpoch(
+        producer_id=session.producer_id,
+        producer_epoch=session.producer_epoch,
+        previous_epoch=before.producer_epoch,
+        first_offset=again[0].offset,
+        last_offset=again[-1].offset,
+        copied_first=copied[0].offset,
+        copied_last=copied[-1].offset,
+        copied=_batches_of(before.tail, copied),
+        again=_batches_of(session.head, again),
+        records=len(copied),
+        distinct=unlike_others(tail_keys, head_keys, len(copied)),
+        same_times=same_times,
+        to_the_end=copied[-1] == tail[-1] or again[-1] == head[-1],
+    )
+
+
+def _batches_of(batches: Sequence[BoundaryBatch], records: Sequence[_Record]) -> list[BoundaryBatch]:
+    return [
+        batch for batch in batches if batch.last_offset >= records[0].offset and batch.base_offset <= records[-1].offset
+    ]

@@ -67,6 +67,8 @@ class PartitionAudit(Struct):
     leader_epochs: Rows = field(default_factory=lambda: np.empty(0, dtype=LEADER_EPOCH_START))
     """The first batch of every range with one leader epoch, in offset order."""
     repeated_epochs: Sequence[RepeatedEpoch] = ()
+    bumps_not_compared: int = 0
+    """Epoch bumps after which no repeated records were looked for, as there are too many."""
     leader_changes: Sequence[LeaderChange] = ()
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""

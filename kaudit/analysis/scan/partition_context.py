@@ -10,6 +10,7 @@ def partition_context(
     scan_wide: Context, directory: PartitionDirectory, *, log_end_offset: int | None, compacted: bool = False
 ) -> Context:
     """Return the context of one partition replica; versions, coordinator and clock are those of the scan."""
+    texts = sorted({segment.path for segment in directory.segments if segment.text is not None})
     return replace(
         scan_wide,
         **{
@@ -17,7 +18,8 @@ def partition_context(
             for name in ("topic", "partition", "replica", "log_dir", "directory", "relative")
         },
         segments=[segment.name for segment in directory.segments],
+        segment_sizes=[] if texts else [segment.size for segment in directory.segments],
         compacted=compacted,
         log_end_offset=log_end_offset,
-        texts=sorted({segment.path for segment in directory.segments if segment.text is not None}),
+        texts=texts,
     )

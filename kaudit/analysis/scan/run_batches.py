@@ -3,14 +3,28 @@
 from contextlib import closing
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.model.batch import last_offsets, last_sequences
+from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.model.columns import Row
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.source.layout import PartitionDirectory
+
+
+def boundary_batches(batches: Batches, present_before: NDArray[np.int64] | int, segment: int) -> list[BoundaryBatch]:
+    """Return batches of a segment as boundary batches; `present_before` as in BoundaryBatch, shape (n,) or one for all."""
+    computed = {
+        "last_offset": last_offsets(batches),
+        "first_sequence": batches["base_sequence"],
+        "last_sequence": last_sequences(batches),
+        "present_before": np.broadcast_to(present_before, len(batches)),
+        "segment": np.broadcast_to(segment, len(batches)),
+    }
+    columns = (computed[name] if name in computed else batches[name] for name in BoundaryBatch._fields)
+    return [BoundaryBatch._make(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 class RunFetcher:
@@ -29,36 +43,18 @@ class RunFetcher:
         """
         segment = self._directory.segments[int(run["segment"])]
         present, reached = int(run["present_before_first"]), int(run["first_offset"]) - 1
-        boundary_batches: list[BoundaryBatch] = []
+        found: list[BoundaryBatch] = []
         with closing(self._open(segment)) as source:
             for piece in stream_batches(
                 source, ByteRange(int(run["first_position"]), segment.size, segment.size), expected_offset=None
             ):
                 batches = piece.batches
-                lasts, sequences = last_offsets(batches), last_sequences(batches)
+                bases, covered = batches["base_offset"], last_offsets(batches) - batches["base_offset"] + 1
+                before = present + np.cumsum(covered) - covered
                 mine = (batches["producer_id"] == run["producer_id"]) & (batches["attributes"] & CONTROL_FLAG == 0)
-                covered = present + np.cumsum(lasts - batches["base_offset"] + 1)
-                for index in np.flatnonzero(mine & (batches["base_offset"] > reached)).tolist():
-                    row = batches[index]
-                    if int(row["base_offset"]) > int(run["last_offset"]):
-                        return boundary_batches
-                    before = int(covered[index]) - (int(lasts[index]) - int(row["base_offset"]) + 1)
-                    boundary_batches.append(
-                        BoundaryBatch(
-                            int(row["base_offset"]),
-                            int(lasts[index]),
-                            int(row["base_sequence"]),
-                            int(sequences[index]),
-                            int(row["record_count"]),
-                            int(row["crc"]),
-                            int(row["max_timestamp"]),
-                            before,
-                            int(row["position"]),
-                            int(row["size"]),
-                            int(row["leader_epoch"]),
-                            int(run["segment"]),
-                        )
-                    )
-                if len(batches):
-                    present = int(covered[-1])
-        return boundary_batches
+                own = np.flatnonzero(mine & (bases > reached) & (bases <= run["last_offset"]))
+                found += boundary_batches(batches[own], before[own], int(run["segment"]))
+                if (mine & (bases > run["last_offset"])).any():
+                    break
+                present += int(covered.sum())
+        return found

@@ -54,6 +54,11 @@ class CoordinatorEpochs:
             else:
                 self._known.append(_Restart(after, at, clean))
 
+    def restarted_at(self, now: int) -> int | None:
+        """Return when the last restart before `now` began, None where there was none: the broker is soon up again."""
+        over = [restart for restart in self._known if restart.before <= now]
+        return max((rs.before if rs.after == _BEGINNING else rs.after for rs in over), default=None)
+
     def at(self, now: int, restarted: tuple[str, int] | None = None) -> int:
         """Return the coordinator epoch at `now`, behind the unfinished restart of `restarted` if given."""
         passed = [restart.clean for restart in self._known if restart.before <= now]

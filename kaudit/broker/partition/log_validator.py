@@ -49,7 +49,9 @@ def _header_problem(batch: WireBatch, profile: Profile) -> str | None:
         return "clients must not write control batches"
     if batch.producer_id >= 0 and batch.base_sequence < 0:
         return f"sequence {batch.base_sequence} with producer id {batch.producer_id}"
-    if batch.record_count == 0 or (batch.record_count < 0 and profile.validates_offset_range):
+    if batch.record_count == 0 and profile.rejects_empty_batch:
+        return "no records"
+    if batch.record_count < 0 and profile.validates_offset_range:
         return f"{batch.record_count} records"
     if profile.validates_offset_range and batch.last_offset_delta + 1 != batch.record_count:
         return f"{batch.record_count} records but a last offset delta of {batch.last_offset_delta}"
@@ -62,15 +64,17 @@ def _check_records(batch: WireBatch, profile: Profile, limits: TopicLimits) -> R
     A codec that cannot decompress throws an exception without a Kafka error code, hence -1.
     """
     if not limits.compacted and batch.attributes & CODEC_MASK == Codec.NONE:
-        if holds_records(batch.data, batch.record_count):
-            return None
+        if batch.record_count == 0 or holds_records(batch.data, batch.record_count):
+            return None  # without records, nobody looks for the end of the last one
         return Refusal(profile.invalid_record_error, f"the bytes do not hold {batch.record_count} records")
     if batch.attributes & CODEC_MASK == Codec.ZSTD and not profile.supports_zstd:
         return Refusal(KafkaError.UNKNOWN_SERVER_ERROR, f"unknown compression codec {Codec.ZSTD}")
     try:
         for record in read_records(batch.data):
             if limits.compacted and record.key is None:
-                return Refusal(profile.invalid_record_error, "a record without a key for a compacted topic")
+                return Refusal(
+                    profile.invalid_record_error, "a record without a key for a compacted topic", of_records=True
+                )
     except WireError as error:
         unpacked = error.reason not in _NOT_UNPACKED
         code = profile.invalid_record_error if unpacked else KafkaError.UNKNOWN_SERVER_ERROR
@@ -104,7 +108,9 @@ def holds_records(data: bytes, count: int) -> bool:
 def _check_timestamp(batch: WireBatch, profile: Profile, limits: TopicLimits, now: int) -> Refusal | None:
     unstamped = limits.log_append_time or batch.max_timestamp == NO_TIMESTAMP
     if batch.attributes & LOG_APPEND_TIME_FLAG and (unstamped or not profile.takes_append_time_from_clients):
-        return Refusal(KafkaError.INVALID_TIMESTAMP, "a client must not set the timestamp type to LogAppendTime")
+        return Refusal(
+            KafkaError.INVALID_TIMESTAMP, "a client must not set the timestamp type to LogAppendTime", of_records=True
+        )
     timestamp = batch.max_timestamp
     if limits.log_append_time or timestamp == NO_TIMESTAMP:
         return None
@@ -112,10 +118,12 @@ def _check_timestamp(batch: WireBatch, profile: Profile, limits: TopicLimits, no
         return Refusal(
             KafkaError.INVALID_TIMESTAMP,
             f"timestamp {timestamp} is {timestamp - now} ms ahead of the broker, {limits.ahead_ms} are allowed",
+            of_records=True,
         )
     if limits.behind_ms is not None and now - timestamp > limits.behind_ms:
         return Refusal(
             KafkaError.INVALID_TIMESTAMP,
             f"timestamp {timestamp} is {now - timestamp} ms behind the broker, {limits.behind_ms} are allowed",
+            of_records=True,
         )
     return None

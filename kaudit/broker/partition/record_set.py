@@ -59,6 +59,8 @@ class Refusal(Struct, frozen=True, gc=False):
 
     error: KafkaError | None
     why: str
+    of_records: bool = False
+    """Whether the validator names the records that are wrong."""
 
 
 class RecordSet(Struct, frozen=True, gc=False):

@@ -1,27 +1,12 @@
 """Topic configuration that decides about batches."""
 
-from typing import TypeVar
-
 from msgspec import Struct
 
+from kaudit.broker.config import BROKER_CONFIG, config_number
 from kaudit.broker.releases.profile import Profile
 
 DEFAULT_MAX_MESSAGE_BYTES = 1048588
 DEFAULT_SEGMENT_BYTES = 1 << 30
-
-_Default = TypeVar("_Default", int, int | None)
-
-
-def config_number(config: dict[str, str], name: str, default: _Default) -> int | _Default:
-    """Return a number of a configuration; raises ValueError, saying what was expected."""
-    value = config.get(name)
-    if value is None:
-        return default
-    try:
-        return int(value)
-    except ValueError:
-        raise ValueError(f"{name} to be a number, not {value!r}") from None
-
 
 _BROKER_DEFAULTS = {
     "cleanup.policy": "log.cleanup.policy",
@@ -33,6 +18,8 @@ _BROKER_DEFAULTS = {
     "segment.bytes": "log.segment.bytes",
 }
 """Topic configuration, and the broker's for topics that do not say."""
+READ_OF_TOPICS = frozenset(_BROKER_DEFAULTS)
+READ_OF_BROKERS = BROKER_CONFIG | frozenset(_BROKER_DEFAULTS.values())
 
 
 def topic_config(own: dict[str, str], broker: dict[str, str]) -> dict[str, str]:

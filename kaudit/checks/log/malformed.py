@@ -8,6 +8,7 @@ from kaudit.checks.check import Check, Evidence
 from kaudit.checks.context import Context, quote
 from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.model.finding import Explanation, Finding
+from kaudit.model.impact import Impact
 from kaudit.model.malformed import MalformedBatch
 
 _NO_PRODUCER = "the batch names no producer"
@@ -47,6 +48,13 @@ def malformed_findings(
                 "limit": batch.limit,
             },
             explanations=wording.explanations,
+            impact=Impact() if limited else _unreadable(batch),
             following=(f"kaudit inspect --at {batch.position} {path}",),
             absent={"producer_id": _NO_PRODUCER, "producer_epoch": _NO_PRODUCER},
         )
+
+
+def _unreadable(batch: MalformedBatch) -> Impact:
+    """Return what consumers may not get of a batch whose claims contradict each other: at most what one of them claims."""
+    offsets = batch.last_offset - batch.base_offset + 1
+    return Impact(records_lost_at_least=0, records_lost_at_most=max(offsets, batch.record_count))

@@ -1,12 +1,12 @@
 """A producer whose first records are those another session had written."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
-from kaudit.checks.repeats.wording import inspect_around, records_text
+from kaudit.checks.repeats.wording import inspect_around, producer_batch_evidence, records_text
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.impact import Impact
 from kaudit.model.repeats import RepeatedSession
 
 
@@ -24,14 +24,11 @@ def repeated_across_sessions(context: Context, evidence: Evidence) -> Iterator[F
 
 
 def _repeated(context: Context, found: RepeatedSession) -> Finding:
-    same_id = found.producer_id == found.previous_id
-    who = f"producer {found.producer_id}" + (f" epoch {found.producer_epoch}" if same_id else "")
-    other = f"producer {found.previous_id}" + (f" epoch {found.previous_epoch}" if same_id else "")
     times = ", timestamps included" if found.same_times else ""
     return repeated_across_sessions.finding(
         context,
-        f"{who} begins with {records_text(found.records)} that {other} had written at offsets "
-        f"{found.copied_first}..{found.copied_last}{times}",
+        f"producer {found.producer_id} begins with {records_text(found.records)} that producer {found.previous_id} had "
+        f"written at offsets {found.copied_first}..{found.copied_last}{times}",
         confidence=Confidence.LIKELY if found.same_times else Confidence.POSSIBLE,
         segment=found.batch.segment,
         position=found.batch.position,
@@ -41,8 +38,8 @@ def _repeated(context: Context, found: RepeatedSession) -> Finding:
         producer_epoch=found.producer_epoch,
         evidence={
             "rule": "idempotence ends with the producer id and epoch: what a new session sends is new to the broker",
-            "previous": _batch(found.previous, found.previous_id, found.previous_epoch),
-            "offending": _batch(found.batch, found.producer_id, found.producer_epoch),
+            "previous": producer_batch_evidence(found.previous, found.previous_id, found.previous_epoch),
+            "offending": producer_batch_evidence(found.batch, found.producer_id, found.producer_epoch),
             "records": found.records,
             "same_timestamps": found.same_times,
             "copied_producer_id": found.previous_id,
@@ -51,25 +48,9 @@ def _repeated(context: Context, found: RepeatedSession) -> Finding:
             "copied_last_offset": found.copied_last,
         },
         explanations=(
-            Explanation(
-                "the client raised its epoch after an error and sent again what was in flight, though it was in the log"
-                if same_id
-                else "an application was restarted and sent again what it did not know to be acknowledged"
-            ),
+            Explanation("an application was restarted and sent again what it did not know to be acknowledged"),
             Explanation("the application means to write these records again", innocent=True),
         ),
+        impact=Impact(records_duplicated=found.records),
         following=(inspect_around(context, found.first_offset), context.timeline_command(found.previous_id)),
     )
-
-
-def _batch(batch: BoundaryBatch, producer_id: int, producer_epoch: int) -> Mapping[str, object]:
-    return {
-        "offset": batch.base_offset,
-        "last_offset": batch.last_offset,
-        "timestamp": batch.max_timestamp,
-        "producer_id": producer_id,
-        "producer_epoch": producer_epoch,
-        "base_sequence": batch.first_sequence,
-        "last_sequence": batch.last_sequence,
-        "position": batch.position,
-    }

@@ -6,6 +6,7 @@ from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.repeats.wording import NO_PRODUCER, batch_evidence, inspect_around, records_text
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.impact import Impact
 from kaudit.model.repeats import RepeatedBatch
 
 _MAX_LISTED = 100
@@ -76,6 +77,7 @@ def _repeated(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
                 innocent=True,
             ),
         ),
+        impact=Impact(records_duplicated=records),
         following=(inspect_around(context, again.base_offset),),
         absent=NO_PRODUCER,
     )

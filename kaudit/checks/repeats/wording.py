@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kaudit.checks.context import Context
-from kaudit.model.log_rows import NonIdempotentBatch
+from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
 
 NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch"), "the batch carries none")
 
@@ -18,6 +18,21 @@ def batch_evidence(batch: NonIdempotentBatch) -> Mapping[str, object]:
         "record_count": batch.record_count,
         "crc": batch.crc,
         "position": batch.position,
+    }
+
+
+def producer_batch_evidence(batch: BoundaryBatch, producer_id: int, producer_epoch: int) -> Mapping[str, object]:
+    """A batch of a producer, as reports show batches."""
+    return {
+        "offset": batch.base_offset,
+        "last_offset": batch.last_offset,
+        "timestamp": batch.max_timestamp,
+        "producer_id": producer_id,
+        "producer_epoch": producer_epoch,
+        "base_sequence": batch.first_sequence,
+        "last_sequence": batch.last_sequence,
+        "position": batch.position,
+        "leader_epoch": batch.leader_epoch,
     }
 
 

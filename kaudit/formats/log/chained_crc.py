@@ -24,7 +24,7 @@ from kaudit.formats.log.record_batch import Headers, at_every_byte
 
 HEAD_SIZE = ATTRIBUTES_OFFSET
 """Offset, length, leader epoch, magic, CRC: what a batch's CRC does not cover."""
-_POLYNOMIAL = 0x82F63B78
+POLYNOMIAL = 0x82F63B78
 """CRC-32C, bits reflected."""
 _HEAD = np.dtype((np.void, HEAD_SIZE))
 
@@ -33,7 +33,7 @@ def _before_zero_bytes(register: int, count: int) -> int:
     """Return the register from which `count` zero bytes lead to `register`."""
     for _ in range(8 * count):
         odd = register >> 31  # only the polynomial sets the top bit of a step's result
-        register = ((register ^ (_POLYNOMIAL * odd)) << 1 | odd) & 0xFFFFFFFF
+        register = ((register ^ (POLYNOMIAL * odd)) << 1 | odd) & 0xFFFFFFFF
     return register
 
 

@@ -175,7 +175,7 @@ SUMMARY = (
 HIDDEN = {
     "acknowledged_but_lost": "a log holds what was kept; only another replica's copy, or the client, knows of the rest",
     "failed": "what was refused or never arrived leaves no trace",
-    "duplicates": "copies under another epoch or id, or without one, have sequences of their own: only payloads show it",
+    "duplicates": "sequences do not show copies under another epoch or id, or without one: equal records do (KA701, KA702, KA704)",
     "out_of_order": "offsets are the order; that of sending is in the payload, if anywhere",
 }
 """What the log of one replica cannot show by itself, and why."""

@@ -1,47 +1,140 @@
-"""`python -m tests.conformance.recorder VERSION JARS SCENARIOS.json OUT [--name main] [--config name=value ...]`."""
+"""`python -m tests.conformance.recorder VERSION [--histories N] [--seed S] [--scenarios NAME ...]`."""
 
 import argparse
 import json
-import shutil
 import sys
-import tempfile
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
-from tests.conformance.recorder.jvm import Broker
-from tests.conformance.recorder.script import Recorder, write
+from kaudit.broker.releases.version import Version
+from tests.conformance.comparison import Difference
+from tests.conformance.recorder.histories import histories
+from tests.conformance.recorder.recording import Recording, Session, renamed, same_difference, session
+from tests.conformance.recorder.scenarios import SCENARIOS, named
+from tests.conformance.recorder.shrink import shrink
+from tests.conformance.recorder.topic import Step
+
+EXPIRY_CONFIG: dict[str, object] = {
+    "producer.id.expiration.ms": 3000,
+    "producer.id.expiration.check.interval.ms": 1000,
+}
+EXPIRY_CONFIG_BEFORE_3_4: dict[str, object] = {"transactional.id.expiration.ms": 4000}
+EXPIRING_SHARE = 6
+"""One history in so many is played on a broker that forgets producers soon."""
 
 
-def main() -> None:
-    """Record one file of scenarios on one release."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Record one release; return 1 if kaudit answers anything otherwise, every time it is asked."""
     parser = argparse.ArgumentParser(prog="recorder")
-    parser.add_argument("version")
-    parser.add_argument("jars", type=Path)
-    parser.add_argument("scenarios", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--name", default="main", help="stem of the files written")
-    parser.add_argument("--config", action="append", default=[], help="the broker's, as name=value")
-    parser.add_argument("--only", default="", help="scenarios whose name begins so")
-    parser.add_argument("--keep", type=Path, help="where to leave the broker's directories")
-    arguments = parser.parse_args()
-    config = dict(setting.split("=", 1) for setting in arguments.config)
-    scenarios = [
-        scenario
-        for scenario in json.loads(arguments.scenarios.read_text())
-        if scenario["name"].startswith(arguments.only)
+    parser.add_argument("version", help="a release on Maven Central, e.g. 2.4.0")
+    parser.add_argument("--histories", type=int, default=60, metavar="N", help="random histories (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the histories (%(default)s)")
+    parser.add_argument(
+        "--scenarios", nargs="*", default=list(SCENARIOS), metavar="NAME", help=f"of {', '.join(SCENARIOS)} (all)"
+    )
+    parser.add_argument("--only", default="", metavar="PREFIX", help="scenarios and histories whose name begins so")
+    parser.add_argument(
+        "--again", type=int, default=2, metavar="K", help="play what differs K times more (%(default)s)"
+    )
+    parser.add_argument("--shrink", action="store_true", help="reduce what differs every time to a few steps")
+    parser.add_argument("--out", type=Path, default=Path("recordings"), help="where recordings go (%(default)s)")
+    parser.add_argument("--keep", type=Path, help="where to leave the brokers' directories")
+    options = parser.parse_args(arguments)
+    rules = sum(_record(options, name, config, rounds) for name, config, rounds in _lists(options))
+    return min(rules, 1)
+
+
+def _lists(options: argparse.Namespace) -> list[tuple[str, dict[str, object], list[list[Step]]]]:
+    """(name, configuration, rounds of scenarios) for every broker that is needed."""
+    own = Version.parse(options.version) >= Version.parse("3.4.0")
+    expiry = EXPIRY_CONFIG if own else EXPIRY_CONFIG_BEFORE_3_4
+    lists = [(name, expiry if name == "expiry" else {}, [named(name)]) for name in options.scenarios]
+    expiring = options.histories // EXPIRING_SHARE
+    lists.append(("histories", {}, histories(options.seed, options.histories - expiring)))
+    lists.append(("histories-expiry", expiry, histories(options.seed, expiring, expires=True)))
+    chosen = [
+        (name, config, [[each for each in one if each["name"].startswith(options.only)] for one in rounds])
+        for name, config, rounds in lists
     ]
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    home = arguments.keep or Path(tempfile.mkdtemp(prefix="kaudit-recorder-"))
-    broker = Broker(arguments.version, arguments.jars.resolve(), home / "broker", config)
-    try:
-        lines = list(Recorder(broker).record(scenarios))
-    finally:
-        broker.end()
-        if arguments.keep is None:
-            shutil.rmtree(home)
-    line = {"broker_version": arguments.version, "config": config}
-    write(lines, line, arguments.out, arguments.name)
-    sys.stderr.write(f"{len(lines) + 1} attempts of {len(scenarios)} scenarios on {arguments.version}\n")
+    return [(name, config, rounds) for name, config, rounds in chosen if any(rounds)]
+
+
+def _record(options: argparse.Namespace, name: str, config: dict[str, object], rounds: list[list[Step]]) -> int:
+    """Play one list; return how many scenarios differ every time."""
+    scenarios = {scenario["name"]: scenario for one in rounds for scenario in one}
+    keep = options.keep and options.keep / name
+    with session(options.version, config, keep) as live:
+        recordings = [live.play(one) for one in rounds]
+        recording = Recording(recordings[0].told, [line for each in recordings for line in each.lines])
+        differing = recording.differing()
+        rules, races = _decide(live, [scenarios[topic] for topic in differing], differing, options.again)
+        kept = recording.without(races)
+        kept.write(options.out / options.version, name)
+        _say(f"{options.version} {name}: {len(scenarios) - len(races)} scenarios, {len(races)} races left out")
+        for op, figures in kept.agreement().items():
+            _say(f"  {op:18} {figures.agreed:6} of {figures.attempts:6}")
+        for topic in races:
+            _say(f"  race: {topic}: {_worded(differing[topic][0])}")
+        for topic in rules:
+            _say(f"  rule: {topic}: {_worded(differing[topic][0])}")
+        causes = Counter(same_difference(differing[topic][0]) for topic in rules)
+        _say(f"  {len(rules)} differ every time, of {len(causes)} kinds")
+        if options.shrink:
+            seen: set[tuple[str, str]] = set()
+            for topic in rules:
+                kind = same_difference(differing[topic][0])
+                if kind not in seen:
+                    seen.add(kind)
+                    _write_shrunk(live, scenarios[topic], kind, options.out / options.version)
+    return len(rules)
+
+
+def _decide(
+    live: Session, scenarios: list[Step], differing: dict[str, list[Difference]], times: int
+) -> tuple[list[str], list[str]]:
+    """Tell wrong rules, which differ the same way every time, from races of the broker."""
+    stable = dict.fromkeys(differing)
+    for _ in range(times if scenarios else 0):
+        again = live.play_again([scenario for scenario in scenarios if scenario["name"] in stable]).differing()
+        for topic in list(stable):
+            kinds = {same_difference(difference) for difference in again.get(topic, [])}
+            if same_difference(differing[topic][0]) not in kinds:
+                del stable[topic]
+    return list(stable), [topic for topic in differing if topic not in stable]
+
+
+def _write_shrunk(live: Session, scenario: Step, kind: tuple[str, str], out: Path) -> None:
+    """Write the fewest steps that differ in the same way, as steps and as a recording."""
+
+    def play(candidates: list[list[Step]]) -> list[Recording]:
+        shorter = [renamed({**scenario, "steps": steps}, f".{index}") for index, steps in enumerate(candidates)]
+        together = live.play_again(shorter)
+        return [together.only([each["name"]]) for each in shorter]
+
+    def shows(candidates: list[list[Step]]) -> list[bool]:
+        return [any(same_difference(each) == kind for each in one.differences()) for one in play(candidates)]
+
+    steps = shrink(scenario["steps"], shows)
+    (recording,) = play([steps])
+    recording.write(out / "shrunk", scenario["name"])
+    _say(f"  {scenario['name']} in {len(steps)} steps:")
+    for step in steps:
+        _say(f"    {json.dumps(step)}")
+    for difference in recording.differences():
+        _say(f"    -> {_worded(difference)}")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _worded(difference: Difference) -> str:
+    attempt = {key: value for key, value in difference.attempt.items() if key != "records_hex"}
+    fields = "; ".join(f"{name}: kaudit {ours}, broker {theirs}" for name, ours, theirs in difference.fields)
+    return f"{json.dumps(attempt)}: {fields} ({difference.why})"
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kaudit.broker.releases.version import Version
 from tests.conformance.recorder.protocol import Connection, ConnectionClosedError
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -19,7 +20,7 @@ QUICK = {
     "offsets.topic.replication.factor": 1,
     "transaction.state.log.replication.factor": 1,
     "transaction.state.log.min.isr": 1,
-    "transaction.state.log.num.partitions": 3,
+    "transaction.state.log.num.partitions": 1,
     "offsets.topic.num.partitions": 1,
     "auto.create.topics.enable": "false",
     "log.cleaner.backoff.ms": 500,
@@ -32,7 +33,13 @@ QUICK = {
     "zookeeper.session.timeout.ms": 3000,
     "group.initial.rebalance.delay.ms": 0,
 }
-"""What a scenario waits for should happen soon; nothing here changes an answer."""
+"""What a scenario waits for should happen soon."""
+TOLD = (
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+    "log.flush.start.offset.checkpoint.interval.ms",
+)
+"""What of it decides about answers, and is therefore part of a recording."""
+FIRST_WITH_KRAFT = Version.parse("3.3.0")
 
 
 def free_port() -> int:
@@ -42,8 +49,8 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _release(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
+class BrokenStartError(Exception):
+    """The broker does not start: old releases end while they load a log they do not like."""
 
 
 @dataclass
@@ -60,11 +67,20 @@ class Jvm:
             self.process = subprocess.Popen(self.command, stdout=out, stderr=out, cwd=self.output.parent)
 
     def stop(self, number: int) -> None:
-        """Send a signal and wait for the end."""
+        """Send a signal and wait for the end; kill what does not end."""
         if self.process is not None:
             self.process.send_signal(number)
-            self.process.wait(STOP_SECONDS)
+            try:
+                self.process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(STOP_SECONDS)
             self.process = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it was started and has ended by itself."""
+        return self.process is not None and self.process.poll() is not None
 
 
 @dataclass
@@ -81,7 +97,7 @@ class Broker:
     java: str = "java"
 
     def __post_init__(self) -> None:
-        self.kraft = _release(self.version) >= (3, 3)
+        self.kraft = Version.parse(self.version) >= FIRST_WITH_KRAFT
         self.port = free_port()
         self.home.mkdir(parents=True)
         self.logs = self.home / "data"
@@ -136,12 +152,17 @@ class Broker:
                 subprocess.run(tool, check=True, stdout=out, stderr=out, cwd=self.home)
         return Jvm(self._java("kafka.Kafka", str(properties)), self.home / "broker.out")
 
+    @property
+    def told(self) -> dict[str, object]:
+        """What a recording tells of the broker's configuration."""
+        mode = {"process.roles": "broker,controller"} if self.kraft else {"zookeeper.connect": "127.0.0.1"}
+        return {**mode, **{name: QUICK[name] for name in TOLD}, **self.config}
+
     def start(self) -> None:
-        """Start the broker and wait until it answers."""
+        """Start the broker and wait until it answers. Raises BrokenStartError where it does not."""
         self._broker.start()
-        _wait_for(self.port)
         deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not self._broker.ended:
             connection = Connection(self.port)
             try:
                 connection.api_versions()
@@ -151,7 +172,7 @@ class Broker:
                 return
             finally:
                 connection.close()
-        raise TimeoutError(f"{self.version} does not answer")
+        raise BrokenStartError(f"{self.version} does not start: {self.home / 'broker.out'}")
 
     def stop(self, *, clean: bool) -> None:
         """Stop the broker: as an operator does, or by kill -9."""
@@ -165,15 +186,15 @@ class Broker:
         if self._zookeeper is not None:
             self._zookeeper.stop(signal.SIGKILL)
 
-    def segments(self, topic: str) -> list[Path]:
-        """The segments of a topic's only partition, oldest first."""
-        return sorted((self.logs / f"{topic}-0").glob("*.log"))
+    def segments(self, topic: str, partition: int) -> list[Path]:
+        """The segments of a partition, oldest first."""
+        return sorted((self.logs / f"{topic}-{partition}").glob("*.log"))
 
-    def snapshots(self, topic: str) -> list[Path]:
+    def snapshots(self, topic: str, partition: int) -> list[Path]:
         """Its producer snapshots, oldest first."""
         return [
             path
-            for path in sorted((self.logs / f"{topic}-0").glob("*.snapshot"))
+            for path in sorted((self.logs / f"{topic}-{partition}").glob("*.snapshot"))
             if re.fullmatch(r"\d{20}\.snapshot", path.name)
         ]
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 PRODUCE, FETCH, LIST_OFFSETS, FIND_COORDINATOR = 0, 1, 2, 10
 API_VERSIONS, CREATE_TOPICS, DELETE_RECORDS = 18, 19, 21
-INIT_PRODUCER_ID, ADD_PARTITIONS, END_TXN, WRITE_MARKERS, DESCRIBE_PRODUCERS = 22, 24, 26, 27, 61
+INIT_PRODUCER_ID, ADD_PARTITIONS, END_TXN, WRITE_MARKERS = 22, 24, 26, 27
+DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS = 61, 65
 
 FLEXIBLE_FROM = {
     PRODUCE: 9,
@@ -19,6 +20,7 @@ FLEXIBLE_FROM = {
     END_TXN: 3,
     WRITE_MARKERS: 1,
     DESCRIBE_PRODUCERS: 0,
+    DESCRIBE_TRANSACTIONS: 0,
 }
 CLIENT = b"recorder"
 TIMEOUT_SECONDS = 30
@@ -67,6 +69,12 @@ class Reader:
         """An array's length, 0 for null."""
         return max(self.varint() - 1 if compact else self.number("i"), 0)
 
+    def data(self) -> bytes:
+        """Bytes, none for null."""
+        size = max(self.number("i"), 0)
+        self._at += size
+        return self._data[self._at - size : self._at]
+
     def tags(self) -> None:
         """Skip tagged fields."""
         for _ in range(self.varint()):
@@ -112,21 +120,24 @@ class Appended(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """What a fetch tells of a partition besides its records."""
+    """What a fetch tells of a partition besides its records; `next_offset` is where the next one goes on."""
 
     error: int
     high_watermark: int
     last_stable_offset: int
     aborted: list[dict[str, int]]
+    next_offset: int
 
 
-def produce_body(version: int, transactional_id: str | None, acks: int, topic: str, records: bytes) -> bytes:
-    """A produce request for partition 0 of one topic."""
+def produce_body(
+    version: int, transactional_id: str | None, acks: int, topic: str, partition: int, records: bytes
+) -> bytes:
+    """A produce request for one partition."""
     compact = version >= FLEXIBLE_FROM[PRODUCE]
     end = b"\0" if compact else b""
     size = varint(len(records) + 1) if compact else struct.pack(">i", len(records))
-    partition = struct.pack(">i", 0) + size + records + end
-    topics = string(topic, compact=compact) + _count(1, compact=compact) + partition + end
+    data = struct.pack(">i", partition) + size + records + end
+    topics = string(topic, compact=compact) + _count(1, compact=compact) + data + end
     head = string(transactional_id, compact=compact) + struct.pack(">hi", acks, TIMEOUT_SECONDS * 1000)
     return head + _count(1, compact=compact) + topics + end
 
@@ -139,6 +150,18 @@ def read_produced(version: int, reader: Reader) -> Appended:
     reader.count(compact=compact)
     reader.number("i")
     return Appended(reader.number("h"), reader.number("q"))
+
+
+def _behind(records: bytes, offset: int) -> int:
+    """The offset behind the last whole batch, `offset` if there is none."""
+    at = 0
+    while at + 27 <= len(records):
+        base, size = struct.unpack_from(">qi", records, at)
+        if at + 12 + size > len(records):
+            break
+        offset = base + int(struct.unpack_from(">i", records, at + 23)[0]) + 1
+        at += 12 + size
+    return offset
 
 
 class Connection:
@@ -179,21 +202,6 @@ class Connection:
         self.send(api, version, body)
         return self.receive(api, version)
 
-    def hung_up(self, seconds: float) -> bool:
-        """Tell whether the broker closes the connection within `seconds`."""
-        if self._socket is None:
-            return True
-        self._socket.settimeout(seconds)
-        try:
-            closed = self._socket.recv(1) == b""
-        except TimeoutError:
-            self._socket.settimeout(TIMEOUT_SECONDS)
-            return False
-        except OSError:
-            closed = True
-        self.close()
-        return closed
-
     def _read(self, size: int) -> bytes:
         data = bytearray()
         while len(data) < size:
@@ -216,10 +224,10 @@ class Connection:
         reader.number("h")
         return {reader.number("h"): (reader.number("h"), reader.number("h")) for _ in range(reader.count())}
 
-    def create_topic(self, name: str, config: dict[str, str]) -> int:
-        """Create a topic of one partition; return the error code."""
+    def create_topic(self, name: str, partitions: int, config: dict[str, str]) -> int:
+        """Create a topic; return the error code."""
         settings = b"".join(string(key) + string(str(value)) for key, value in config.items())
-        topic = string(name) + struct.pack(">ihii", 1, 1, 0, len(config)) + settings
+        topic = string(name) + struct.pack(">ihii", partitions, 1, 0, len(config)) + settings
         reader = self.ask(CREATE_TOPICS, 2, struct.pack(">i", 1) + topic + struct.pack(">i?", 10_000, False))
         reader.number("i")
         reader.count()
@@ -232,9 +240,9 @@ class Connection:
         reader.number("i")
         return reader.number("h")
 
-    def offset(self, topic: str, which: int, isolation: int = 0) -> tuple[int, int]:
+    def offset(self, topic: str, which: int, partition: int) -> tuple[int, int]:
         """(error, offset) of EARLIEST or LATEST."""
-        body = struct.pack(">ibi", -1, isolation, 1) + string(topic) + struct.pack(">iiq", 1, 0, which)
+        body = struct.pack(">ibi", -1, 0, 1) + string(topic) + struct.pack(">iiq", 1, partition, which)
         reader = self.ask(LIST_OFFSETS, 2, body)
         reader.number("i")
         reader.count()
@@ -245,10 +253,10 @@ class Connection:
         reader.number("q")
         return error, reader.number("q")
 
-    def fetch(self, topic: str, offset: int) -> Fetched:
+    def fetch(self, topic: str, partition: int, offset: int) -> Fetched:
         """Fetch committed records from `offset` on; only what stands around them is kept."""
         body = struct.pack(">iiiibi", -1, 0, 0, FETCH_BYTES, READ_COMMITTED, 1) + string(topic)
-        reader = self.ask(FETCH, 4, body + struct.pack(">iiqi", 1, 0, offset, FETCH_BYTES))
+        reader = self.ask(FETCH, 4, body + struct.pack(">iiqi", 1, partition, offset, FETCH_BYTES))
         reader.number("i")
         reader.count()
         reader.string()
@@ -258,11 +266,22 @@ class Connection:
         aborted = [
             {"producer_id": reader.number("q"), "first_offset": reader.number("q")} for _ in range(reader.count())
         ]
-        return Fetched(error, watermark, stable, aborted)
+        return Fetched(error, watermark, stable, aborted, _behind(reader.data(), offset))
 
-    def delete_records(self, topic: str, before_offset: int) -> int:
+    def fetch_all(self, topic: str, partition: int, start: int) -> Fetched:
+        """Fetch from `start` to the last stable offset: one fetch reads no further than a segment."""
+        fetched = self.fetch(topic, partition, start)
+        aborted = {tuple(row.items()): row for row in fetched.aborted}
+        offset = start
+        while offset < fetched.next_offset < fetched.last_stable_offset:
+            offset = fetched.next_offset
+            fetched = self.fetch(topic, partition, offset)
+            aborted |= {tuple(row.items()): row for row in fetched.aborted}
+        return fetched._replace(aborted=list(aborted.values()))
+
+    def delete_records(self, topic: str, partition: int, before_offset: int) -> int:
         """Delete the records below an offset, -1 for all; return the error code."""
-        body = struct.pack(">i", 1) + string(topic) + struct.pack(">iiqi", 1, 0, before_offset, 10_000)
+        body = struct.pack(">i", 1) + string(topic) + struct.pack(">iiqi", 1, partition, before_offset, 10_000)
         reader = self.ask(DELETE_RECORDS, 0, body)
         reader.number("i")
         reader.count()
@@ -284,12 +303,14 @@ class Connection:
         reader.number("i")
         return reader.number("h"), reader.number("q"), reader.number("h")
 
-    def add_partitions(self, version: int, transactional_id: str, producer: tuple[int, int], topic: str) -> int:
-        """Add partition 0 of a topic to a transaction, version 0 to 3; return the error code."""
+    def add_partitions(
+        self, version: int, transactional_id: str, producer: tuple[int, int], topic: str, partition: int
+    ) -> int:
+        """Add a partition to a transaction, version 0 to 3; return the error code."""
         compact = version >= FLEXIBLE_FROM[ADD_PARTITIONS]
         end = b"\0" if compact else b""
         topics = _count(1, compact=compact) + string(topic, compact=compact)
-        topics += _count(1, compact=compact) + struct.pack(">i", 0) + end
+        topics += _count(1, compact=compact) + struct.pack(">i", partition) + end
         body = string(transactional_id, compact=compact) + struct.pack(">qh", *producer)
         reader = self.ask(ADD_PARTITIONS, version, body + topics + end)
         reader.number("i")
@@ -311,12 +332,13 @@ class Connection:
         return (error, reader.number("q"), reader.number("h")) if version >= 5 else (error, -1, -1)
 
     def write_marker(
-        self, version: int, producer: tuple[int, int], topic: str, *, commit: bool, coordinator_epoch: int
+        self, version: int, producer: tuple[int, int], where: tuple[str, int], *, commit: bool, coordinator_epoch: int
     ) -> int:
         """Write a marker as a coordinator would; return the partition's error code."""
         compact = version >= FLEXIBLE_FROM[WRITE_MARKERS]
         end = b"\0" if compact else b""
-        topics = string(topic, compact=compact) + _count(1, compact=compact) + struct.pack(">i", 0) + end
+        topic, partition = where
+        topics = string(topic, compact=compact) + _count(1, compact=compact) + struct.pack(">i", partition) + end
         marker = struct.pack(">qh?", *producer, commit) + _count(1, compact=compact) + topics
         marker += struct.pack(">i", coordinator_epoch) + (b"\0" if version >= 2 else b"") + end
         reader = self.ask(WRITE_MARKERS, version, _count(1, compact=compact) + marker + end)
@@ -328,9 +350,18 @@ class Connection:
         reader.number("i")
         return reader.number("h")
 
-    def describe_producers(self, topic: str) -> list[dict[str, int]]:
+    def transaction_state(self, transactional_id: str) -> str | None:
+        """The state of a transactional id, e.g. `Ongoing`."""
+        reader = self.ask(DESCRIBE_TRANSACTIONS, 0, varint(2) + string(transactional_id, compact=True) + b"\0")
+        reader.number("i")
+        reader.count(compact=True)
+        reader.number("h")
+        reader.string(compact=True)
+        return reader.string(compact=True)
+
+    def describe_producers(self, topic: str, partition: int) -> list[dict[str, int]]:
         """What the broker remembers of a partition's producers."""
-        body = varint(2) + string(topic, compact=True) + varint(2) + struct.pack(">i", 0) + b"\0\0"
+        body = varint(2) + string(topic, compact=True) + varint(2) + struct.pack(">i", partition) + b"\0\0"
         reader = self.ask(DESCRIBE_PRODUCERS, 0, body)
         reader.number("i")
         reader.count(compact=True)

@@ -1,22 +1,23 @@
 """Plays scenarios against one broker and keeps what was asked and answered.
 
-Scenarios are played topic by topic up to a restart of the broker; then all that wait for a restart of that kind get it
+Topics are played side by side up to a restart of the broker; then all that wait for a restart of that kind get it
 together. Coordinator requests are repeated while the coordinator is busy: the answer is the one a client ends up with.
 """
 
-import json
 import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from kaudit.broker.errors import KafkaError
+from tests.conformance.recorder import disk
 from tests.conformance.recorder.batches import Sent, raw
-from tests.conformance.recorder.jvm import Broker
+from tests.conformance.recorder.jvm import BrokenStartError, Broker
 from tests.conformance.recorder.protocol import (
     ADD_PARTITIONS,
     DESCRIBE_PRODUCERS,
+    DESCRIBE_TRANSACTIONS,
     EARLIEST,
     END_TXN,
     INIT_PRODUCER_ID,
@@ -29,19 +30,23 @@ from tests.conformance.recorder.protocol import (
     produce_body,
     read_produced,
 )
+from tests.conformance.recorder.topic import Line, Step, Topic, clock
 
-Step = dict[str, Any]
 BUSY = (14, 15, 16, 51)
 NOT_READY = (3, 5, 6, 38)
+INVALID_CONFIG = 40
 READY_SECONDS = 20
-BUSY_SECONDS = 2.5
-MARKERS_SECONDS = 0.3
-NO_ANSWER_SECONDS = 0.5
+BUSY_SECONDS = 4
 KEPT_HEX_BYTES = 20_000
 NAMES = {-1: "UNKNOWN_SERVER_ERROR", 0: "NONE"}
 PLAIN_PRODUCE = 8
 LONGEST_TIMEOUT_MS = 2**31 - 1
 TRANSACTION_TIMEOUT_MS = 600_000
+TOPICS_AT_ONCE = 6
+"""Waits overlap then; more would make the broker late."""
+SWEEP_CONFIG = "producer.id.expiration.check.interval.ms"
+"""Producers read from the log, not from a snapshot, are forgotten at the first sweep only: it is waited for."""
+ENDING = ("PrepareCommit", "PrepareAbort")
 _LAST_ADD_OF_CLIENTS = 3
 """AddPartitionsToTxn from version 4 on is for brokers."""
 _FIRST_INIT_WITH_PRODUCER = 3
@@ -56,53 +61,16 @@ def name_of(code: int) -> str:
         return NAMES.get(code, f"ERROR_{code}")
 
 
-def _clock() -> int:
-    return int(time.time() * 1000)
-
-
-class Topic:
-    """One scenario's topic: its lines, the producers it names."""
-
-    def __init__(self, scenario: Step) -> None:
-        self.name: str = scenario["name"]
-        self.scenario = scenario
-        self.lines: list[tuple[Step, Step]] = []
-        self.producers: dict[str, tuple[int, int]] = {}
-        self._newest = (-1, -1)
-        self.done = False
-        self.end = 0
-        """The log's end."""
-        self.answered_end = 0
-        """The end of what somebody was told is written."""
-
-    def note(self, attempt: Step, answer: Step) -> None:
-        """Keep a line; `at` is the clock when it was answered, unless the attempt says when it was sent."""
-        self.lines.append(({"topic": self.name, "partition": 0, "at": _clock(), **attempt}, answer))
-
-    def name_producer(self, name: str, granted: tuple[int, int] | None) -> None:
-        """Let later steps name what was granted, or what there was before, where nothing was."""
-        self._newest = self._newest if granted is None else granted
-        self.producers[name] = self._newest
-
-    def producer(self, step: Step) -> tuple[int, int]:
-        """(producer id, epoch) a step names, by name or number."""
-        producer_id, epoch = step["pid"], step["epoch"]
-        if isinstance(producer_id, str):
-            producer_id = self.producers[producer_id][0]
-        if isinstance(epoch, str):
-            name, _, more = epoch.partition("+")
-            epoch = self.producers[name][1] + int(more or 0)
-        return producer_id, epoch
-
-
 class Recorder:
-    """Plays scenarios against `broker`."""
+    """Plays scenarios against `broker`, which it starts; several lists may follow one another."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self._connection = Connection(broker.port)
         self._versions: dict[int, tuple[int, int]] = {}
-        self._steps: dict[str, Callable[[Topic, Step], None]] = {
+        self.broken = False
+        """Whether the broker did not come back after a restart."""
+        self.steps: dict[str, Callable[[Topic, Step], None]] = {
             "produce": self._produce,
             "produce_raw": self._produce_raw,
             "pipeline": self._pipeline,
@@ -118,29 +86,29 @@ class Recorder:
             "wait_head": self._wait_head,
         }
 
-    def record(self, scenarios: list[Step]) -> Iterator[tuple[Step, Step]]:
+    def record(self, scenarios: Iterable[Step]) -> Iterator[Line]:
         """Play all scenarios; yield attempts and answers, scenario by scenario."""
-        self.broker.start()
-        self._versions = self._connection.api_versions()
-        topics = [Topic(scenario) for scenario in scenarios if self._supported(scenario)]
-        waiting = {topic.name: list(topic.scenario["steps"]) for topic in topics}
-        self._await_coordinator()
+        if not self._versions:
+            self.broker.start()
+            self._versions = self._connection.api_versions()
+            self._await_coordinator()
+        supported = [scenario for scenario in scenarios if self._supported(scenario)]
+        topics = [Topic(scenario, Connection(self.broker.port)) for scenario in supported]
         for topic in topics:
             self._create(topic)
-        early = [topic for topic in topics if _first_restart(waiting[topic.name]) != "kill9"]
+        # a kill -9 first should find no snapshot that a clean stop wrote
+        early = [topic for topic in topics if _first_restart(topic) != "kill9"]
         for begun in (early, topics):
-            for topic in begun:
-                self._play(topic, waiting[topic.name])
-            while any(waiting[topic.name] for topic in begun):
-                kinds = {_restart_due(waiting[topic.name]) for topic in begun}
+            self._play(begun)
+            while any(topic.waiting for topic in begun):
+                kinds = {_restart_due(topic) for topic in begun}
                 kind = "clean" if "clean" in kinds else "kill9"
-                held = [topic for topic in begun if _restart_due(waiting[topic.name]) == kind]
                 if begun is early and kind == "kill9":
                     break
-                self._restart(kind, [(topic, waiting[topic.name].pop(0)) for topic in held])
-                for topic in held:
-                    self._play(topic, waiting[topic.name])
+                self._restart(kind, [topic for topic in begun if not topic.done])
+                self._play(begun)
         for topic in topics:
+            topic.connection.close()
             yield from topic.lines
 
     def _supported(self, scenario: Step) -> bool:
@@ -156,16 +124,28 @@ class Recorder:
 
     def _create(self, topic: Topic) -> None:
         config = topic.scenario.get("topic_config") or {}
-        error = self._until(
-            lambda: self._connection.create_topic(topic.name, config), lambda code: code not in NOT_READY
-        )
+        error = self._create_with(topic, config)
+        if error == INVALID_CONFIG:  # this release does not allow it
+            config = {}
+            error = self._create_with(topic, config)
         assert error == 0, (topic.name, error)
         self._ready(topic)
+        self._take_ends(topic)
         if config:
-            topic.note({"op": "topic", "config": config}, {"outcome": "ok"})
+            topic.note(0, {"op": "topic", "config": config}, {"outcome": "ok"})
+
+    def _create_with(self, topic: Topic, config: dict[str, str]) -> int:
+        partitions = len(topic.partitions)
+        error: int = self._until(
+            lambda: topic.connection.create_topic(topic.name, partitions, config), lambda code: code not in NOT_READY
+        )
+        return error
 
     def _ready(self, topic: Topic) -> None:
-        self._until(lambda: self._connection.offset(topic.name, LATEST)[0], lambda code: code == 0)
+        def errors() -> list[int]:
+            return [topic.connection.offset(topic.name, LATEST, partition)[0] for partition in topic.partitions]
+
+        self._until(errors, lambda codes: not any(codes))
 
     @staticmethod
     def _until(ask: Callable[[], Any], done: Callable[[Any], bool], seconds: float = READY_SECONDS) -> Any:
@@ -176,15 +156,26 @@ class Recorder:
                 return answer
             time.sleep(0.05)
 
-    def _play(self, topic: Topic, steps: list[Step]) -> None:
-        while steps and steps[0]["op"] != "barrier":
-            step = steps.pop(0)
+    def _play(self, topics: list[Topic]) -> None:
+        with ThreadPoolExecutor(TOPICS_AT_ONCE) as pool:
+            list(pool.map(self._play_topic, topics))
+
+    def _play_topic(self, topic: Topic) -> None:
+        while topic.waiting and topic.waiting[0]["op"] != "barrier":
+            step = topic.waiting.pop(0)
             try:
-                self._steps[step["op"]](topic, step)
+                self.steps[step["op"]](topic, step)
             except ConnectionClosedError:
                 sys.stderr.write(f"{topic.name}: no answer to {step}, left out\n")
-        if not steps and not topic.done:
-            self._describe(topic, {})
+            except (KeyError, TimeoutError) as error:
+                # a producer no step has named, or a broker that hangs: nothing after it is worth keeping
+                sys.stderr.write(f"{topic.name}: {error!r} at {step}, the scenario is left out\n")
+                topic.lines.clear()
+                topic.waiting.clear()
+                topic.done = True
+        if not topic.waiting and not topic.done:
+            for partition in topic.partitions:
+                self._describe(topic, {"partition": partition})
             topic.done = True
 
     # -- steps -------------------------------------------------------------------------------------------------------
@@ -194,15 +185,16 @@ class Recorder:
 
     def _described(self, topic: Topic, step: Step) -> tuple[Step, bytes]:
         """Return the attempt of a produce step and its bytes."""
-        producer_id, epoch = topic.producer(step)
-        now = _clock()
+        producer = topic.producer(step)
+        sequence, count = topic.batch(step.get("partition", 0), producer, step)
+        now = clock()
         timestamp = now - step.get("ts_ago", 0)
-        data = Sent(producer_id, epoch, step["seq"], step["count"], timestamp, step).encode()
+        data = Sent(*producer, sequence, count, timestamp, step).encode()
         attempt = {
-            "producer_id": producer_id,
-            "producer_epoch": epoch,
-            "base_sequence": step["seq"],
-            "record_count": step["count"],
+            "producer_id": producer[0],
+            "producer_epoch": producer[1],
+            "base_sequence": sequence,
+            "record_count": count,
             "is_transactional": bool(step.get("txn")),
             "transactional_id": step.get("txn_id"),
             "acks": step.get("acks", -1),
@@ -228,47 +220,53 @@ class Recorder:
             data = b"".join(data for _, data in parts)
         else:
             attempt, data = self._described(topic, step)
-        self._ask_produce(topic, attempt, data)
+        self._ask_produce(topic, step.get("partition", 0), attempt, data)
 
     def _produce_raw(self, topic: Topic, step: Step) -> None:
-        sent = Sent(step.get("pid", -1), step.get("epoch", -1), step.get("seq", -1), 2, _clock(), {})
+        sent = Sent(step.get("pid", -1), step.get("epoch", -1), step.get("seq", -1), 2, clock(), {})
         data = raw(step["kind"], sent)
         version = self._version(PRODUCE, PLAIN_PRODUCE)
-        self._ask_produce(topic, {"acks": -1, "api_version": version, "records_hex": data.hex()}, data)
+        self._ask_produce(topic, 0, {"acks": -1, "api_version": version, "records_hex": data.hex()}, data)
 
-    def _ask_produce(self, topic: Topic, attempt: Step, data: bytes) -> None:
+    def _ask_produce(self, topic: Topic, partition: int, attempt: Step, data: bytes) -> None:
         version, acks = attempt["api_version"], attempt["acks"]
-        body = produce_body(version, attempt.get("transactional_id"), acks, topic.name, data)
+        body = produce_body(version, attempt.get("transactional_id"), acks, topic.name, partition, data)
         note = {"op": "produce", **attempt}
+        connection = topic.connection
         try:
-            self._connection.send(PRODUCE, version, body)
+            connection.send(PRODUCE, version, body)
             if acks == 0:
-                self._connection.hung_up(NO_ANSWER_SECONDS)
-                topic.note(note, {"outcome": "no-response"})
-                _, topic.end = self._connection.offset(topic.name, LATEST)
-                return
-            produced = read_produced(version, self._connection.receive(PRODUCE, version))
-            if produced.error in BUSY:
-                produced = self._until(
-                    lambda: read_produced(version, self._connection.ask(PRODUCE, version, body)),
-                    lambda answer: answer.error not in BUSY,
-                    BUSY_SECONDS,
-                )
+                connection.api_versions()  # requests are answered in order; a refused produce closes the connection
+                answer: Step = {"outcome": "no-response"}
+                self._grown(topic, partition, attempt)
+            else:
+                produced = read_produced(version, connection.receive(PRODUCE, version))
+                if produced.error in BUSY:
+                    produced = self._until(
+                        lambda: read_produced(version, connection.ask(PRODUCE, version, body)),
+                        lambda answer: answer.error not in BUSY,
+                        BUSY_SECONDS,
+                    )
+                answer = self._appended(topic, partition, attempt, produced)
         except ConnectionClosedError:
-            topic.note(note, {"outcome": "connection-closed"})
-            return
-        topic.note(note, self._appended(topic, produced))
+            answer = {"outcome": "connection-closed"}
+        topic.note(partition, note, answer)
 
-    def _appended(self, topic: Topic, produced: Appended) -> Step:
-        """Word an answer without an error: written anew if the log has grown, or if nobody was told of it before."""
+    def _grown(self, topic: Topic, partition: int, attempt: Step) -> bool:
+        """Return whether a batch was written: the log has grown."""
+        _, end = topic.connection.offset(topic.name, LATEST, partition)
+        if end <= topic.ends[partition]:
+            return False
+        topic.ends[partition] = end
+        if "base_sequence" in attempt:
+            producer = attempt["producer_id"], attempt["producer_epoch"]
+            topic.wrote(partition, producer, attempt["base_sequence"], attempt["record_count"])
+        return True
+
+    def _appended(self, topic: Topic, partition: int, attempt: Step, produced: Appended) -> Step:
         if produced.error:
             return {"outcome": "rejected", "error": name_of(produced.error), "error_code": produced.error}
-        _, end = self._connection.offset(topic.name, LATEST)
-        is_new = end > topic.end or produced.base_offset == topic.answered_end
-        topic.end = end
-        if is_new:
-            topic.answered_end = end
-        outcome = "appended" if is_new else "duplicate"
+        outcome = "appended" if self._grown(topic, partition, attempt) else "duplicate"
         return {"outcome": outcome, "error": "NONE", "error_code": 0, "base_offset": produced.base_offset}
 
     def _pipeline(self, topic: Topic, step: Step) -> None:
@@ -276,19 +274,19 @@ class Recorder:
         sent = [self._described(topic, item) for item in step["items"]]
         for attempt, data in sent:
             version = attempt["api_version"]
-            body = produce_body(version, attempt["transactional_id"], attempt["acks"], topic.name, data)
-            self._connection.send(PRODUCE, version, body)
-        end = topic.answered_end
+            body = produce_body(version, attempt["transactional_id"], attempt["acks"], topic.name, 0, data)
+            topic.connection.send(PRODUCE, version, body)
+        end = topic.ends[0]
         for attempt, _ in sent:
             version = attempt["api_version"]
-            produced = read_produced(version, self._connection.receive(PRODUCE, version))
+            produced = read_produced(version, topic.connection.receive(PRODUCE, version))
             answer: Step = {"outcome": "rejected", "error": name_of(produced.error), "error_code": produced.error}
             if not produced.error:
                 answer["outcome"] = "duplicate" if produced.base_offset < end else "appended"
                 answer["base_offset"] = produced.base_offset
                 end = max(end, produced.base_offset + attempt["record_count"])
-            topic.note({"op": "produce", **attempt}, answer)
-        topic.end = topic.answered_end = end
+            topic.note(0, {"op": "produce", **attempt}, answer)
+        topic.ends[0] = end
 
     def _init_producer_id(self, topic: Topic, step: Step) -> None:
         version = self._version(INIT_PRODUCER_ID, step.get("version", 0))
@@ -306,30 +304,33 @@ class Recorder:
             held = topic.producer({"pid": step["with_pid"], "epoch": step["with_epoch"]})
             attempt |= {"producer_id": held[0], "producer_epoch": held[1]}
         error, producer_id, epoch = self._when_free(
-            lambda: self._connection.init_producer_id(version, transactional_id, timeout_ms, held)
+            lambda: topic.connection.init_producer_id(version, transactional_id, timeout_ms, held)
         )
         if not error:
             attempt["granted_producer_id"] = producer_id
         topic.name_producer(step["as"], None if error else (producer_id, epoch))
-        topic.note(attempt, {**_done(error), "producer_id": producer_id, "producer_epoch": epoch})
+        topic.note(0, attempt, {**_done(error), "producer_id": producer_id, "producer_epoch": epoch})
+        self._take_ends(topic)
 
     def _add_partitions(self, topic: Topic, step: Step) -> None:
         producer = topic.producer(step)
-        transactional_id = step["txn_id"]
+        transactional_id, partition = step["txn_id"], step.get("partition", 0)
         version = self._version(ADD_PARTITIONS, min(step.get("version", 0), _LAST_ADD_OF_CLIENTS))
         (error,) = self._when_free(
-            lambda: (self._connection.add_partitions(version, transactional_id, producer, topic.name),)
+            lambda: (topic.connection.add_partitions(version, transactional_id, producer, topic.name, partition),)
         )
         attempt = {"op": "add_partitions", **_owner(transactional_id, producer), "api_version": version}
-        topic.note(attempt, _done(error))
+        topic.note(partition, attempt, _done(error))
 
     def _end_txn(self, topic: Topic, step: Step) -> None:
         version = self._version(END_TXN, step.get("version", 0))
         producer, commit = topic.producer(step), step["commit"]
         transactional_id = step["txn_id"]
-        error, producer_id, epoch = self._when_free(
-            lambda: self._connection.end_txn(version, transactional_id, producer, commit=commit)
-        )
+
+        def ask() -> tuple[int, int, int]:
+            return topic.connection.end_txn(version, transactional_id, producer, commit=commit)
+
+        error, producer_id, epoch = self._when_free(ask)
         answer = _done(error)
         if not error and producer_id >= 0:
             answer |= {"producer_id": producer_id, "producer_epoch": epoch}
@@ -338,15 +339,28 @@ class Recorder:
         attempt = {"op": "end_txn", **_owner(transactional_id, producer), "commit": commit, "api_version": version}
         if producer_id not in (-1, producer[0]):
             attempt["granted_producer_id"] = producer_id
-        topic.note(attempt, answer)
-        time.sleep(MARKERS_SECONDS)
-        self._take_end(topic)
+        topic.note(0, attempt, answer)
+        if not error:
+            self._await_markers(topic, transactional_id, ask)
+        self._take_ends(topic)
+
+    def _await_markers(self, topic: Topic, transactional_id: str, end: Callable[[], tuple[int, ...]]) -> None:
+        """Wait until a transaction is complete: by its state, else by EndTxn again, answered 51 until then."""
+        if DESCRIBE_TRANSACTIONS in self._versions:
+            self._until(
+                lambda: topic.connection.transaction_state(transactional_id),
+                lambda state: state not in ENDING,
+                BUSY_SECONDS,
+            )
+        else:
+            self._when_free(end)
 
     def _write_marker(self, topic: Topic, step: Step) -> None:
         version = self._version(WRITE_MARKERS, step.get("version", 1))
         producer, commit, coordinator_epoch = topic.producer(step), step["commit"], step["coord_epoch"]
-        error = self._connection.write_marker(
-            version, producer, topic.name, commit=commit, coordinator_epoch=coordinator_epoch
+        partition = step.get("partition", 0)
+        error = topic.connection.write_marker(
+            version, producer, (topic.name, partition), commit=commit, coordinator_epoch=coordinator_epoch
         )
         attempt = {
             "op": "write_marker",
@@ -356,22 +370,25 @@ class Recorder:
             "coordinator_epoch": coordinator_epoch,
             "api_version": version,
         }
-        topic.note(attempt, _done(error))
-        self._take_end(topic)
+        topic.note(partition, attempt, _done(error))
+        self._take_ends(topic)
 
     def _delete_records(self, topic: Topic, step: Step) -> None:
-        before = topic.end if step["offset"] < 0 else step["offset"]
-        error = self._connection.delete_records(topic.name, before)
-        topic.note({"op": "delete_records", "before_offset": before}, _done(error))
+        partition = step.get("partition", 0)
+        offset, end = step["offset"], topic.ends[partition]
+        before = end if offset == -1 else int(end * offset) if isinstance(offset, float) else offset
+        error = topic.connection.delete_records(topic.name, partition, before)
+        topic.note(partition, {"op": "delete_records", "before_offset": before}, _done(error))
 
     def _sleep(self, topic: Topic, step: Step) -> None:
         time.sleep(step["ms"] / 1000)
-        topic.note({"op": "wait", "ms": step["ms"]}, {"outcome": "ok"})
-        self._take_end(topic)
+        topic.note(0, {"op": "wait", "ms": step["ms"]}, {"outcome": "ok"})
+        self._take_ends(topic)
 
-    def _describe(self, topic: Topic, _: Step) -> None:
-        start = self._connection.offset(topic.name, EARLIEST)[1]
-        fetched = self._connection.fetch(topic.name, start)
+    def _describe(self, topic: Topic, step: Step) -> None:
+        partition, connection = step.get("partition", 0), topic.connection
+        start = connection.offset(topic.name, EARLIEST, partition)[1]
+        fetched = connection.fetch_all(topic.name, partition, start)
         answer = {
             "outcome": "ok",
             "high_watermark": fetched.high_watermark,
@@ -380,17 +397,17 @@ class Recorder:
             "aborted": fetched.aborted,
         }
         if DESCRIBE_PRODUCERS in self._versions:
-            answer["producers"] = self._connection.describe_producers(topic.name)
-        topic.note({"op": "describe"}, answer)
+            answer["producers"] = connection.describe_producers(topic.name, partition)
+        topic.note(partition, {"op": "describe"}, answer)
 
     def _nothing(self, topic: Topic, step: Step) -> None:
         """A step that asks what no attempt tells of."""
 
     def _wait_cleaned(self, topic: Topic, step: Step) -> None:
         """Wait until the cleaner has rewritten the first segment, or until it does not."""
-        before = [path.stat().st_size for path in self.broker.segments(topic.name)[:1]]
+        before = [path.stat().st_size for path in self.broker.segments(topic.name, 0)[:1]]
         self._until(
-            lambda: [path.stat().st_size for path in self.broker.segments(topic.name)[:1]],
+            lambda: [path.stat().st_size for path in self.broker.segments(topic.name, 0)[:1]],
             lambda sizes: sizes != before,
             step["max_ms"] / 1000,
         )
@@ -398,109 +415,69 @@ class Recorder:
     def _wait_head(self, topic: Topic, step: Step) -> None:
         """Wait until the first segment is deleted."""
         self._until(
-            lambda: self.broker.segments(topic.name)[0].stem,
+            lambda: self.broker.segments(topic.name, 0)[0].stem,
             lambda stem: int(stem) > 0,
             step["max_ms"] / 1000,
         )
 
-    def _take_end(self, topic: Topic) -> None:
-        _, topic.end = self._connection.offset(topic.name, LATEST)
-        topic.answered_end = topic.end
+    def _take_ends(self, topic: Topic) -> None:
+        for partition in topic.partitions:
+            _, topic.ends[partition] = topic.connection.offset(topic.name, LATEST, partition)
 
     def _when_free(self, ask: Callable[[], tuple[int, ...]]) -> tuple[int, ...]:
         answer: tuple[int, ...] = self._until(ask, lambda answer: answer[0] not in BUSY, BUSY_SECONDS)
         return answer
 
     # -- restarts ----------------------------------------------------------------------------------------------------
-    def _restart(self, kind: str, held: list[tuple[Topic, Step]]) -> None:
-        """Stop the broker, do to the topics' files what their steps say, start it again."""
+    def _restart(self, kind: str, topics: list[Topic]) -> None:
+        """Stop the broker, do to the files what the topics that wait for this kind say, start it again."""
         self._connection.close()
-        stopped_at = _clock()
+        stopped_at = clock()
         self.broker.stop(clean=kind == "clean")
-        attempts = [{"at": stopped_at, **self._tamper(topic, step)} for topic, step in held]
-        self.broker.start()
+        lines = []
+        for topic in topics:
+            topic.connection.close()
+            step = topic.waiting.pop(0) if _restart_due(topic) == kind else {}
+            for partition in topic.partitions:
+                done = self._done_while_down(topic, partition, step)
+                lines.append((topic, partition, {"op": "restart", "clean": kind == "clean", "at": stopped_at, **done}))
+        try:
+            self.broker.start()
+        except BrokenStartError as error:
+            sys.stderr.write(f"{error}; what would have followed is left out\n")
+            self.broken = True
+            for topic in topics:
+                topic.waiting.clear()
+                topic.done = True
+            return
         self._await_coordinator()
-        for (topic, _), attempt in zip(held, attempts, strict=True):
+        time.sleep(2 * int(str(self.broker.config.get(SWEEP_CONFIG, 0))) / 1000)
+        started_at = clock()
+        for topic, partition, attempt in lines:
+            attempt["started_at"] = started_at
             self._ready(topic)
             answer: Step = {"outcome": "ok"}
             if DESCRIBE_PRODUCERS in self._versions:
-                answer["producers"] = self._connection.describe_producers(topic.name)
-            topic.note({"op": "restart", "clean": kind == "clean", **attempt}, answer)
-            self._take_end(topic)
+                answer["producers"] = topic.connection.describe_producers(topic.name, partition)
+            topic.note(partition, attempt, answer)
+            self._take_ends(topic)
 
-    def _tamper(self, topic: Topic, step: Step) -> Step:
-        """Do to the files what the step says; return how an attempt tells of it."""
-        tamper = step.get("tamper", {})
-        segment = self.broker.segments(topic.name)[-1]
-        snapshots = self.broker.snapshots(topic.name)
-        if "inject" in step:
-            return {"found_on_disk": [self._inject(topic, segment, part) for part in step["inject"]]}
-        if "truncate_batches" in tamper:
-            positions = _positions(segment)
-            position, offset = positions[-tamper["truncate_batches"]]
-            with segment.open("r+b") as log:
-                log.truncate(position)
-            return {"tamper": {"truncated_to_offset": offset}}
-        if tamper.get("corrupt_last"):
-            position, offset = _positions(segment)[-1]
-            data = bytearray(segment.read_bytes())
-            data[position + 70] ^= 1
-            segment.write_bytes(data)
-            return {"tamper": {"corrupted_batch_offset": offset}}
-        if tamper.get("delete_snapshots"):
-            for path in snapshots:
-                path.unlink()
-            return {"tamper": {"deleted": [path.name for path in snapshots]}}
-        if tamper.get("corrupt_snapshots"):
-            for path in snapshots:
-                data = bytearray(path.read_bytes())
-                data[-1] ^= 0xFF
-                path.write_bytes(data)
-            return {"tamper": {"corrupted": [path.name for path in snapshots]}}
-        return {}
-
-    def _inject(self, topic: Topic, segment: Path, step: Step) -> Step:
-        """Put a batch behind the log's end, as if it had come from elsewhere."""
-        now = _clock()
-        producer_id, epoch = topic.producer(step)
-        more = {**step, "base_offset": topic.end, "ple": 0}
-        data = Sent(producer_id, epoch, step["seq"], step["count"], now, more).encode()
-        end = _end_of(segment)
-        with segment.open("r+b") as log:
-            log.truncate(end)
-            log.seek(end)
-            log.write(data)
-        found = {
-            "base_offset": topic.end,
-            "producer_id": producer_id,
-            "producer_epoch": epoch,
-            "base_sequence": step["seq"],
-            "record_count": step["count"],
-            **({"is_transactional": True} if step.get("txn") else {}),
-        }
-        topic.end += step["count"]
-        return found
-
-
-def _positions(segment: Path) -> list[tuple[int, int]]:
-    """(position, base offset) of every batch of a segment."""
-    data = segment.read_bytes()
-    at, found = 0, []
-    while at + 12 <= len(data):
-        offset, size = int.from_bytes(data[at : at + 8], "big"), int.from_bytes(data[at + 8 : at + 12], "big")
-        if size == 0:
-            break
-        found.append((at, offset))
-        at += 12 + size
-    return found
-
-
-def _end_of(segment: Path) -> int:
-    positions = _positions(segment)
-    if not positions:
-        return 0
-    at, _ = positions[-1]
-    return at + 12 + int.from_bytes(segment.read_bytes()[at + 8 : at + 12], "big")
+    def _done_while_down(self, topic: Topic, partition: int, step: Step) -> Step:
+        done: Step = {"log_start_offset": disk.checkpointed_log_start(self.broker.logs, topic.name, partition)}
+        if partition == step.get("partition", 0):
+            segment = self.broker.segments(topic.name, partition)[-1]
+            found = []
+            for each in step.get("inject", []):
+                producer, count = topic.producer(each), each["count"]
+                found.append(disk.inject(segment, topic.ends[partition], producer, each))
+                topic.wrote(partition, producer, each["seq"], count)
+                topic.ends[partition] += count
+            if found:
+                done["found_on_disk"] = found
+            changed = disk.tamper(step.get("tamper", {}), segment, self.broker.snapshots(topic.name, partition))
+            if changed:
+                done["tamper"] = changed
+        return done
 
 
 def _owner(transactional_id: str, producer: tuple[int, int]) -> Step:
@@ -511,18 +488,10 @@ def _done(error: int) -> Step:
     return {"outcome": "rejected" if error else "ok", "error": name_of(error), "error_code": error}
 
 
-def _restart_due(steps: list[Step]) -> str | None:
+def _restart_due(topic: Topic) -> str | None:
+    steps = topic.waiting
     return steps[0]["kind"] if steps and steps[0]["op"] == "barrier" else None
 
 
-def _first_restart(steps: list[Step]) -> str | None:
-    return next((step["kind"] for step in steps if step["op"] == "barrier"), None)
-
-
-def write(lines: list[tuple[Step, Step]], broker: Step, directory: Path, name: str) -> None:
-    """Write `NAME.attempts.jsonl` and `NAME.answers.jsonl`, numbered from the broker's line on."""
-    numbered = [({"op": "broker", **broker}, {"op": "broker"}), *lines]
-    for place, kind in ((0, "attempts"), (1, "answers")):
-        with (directory / f"{name}.{kind}.jsonl").open("w") as out:
-            for index, pair in enumerate(numbered):
-                out.write(json.dumps({"index": index, **pair[place]}, separators=(",", ":")) + "\n")
+def _first_restart(topic: Topic) -> str | None:
+    return next((step["kind"] for step in topic.waiting if step["op"] == "barrier"), None)

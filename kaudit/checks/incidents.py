@@ -1,0 +1,317 @@
+"""Which findings have one cause: the rules, and the ids of the incidents they make.
+
+A rule names what a finding is about: two findings about the same thing are one incident. What is in doubt stays apart.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kaudit.model.finding import Finding
+
+_Subject = Hashable
+"""What a finding is about; equal where two findings are about the same."""
+_Subjects = Iterable[tuple[Finding, _Subject]]
+
+REQUEST_TIMEOUT_MS = 30_000
+"""request.timeout.ms: producers that a leader change interrupts have turned to the new leader by then."""
+TRANSACTION_TIMEOUT_MS = 60_000
+"""transaction.timeout.ms of the Java producer: what one transaction wrote lies within it."""
+
+_DAMAGE = frozenset(("KA001", "KA002", "KA003", "KA004", "KA005", "KA006", "KA007", "KA008", "KA009", "KA010", "KA012"))
+_COMPARED = frozenset(("KA601", "KA602", "KA603"))
+_INDEXES = frozenset(("KA503", "KA504"))
+
+
+class Rule(Struct, frozen=True):
+    """One kind of cause: `title` names it for people, `subjects` what each of the findings with these codes is about."""
+
+    cause: str
+    title: str
+    codes: frozenset[str]
+    subjects: Callable[[Sequence[Finding]], _Subjects]
+
+
+def with_incidents(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, in their order, with the id of their incident; None for one that stands alone."""
+    groups = _grouped(findings)
+    ids: dict[int, str] = {}
+    for group in groups:
+        if len(group) > 1:
+            first = min((findings[index] for index in group), key=_order)
+            ids.update(dict.fromkeys(group, first.fingerprint))
+    return [
+        finding if finding.incident == ids.get(index) else replace(finding, incident=ids.get(index))
+        for index, finding in enumerate(findings)
+    ]
+
+
+def rule_of(findings: Sequence[Finding]) -> Rule | None:
+    """Return the first rule by which two findings of an incident belong together, None where there is none."""
+    distinct = list({finding.fingerprint: finding for finding in findings}.values())
+    if len(distinct) < len(findings) and len(distinct) == 1:
+        return RULES[-1]
+    return next((rule for rule in RULES if _links(rule, distinct)), None)
+
+
+def _order(finding: Finding) -> tuple[object, ...]:
+    """Order by place; the same for the copies that several replicas have of a finding."""
+    topic, partition, _, *rest = finding.sort_key()
+    return (topic, partition, *rest)
+
+
+def _links(rule: Rule, findings: Sequence[Finding]) -> bool:
+    seen: set[_Subject] = set()
+    for _, subject in rule.subjects([finding for finding in findings if finding.code in rule.codes or not rule.codes]):
+        if subject in seen:
+            return True
+        seen.add(subject)
+    return False
+
+
+def _grouped(findings: Sequence[Finding]) -> list[list[int]]:
+    """Put together the positions of findings that share a subject, directly or over others."""
+    by_code: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_code.setdefault(finding.code, []).append(finding)
+    places = {id(finding): index for index, finding in enumerate(findings)}
+    leads = list(range(len(findings)))
+
+    def lead(index: int) -> int:
+        while leads[index] != index:
+            leads[index] = index = leads[leads[index]]
+        return index
+
+    for rule in RULES:
+        chosen = (
+            [finding for code in sorted(rule.codes) for finding in by_code.get(code, ())] if rule.codes else findings
+        )
+        first: dict[_Subject, int] = {}
+        for finding, subject in rule.subjects(chosen):
+            index = places[id(finding)]
+            leads[lead(index)] = lead(first.setdefault(subject, index))
+    groups: dict[int, list[int]] = {}
+    for index in range(len(findings)):
+        groups.setdefault(lead(index), []).append(index)
+    return list(groups.values())
+
+
+def _each(subject: Callable[[Finding], _Subject]) -> Callable[[Sequence[Finding]], _Subjects]:
+    """Make `subjects` of what a finding alone says; None is nothing."""
+
+    def subjects(findings: Sequence[Finding]) -> _Subjects:
+        return ((finding, about) for finding in findings if (about := subject(finding)) is not None)
+
+    return subjects
+
+
+def _partition(finding: Finding) -> _Subject:
+    return finding.topic, finding.partition
+
+
+def _copies(findings: Sequence[Finding]) -> _Subjects:
+    """What has one fingerprint; a replica has nothing twice."""
+    if len({(finding.replica, finding.log_dir) for finding in findings}) > 1:
+        yield from ((finding, finding.fingerprint) for finding in findings)
+
+
+def _epoch(finding: Finding) -> _Subject:
+    return None if finding.producer_id is None else (finding.producer_id, finding.producer_epoch)
+
+
+def _producer(finding: Finding) -> _Subject:
+    return finding.producer_id
+
+
+def _batch(finding: Finding) -> _Subject:
+    """The batch or marker that a producer's state did not allow; a silence alone is about none."""
+    if finding.producer_id is None or finding.offset is None or finding.evidence.get("class") in ("idle", "went-on"):
+        return None
+    return finding.topic, finding.partition, finding.producer_id, finding.offset
+
+
+def _topic(finding: Finding) -> _Subject:
+    return finding.topic
+
+
+def _hole_in_history(finding: Finding) -> _Subject:
+    """Where in the history of blocks an id is missing."""
+    evidence = finding.evidence
+    around = [_value(evidence.get(name), "start") for name in ("block_below", "next_block")]
+    return evidence.get("class"), *around
+
+
+def _shared_ids(findings: Sequence[Finding]) -> _Subjects:
+    for finding in findings:
+        granted_twice = finding.evidence.get("seen_ids")
+        ids = granted_twice if isinstance(granted_twice, Sequence) else (finding.producer_id,)
+        yield from ((finding, producer_id) for producer_id in ids)
+
+
+def _transactions(findings: Sequence[Finding]) -> _Subjects:
+    """A transaction in its partitions: of one producer and epoch, begun within a transaction's timeout.
+
+    In one partition it is known by its first offset.
+    """
+    for finding in findings:
+        open_since = _value(finding.evidence.get("remembered"), "current_txn_start_offset")
+        at = finding.offset if open_since is None else open_since
+        yield finding, (finding.topic, finding.partition, _epoch(finding), at)
+    for key, same in _sorted_groups(findings, _epoch):
+        yield from _close_in_time(same, _first_timestamp, TRANSACTION_TIMEOUT_MS, key)
+
+
+def _decisions(finding: Finding) -> _Subject:
+    """The decision of a coordinator: its offset in __transaction_state."""
+    at = finding.evidence.get("decided_at_offset")
+    return None if at is None else (finding.evidence.get("transactional_id"), at)
+
+
+def _leader_changes(findings: Sequence[Finding]) -> _Subjects:
+    """A change of leaders: partitions and producers that went on under a new leader epoch at the same time."""
+    moved = [finding for finding in findings if _new_leader_epoch(finding) is not None]
+    yield from _close_in_time(moved, _batch_timestamp, REQUEST_TIMEOUT_MS, None)
+    for finding in moved:
+        # a check that knows the change itself has said who was part of it, however late
+        if _batch_timestamp(finding) < 0 or "leader_epoch" in finding.evidence:
+            yield finding, (finding.topic, finding.partition, _new_leader_epoch(finding))
+
+
+def _new_leader_epoch(finding: Finding) -> int | None:
+    """Return the leader epoch the finding's batch was written in if its producer's last one was written in another."""
+    before, at = (_value(finding.evidence.get(name), "leader_epoch") for name in ("previous", "offending"))
+    return at if isinstance(at, int) and isinstance(before, int) and before < at else None
+
+
+def _damages(findings: Sequence[Finding]) -> _Subjects:
+    """Damaged or missing bytes: offsets that touch in one log, what the producers lack there, and the segment's indexes."""
+    for key, held in _sorted_groups(findings, _partition):
+        ranges = _ranges([finding for finding in held if finding.code in _DAMAGE])
+        yield from ((finding, (key, found.replica, found.first)) for found in ranges for finding in found.findings)
+        segments: dict[object, list[_Range]] = {}
+        for found in ranges:
+            for segment in {finding.segment for finding in found.findings if finding.segment is not None}:
+                segments.setdefault((found.replica, segment), []).append(found)
+        by_replica = {replica: list(same) for replica, same in groupby(ranges, key=lambda found: found.replica)}
+        for finding in held:
+            hit: Iterable[_Range] = ()
+            if finding.code in _INDEXES:
+                same = segments.get((finding.replica or "", finding.segment), ())
+                hit = same if len(same) == 1 else ()
+            elif finding.code not in _DAMAGE and finding.offset is not None:
+                replicas = by_replica if finding.code in _COMPARED else [finding.replica or ""]
+                hit = filter(None, (_range_at(by_replica.get(replica, ()), finding) for replica in replicas))
+            yield from ((finding, (key, found.replica, found.first)) for found in hit)
+
+
+class _Range(Struct):
+    """Offsets of one replica that neighbouring findings are about, both ends inclusive."""
+
+    replica: str
+    first: int
+    last: int
+    findings: list[Finding]
+
+
+def _ranges(findings: Sequence[Finding]) -> list[_Range]:
+    ranges: list[_Range] = []
+    placed = [finding for finding in findings if finding.offset is not None]
+    for finding in sorted(placed, key=lambda found: (found.replica or "", *_offsets(found))):
+        first, last = _offsets(finding)
+        before = ranges[-1] if ranges else None
+        if before is not None and before.replica == (finding.replica or "") and first <= before.last + 1:
+            before.last = max(before.last, last)
+            before.findings.append(finding)
+        else:
+            ranges.append(_Range(finding.replica or "", first, last, [finding]))
+    return ranges
+
+
+def _range_at(ranges: Sequence[_Range], finding: Finding) -> _Range | None:
+    first, last = _offsets(finding)
+    place = bisect_right(ranges, last, key=lambda found: found.first) - 1
+    return ranges[place] if place >= 0 and ranges[place].last >= first else None
+
+
+def _offsets(finding: Finding) -> tuple[int, int]:
+    first = -1 if finding.offset is None else finding.offset
+    return first, first if finding.last_offset is None else max(first, finding.last_offset)
+
+
+def _divergences(findings: Sequence[Finding]) -> _Subjects:
+    """Where replicas of a partition part: what the checks of replicas say of offsets that touch."""
+    for key, held in _sorted_groups(findings, _partition):
+        ranges = _ranges([replace(finding, replica=None) for finding in held])
+        for finding in held:
+            found = _range_at(ranges, finding)
+            if found is not None:
+                yield finding, (key, found.first)
+
+
+def _close_in_time(
+    findings: Iterable[Finding], time: Callable[[Finding], int], span_ms: int, key: _Subject
+) -> _Subjects:
+    """Findings at most `span_ms` after the first of them are about the same; those without a time are left out."""
+    start = None
+    for at, finding in sorted(((time(found), found) for found in findings), key=lambda pair: pair[0]):
+        if start is None or at - start > span_ms:
+            start = at
+        if at >= 0:
+            yield finding, (key, start)
+
+
+def _sorted_groups(
+    findings: Iterable[Finding], key: Callable[[Finding], _Subject]
+) -> Iterator[tuple[_Subject, list[Finding]]]:
+    groups: dict[_Subject, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(key(finding), []).append(finding)
+    yield from groups.items()
+
+
+def _first_timestamp(finding: Finding) -> int:
+    value = finding.evidence.get("first_timestamp")
+    return value if isinstance(value, int) else _batch_timestamp(finding)
+
+
+def _batch_timestamp(finding: Finding) -> int:
+    value = _value(finding.evidence.get("offending"), "timestamp")
+    return value if isinstance(value, int) else -1
+
+
+def _value(mapping: object, name: str) -> Hashable:
+    return mapping.get(name) if isinstance(mapping, Mapping) else None
+
+
+def _codes(*codes: str) -> frozenset[str]:
+    return frozenset(codes)
+
+
+RULES: Sequence[Rule] = (
+    Rule("damage", "damaged or missing bytes", _DAMAGE | _COMPARED | _INDEXES | _codes("KA104"), _damages),
+    Rule("divergence", "replicas that differ", _COMPARED, _divergences),
+    Rule("leader-change", "a change of leaders", _codes("KA104", "KA206", "KA704"), _leader_changes),
+    Rule("epoch-bump", "a new epoch of one producer", _codes("KA202", "KA203", "KA206", "KA704"), _each(_epoch)),
+    Rule("zombie", "a fenced producer that writes on", _codes("KA201"), _each(_epoch)),
+    Rule("transaction", "one transaction", _codes("KA301", "KA302", "KA303", "KA304"), _transactions),
+    Rule("decision", "one decision of a coordinator", _codes("KA306", "KA308"), _each(_decisions)),
+    Rule("shared-producer-id", "one producer id for two producers", _codes("KA402", "KA404"), _shared_ids),
+    Rule("unallocated-ids", "producer ids missing from the block history", _codes("KA401"), _each(_hole_in_history)),
+    Rule("client-sequences", "a client that counts sequences its own way", _codes("KA107"), _each(_producer)),
+    Rule("epochs-used-up", "one producer id", _codes("KA204"), _each(_producer)),
+    Rule("session", "a session that repeats another's records", _codes("KA701"), _each(_epoch)),
+    Rule("retries", "retries of producers without idempotence", _codes("KA702", "KA703"), _each(_topic)),
+    Rule(
+        "producer-state",
+        "one batch",
+        _codes(
+            "KA101", "KA102", "KA103", "KA104", "KA105", "KA106", "KA201", "KA202", "KA205", "KA303", "KA801", "KA803"
+        ),
+        _each(_batch),
+    ),
+    Rule("replicas", "the same on several replicas", frozenset(), _copies),
+)
+"""In the order in which they name an incident; the last one is about every finding."""

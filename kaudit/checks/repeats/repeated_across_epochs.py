@@ -1,0 +1,81 @@
+"""A producer that raised its epoch and wrote again what it had written under the old one."""
+
+from collections.abc import Iterator, Sequence
+
+from kaudit.checks.check import Evidence, check
+from kaudit.checks.context import Context
+from kaudit.checks.repeats.wording import inspect_around, producer_batch_evidence, records_text
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.impact import Impact
+from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.repeats import RepeatedEpoch
+
+_SENT_AGAIN = (
+    "the client could not tell whether its requests in flight had been appended, raised its epoch and sent them again under "
+    "new sequences"
+)
+
+
+@check(
+    "KA704",
+    severity=Severity.ERROR,
+    summary="the last records of a producer's old epoch are in the log again under its new one",
+    severity_note="warning where one record or batch alone is repeated, timestamps differ, or other records lie between",
+    needs=(RepeatedEpoch,),
+)
+def repeated_across_epochs(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each epoch bump after which the old epoch's tail stands again."""
+    for found in evidence.of(RepeatedEpoch):
+        yield _repeated(context, found)
+
+
+def _repeated(context: Context, found: RepeatedEpoch) -> Finding:
+    proven = found.same_times and found.to_the_end and found.distinct > 1
+    times = ", timestamps included" if found.same_times else ", with other timestamps"
+    first, batches = found.again[0], len(found.again)
+    explanations = [
+        Explanation(_SENT_AGAIN, speaks_for=(f"{batches} batches in the same order",) if batches > 1 else ())
+    ]
+    if not proven:
+        meant = "the application means to write equal records on both sides of the bump"
+        explanations.append(Explanation(meant, innocent=True))
+    return repeated_across_epochs.finding(
+        context,
+        f"producer {found.producer_id} begins epoch {found.producer_epoch} with {records_text(found.records)} it had already "
+        f"written in epoch {found.previous_epoch}, at offsets {found.copied_first}..{found.copied_last}{times}",
+        severity=Severity.ERROR if proven else Severity.WARNING,
+        confidence=Confidence.CERTAIN if proven else Confidence.LIKELY,
+        segment=first.segment,
+        position=first.position,
+        offset=found.first_offset,
+        last_offset=found.last_offset,
+        producer_id=found.producer_id,
+        producer_epoch=found.producer_epoch,
+        evidence={
+            "rule": "a higher epoch at sequence 0 is a new producer to the broker: what it sends is never a duplicate",
+            "previous": producer_batch_evidence(found.copied[0], found.producer_id, found.previous_epoch),
+            "offending": producer_batch_evidence(first, found.producer_id, found.producer_epoch),
+            "records": found.records,
+            "distinct": found.distinct,
+            "same_timestamps": found.same_times,
+            "copied": _range(found.copied, found.copied_first, found.copied_last, found.previous_epoch),
+            "again": _range(found.again, found.first_offset, found.last_offset, found.producer_epoch),
+        },
+        explanations=explanations,
+        impact=Impact(records_duplicated=found.records),
+        following=(inspect_around(context, found.first_offset), context.timeline_command(found.producer_id)),
+    )
+
+
+def _range(batches: Sequence[BoundaryBatch], first_offset: int, last_offset: int, epoch: int) -> dict[str, object]:
+    """Where the records of one side lie."""
+    return {
+        "first_offset": first_offset,
+        "last_offset": last_offset,
+        "first_sequence": batches[0].first_sequence,
+        "last_sequence": batches[-1].last_sequence,
+        "producer_epoch": epoch,
+        "first_leader_epoch": batches[0].leader_epoch,
+        "last_leader_epoch": batches[-1].leader_epoch,
+        "batches": len(batches),
+    }

@@ -1,0 +1,118 @@
+"""The CRC-32C of a batch's records alone, from the CRC the batch bears: no byte of a record is read.
+
+A batch's CRC covers its header from the attributes on, 40 bytes, and then its records. CRCs are linear over GF(2), so
+
+    crc(header + records) = crc(header) * x^(8 * size of records) + crc(records)   modulo the polynomial,
+
+where the header is made of the batch's columns. A client that sends a batch again under another producer id, epoch,
+sequence or base timestamp writes another header and another CRC, but the same records.
+"""
+
+from functools import cache
+from typing import Final
+
+import numpy as np
+from crc32c import crc32c
+from numpy.typing import NDArray
+
+from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, HEADER, HEADER_SIZE
+from kaudit.formats.log.chained_crc import POLYNOMIAL
+from kaudit.model.batch import Batches
+
+Crcs = NDArray[np.uint32]
+
+_COVERED: Final = HEADER_SIZE - ATTRIBUTES_OFFSET
+_ONE: Final = 1 << 31
+"""The polynomial 1: the highest power is in the lowest bit, as the CRC's bits are reflected."""
+_DIGIT_BITS: Final = 11
+"""Sizes, of 31 bits, are three digits of so many: a table of powers for each is 8 kB."""
+_BLOCK: Final = 1 << 13
+"""Batches at a time: what is computed of them stays in the processor's cache."""
+
+
+def records_crcs(batches: Batches, chosen: NDArray[np.intp]) -> Crcs:
+    """Return the CRC-32C of what follows the header of each of these batches, compressed as it is: uint32, shape (n,).
+
+    `chosen` are indexes, shape (n,), of batches of magic 2 whose own CRCs are right.
+    """
+    crcs = np.empty(len(chosen), dtype=np.uint32)
+    for first in range(0, len(chosen), _BLOCK):
+        part = chosen[first : first + _BLOCK]
+        sizes = batches["size"].take(part) - HEADER_SIZE
+        header = _followed_by(_header_crcs(batches, part), sizes)
+        np.bitwise_xor(batches["crc"].take(part), header, out=crcs[first : first + len(part)])
+    return crcs
+
+
+def _header_crcs(batches: Batches, chosen: NDArray[np.intp]) -> Crcs:
+    """Each batch's CRC over the part of its header that its own CRC covers."""
+    crcs = np.zeros(len(chosen), dtype=np.uint32)
+    common = 0
+    for name, tables in _byte_tables().items():
+        column = batches[name].take(chosen)
+        first = int(column[0])
+        varying = int(np.bitwise_or.reduce(column ^ column[0]))
+        for number, table in enumerate(tables):  # most bytes are the same in all of them
+            shift = 8 * number
+            if varying >> shift & 0xFF:
+                crcs ^= table.take(column >> shift & 0xFF)
+            else:
+                common ^= int(table[first >> shift & 0xFF])
+    return crcs ^ np.uint32(common ^ crc32c(bytes(_COVERED)))
+
+
+@cache
+def _byte_tables() -> dict[str, list[Crcs]]:
+    """What each value of a byte of the header adds to the CRC, by field and then from its lowest byte: shape (256,) each."""
+    zero = crc32c(bytes(_COVERED))
+    tables: dict[str, list[Crcs]] = {}
+    for name in HEADER.names:
+        first, end = HEADER.offset(name) - ATTRIBUTES_OFFSET, HEADER.end(name) - ATTRIBUTES_OFFSET
+        if first >= 0:
+            tables[name] = [_byte_table(place, zero) for place in reversed(range(first, end))]
+    return tables
+
+
+def _byte_table(place: int, zero: int) -> Crcs:
+    header = bytearray(_COVERED)
+    crcs = []
+    for value in range(256):
+        header[place] = value
+        crcs.append(crc32c(bytes(header)) ^ zero)
+    return np.array(crcs, dtype=np.uint32)
+
+
+def _followed_by(crcs: Crcs, sizes: NDArray[np.int64]) -> Crcs:
+    """What each CRC adds to that of its bytes and `sizes` more (0..2^31): multiplied by x^(8 * size)."""
+    for digit, powers in enumerate(_powers()):
+        digits = sizes >> _DIGIT_BITS * digit & (1 << _DIGIT_BITS) - 1
+        if digits.any():
+            crcs = _product(crcs, powers.take(digits))
+    return crcs
+
+
+@cache
+def _powers() -> list[Crcs]:
+    """x^(8 * n * 2^(11 * digit)) for n below 2^11, for each digit of a size: shape (2048,) each."""
+    tables = []
+    step = np.array([_ONE >> 8], dtype=np.uint32)  # x^8: one byte
+    for _ in range(3):
+        powers = np.array([_ONE], dtype=np.uint32)
+        for _ in range(_DIGIT_BITS):
+            powers = np.concatenate((powers, _product(powers, np.repeat(step, len(powers)))))
+            step = _product(step, step)
+        tables.append(powers)
+    return tables
+
+
+def _product(one: Crcs, other: Crcs) -> Crcs:
+    """The products of polynomials over GF(2), modulo that of CRC-32C; both of shape (n,)."""
+    product = np.zeros(len(one), dtype=np.uint32)
+    left, right = one.view(np.int32).copy(), other.copy()
+    for _ in range(32):
+        product ^= (left >> 31).view(np.uint32) & right  # all ones where the power is in `one`
+        left <<= 1
+        odd = (right & 1) * np.uint32(POLYNOMIAL)
+        right >>= 1
+        right ^= odd
+    return product

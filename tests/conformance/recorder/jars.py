@@ -1,0 +1,48 @@
+"""A release's jars from Maven Central, kept below the user's cache directory."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from kaudit.broker.releases.version import Version
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kaudit-recorder"
+_FIRST_WITH_SCALA_213 = Version.parse("2.4.0")
+_FIRST_WITHOUT_LOG4J = Version.parse("2.4.0")
+_FIRST_FOR_JAVA_9 = Version.parse("1.0.0")
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>kaudit</groupId><artifactId>recorder</artifactId><version>1</version>
+  <dependencies>{dependencies}</dependencies>
+</project>
+"""
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+
+
+def jars_of(version: str) -> Path:
+    """The folder with the jars of a broker of `version`, fetched with Maven when it is not there yet.
+
+    Raises subprocess.CalledProcessError where Maven fails, for instance for a release that does not exist.
+    """
+    folder = CACHE / version
+    done = folder / "complete"
+    if done.exists():
+        return folder / "lib"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pom.xml").write_text(pom(version))
+    command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
+    subprocess.run(command, check=True, cwd=folder)
+    done.touch()
+    return folder / "lib"
+
+
+def pom(version: str) -> str:
+    """A Maven project that needs nothing but a broker of `version`."""
+    release = Version.parse(version)
+    scala = "2.13" if release >= _FIRST_WITH_SCALA_213 else "2.12"
+    needed = [("org.apache.kafka", f"kafka_{scala}", version)]
+    if release < _FIRST_WITHOUT_LOG4J:
+        needed.append(("log4j", "log4j", "1.2.17"))  # ZooKeeper 3.4 does not start without it
+    if release < _FIRST_FOR_JAVA_9:
+        needed.append(("javax.xml.bind", "jaxb-api", "2.3.0"))  # Java 11 dropped it
+    return _POM.format(dependencies="".join(_DEPENDENCY.format(*each) for each in needed))

@@ -1,0 +1,152 @@
+"""A recording: scenarios played on one release, compared with kaudit's answers, and written as tests read it."""
+
+import json
+import lzma
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.conformance.comparison import Difference, Json, compare, replayed
+from tests.conformance.recorder.jars import jars_of
+from tests.conformance.recorder.jvm import Broker
+from tests.conformance.recorder.script import Recorder
+from tests.conformance.recorder.topic import Line, Step
+
+AGAIN = "-again"
+
+
+class Agreement(NamedTuple):
+    """How many attempts of an op there were, and how many kaudit answers as the broker did."""
+
+    attempts: int
+    agreed: int
+
+
+@dataclass
+class Recording:
+    """Lines of scenarios on one release; `told` is the first line's broker."""
+
+    told: Json
+    lines: list[Line] = field(default_factory=list)
+
+    def attempts(self) -> list[Json]:
+        """The attempts, numbered from the broker's line on."""
+        first = {"index": 0, "op": "broker", **self.told}
+        return [first, *({"index": index, **attempt} for index, (attempt, _) in enumerate(self.lines, 1))]
+
+    def answers(self) -> list[Json]:
+        """What was answered, numbered likewise."""
+        return [
+            {"index": 0, "op": "broker"},
+            *({"index": index, **answer} for index, (_, answer) in enumerate(self.lines, 1)),
+        ]
+
+    def differences(self) -> list[Difference]:
+        """Where kaudit answers otherwise."""
+        attempts = self.attempts()
+        return compare(attempts, self.answers(), replayed(attempts))
+
+    def differing(self) -> dict[str, list[Difference]]:
+        """The same by scenario."""
+        by_topic: dict[str, list[Difference]] = {}
+        for difference in self.differences():
+            by_topic.setdefault(str(difference.attempt.get("topic", "")), []).append(difference)
+        return by_topic
+
+    def agreement(self) -> dict[str, Agreement]:
+        """Figures by op."""
+        asked = Counter(str(attempt["op"]) for attempt, _ in self.lines)
+        differ = Counter(str(difference.attempt["op"]) for difference in self.differences())
+        return {op: Agreement(count, count - differ[op]) for op, count in asked.items()}
+
+    def without(self, topics: Iterable[str]) -> "Recording":
+        """The same without the lines of some scenarios."""
+        left_out = set(topics)
+        return Recording(self.told, [line for line in self.lines if line[0]["topic"] not in left_out])
+
+    def only(self, topics: Iterable[str]) -> "Recording":
+        """Nothing but the lines of some scenarios."""
+        kept = set(topics)
+        return Recording(self.told, [line for line in self.lines if line[0]["topic"] in kept])
+
+    def write(self, directory: Path, name: str) -> None:
+        """Write `NAME.attempts.jsonl.xz` and `NAME.answers.jsonl.xz`."""
+        directory.mkdir(parents=True, exist_ok=True)
+        for kind, rows in (("attempts", self.attempts()), ("answers", self.answers())):
+            with lzma.open(directory / f"{name}.{kind}.jsonl.xz", "wt", preset=9) as out:
+                out.writelines(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+
+
+class Session:
+    """Live brokers of one release and configuration, one at a time, that play one list of scenarios after the other."""
+
+    def __init__(self, version: str, config: dict[str, object], home: Path) -> None:
+        self._version, self._config, self._home = version, config, home
+        self._jars = jars_of(version).resolve()
+        self._begun = self._played = 0
+        self._recorder = self._begin()
+
+    def _begin(self) -> Recorder:
+        self._begun += 1
+        return Recorder(Broker(self._version, self._jars, self._home / f"broker{self._begun}", self._config))
+
+    def play(self, scenarios: Iterable[Step]) -> Recording:
+        """Play scenarios once; where the last ones left a broker that does not start, on a new one."""
+        if self._recorder.broken:
+            self.end()
+            self._recorder = self._begin()
+        broker = self._recorder.broker
+        told = {"broker_version": broker.version, "config": broker.told}
+        return Recording(told, list(self._recorder.record(scenarios)))
+
+    def end(self) -> None:
+        """Stop the broker."""
+        self._recorder.broker.end()
+
+    def play_again(self, scenarios: Iterable[Step]) -> Recording:
+        """Play scenarios that were played before, in topics and under transactional ids of their own.
+
+        The recording bears the original names.
+        """
+        self._played += 1
+        suffix = f"{AGAIN}{self._played}"
+        recording = self.play([renamed(scenario, suffix) for scenario in scenarios])
+        lines = [
+            ({**attempt, "topic": attempt["topic"].removesuffix(suffix)}, answer) for attempt, answer in recording.lines
+        ]
+        return Recording(recording.told, lines)
+
+
+@contextmanager
+def session(version: str, config: dict[str, object], keep: Path | None = None) -> Iterator[Session]:
+    """A broker of `version`, ended afterwards; its directories go to `keep`, or away."""
+    home = keep or Path(tempfile.mkdtemp(prefix="kaudit-recorder-"))
+    live = Session(version, config, home)
+    try:
+        yield live
+    finally:
+        live.end()
+        if keep is None:
+            shutil.rmtree(home)
+
+
+def renamed(scenario: Step, suffix: str) -> Step:
+    """A scenario in a topic of its own; its transactional ids, which name the topic, change with it."""
+    text = re.sub(r'("txn_id": "tx-[^"]*)"', rf'\1{suffix}"', json.dumps(scenario))
+    return {**json.loads(text), "name": scenario["name"] + suffix}
+
+
+def same_difference(difference: Difference) -> tuple[str, str]:
+    """What makes two differences one: the op, and both sides' outcome in words."""
+    words = [(name.rpartition(".")[2], _word(ours), _word(theirs)) for name, ours, theirs in difference.fields]
+    return str(difference.attempt["op"]), json.dumps(words)
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else type(value).__name__

@@ -1,0 +1,204 @@
+"""The recorder without a live broker: what it would play, and how it makes sense of what comes back."""
+
+import xml.etree.ElementTree as ET
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.conformance.recorder import disk
+from tests.conformance.recorder.batches import Sent
+from tests.conformance.recorder.histories import histories
+from tests.conformance.recorder.jars import pom
+from tests.conformance.recorder.protocol import Connection
+from tests.conformance.recorder.recording import Recording, renamed, same_difference
+from tests.conformance.recorder.scenarios import SCENARIOS, named
+from tests.conformance.recorder.script import Recorder
+from tests.conformance.recorder.shrink import shrink
+from tests.conformance.recorder.topic import Topic
+
+NOBODY = Connection(0)
+
+
+def steps_of(rounds):
+    return [step for one in rounds for scenario in one for step in scenario["steps"]]
+
+
+def test_a_seed_gives_the_same_histories_every_time():
+    assert histories(7, 40) == histories(7, 40)
+    assert histories(7, 40) != histories(8, 40)
+
+
+@pytest.mark.parametrize("expires", [False, True])
+def test_as_many_histories_as_asked_for_each_under_a_name_of_its_own(expires):
+    names = [scenario["name"] for one in histories(3, 47, expires=expires) for scenario in one]
+    assert len(set(names)) == len(names) == 47
+
+
+def test_the_histories_of_a_round_see_the_same_restarts():
+    for one in histories(5, 60):
+        restarts = {tuple(step["kind"] for step in scenario["steps"] if step["op"] == "barrier") for scenario in one}
+        assert len(restarts) == 1
+
+
+def test_every_wrong_turn_comes_up_in_a_thousand_histories():
+    steps = steps_of(histories(1, 1000))
+    sequences = {str(step["seq"]) for step in steps if step["op"] == "produce" and "seq" in step}
+    assert {f"back:{depth}" for depth in range(1, 8)} <= sequences
+    assert {"next", "next+1", "next+-1", "0", "-1", "back:3:2"} <= sequences
+    assert {step["op"] for step in steps} == {
+        "produce", "init_pid", "add_partitions", "end_txn", "write_marker", "delete_records", "check_txn", "sleep",
+        "barrier",
+    }  # fmt: skip
+    assert {step["acks"] for step in steps if "acks" in step} == {-1, 0, 1}
+    restarts = Counter(step["kind"] for step in steps if step["op"] == "barrier")
+    assert min(restarts.values()) > 100
+    tamperings = {key for step in steps for key in step.get("tamper", {})}
+    assert tamperings == {"truncate_batches", "tear_last", "corrupt_last", "delete_snapshots", "corrupt_snapshots"}
+    configs = {key for one in histories(1, 1000) for scenario in one for key in scenario["topic_config"]}
+    assert "compression.type" in configs
+    assert any(step.get("epoch") == -2 for step in steps)
+
+
+def test_only_a_broker_with_a_short_expiry_is_waited_for():
+    patient = [step for step in steps_of(histories(2, 200, expires=True)) if step["op"] == "sleep"]
+    assert len(patient) > 20
+
+
+def test_the_recorder_knows_every_step_of_every_list_of_scenarios():
+    nobody: Any = SimpleNamespace(port=0)
+    known = set(Recorder(nobody).steps) | {"barrier"}
+    for name in SCENARIOS:
+        assert {step["op"] for scenario in named(name) for step in scenario["steps"]} <= known
+    assert {step["op"] for step in steps_of(histories(1, 300))} <= known
+
+
+# -- what a step sends -----------------------------------------------------------------------------------------------
+def topic_with(*written):
+    topic = Topic({"name": "t", "steps": []}, NOBODY)
+    for epoch, sequence, count in written:
+        topic.wrote(0, (1, epoch), sequence, count)
+    return topic
+
+
+@pytest.mark.parametrize(
+    ("seq", "expected"),
+    [
+        ("next", (5, 1)),
+        ("next+2", (7, 1)),
+        ("next+-1", (4, 1)),
+        ("back:1", (3, 2)),
+        ("back:2", (0, 3)),
+        ("back:2:2", (0, 5)),
+        ("back:7", (0, 3)),
+        (9, (9, 1)),
+    ],
+)
+def test_a_sequence_follows_from_what_was_written(seq, expected):
+    assert topic_with((0, 0, 3), (0, 3, 2)).batch(0, (1, 0), {"seq": seq}) == expected
+
+
+def test_a_new_epoch_begins_at_0():
+    assert topic_with((0, 0, 3)).batch(0, (1, 1), {"seq": "next"}) == (0, 1)
+
+
+def test_behind_the_last_sequence_comes_0():
+    assert topic_with((0, 2**31 - 2, 2)).batch(0, (1, 0), {"seq": "next"}) == (0, 1)
+
+
+def test_producers_are_named_and_keep_what_they_had_when_refused():
+    topic = Topic({"name": "t", "steps": []}, NOBODY)
+    topic.name_producer("A", (7, 3))
+    topic.name_producer("B", (8, 0))
+    topic.name_producer("A", None)
+    assert topic.producer({"pid": "A", "epoch": "A+-1"}) == (7, 2)
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def segment(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    batches = [Sent(1, 0, number, 1, 1_000, {"base_offset": number}).encode() for number in range(3)]
+    path.write_bytes(b"".join(batches) + bytes(100))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("step", "told", "whole"),
+    [
+        ({"truncate_batches": 2}, {"truncated_to_offset": 1}, 1),
+        ({"tear_last": True}, {"torn_batch_offset": 2}, 3),
+        ({"corrupt_last": True}, {"corrupted_batch_offset": 2}, 3),
+        ({}, {}, 3),
+    ],
+)
+def test_an_attempt_tells_what_was_done_to_the_log(segment, step, told, whole):
+    size = disk.end_of(segment)
+    assert disk.tamper(step, segment, []) == told
+    assert len(disk.positions_of(segment)) == whole
+    assert ("tear_last" in step) == (0 < segment.stat().st_size < size and whole == 3)
+
+
+def test_the_checkpointed_log_start_is_read_as_the_broker_wrote_it(tmp_path):
+    (tmp_path / disk.CHECKPOINT).write_text("0\n2\na b 0 7\nt-1 2 11\n")
+    assert disk.checkpointed_log_start(tmp_path, "t-1", 2) == 11
+    assert disk.checkpointed_log_start(tmp_path, "t-1", 0) == 0
+
+
+# -- recordings ------------------------------------------------------------------------------------------------------
+def produce(sequence):
+    return {
+        "topic": "t", "partition": 0, "op": "produce", "at": 1_000, "producer_id": 5, "producer_epoch": 0,
+        "base_sequence": sequence, "record_count": 1, "timestamp": 1_000,
+    }  # fmt: skip
+
+
+def appended(offset):
+    return {"outcome": "appended", "error": "NONE", "error_code": 0, "base_offset": offset}
+
+
+def test_a_recording_is_compared_attempt_by_attempt():
+    told = {"broker_version": "3.6.2", "config": {}}
+    recording = Recording(told, [(produce(0), appended(0)), (produce(1), appended(7))])
+    (difference,) = recording.differences()
+    assert difference.attempt["base_sequence"] == 1
+    assert difference.fields == [("base_offset", 1, 7)]
+    assert recording.agreement() == {"produce": (2, 1)}
+    assert same_difference(difference)[0] == "produce"
+    assert recording.without(["t"]).differences() == []
+
+
+def test_what_is_played_again_has_a_topic_and_transactional_ids_of_its_own():
+    scenario = {"name": "h1", "steps": [{"op": "end_txn", "txn_id": "tx-h1-A", "commit": True}, {"txn_id": "nobody"}]}
+    again = renamed(scenario, "-again1")
+    assert again["name"] == "h1-again1"
+    assert [step["txn_id"] for step in again["steps"]] == ["tx-h1-A-again1", "nobody"]
+
+
+def test_shrinking_leaves_what_shows_the_difference_and_nothing_else():
+    asked = []
+
+    def shows(candidates):
+        asked.append(len(candidates))
+        return [{3, 17, 40} <= set(candidate) for candidate in candidates]
+
+    assert shrink(list(range(50)), shows, rounds=20) == [3, 17, 40]
+    assert len(asked) < 40
+
+
+@pytest.mark.parametrize(
+    ("version", "artifacts"),
+    [
+        ("0.11.0.2", {"kafka_2.12": "0.11.0.2", "log4j": "1.2.17", "jaxb-api": "2.3.0"}),
+        ("2.3.1", {"kafka_2.12": "2.3.1", "log4j": "1.2.17"}),
+        ("4.1.0", {"kafka_2.13": "4.1.0"}),
+    ],
+)
+def test_maven_is_asked_for_the_broker_and_what_java_dropped(version, artifacts):
+    place = {"m": "http://maven.apache.org/POM/4.0.0"}
+    found = {
+        dependency.findtext("m:artifactId", namespaces=place): dependency.findtext("m:version", namespaces=place)
+        for dependency in ET.fromstring(pom(version)).iterfind(".//m:dependency", place)
+    }
+    assert found == artifacts
