@@ -127,29 +127,36 @@ class _Reader:
         self.expected_offset: int | None = None
 
     def next_piece(self, at: int, stop: int) -> Piece:
+        """Take what lies at `at`: batches of magic 2 and the damage between them, or what needs a piece of its own."""
         held: list[_Decoded] = []
-        count, valid = 0, True
+        damages: list[LogDamage] = []
+        count = 0
         while at < stop and count < _HELD_BATCHES:
             view, walked = self._walk(at, stop)
-            valid = walked.valid
             if not len(walked.positions):
-                break
+                obstacle = self._at_obstacle(at, valid=walked.valid)
+                if len(obstacle.batches) or obstacle.still_growing:
+                    if not held and not damages:
+                        return obstacle
+                    break  # what is before it comes first; its turn is next
+                damages += obstacle.damages
+                at = obstacle.read_to
+                count += 1
+                continue
             headers = gather_headers(view, walked.positions)
             current = bool((headers["magic"] == CURRENT_MAGIC).all())
             if current:
                 decoded = _Decoded(headers, walked.positions + at, decode_controls(view, walked.positions, headers))
             if not current or (self.verify and not self._all_crcs_hold(view, walked, headers)):
-                if held:
-                    break  # what is valid comes first; this window's turn is next
+                if held or damages:
+                    break
                 return self._one_by_one(view, walked, at)
             held.append(decoded)
             count += len(headers)
             at += walked.stop
-        if not held:
-            return self._at_obstacle(at, valid=valid)
-        piece = Piece(_columns(held), [], at)
-        self._advance(piece.batches)
-        return piece
+            last = headers[-1]
+            self.expected_offset = int(last["base_offset"]) + int(last["last_offset_delta"]) + 1
+        return Piece(_columns(held) if held else empty_batches(), damages, at)
 
     def _walk(self, at: int, stop: int) -> tuple[memoryview, Walk]:
         mean = self.framing.mean_size or 0
