@@ -166,6 +166,8 @@ class Restart(_PartitionAttempt, tag="restart", kw_only=True):
     tamper: Tamper | None = None
     log_start_offset: Natural | None = None
     """The log start in the broker's checkpoint when it came back; where absent, as its clock says."""
+    started_at: Int64 | None = None
+    """When it answered again, by the broker's clock; where absent, taken to be `at`, when it stopped."""
 
 
 class LeaderChange(_PartitionAttempt, tag="leader_change", kw_only=True):

@@ -292,10 +292,14 @@ class Broker:
             _snapshot_offsets(tamper.deleted),
             _snapshot_offsets(tamper.corrupted),
         )
-        found = [_found(batch, now) for batch in attempt.found_on_disk]
         partition.come_back_from(self._log_start_checkpointed_at(now), attempt.log_start_offset, clean=clean)
-        partition.restart(now, found, tampering, clean=clean)
-        self._epochs.restarted(key, attempt.at, clean=clean)
+        started_at = attempt.at if attempt.started_at is None else attempt.started_at
+        found = [_found(batch, now) for batch in attempt.found_on_disk]
+        self._clocks[key] = up = now if started_at is None else max(now, started_at)
+        partition.restart(up, found, tampering, clean=clean)
+        partition.sweep_since(now, up)
+        now = up
+        self._epochs.restarted(key, started_at, clean=clean)
         self._coordinator.reload(key, now)
         fields: dict[str, Any] = {"outcome": "ok"}
         if self.profile.describes_producers:

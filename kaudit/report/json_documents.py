@@ -8,8 +8,9 @@ from kaudit import __version__
 from kaudit.model.producer_listing import GrantedBlock, ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.model.rfc3339 import rfc3339
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.timestamps import NO_TIMESTAMP, rfc3339
+from kaudit.report.timestamps import NO_TIMESTAMP
 
 
 def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str, object]:

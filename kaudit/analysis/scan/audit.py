@@ -15,6 +15,7 @@ from kaudit.analysis.replicas.moments import BrokerMoments, broker_moments, same
 from kaudit.analysis.replicas.other_copies import other_copies
 from kaudit.analysis.scan.broker_versions import AUTO, given_version, inferred_versions
 from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.command_line import asked_for, asked_of
 from kaudit.analysis.scan.not_audited import anomalies_not_listed, partitions_not_audited
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
@@ -70,7 +71,8 @@ class Audit:
         copies = broker_moments(self.layout.everything, self.open_source)
         moments = self._moments(copies)
         versions, stated = self._versions(moments)
-        scan_wide = Context(versions=versions, coordinator=CoordinatorView(), now_ms=self.now())
+        asked = asked_for(self.options, self.layout)
+        scan_wide = Context(versions=versions, coordinator=CoordinatorView(), now_ms=self.now(), asked=asked)
         allocation = allocation_evidence(parts, self.histories, self.open_source)
         others = other_copies(parts, self.open_source)
         findings = run_checks(
@@ -133,7 +135,11 @@ class Audit:
     def _findings(self, around: Context, part: PartitionAudit, found: Iterable[object]) -> list[Finding]:
         """Run the checks of one partition; `found` is what the others show of it."""
         context = partition_context(
-            around, part.directory, compacted=part.compacted, log_end_offset=part.log_end_offset
+            around,
+            part.directory,
+            compacted=part.compacted,
+            log_end_offset=part.log_end_offset,
+            asked=asked_of(part.directory, around.asked, self.options),
         )
         return fold_notes(run_checks(context, partition_evidence(part, found, self.open_source, around.versions)))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from kaudit.analysis.replicas.moments import BrokerMoments
 from kaudit.analysis.scan.options import ScanOptions
-from kaudit.checks.context import quote
+from kaudit.checks.command_line import quote
 from kaudit.model.result import Suggestion
 from kaudit.source.layout import PartitionDirectory
 

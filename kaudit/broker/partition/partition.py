@@ -185,6 +185,7 @@ class Partition:
             self._take_checkpoint(checkpointed_at)
             self.log_start, self._log_start_moved_at = before_offset, now
             self.producers.advance_log_start(before_offset)
+            self._snapshots = {offset for offset in self._snapshots if offset >= before_offset}
 
     def _take_checkpoint(self, at: int | None) -> None:
         if at is not None and at > self._log_start_moved_at:
@@ -244,6 +245,11 @@ class Partition:
                     del self.verifications[producer_id]
             self.next_sweep = swept_at + self._sweep_ms
 
+    def sweep_since(self, stopped_at: int, now: int) -> None:
+        """Let the check for idle producers run as often as it may have since the broker stopped."""
+        self.next_sweep = stopped_at + self._sweep_ms
+        self.pass_time(now)
+
     def forget_idle(self, now: int) -> None:
         """Drop the producers that are idle for too long at `now`."""
         self.producers.expire(now, self._expiration_ms)
@@ -256,8 +262,8 @@ class Partition:
         recovered. Unclean: the last segment is read again, which ends with a snapshot too, so either way the newest
         batch of a producer is what remains, unless the files were touched.
         """
-        if clean:
-            self._snapshots.add(self.log_end)
+        if clean and self.log_end > self.log_start:
+            self._snapshots.add(self.log_end)  # in an empty log there is nothing a snapshot would add
         stopped_at, written = self.log_end, self.producers
         had_snapshots = bool(self._snapshots - tampering.deleted_snapshots)
         for batch in found:
@@ -282,8 +288,9 @@ class Partition:
             self.producers = self._load(written, now)
         else:
             self.producers = self._rebuilt(now, readable)
-        # A clean start does not check the transaction index: rows stay even where the log was truncated below them.
-        self._keep_transaction_index(written, stopped_at, stopped_at if clean else self.log_end)
+        if clean:
+            # The transaction index is not checked: rows stay even where the log was truncated below them.
+            self._keep_transaction_index(written, stopped_at, stopped_at)
         self._snapshots = {self.log_end}
         self.verifications = {}
         self.next_sweep = now + self._sweep_ms

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.broker.partition.log_loading import loading_verdict, truncates
 from kaudit.checks.check import Check, Evidence
-from kaudit.checks.context import Context, quote
+from kaudit.checks.context import Context
 from kaudit.checks.log.consequences import consequences, lacking_producers, lost_records
 from kaudit.model.continuity import PlacedDamage
 from kaudit.model.damage import DamageKind
@@ -143,7 +143,7 @@ def damage_finding(
         explanations=wording.explanations,
         impact=Impact() if wording.severity is Severity.NOTE else _impact(context, evidence, found, lacking),
         following=(
-            f"kafka-dump-log --files {quote(context.directory + '/' + context.segments[placed.segment])}",
+            context.dump_command(placed.segment, damage.position),
             "compare this partition with its other replicas before any broker recovers this log",
         ),
         absent={

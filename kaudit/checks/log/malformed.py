@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from kaudit.checks.check import Check, Evidence
-from kaudit.checks.context import Context, quote
+from kaudit.checks.context import Context
 from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
@@ -30,7 +30,6 @@ def malformed_findings(
         if batch.limited is not limited:
             continue
         has_producer = batch.producer_id > NO_PRODUCER_ID
-        path = quote(f"{context.directory}/{context.segments[batch.segment]}")
         yield check.finding(
             context,
             f"the batch of offsets {batch.base_offset}..{batch.last_offset} is {wording.what}: {batch.detail}",
@@ -49,7 +48,7 @@ def malformed_findings(
             },
             explanations=wording.explanations,
             impact=Impact() if limited else _unreadable(batch),
-            following=(f"kaudit inspect --at {batch.position} {path}",),
+            following=(context.header_command(batch.segment, batch.position),),
             absent={"producer_id": _NO_PRODUCER, "producer_epoch": _NO_PRODUCER},
         )
 

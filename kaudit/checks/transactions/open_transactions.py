@@ -5,6 +5,7 @@ from typing import TypedDict
 
 from msgspec import Struct
 
+from kaudit.broker.releases.version import Version
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.model.coordinator import CoordinatorVerdict, TransactionStanding
@@ -16,6 +17,7 @@ _MAX_TRANSACTION_TIMEOUT_MS = 15 * 60_000
 """transaction.max.timeout.ms: no transaction may stay open longer."""
 _LATE_MARGIN_MS = 5 * 60_000
 """What brokers add before they call a transaction late (KAFKA-13221)."""
+_DESCRIBE_PRODUCERS = Version.parse("3.0.0")
 
 
 class Unfinished(Struct, frozen=True):
@@ -120,18 +122,29 @@ def transaction_fields(context: Context, unfinished: Unfinished, rule: str) -> T
     }
 
 
-def abort_commands(context: Context, transaction: OpenTransaction) -> Sequence[str]:
-    """Return the commands that abort the transaction, of 3.0 and later and of before, and the producer's timeline."""
+def abort_commands(context: Context, unfinished: Unfinished) -> Sequence[str]:
+    """Return the command that aborts the transaction, in each form a broker may need, and the producer's timeline.
+
+    From 3.0 on a broker describes its producers (KIP-664), so that the first offset is enough.
+    """
+    transaction = unfinished.transaction
     abort = f"kafka-transactions.sh --bootstrap-server HOST:9092 abort --topic {context.topic} --partition {context.partition}"
-    old = (
+    by_producer = (
         f"{abort} --producer-id {transaction.producer_id} --producer-epoch {transaction.producer_epoch} "
         f"--coordinator-epoch {max(transaction.coordinator_epoch, 0)}"
     )
+    by_offset = f"{abort} --start-offset {transaction.first_offset}"
     return (
-        f"{abort} --start-offset {transaction.first_offset}",
-        old,
-        context.timeline_command(transaction.producer_id),
+        *((by_offset,) if context.versions.at_most >= _DESCRIBE_PRODUCERS else ()),
+        *((by_producer,) if context.versions.at_least < _DESCRIBE_PRODUCERS else ()),
+        timeline_command(context, unfinished),
     )
+
+
+def timeline_command(context: Context, unfinished: Unfinished) -> str:
+    """Return the command that shows the transaction's producer, at the time that made the transaction late, if any."""
+    by_clock = unfinished.verdict.standing is not TransactionStanding.NOT_ONGOING
+    return context.timeline_command(unfinished.transaction.producer_id, by_clock=by_clock)
 
 
 def duration(milliseconds: int) -> str:

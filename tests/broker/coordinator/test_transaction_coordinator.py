@@ -359,7 +359,7 @@ class TestVerification:
         client = Client(version)
         marker = {"commit": True, "coordinator_epoch": 0, "api_version": 2, "transaction_version": 2}
         client.ask(
-            "restart", clean=True,
+            "restart", clean=False,
             found_on_disk=[{"base_offset": 0, "producer_id": 9, "producer_epoch": 32767, "is_transactional": True}],
         )  # fmt: skip
         assert client.code("write_marker", (9, 32767), **marker) == code

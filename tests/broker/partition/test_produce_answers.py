@@ -1,10 +1,15 @@
 """Answers to produce requests in which releases differ, as nineteen of them gave them live or as their source says."""
 
+import gzip
+from dataclasses import replace
+
 import pytest
 
 from kaudit.model.sequence import MAX_SEQUENCE
 from tests.broker.client import PartitionClient
+from tests.logs import Batch, data, record, sealed_records
 
+SERVER_ERROR = -1
 UNKNOWN_PRODUCER, OUT_OF_ORDER, OLD_DUPLICATE, FENCED, NOT_TRANSACTIONAL, TIMED_OUT = 59, 45, 46, 47, 48, 7
 
 
@@ -41,7 +46,7 @@ def test_until_1_0_1_an_old_duplicate_is_looked_for_before_the_next_sequence(ver
     """After a wrap the remembered first sequence is above every new one (ProducerAppendInfo.checkSequence of 1.0.0)."""
     client = PartitionClient(version)
     found = {"base_offset": 0, "producer_id": 900001, "producer_epoch": 0, "base_sequence": MAX_SEQUENCE - 2}
-    client.restart(found_on_disk=[found])
+    client.kill(found_on_disk=[found])
     sequences = (MAX_SEQUENCE - 1, MAX_SEQUENCE, 0)
     assert [client.produce(sequence) for sequence in sequences] == [1, 2, 3]  # a last sequence of 0 is not looked at
     assert client.produce(1) == answer
@@ -51,7 +56,7 @@ def test_a_window_that_begins_at_the_last_sequence_of_all_is_not_looked_at():
     """ProducerAppendInfo.isDuplicate of 1.0.0 leaves it out."""
     client = PartitionClient("1.0.0")
     found = {"base_offset": 0, "producer_id": 900001, "producer_epoch": 0, "base_sequence": MAX_SEQUENCE}
-    client.restart(found_on_disk=[found])
+    client.kill(found_on_disk=[found])
     assert [client.produce(sequence) for sequence in (0, 1, 2)] == [1, 2, 3]
 
 
@@ -117,6 +122,82 @@ def test_other_releases_take_the_markers_own_time(version):
     client.restart()
     client.wait(601_000)
     assert client.produce(1, epoch=4) == FENCED
+
+
+@pytest.mark.parametrize("version", ["1.0.0", "1.0.1"])
+def test_a_batch_that_wraps_counts_as_above_the_next_sequence_too(version):
+    """Recorded on 1.0.0: its first sequence is remembered, and every new one is below it."""
+    client = PartitionClient(version)
+    found = {
+        "base_offset": 0,
+        "producer_id": 900001,
+        "producer_epoch": 0,
+        "base_sequence": MAX_SEQUENCE - 1,
+        "record_count": 3,
+    }
+    client.kill(found_on_disk=[found])
+    assert client.produce(1) == OLD_DUPLICATE
+
+
+class TestCompressionType:
+    """A topic's own compression.type: the broker encodes batches of another codec again, and checks more."""
+
+    GZIP = {"compression.type": "gzip"}  # noqa: RUF012 - never changed
+
+    @pytest.mark.parametrize("version", ["0.11.0.2", "1.0.0", "3.8.1"])
+    def test_a_negative_epoch_is_a_server_error(self, version):
+        """Recorded; MemoryRecordsBuilder.validateProducerState."""
+        client = PartitionClient(version, topic_config=self.GZIP)
+        assert [client.produce(0, epoch=-1), client.produce(0)] == [SERVER_ERROR, 0]
+
+    @pytest.mark.parametrize("config", [{}, {"compression.type": "producer"}, {"compression.type": "uncompressed"}])
+    def test_a_batch_that_stays_as_it_is_may_have_one(self, config):
+        assert PartitionClient("3.8.1", topic_config=config).produce(0, epoch=-1) == 0
+
+    def test_the_brokers_own_counts_where_the_topic_has_none(self):
+        assert PartitionClient("3.8.1", self.GZIP).produce(0, epoch=-1) == SERVER_ERROR
+        assert PartitionClient("3.8.1", self.GZIP, {"compression.type": "producer"}).produce(0, epoch=-1) == 0
+
+    def test_a_compressed_batch_is_encoded_again_for_an_uncompressed_topic(self):
+        """Recorded on 0.11.0.2."""
+        client = PartitionClient("0.11.0.2", topic_config={"compression.type": "uncompressed"})
+        assert client.produce(0, records_hex=compressed(epoch=-1).hex()) == SERVER_ERROR
+        assert client.produce(0, records_hex=compressed(epoch=0).hex()) == 0
+
+    @pytest.mark.parametrize(("codec", "limit", "answer"), [("gzip", 500, 0), ("producer", 500, 18), ("gzip", 80, 18)])
+    def test_segment_bytes_limits_what_is_written(self, codec, limit, answer):
+        """A thousand equal bytes: more than a segment holds as they come, less than it holds once compressed."""
+        client = PartitionClient("3.8.1", topic_config={"compression.type": codec, "segment.bytes": str(limit)})
+        sent = replace(data(900001, 0, 0), payload=b"x" * 1000)
+        assert client.produce(0, records_hex=sent.encode().hex()) == answer
+
+    @pytest.mark.parametrize("codec", ["snappy", "lz4", "zstd"])
+    def test_every_codec_is_measured(self, codec):
+        client = PartitionClient("3.8.1", topic_config={"compression.type": codec, "segment.bytes": "500"})
+        sent = replace(data(900001, 0, 0), payload=b"x" * 1000)
+        assert client.produce(0, records_hex=sent.encode().hex()) == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "api_version", "in_order", "answer"),
+    [("1.1.0", 5, False, SERVER_ERROR), ("3.7.2", 3, True, SERVER_ERROR), ("3.7.2", 7, True, NOT_TRANSACTIONAL)],
+)
+def test_an_unknown_codec_is_looked_at_early(version, api_version, in_order, answer):
+    """Recorded: 1.1.0 before the sequence, 3.7.2 with an old request before the coordinator is asked.
+
+    ProduceRequest.validateRecords asks for the codec until Produce version 7; Log.analyzeAndValidateRecords always does.
+    """
+    client = PartitionClient(version)
+    producer = client.ask("init_producer_id", transactional_id="x", api_version=1)
+    sent = Batch(producer["producer_id"], 0, 0 if in_order else -1, attributes=0x10 | 5)
+    assert client.produce(0, records_hex=sent.encode().hex(), transactional_id="x", api_version=api_version) == answer
+
+
+def compressed(epoch):
+    """A batch of one record, compressed with gzip."""
+    batch = Batch(900001, epoch, 0, attributes=1)
+    records = record(0, None, b"x")
+    return sealed_records(batch, [gzip.compress(records, mtime=0)])
 
 
 @pytest.mark.parametrize(

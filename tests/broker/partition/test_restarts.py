@@ -73,3 +73,30 @@ class TestLogStartCheckpoint:
         client.code("delete_records", before_offset=2)
         client.kill(log_start_offset=2)
         assert client.describe()["log_start_offset"] == 2
+
+
+def test_a_killed_broker_writes_the_transaction_index_again():
+    """Recorded on 4.1.1: first offsets are those the state knows that was rebuilt from the log."""
+    client = PartitionClient("4.1.1")
+    transaction = {"is_transactional": True, "transactional_id": "x"}
+    producer = {"producer_id": 0, "producer_epoch": 0, "transactional_id": "x"}
+    client.ask("init_producer_id", transactional_id="x", api_version=1)
+    client.ask("add_partitions", **producer)
+    assert [client.produce(sequence, pid=0, **transaction) for sequence in (0, 1)] == [0, 1]
+    # without any snapshot a clean start reads nothing: the open transaction is forgotten, then goes on at offset 2
+    client.restart(tamper={"deleted": [f"{2:020d}.snapshot"]})
+    assert client.produce(2, pid=0, **transaction) == 2
+    client.ask("end_txn", commit=False, **producer)
+    assert client.describe()["aborted"] == [{"producer_id": 0, "first_offset": 2}]
+    client.kill()
+    assert client.describe()["aborted"] == [{"producer_id": 0, "first_offset": 0}]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_idle_producers_are_looked_for_between_stop_and_answer(clean):
+    config = {"producer.id.expiration.ms": "3000", "producer.id.expiration.check.interval.ms": "1000"}
+    client = PartitionClient("4.1.0", config)
+    client.produce(0)
+    assert [row["producer_id"] for row in client.restart(clean, started_at=client.at + 2_000)["producers"]] == [900001]
+    client.at += 2_000
+    assert client.restart(clean, started_at=client.at + 2_000)["producers"] == []
