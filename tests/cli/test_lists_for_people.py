@@ -39,7 +39,7 @@ def test_a_timeline_names_the_transactional_id_that_its_coordinator_knows(kaudit
 
 
 def test_a_timeline_marks_who_is_fenced_and_when_the_leader_changed(kaudit, evidence):
-    # TRUTH.md of the captures: tx-confluent-z was fenced by a second instance; the unclean election began leader epoch 3
+    # the captures' own accounts: tx-confluent-z was fenced by a second instance; the unclean election began leader epoch 3
     directory = evidence.capture("txn-mix-2.8.2") / "logdirs-killed" / "b0"
     shown = kaudit("timeline", str(directory), "--topic", "tx-a", "--producer-id", "9").out
     assert "ABORT     1      -         06:01:30.288  fences epoch 0" in shown
