@@ -1,7 +1,8 @@
 """Attempts: what a broker was asked and what happened to it, one Struct per `op` of a line of attempts.
 
 This is the one schema of the format: reading (kaudit/replay/attempt_lines.py), its error messages and writing
-(kaudit/simulate/cluster/attempt_recorder.py) derive from it. A field without a default is required; unknown fields are ignored.
+(kaudit/simulate/cluster/attempt_recorder.py) derive from it. A field without a default is required; unknown fields are ignored,
+except in `tamper`, where ignoring one would answer for a log that is not there.
 Times are ms; `at` is the broker's clock, None where it is unknown.
 """
 
@@ -38,6 +39,8 @@ class StartBroker(_Attempt, tag="broker", kw_only=True):
 
     broker_version: str
     config: dict[str, Any] = {}
+    at: Int64 | None = None
+    """When it started; where absent, the first time any attempt has."""
 
 
 class _PartitionAttempt(_Attempt, kw_only=True):
@@ -144,11 +147,13 @@ class FoundBatch(Struct, kw_only=True, omit_defaults=True, gc=False):
     coordinator_epoch: Int32 = 0
 
 
-class Tamper(Struct, kw_only=True, omit_defaults=True, gc=False):
+class Tamper(Struct, kw_only=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """What was done to a partition's files while the broker was down; `deleted` and `corrupted` are file names."""
 
     truncated_to_offset: Natural | None = None
     corrupted_batch_offset: Natural | None = None
+    torn_batch_offset: Natural | None = None
+    """The batch of which only a part was written."""
     deleted: list[str] = []
     corrupted: list[str] = []
 
@@ -159,6 +164,10 @@ class Restart(_PartitionAttempt, tag="restart", kw_only=True):
     clean: bool
     found_on_disk: list[FoundBatch] = []
     tamper: Tamper | None = None
+    log_start_offset: Natural | None = None
+    """The log start in the broker's checkpoint when it came back; where absent, as its clock says."""
+    started_at: Int64 | None = None
+    """When it answered again, by the broker's clock; where absent, taken to be `at`, when it stopped."""
 
 
 class LeaderChange(_PartitionAttempt, tag="leader_change", kw_only=True):

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from kaudit.broker import attempts
 from kaudit.broker.attempts import Attempt, PartitionAttempt
+from kaudit.broker.config import BrokerConfig, runs_kraft, unread_names
 from kaudit.broker.coordinator.leader_epochs import CoordinatorEpochs
 from kaudit.broker.coordinator.transaction_coordinator import (
     FIRST_END_TXN_OF_VERSION_2,
-    CoordinatorLimits,
     EndOfTransaction,
     RequestContext,
     TransactionCoordinator,
@@ -18,7 +18,7 @@ from kaudit.broker.coordinator.transaction_coordinator import (
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.partition import SNAPSHOT_SUFFIX, Partition, Tampering
 from kaudit.broker.partition.produce import ProduceHandler
-from kaudit.broker.partition.topic_config import TopicLimits, config_number, topic_config
+from kaudit.broker.partition.topic_config import READ_OF_BROKERS, READ_OF_TOPICS, TopicLimits, topic_config
 from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
 from kaudit.broker.producer_state.producer_state_manager import AbortedTransaction
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 
 _APPENDED, _DONE = Outcome.APPENDED, KafkaError.NONE
 _NO_BROKER = "a broker line first, or --broker-version"
-_DEFAULT_SWEEP_MS = 600_000
-_OWN_EXPIRATION = "producer.id.expiration.ms"
-_SWEEP_CONFIG = "producer.id.expiration.check.interval.ms"
-"""Both are there since 3.4.0 (KIP-854)."""
 
 
 class MissingBrokerError(ValueError):
@@ -53,6 +49,8 @@ class Broker:
         self._override = profile
         self._recorded = recorded
         self._profile: Profile | None = None
+        self.unread_config: dict[str, str | None] = {}
+        """Configuration that no answer depends on, each name with the one that may have been meant."""
         self._handlers: dict[type, Callable[[Any, TopicPartition, Partition, int], Answer]] = {
             attempts.Produce: self._produce,
             attempts.InitProducerId: self._init_producer_id,
@@ -97,33 +95,30 @@ class Broker:
         if isinstance(attempt, attempts.StartBroker):
             profile = self._override or profile_for(attempt.broker_version)
             self._begin(profile, attempt.config)
+            self._saw(attempt.at)
             return Response(attempt.index, {"op": "broker"}, f"rules of {profile.version}")
         assert isinstance(attempt, attempts.ConfigureTopic)
         config = {name: str(value) for name, value in attempt.config.items()}
-        self._limits[attempt.topic] = TopicLimits.of(topic_config(config, self._config), self.profile)
+        self._limits[attempt.topic] = TopicLimits.of(topic_config(config, self._configured), self.profile)
+        self.unread_config |= unread_names(config, READ_OF_TOPICS)
+        self._saw(attempt.at)
         return Response(attempt.index, {"outcome": "ok"}, "a topic's configuration")
 
     def _begin(self, profile: Profile, config: dict[str, Any]) -> None:
-        self._profile = profile
-        self._config = {name: str(value) for name, value in config.items()}
-        if "process.roles" in config or "zookeeper.connect" in config:
-            profile = replace(profile, kraft="process.roles" in config)
-            self._profile = profile
+        self._configured = {name: str(value) for name, value in config.items()}
+        self.unread_config |= unread_names(self._configured, READ_OF_BROKERS)
+        self._profile = profile = replace(profile, kraft=runs_kraft(self._configured, profile))
+        self._config = BrokerConfig.of(self._configured, profile)
         self._limits: dict[str, TopicLimits] = {}
-        self._default_limits = TopicLimits.of(topic_config({}, self._config), profile)
+        self._default_limits = TopicLimits.of(topic_config({}, self._configured), profile)
         self._partitions: dict[TopicPartition, Partition] = {}
         self._clocks: dict[TopicPartition, int] = {}
         self._first_seen: int | None = None
         self._next_producer_id = 0
         self._epochs = CoordinatorEpochs(profile)
-        limits = CoordinatorLimits.of(self._config)
-        self._coordinator = TransactionCoordinator(profile, limits, self._write_markers, self._allocate)
+        self._coordinator = TransactionCoordinator(profile, self._config, self._write_markers, self._allocate)
         self._timeouts = self._coordinator.timeouts
-        self._produce_handler = ProduceHandler(
-            profile,
-            self._coordinator,
-            verifies=self._config.get("transaction.partition.verification.enable", "true") == "true",
-        )
+        self._produce_handler = ProduceHandler(profile, self._coordinator, verifies=self._config.verifies)
 
         if self._recorded is not None:
             self._take_over(self._recorded)
@@ -137,17 +132,9 @@ class Broker:
         else:
             partition.forget_idle(recorded.now)
 
-    def _number(self, name: str, default: int) -> int:
-        return config_number(self._config, name, default)
-
     def _create(self, key: TopicPartition) -> Partition:
-        profile = self.profile
-        own_expiration = profile.expiration_config == _OWN_EXPIRATION
-        partition = Partition(
-            profile,
-            self._number(profile.expiration_config, profile.expiration_default_ms),
-            self._number(_SWEEP_CONFIG, _DEFAULT_SWEEP_MS) if own_expiration else _DEFAULT_SWEEP_MS,
-        )
+        config = self._config
+        partition = Partition(self.profile, config.producer_id_expiration_ms, config.producer_id_check_ms)
         self._partitions[key] = partition
         return partition
 
@@ -165,13 +152,32 @@ class Broker:
             if self._epochs.unfinished:
                 self._epochs.answered(key, at)
             self._clocks[key] = at
-            if self._first_seen is None:
-                self._first_seen = at
+            self._saw(at)
         if partition.next_sweep is None or now >= partition.next_sweep:
             partition.pass_time(now)
         if now > self._timeouts.get(key, now):
-            self._coordinator.abort_timed_out(key, now)
+            self._abort_timed_out(key, now)
         return partition, now
+
+    def _saw(self, at: int | None) -> None:
+        """Take note of a time: the first one is taken for that of the broker's start."""
+        if self._first_seen is None:
+            self._first_seen = at
+
+    def _last_run(self, now: int, first_after: int, interval: int) -> int | None:
+        """Return when a task of the broker ran last: `first_after` its start, then at `interval`; None if never."""
+        restarted_at = self._epochs.restarted_at(now)
+        started_at = self._first_seen if restarted_at is None else restarted_at
+        if started_at is None or now < started_at + first_after:
+            return None
+        return now - (now - started_at - first_after) % interval
+
+    def _abort_timed_out(self, key: TopicPartition, now: int) -> None:
+        interval = self._config.transaction_check_ms
+        self._coordinator.abort_timed_out(key, now, self._last_run(now, interval, interval))
+
+    def _log_start_checkpointed_at(self, now: int) -> int | None:
+        return self._last_run(now, self._config.first_checkpoint_ms, self._config.log_start_checkpoint_ms)
 
     def _allocate(self, granted: int | None) -> int:
         producer_id = self._next_producer_id if granted is None else granted
@@ -257,7 +263,7 @@ class Broker:
 
     # -- the log and its replicas ------------------------------------------------------------------------------------
     def _delete_records(
-        self, attempt: attempts.DeleteRecords, key: TopicPartition, partition: Partition, _: int
+        self, attempt: attempts.DeleteRecords, key: TopicPartition, partition: Partition, now: int
     ) -> Answer:
         before, index = attempt.before_offset, attempt.index
         deletes = self._limits.get(key[0], self._default_limits).deletes
@@ -267,7 +273,8 @@ class Broker:
         if before > partition.log_end:
             why = f"offset {before} lies beyond the high watermark {partition.log_end}"
             return Response(index, rejected_fields(KafkaError.OFFSET_OUT_OF_RANGE), why)
-        partition.delete_records(partition.log_end if before < 0 else before)
+        before = partition.log_end if before < 0 else before
+        partition.delete_records(before, now, self._log_start_checkpointed_at(now))
         if not deletes:
             return policy
         why = f"the log starts at {partition.log_start}"
@@ -281,12 +288,18 @@ class Broker:
         tampering = Tampering(
             tamper.truncated_to_offset,
             tamper.corrupted_batch_offset,
+            tamper.torn_batch_offset,
             _snapshot_offsets(tamper.deleted),
             _snapshot_offsets(tamper.corrupted),
         )
+        partition.come_back_from(self._log_start_checkpointed_at(now), attempt.log_start_offset, clean=clean)
+        started_at = attempt.at if attempt.started_at is None else attempt.started_at
         found = [_found(batch, now) for batch in attempt.found_on_disk]
-        partition.restart(now, found, tampering, clean=clean)
-        self._epochs.restarted(key, attempt.at, clean=clean)
+        self._clocks[key] = up = now if started_at is None else max(now, started_at)
+        partition.restart(up, found, tampering, clean=clean)
+        partition.sweep_since(now, up)
+        now = up
+        self._epochs.restarted(key, started_at, clean=clean)
         self._coordinator.reload(key, now)
         fields: dict[str, Any] = {"outcome": "ok"}
         if self.profile.describes_producers:
@@ -317,7 +330,7 @@ class Broker:
             now += attempt.ms
             self._clocks[key] = now
             partition.pass_time(now)
-            self._coordinator.abort_timed_out(key, now)
+            self._abort_timed_out(key, now)
         return Response(attempt.index, {"outcome": "ok"}, f"{attempt.ms} ms pass")
 
     def _describe(self, attempt: attempts.Describe, _: TopicPartition, partition: Partition, __: int) -> Answer:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from msgspec import Struct
 
+from kaudit.broker.producer_state.rules import is_ahead
 from kaudit.checks.context import Context
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
-from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.observation import OUT_OF_ORDER, Observation, ObservationKind
+from kaudit.model.sequence_ranges import SequenceRanges
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -64,6 +66,21 @@ class Evidence:
     def explained(self) -> Sequence[Observation]:
         """The observations that missing offsets explain, in offset order."""
         return [found for found in self.of(Observation) if found.explained]
+
+    @functools.cached_property
+    def missing_sequences(self) -> SequenceRanges:
+        """The sequences that were missing when a later one came, and that no missing offsets explain."""
+        observations = self.of(Observation)
+        return SequenceRanges(
+            found.missing for found in observations if not found.explained and is_ahead(found.missing_sequences)
+        )
+
+    @functools.cached_property
+    def repeated_sequences(self) -> SequenceRanges:
+        """The sequences that came when they, or later ones, had been written."""
+        return SequenceRanges(
+            found.sequences for found in self.of(Observation) if found.kind in OUT_OF_ORDER and found.batch is not None
+        )
 
     def has(self, kinds: Iterable[type]) -> bool:
         """Whether there is anything of one of these types."""

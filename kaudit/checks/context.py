@@ -5,13 +5,17 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 
 from kaudit.broker.releases.profile import VersionRange
+from kaudit.checks.command_line import CommandLine, quote
 from kaudit.model.coordinator import CoordinatorView
+from kaudit.model.rfc3339 import rfc3339
+from kaudit.source.uri import Uri
 
 
 class Context(Struct, frozen=True, kw_only=True):
     """One partition replica and what is known of its surroundings; what is about no partition has no topic.
 
-    `segments` are segment file names by index, `relative` their directory relative to its input (empty for lone files).
+    `segments` are segment file names by index, `paths` what opens them, `segment_sizes` their bytes (none where texts stand
+    for them), `relative` their directory relative to its input (empty for lone files).
     """
 
     versions: VersionRange
@@ -24,12 +28,20 @@ class Context(Struct, frozen=True, kw_only=True):
     directory: str = ""
     relative: str = ""
     segments: Sequence[str] = ()
+    paths: Sequence[str] = ()
+    side_files: Sequence[str] = ()
+    """Names of the files beside the segments."""
+    segment_sizes: Sequence[int] = ()
     compacted: bool = False
     log_end_offset: int | None = None
-    texts: Sequence[str] = ()
-    """Texts that stand in place of the segments, if any do."""
+    lone_files: Sequence[str] = ()
+    """The files that were given where the directory was not: segments, or texts that show them."""
+    texts: bool = False
+    """Texts stand in place of the segments."""
     replicas: Mapping[str, "Context"] = field(default_factory=dict)
     """Where replicas of the partition are compared: the context of each by its name."""
+    asked: CommandLine = CommandLine()
+    """What the audit was asked for."""
 
     @property
     def name(self) -> str:
@@ -49,20 +61,55 @@ class Context(Struct, frozen=True, kw_only=True):
         directory = self.relative.rpartition("/")[0]
         return f"{directory}/{name}" if directory else name
 
-    def timeline_command(self, producer_id: int) -> str:
-        """The command that shows this producer's history."""
-        if self.texts:
-            chosen = f"--topic {quote(self.topic or '')} --partition {self.partition}"
-            return f"kaudit timeline {' '.join(map(quote, self.texts))} {chosen} --producer-id {producer_id}"
-        return f"kaudit timeline {quote(self.directory)} --producer-id {producer_id}"
+    def timeline_command(self, *producer_ids: int, by_clock: bool = False) -> str:
+        """The command that shows the history of these producers in the partition, and what was found.
 
-    def inspect_command(self, file: str) -> str:
-        """The command that shows a file of the partition's directory, or a checkpoint beside that directory."""
-        return f"kaudit inspect {quote(f'{self.directory}/{file}')}"
+        `by_clock`: what was found depends on the time, which another choice of partitions would change.
+        """
+        now = rfc3339(self.now_ms) if by_clock and "--now" not in self.asked.options else None
+        ids = [text for producer_id in producer_ids for text in ("--producer-id", str(producer_id))]
+        return self._over_inputs("timeline", *ids, *(() if now is None else ("--now", now)))
 
+    def timeline_everywhere(self, producer_id: int) -> str:
+        """The command that shows the history of a producer in all partitions, where what was found takes more than one."""
+        return self._over_inputs("timeline", "--producer-id", str(producer_id), of_partition=False)
 
-def quote(path: str) -> str:
-    """Quote a path for a shell where it needs it."""
-    import shlex  # noqa: PLC0415 - only a finding quotes
+    def scan_command(self, *options: str) -> str:
+        """The command that audits the partition again, with more options."""
+        return self._over_inputs("scan", *options)
 
-    return shlex.quote(path)
+    def producers_command(self, *options: str) -> str:
+        """The command that lists the producer ids of the partition."""
+        return self._over_inputs("producers", *options)
+
+    def _over_inputs(self, name: str, *options: str, of_partition: bool = True) -> str:
+        own = self.lone_files or [self.directory]
+        places = self.lone_files or [self.log_dir or self.directory]
+        of_this = ("--topic", self.topic or "", "--partition", str(self.partition)) if of_partition else ()
+        return self.asked.command(name, own, places, (*of_this, *options))
+
+    def inspect_command(self, *options: str) -> str:
+        """The command that shows files or records of the partition's directory, or of the files that were given alone."""
+        return " ".join(["kaudit inspect", *options, *map(quote, self.lone_files or [self.directory])])
+
+    def inspect_file(self, name: str) -> str:
+        """The command that shows a file of the partition's directory; the list of its files if there is none."""
+        return (
+            f"kaudit inspect {quote(f'{self.directory}/{name}')}" if name in self.side_files else self.inspect_command()
+        )
+
+    def inspect_log_dir_file(self, name: str) -> str:
+        """The command that shows a file of the log directory, beside the partition's own."""
+        return f"kaudit inspect {quote(f'{self.log_dir}/{name}')}"
+
+    def dump_command(self, segment: int, position: int) -> str:
+        """The command that shows a segment with Kafka's own tool, or with kaudit where that cannot open the file."""
+        path = self.paths[segment]
+        if self.texts or not Uri.parse(path).is_local:
+            return self.header_command(segment, position)
+        return f"kafka-dump-log --files {quote(path)}"
+
+    def header_command(self, segment: int, position: int) -> str:
+        """The command that shows the header of the batch at a position of a segment, field by field."""
+        at = () if self.texts else ("--at", str(position))
+        return " ".join(["kaudit inspect", *at, quote(self.paths[segment])])

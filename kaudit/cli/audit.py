@@ -21,6 +21,7 @@ from kaudit.cli.targets import Target, console_of, write
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary, TimelineResult
+from kaudit.model.rfc3339 import rfc3339
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
 from kaudit.report.console import ColorChoice
@@ -29,7 +30,6 @@ from kaudit.report.formatting import closing_line
 from kaudit.report.output import Output, Tables
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.selection import Selection, count
-from kaudit.report.timestamps import rfc3339
 
 if TYPE_CHECKING:  # numpy comes with them
     from kaudit.analysis.timelines.producer_histories import HistoryWriter, RecordedScan
@@ -61,8 +61,9 @@ class AuditRequest(Struct, frozen=True):
 
     @property
     def show_notes(self) -> bool:
-        """Tell whether human formats list notes."""
-        return self.verbose or bool(self.selection.select) or self.fail_on is FailOn.NOTE
+        """Tell whether human formats list notes: asked for, or about what was asked for."""
+        asked_for = self.selection.select or self.options.producer_ids
+        return self.verbose or bool(asked_for) or self.fail_on is FailOn.NOTE
 
 
 def run_scan(request: AuditRequest, engine: Callable[[ScanOptions, Progress], ScanResult]) -> int:

@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+UNKNOWN_KEY = "no such key"
+"""What is expected where a key should not be there: the description begins so."""
 _SHOWN = 60
 """Characters of a wrong value that a message shows."""
 _FIELD = re.compile(r"Object (missing required|contains unknown) field `(.+?)`")
@@ -34,7 +36,7 @@ def describe_misfit(error: msgspec.ValidationError, document: object, schema: An
         return path, f"{_described(_inner(expected, name))}, not nothing"
     known = sorted(_field_types(expected))
     near = difflib.get_close_matches(name, known, 1)
-    return path, f"no such key{f', {near[0]} is one' if near else ''}; known are {', '.join(known)}"
+    return path, f"{UNKNOWN_KEY}{f', {near[0]} is one' if near else ''}; known are {', '.join(known)}"
 
 
 def shown(value: object) -> str:

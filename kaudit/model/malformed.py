@@ -6,7 +6,7 @@ from msgspec import Struct
 class MalformedBatch(Struct, frozen=True):
     """One batch; `limited`: its content was larger than the limit, not wrong.
 
-    `position` and `size` in the segment file of index `segment`.
+    `position` and `size` in the segment file of index `segment`, `record_count` as its header claims.
     """
 
     segment: int
@@ -14,6 +14,7 @@ class MalformedBatch(Struct, frozen=True):
     size: int
     base_offset: int
     last_offset: int
+    record_count: int
     producer_id: int
     producer_epoch: int
     detail: str

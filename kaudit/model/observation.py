@@ -3,9 +3,11 @@
 from enum import Enum
 from typing import NamedTuple
 
+from kaudit.model import sequence
 from kaudit.model.batch_fields import NO_LEADER_EPOCH
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
 from kaudit.model.producer_state import ProducerAuditState, RetainedBatch
+from kaudit.model.sequence_ranges import SequenceRange
 
 
 class ObservationKind(Enum):
@@ -35,6 +37,16 @@ class ObservationKind(Enum):
     def label(self) -> str:
         """The part after the slash."""
         return self.value.partition("/")[2]
+
+
+OUT_OF_ORDER = (
+    ObservationKind.EXACT_DUPLICATE,
+    ObservationKind.SAME_SEQUENCES,
+    ObservationKind.BEHIND_WINDOW,
+    ObservationKind.OVERLAP,
+    ObservationKind.INSIDE,
+)
+"""Batches that begin before the last sequence of their epoch."""
 
 
 class Observation(NamedTuple):
@@ -67,6 +79,22 @@ class Observation(NamedTuple):
     def last_offset(self) -> int:
         """Last offset of the batch or marker."""
         return self.batch.last_offset if self.batch is not None else self._marker().offset
+
+    @property
+    def sequences(self) -> SequenceRange:
+        """The batch's sequences; none for a marker."""
+        batch = self.batch
+        if batch is None:
+            return SequenceRange(self.producer_id, self.producer_epoch, 0, 0)
+        length = sequence.add(batch.last_sequence, 1) - batch.first_sequence
+        length = max(sequence.distance(batch.first_sequence, batch.last_sequence), -1) + 1
+        return SequenceRange(self.producer_id, self.producer_epoch, batch.first_sequence, length)
+
+    @property
+    def missing(self) -> SequenceRange:
+        """The sequences missing before the batch."""
+        first = sequence.subtract(self.sequences.first, self.missing_sequences)
+        return SequenceRange(self.producer_id, self.producer_epoch, first, self.missing_sequences)
 
     @property
     def position(self) -> int:

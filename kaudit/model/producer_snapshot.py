@@ -46,7 +46,7 @@ class SnapshotComparison(Struct, frozen=True):
     """One producer in a snapshot: what is stored, and what a replica of each kind of version, oldest first, would write.
 
     `offset` is the snapshot's, exclusive. `present`: the batch that ends at the stored last offset lies in the log.
-    `may_expire`: what is not stored may have been dropped for being idle.
+    `names_marker`: that batch is a marker, as 0.11 writes it. `may_expire`: what is not stored may have been dropped for being idle.
     """
 
     file: str
@@ -55,5 +55,6 @@ class SnapshotComparison(Struct, frozen=True):
     stored: SnapshotEntry | None
     expected: Sequence[SnapshotEntry]
     present: bool
+    names_marker: bool
     may_expire: bool
     log: LogBeforeSnapshot

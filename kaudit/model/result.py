@@ -26,6 +26,13 @@ class NotAudited(JsonRecord, frozen=True):
     unreadable: bool = False
 
 
+class Suggestion(JsonRecord, frozen=True):
+    """A command that shows more than this one can of the same inputs, and why."""
+
+    reason: str
+    command: str
+
+
 class PartitionSummary(JsonRecord, frozen=True):
     """One replica of one partition as read. Offsets are exclusive ends where named `end` or `stable`."""
 
@@ -110,6 +117,7 @@ class ScanResult(Struct, frozen=True):
     incomplete: bool = False
     baseline: BaselineComparison | None = None
     segments: Sequence[SegmentSummary] = ()
+    suggestions: Sequence[Suggestion] = ()
 
     def worst(self) -> Severity | None:
         """Return the highest severity among new findings, or None."""

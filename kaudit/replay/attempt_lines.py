@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kaudit.broker.attempts import NO_INDEX, Attempt
-from kaudit.formats.schema_error import describe_misfit
+from kaudit.formats.schema_error import UNKNOWN_KEY, describe_misfit
 
 _decode = msgspec.json.Decoder(Attempt).decode
 
@@ -65,6 +65,8 @@ def _decode_leniently(line: bytes) -> Attempt:
         attempt: Attempt = msgspec.convert(document, Attempt)
     except msgspec.ValidationError as error:
         path, expected = describe_misfit(error, document, Attempt)
+        if expected.startswith(UNKNOWN_KEY):
+            raise ValueError(f"a known key in place of {path}{expected.removeprefix(UNKNOWN_KEY)}") from None
         raise ValueError(f"{path} to be {expected}" if path else "a JSON object") from None
     return attempt
 

@@ -9,7 +9,7 @@ from kaudit.report.timestamps import date_and_clock
 
 
 def impact_text(impact: Impact) -> str:
-    """Return the cost in one line, e.g. `5 records lost; 2 records are in the log twice`; empty where there is none."""
+    """Return the cost in one line, e.g. `5 records lost; 2 records were written twice`; empty where there is none."""
     return "; ".join([*_invisible(impact), *_lost(impact), *_duplicated(impact), *_truncated(impact)])
 
 
@@ -45,8 +45,8 @@ def _lost(impact: Impact) -> Iterator[str]:
 
 def _duplicated(impact: Impact) -> Iterator[str]:
     if impact.records_duplicated:
-        verb = "is" if impact.records_duplicated == 1 else "are"
-        yield f"{plural(impact.records_duplicated, 'record')} {verb} in the log twice"
+        verb = "was" if impact.records_duplicated == 1 else "were"
+        yield f"{plural(impact.records_duplicated, 'record')} {verb} written twice"
 
 
 def _truncated(impact: Impact) -> Iterator[str]:

@@ -8,8 +8,9 @@ from kaudit import __version__
 from kaudit.model.producer_listing import GrantedBlock, ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
+from kaudit.model.rfc3339 import rfc3339
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.timestamps import NO_TIMESTAMP, rfc3339
+from kaudit.report.timestamps import NO_TIMESTAMP
 
 
 def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str, object]:
@@ -24,6 +25,8 @@ def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str,
         "summary": result.summary.to_dict(),
         "partitions": [partition.to_dict() for partition in result.partitions],
     }
+    if result.suggestions:
+        document["suggestions"] = [suggestion.to_dict() for suggestion in result.suggestions]
     if result.baseline is not None:
         document["baseline"] = result.baseline.to_dict()
     if options.run is not None:

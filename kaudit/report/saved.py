@@ -74,7 +74,7 @@ def read_saved(text: str) -> Saved:
             for field in ("evidence", "impact"):
                 finding[field] = _with_milliseconds(finding.get(field, {}))
         whole = msgspec.convert(document, _Scan)
-    except (KeyError, TypeError, ValueError) as error:  # msgspec's own is a ValueError
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # msgspec's own is a ValueError
         raise SavedScanError(f"damaged {SCHEMA} document: {type(error).__name__}: {error}") from None
     names = (name for name in ScanResult.__struct_fields__ if name != "segments")
     result = ScanResult(**{name: getattr(whole, name) for name in names})

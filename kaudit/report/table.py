@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity, Status
-from kaudit.model.result import ScanResult
+from kaudit.model.result import ScanResult, Suggestion
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
 from kaudit.report.evidence import evidence_lines
@@ -20,7 +20,14 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
     shown = options.for_people(result.findings)
     many_inputs = len(result.inputs) > 1
     sections = [finding_lines(finding, console, many_inputs=many_inputs) for finding in shown]
-    return text_of([*sections, _overview(result, shown, console), *coverage_sections(result, console)])
+    sections += [_overview(result, shown, console), *coverage_sections(result, console)]
+    return text_of([*sections, *(_suggestion(suggestion, console) for suggestion in result.suggestions)])
+
+
+def _suggestion(suggestion: Suggestion, console: Console) -> list[str]:
+    # the command is never wrapped: it is there to be copied
+    reason = visible(suggestion.reason)
+    return [*console.wrap(f"{reason[:1].upper()}{reason[1:]}:"), f"  {visible(suggestion.command)}"]
 
 
 def finding_lines(finding: Finding, console: Console, *, many_inputs: bool) -> list[str]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
+from kaudit.model.rfc3339 import rfc3339
 from kaudit.model.sequence import distance
 from kaudit.report.console import visible
 from kaudit.report.formatting import duration, plural, span
-from kaudit.report.timestamps import NO_TIMESTAMP, rfc3339
+from kaudit.report.timestamps import NO_TIMESTAMP
 
 Entry = Mapping[str, object]
 

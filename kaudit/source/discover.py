@@ -19,6 +19,7 @@ from kaudit.source.layout import (
     Evidence,
     Layout,
     LeftoverFile,
+    LogDirectoryIdentity,
     PartitionDirectory,
     SegmentFile,
     Unreadable,
@@ -53,6 +54,7 @@ class _LogDirectory(Struct):
 
     log_start: dict[tuple[str, int], int] = field(default_factory=dict)
     first_dirty: dict[tuple[str, int], int] = field(default_factory=dict)
+    identity: LogDirectoryIdentity | None = None
     has_checkpoints: bool = False
     checkpoints: tuple[SegmentFile, ...] = ()
 
@@ -282,6 +284,7 @@ def _partition(
         segments=tuple(sorted(segments, key=lambda segment: segment.base_offset)),
         log_start_offset=log_directory.log_start.get(key),
         first_dirty_offset=log_directory.first_dirty.get(key),
+        identity=log_directory.identity,
         has_checkpoints=log_directory.has_checkpoints,
     )
 
@@ -339,20 +342,21 @@ def _log_directory(found: _Discovery, directory: Uri) -> _LogDirectory:
         known.checkpoints = tuple(
             _side_files(found, [(directory / name, FileStatus(name, is_directory=False)) for name in names])
         )
-        _take_meta(found, directory)
+        known.identity = _take_meta(found, directory)
         found.bootstrap = found.bootstrap or _is_file(directory / BOOTSTRAP_CHECKPOINT)
     return known
 
 
-def _take_meta(found: _Discovery, directory: Uri) -> None:
+def _take_meta(found: _Discovery, directory: Uri) -> LogDirectoryIdentity | None:
+    """Note what meta.properties says; return whose log directory that makes it."""
     data = _side_file(directory / META_PROPERTIES)
     if data is None:
-        return
+        return None
     try:
         properties = parse_meta_properties(data)
     except WireError as error:
         found.skipped.append(Unreadable(str(directory / META_PROPERTIES), str(error)))
-        return
+        return None
     ids = {
         "node.id": properties.node_id,
         "directory.id": properties.directory_id,
@@ -362,6 +366,9 @@ def _take_meta(found: _Discovery, directory: Uri) -> None:
     entry = {"version": str(properties.version), "path": str(directory), **known}
     if entry not in found.meta:
         found.meta.append(entry)
+    if properties.node_id is None:
+        return None
+    return LogDirectoryIdentity(properties.node_id, properties.cluster_id, properties.directory_id)
 
 
 def _topic_id(directory: Uri) -> str | None:

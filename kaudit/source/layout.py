@@ -47,6 +47,23 @@ class LeftoverFile(Struct, frozen=True):
         return self.relative.rsplit("/", 1)[-1]
 
 
+class LogDirectoryIdentity(Struct, frozen=True):
+    """Whose log directory this is, by its meta.properties: the broker's id, and ids that brokers wrote since 2.4 and 3.7."""
+
+    broker_id: int
+    cluster_id: str | None = None
+    directory_id: str | None = None
+
+    @property
+    def key(self) -> tuple[int, str] | None:
+        """What copies of one log directory have in common, None where too little is known.
+
+        Without a directory id it is what all log directories of the broker have in common.
+        """
+        either = self.directory_id or self.cluster_id
+        return None if either is None else (self.broker_id, either)
+
+
 class PartitionDirectory(Struct, frozen=True):
     """One replica of one partition: its segments in offset order.
 
@@ -65,6 +82,7 @@ class PartitionDirectory(Struct, frozen=True):
     log_start_offset: int | None = None
     first_dirty_offset: int | None = None
     topic_id: str | None = None
+    identity: LogDirectoryIdentity | None = None
     has_checkpoints: bool = False
     leftover_files: Sequence[LeftoverFile] = ()
     whole_directory: bool = True

@@ -294,3 +294,32 @@ def test_lines_may_be_empty_and_fields_unknown(run):
 def test_attempts_without_index_are_numbered(run):
     without = [{k: v for k, v in attempt.items() if k != "index"} for attempt in STORY]
     assert [answer["index"] for answer in answers(run(without, "--output-format", "jsonl"))] == [0, 1, 2, 3]
+
+
+def test_an_unknown_key_of_tamper_ends_the_run_with_its_line(run):
+    restart = {"op": "restart", "topic": "orders", "partition": 3, "clean": False, "tamper": {"torn_offset": 1}}
+    result = run([*STORY[:2], restart])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert (
+        "line 3: expected a known key in place of tamper.torn_offset, torn_batch_offset is one; known are"
+        in result.stderr
+    )
+
+
+def test_configuration_nobody_reads_is_reported_once_with_the_name_that_may_have_been_meant(run):
+    broker = BROKER | {"config": {"producer.id.expiration.msec": "1", "num.io.threads": "8"}}
+    topic = {
+        "op": "topic",
+        "topic": "orders",
+        "partition": 3,
+        "config": {"cleanup.polcy": "compact", "segment.ms": "1"},
+    }
+    result = run([broker, topic, topic, produce(1, 0)])
+    assert result.exit_code == 0
+    lines = [line.partition("configuration ")[2] for line in result.stderr.splitlines()]
+    assert lines == [
+        "producer.id.expiration.msec is not used by replay; producer.id.expiration.ms is",
+        "num.io.threads is not used by replay",
+        "cleanup.polcy is not used by replay; cleanup.policy is",
+        "segment.ms is not used by replay",
+    ]

@@ -115,6 +115,23 @@ def test_open_transactions_are_exactly_those_of_the_account(evidence):
     assert (stable["tx-open", 0], stable["tx-a", 1]) == (0, 155)
 
 
+def test_consumers_stopped_where_open_transactions_say(evidence):
+    capture = evidence.capture("txn-mix-2.8.2")
+    views = json.loads((capture / "acks.json").read_text())["read_committed_view_at_live"]
+    result = run(capture / "logdirs-live/b0")
+    ends = {f"{entry.topic}-{entry.partition}": entry.log_end_offset for entry in result.partitions}
+    stable = {name: view["watermarks"][1] for name, view in views.items()}
+    costs = {
+        f"{entry.topic}-{entry.partition}": (entry.impact.last_stable_offset, entry.impact.offsets_invisible)
+        for entry in result.findings
+        if entry.impact.last_stable_offset is not None
+    }
+    assert {name: cost for name, cost in costs.items() if name in views} == {
+        name: (offset, ends[name] - offset) for name, offset in stable.items() if offset < ends[name]
+    }
+    assert costs["tx-a-1"] == (155, 3)
+
+
 def test_while_the_broker_ran_the_other_client_was_open_too(evidence):
     result = run(evidence.capture("txn-mix-2.8.2") / "logdirs-live/b0")
     names = Counter(found.evidence["transactional_id"] for found in result.findings if found.code == "KA302")

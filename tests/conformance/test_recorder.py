@@ -190,8 +190,9 @@ def test_shrinking_leaves_what_shows_the_difference_and_nothing_else():
 @pytest.mark.parametrize(
     ("version", "artifacts"),
     [
-        ("0.11.0.2", {"kafka_2.12": "0.11.0.2", "jaxb-api": "2.3.0"}),
-        ("2.3.1", {"kafka_2.12": "2.3.1"}),
+        ("0.11.0.2", {"kafka_2.12": "0.11.0.2", "slf4j-log4j12": "1.7.25", "jaxb-api": "2.3.0"}),
+        ("2.1.1", {"kafka_2.12": "2.1.1", "slf4j-log4j12": "1.7.25", "zookeeper": "3.4.12"}),
+        ("2.3.1", {"kafka_2.12": "2.3.1", "slf4j-log4j12": "1.7.25", "zookeeper": "3.4.12"}),
         ("4.1.0", {"kafka_2.13": "4.1.0"}),
     ],
 )

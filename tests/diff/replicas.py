@@ -21,9 +21,10 @@ class Copy:
     def end(self) -> int:
         return self.batches[-1].last_offset + 1 if self.batches else 0
 
-    def append(self, count: int, epoch: int, payload: bytes) -> "Copy":
-        """Append a batch."""
-        self.batches.append(Batch(count=count, base_offset=self.end, leader_epoch=epoch, payload=payload))
+    def append(self, count: int, epoch: int, payload: bytes, **more: int) -> "Copy":
+        """Append a batch; `more` are fields of it."""
+        batch = Batch(count=count, base_offset=self.end, leader_epoch=epoch, payload=payload, **more)  # type: ignore[arg-type]
+        self.batches.append(batch)
         return self
 
     def copy(self) -> "Copy":
@@ -46,6 +47,14 @@ class Copy:
             text = f"0\n1\n{TOPIC} 0 {self.high_watermark}\n"
             (log_dir / "replication-offset-checkpoint").write_text(text)
         return log_dir
+
+
+def broker(log_dir: Path, number: int, *, cluster: str | None = "cluster", directory: str | None = None) -> Path:
+    """Write the meta.properties of a broker into its log directory; return that directory."""
+    ids = {"node.id": number, "cluster.id": cluster, "directory.id": directory}
+    lines = "".join(f"{key}={value}\n" for key, value in ids.items() if value is not None)
+    (log_dir / "meta.properties").write_text(f"#\nversion=1\n{lines}")
+    return log_dir
 
 
 def history(*epochs: tuple[int, int]) -> Copy:

@@ -27,31 +27,46 @@ class Diary:
         return self.version >= numbers
 
     def log_end(self):
-        return max((event["last"] + 1 for event in self.events if "last" in event), default=0)
+        return max((event["last"] + 1 for event in self.events if self.is_written(event)), default=0)
 
     def log_start(self):
-        return max((event["offset"] for event in self.events if event["kind"] == "delete"), default=0)
+        return self.log_starts()[-1]
+
+    def log_starts(self):
+        """The log start after each event: nobody waits for a checkpoint here, so only a clean stop writes it down."""
+        start = durable = 0
+        starts = [0]
+        for event in self.events:
+            if event["kind"] == "delete":
+                start = max(start, event["offset"])
+            elif event["kind"] == "restart":
+                start = durable = start if event["clean"] else durable
+            starts.append(start)
+        return starts
+
+    @staticmethod
+    def is_written(event):
+        return event["kind"] in ("batch", "marker")
 
     def memory(self, producer, events=None):  # noqa: C901 - every kind of event, one after the other
         """(heard of, epoch, coordinator epoch, remembered batches, open transaction) of a producer, by the diary."""
         events = self.events if events is None else events
         epoch, coordinator, opened, heard = -1, -1, None, False
         batches: list[dict[str, int]] = []
-        start = end = 0
+        starts, end = self.log_starts()[1:], 0
         for number, event in enumerate(events):
-            if "last" in event:
+            start = starts[number]
+            if self.is_written(event):
                 end = event["last"] + 1
-            if event["kind"] == "delete":
-                start = max(start, event["offset"])
             if event.get("producer", producer) != producer:
                 continue
-            if event["kind"] == "batch":
+            if event["kind"] in ("batch", "refused"):
                 heard = True
                 if event["epoch"] != epoch:
                     batches = []
                 epoch = event["epoch"]
                 batches = [*batches, event][-5:] if self.at_least(1, 0, 0) else [event]
-                if event["transactional"] and opened is None:
+                if event["kind"] == "batch" and event["transactional"] and opened is None:
                     opened = event["base"]
             elif event["kind"] == "marker":
                 heard = True
@@ -66,7 +81,7 @@ class Diary:
                     epoch, coordinator, batches, opened, heard = -1, -1, [], None, False
             elif event["kind"] == "restart":
                 if not event["clean"]:  # the whole log is read again, also what lies below its start
-                    log = [earlier for earlier in events[:number] if "last" in earlier]
+                    log = [earlier for earlier in events[:number] if self.is_written(earlier)]
                     heard, epoch, coordinator, batches, opened = self.memory(producer, log)
                 evicted = not self.at_least(2, 4, 0) and self._last_offset(batches) < start
                 if end <= start or evicted:
@@ -86,21 +101,26 @@ class Diary:
         if heard and epoch == known:
             for batch in batches:
                 if (batch["from"], batch["to"]) == (first, last):
+                    if batch["last"] >= end and self.is_1_0():
+                        return "rejected", 7
                     return "duplicate", self._told_offset(batch)
         if heard and epoch < known:
             return "rejected", 47
         error = self._sequence_error(heard, known, epoch, first, last, batches)
         if error is not None:
             return "rejected", error
-        if opened is not None and not transactional:
-            return "rejected", 48
-        self.events.append(
-            {
-                "kind": "batch", "producer": producer, "epoch": epoch, "from": first, "to": last, "base": end,
-                "last": end + count - 1, "transactional": transactional,
-            }
-        )  # fmt: skip
-        return "appended", end
+        refused = opened is not None and not transactional
+        if not refused or self.is_1_0():
+            self.events.append(
+                {
+                    "kind": "refused" if refused else "batch", "producer": producer, "epoch": epoch, "from": first,
+                    "to": last, "base": end, "last": end + count - 1, "transactional": transactional,
+                }
+            )  # fmt: skip
+        return ("rejected", 48) if refused else ("appended", end)
+
+    def is_1_0(self):
+        return (1, 0, 0) <= self.version < (1, 0, 2)
 
     def _told_offset(self, batch):
         wrapped = batch["from"] > batch["to"]
@@ -118,11 +138,9 @@ class Diary:
             if first == 0:
                 return None
             return 59 if (2, 0, 1) <= self.version < (2, 5, 0) else 45
-        if first == (remembered + 1) % WRAP:
-            return None
-        behind = batches[0]["from"] if batches[0]["from"] <= batches[0]["to"] else batches[0]["from"] - WRAP
-        in_1_0 = (1, 0, 0) <= self.version < (1, 0, 2)
-        return 46 if in_1_0 and last != 0 and last < behind else 45
+        if self.is_1_0() and last != 0 and batches[0]["from"] != WRAP - 1 and last < batches[0]["from"]:
+            return 46
+        return None if first == (remembered + 1) % WRAP else 45
 
     def mark(self, producer, epoch, coordinator, commit):
         heard, known, seen, _, _ = self.memory(producer)

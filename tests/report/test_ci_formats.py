@@ -22,7 +22,7 @@ from tests.rendered import scan_text
 SCHEMA = Path(__file__).parents[1] / "schemas" / "sarif-schema-2.1.0.json"
 SARIF = jsonschema.Draft4Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
 NEW = ("sarif", "junit", "github", "gitlab", "markdown")
-COST = "5 records are in the log twice"
+COST = "5 records were written twice"
 RUN = {"host": "h", "started_at": "2026-11-21T03:00:00.000Z"}
 CASES = {
     "empty": results.scan_result,

@@ -24,7 +24,7 @@ MORNING = results.MORNING
         (Impact(records_lost_at_least=3), "at least 3 records lost"),
         (Impact(records_lost_at_most=5), "at most 5 records lost"),
         (Impact(records_lost_at_least=0), "records may be lost: how many is not known"),
-        (Impact(records_duplicated=1), "1 record is in the log twice"),
+        (Impact(records_duplicated=1), "1 record was written twice"),
         (Impact(bytes_truncated=16297), "a broker that recovers this log cuts off 16,297 bytes"),
         (
             Impact(offsets_invisible=213, last_stable_offset=2, invisible_since_timestamp=MORNING),
@@ -50,7 +50,7 @@ def test_the_line(impact, text):
 
 @pytest.mark.parametrize("name", ["table", "junit", "github", "gitlab", "sarif", "markdown"])
 def test_every_format_for_people_says_it(name):
-    assert "5 records are in the log twice" in scan_text(name, results.many(), RenderOptions())
+    assert "5 records were written twice" in scan_text(name, results.many(), RenderOptions())
 
 
 def test_programs_get_it_as_numbers():

@@ -7,8 +7,10 @@ import json
 import jsonschema
 import pytest
 import referencing
+from msgspec.structs import replace
 
 from kaudit.model.impact import Impact
+from kaudit.model.result import Suggestion
 from kaudit.report.formats import FORMATS
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
@@ -130,11 +132,13 @@ def test_a_field_that_is_missing_is_noticed():
 
 
 def test_the_schemas_name_every_field_that_is_printed():
-    whole = json.loads(scan_text("json", accepted(), RenderOptions(run=RUN)))
+    result = replace(accepted(), suggestions=[Suggestion("2 replicas", "kaudit diff b1 b2")])
+    whole = json.loads(scan_text("json", result, RenderOptions(run=RUN)))
     defs = DOCUMENT["$defs"]
     assert set(whole) == set(defs["scan_document"]["properties"])
     assert set(whole["findings"][0]) == set(defs["finding"]["properties"])
     assert set(Impact.__struct_fields__) == set(defs["finding"]["properties"]["impact"]["properties"])
     assert set(whole["summary"]) == set(defs["summary"]["properties"])
     assert set(whole["partitions"][0]) == set(defs["partition"]["properties"])
+    assert set(whole["suggestions"][0]) == set(defs["suggestions"]["items"]["properties"])
     assert set(whole["baseline"]) == set(defs["baseline"]["properties"])

@@ -5,19 +5,23 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
+from kaudit.simulate.cluster.replica_log import StoredBatch
 from kaudit.simulate.scenario.model import Scenario
 from kaudit.simulate.scenario.reading import parse_scenario
 
 VERSIONS = ("2.0.1", "2.8.2", "3.9.1", "4.2.0")
 
 
-def drawn_scenario(seed: int, *, forgetful: bool = False) -> Scenario:
-    """A scenario of its own for each seed; `forgetful`: brokers also lose their producer snapshots."""
+def drawn_scenario(seed: int, *, forgetful: bool = False, unclean: bool = False) -> Scenario:
+    """A scenario of its own for each seed.
+
+    `forgetful`: brokers also lose their producer snapshots. `unclean`: leaders die while their followers are behind.
+    """
     chance = random.Random(f"schedule {seed}")
     version = chance.choice(VERSIONS)
     client = "2.0" if version == "2.0.1" else "current"
     brokers = chance.choice((1, 2, 3))
-    unclean = str(chance.random() < 0.3).lower()
+    enabled = str(chance.random() < 0.3).lower()
     segment = chance.choice((1 << 20, 2048))
     producers = []
     for number in range(chance.randint(1, 3)):
@@ -49,6 +53,12 @@ def drawn_scenario(seed: int, *, forgetful: bool = False) -> Scenario:
         "without_snapshots = true\n"
         for _ in range(chance.randint(1, 2) if forgetful else 0)
     ]
+    if unclean:
+        brokers, enabled = max(brokers, 2), "true"
+        faults.append(_unclean_election(random.Random(f"unclean {seed}"), brokers))
+    in_sync = min(brokers, chance.choice((1, 2)))
+    topic = f'"segment.bytes" = {segment}, "min.insync.replicas" = {1 if unclean else in_sync}'
+    elections = f'"unclean.leader.election.enable" = {enabled}, "replica.lag.time.max.ms" = 200'
     text = f"""
 [cluster]
 version = "{version}"
@@ -57,10 +67,10 @@ detect_ms = {chance.choice((100, 400))}
 [[topics]]
 name = "orders"
 partitions = {chance.choice((1, 2))}
-config = {{ "min.insync.replicas" = {min(brokers, chance.choice((1, 2)))}, "segment.bytes" = {segment} }}
+config = {{ {topic}{f", {elections}" if unclean else ""} }}
 [[topics]]
 name = "events"
-config = {{ "unclean.leader.election.enable" = {unclean}, "replica.lag.time.max.ms" = 200, "segment.bytes" = {segment} }}
+config = {{ "segment.bytes" = {segment}, {elections} }}
 {"".join(producers)}
 {"".join(faults)}
 [network]
@@ -82,6 +92,20 @@ delete_records = [0, {chance.choice((0, 0, 1))}]
     return parse_scenario(text, f"schedule-{seed}")
 
 
+def _unclean_election(chance: random.Random, brokers: int) -> str:
+    """Every follower of broker 1 stops fetching; then broker 1 dies, and one of them is elected all the same."""
+    at, paused = chance.randint(150, 900), chance.randint(350, 900)
+    down = chance.choice((200, 1500, 4000))
+    followers = [
+        f'[[faults]]\nkind = "pause-broker"\nat_ms = {at}\nbroker = {broker}\nfor_ms = {paused}\n'
+        for broker in range(2, brokers + 1)
+    ]
+    dies = at + paused - chance.randint(10, 200)
+    return "".join(
+        [*followers, f'[[faults]]\nkind = "kill-broker"\nat_ms = {dies}\nbroker = 1\nrestart_after_ms = {down}\n']
+    )
+
+
 @dataclass
 class LogTruth:
     """What an auditor of one replica's log should know. Offsets are base offsets."""
@@ -92,6 +116,10 @@ class LogTruth:
     unknown_starts: set[int] = field(default_factory=set)
     stale: set[int] = field(default_factory=set)
     bumps_beyond_zero: set[int] = field(default_factory=set)
+    bumps_at_leader_change: set[int] = field(default_factory=set)
+    """First batches of an epoch that a client raised itself, the batch before being of an older leader epoch."""
+    repeated_epochs: set[int] = field(default_factory=set)
+    """Such batches, and those under one leader, that are copies of one of the epoch before."""
     open_transactions: dict[int, int] = field(default_factory=dict)
     outside_transaction: set[int] = field(default_factory=set)
     batches: Counter[int] = field(default_factory=Counter)
@@ -113,6 +141,7 @@ def truth_of(log) -> LogTruth:
     """Walk the batches the model stored, each known to be what a producer sent, and compare neighbours."""
     truth = LogTruth()
     last: dict[int, tuple[int, int]] = {}
+    newest: dict[int, tuple[int, int]] = {}
     seen: dict[tuple[int, int], set[tuple[int, int]]] = {}
     _compare_payloads(truth, log)
     for stored in log.batches:
@@ -141,8 +170,22 @@ def truth_of(log) -> LogTruth:
             truth.outside_transaction.add(state.base_offset)
         if deleted:
             continue  # deleted records are no evidence
+        _compare_epochs(truth, stored, newest.get(producer), log)
+        newest[producer] = max(newest.get(producer, (-1, -1)), (state.producer_epoch, stored.leader_epoch))
         _compare(truth, state, last, seen.setdefault((producer, state.producer_epoch), set()))
     return truth
+
+
+def _compare_epochs(truth: LogTruth, stored: StoredBatch, before: tuple[int, int] | None, log) -> None:
+    """Look at the first batch of an epoch that a client raised itself; `before`: producer and leader epoch of its last one."""
+    state = stored.state
+    assert isinstance(state, DataBatch)
+    if before is None or state.is_transactional or state.producer_epoch <= before[0]:
+        return
+    if before[1] < stored.leader_epoch:
+        truth.bumps_at_leader_change.add(stored.base_offset)
+    if any(other.sent is stored.sent for other in log.batches if other.base_offset < stored.base_offset):
+        truth.repeated_epochs.add(stored.base_offset)
 
 
 def _compare_payloads(truth: LogTruth, log) -> None:

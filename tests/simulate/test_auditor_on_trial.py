@@ -60,7 +60,11 @@ def compare(findings, truth, *, forgetful: bool) -> None:
     twice = [finding for finding in alarms if finding.code == "KA702"]
     assert {copy for finding in twice for _, copy in finding.evidence["copies"]} == truth.plain_repeats
     assert truth.reordered or truth.plain_repeats or not [finding for finding in alarms if finding.code == "KA703"]
-    others = {finding.code for finding in alarms} - SEQUENCES - OPEN - RESTARTED - PAYLOADS
+    bumped = {finding.offset for finding in alarms if finding.code == "KA206"}
+    repeated = {finding.offset for finding in alarms if finding.code == "KA704"}
+    assert bumped == truth.bumps_at_leader_change - repeated
+    assert repeated <= truth.repeated_epochs
+    others = {finding.code for finding in alarms} - SEQUENCES - OPEN - RESTARTED - PAYLOADS - {"KA206", "KA704"}
     assert others <= (FORGOTTEN if forgetful else set())
 
 

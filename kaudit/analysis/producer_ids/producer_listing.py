@@ -19,6 +19,7 @@ from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.rows import Rows
 from kaudit.broker.releases.profile import profile_for
+from kaudit.model.batch_fields import NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.model.finding import Finding
 from kaudit.model.producer_ids import BlockEntry, EntryKind
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState
@@ -114,7 +115,9 @@ def producer_partition(
 ) -> ProducerPartition:
     """Make the entry of one id in one partition from its row of ACTIVITY; of `findings`, those in this partition."""
     place = (directory.topic, directory.partition, directory.replica)
-    timestamp = row["state_timestamp"] if remembers_markers else row["state_data_timestamp"]
+    timestamp = int(row["state_timestamp"] if remembers_markers else row["state_data_timestamp"])
+    if not remembers_markers and row["state_sequence"] == NO_SEQUENCE:
+        timestamp = NO_TIMESTAMP  # forgotten at the next expiry check or restart (KAFKA-9144)
     return ProducerPartition(
         topic=directory.topic,
         partition=directory.partition,
@@ -132,7 +135,7 @@ def producer_partition(
             producer_epoch=int(row["state_epoch"]),
             last_sequence=int(row["state_sequence"]),
             last_offset=int(row["state_offset"]),
-            last_timestamp=int(timestamp),
+            last_timestamp=timestamp,
             coordinator_epoch=int(row["state_coordinator_epoch"]),
             current_txn_start_offset=int(row["state_txn_offset"]),
         ),

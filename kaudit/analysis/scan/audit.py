@@ -1,6 +1,9 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
 from kaudit.analysis.producer_ids.allocation_evidence import allocation_evidence
@@ -8,14 +11,17 @@ from kaudit.analysis.producer_ids.block_histories import BlockHistories
 from kaudit.analysis.repeats.epochs import one_for_each_bump, repeated_epochs
 from kaudit.analysis.repeats.non_idempotent_repeats import without_equal_records
 from kaudit.analysis.repeats.sessions import compare_sessions
-from kaudit.analysis.replicas.leader_changes import leader_changes
+from kaudit.analysis.replicas.moments import BrokerMoments, broker_moments, same_time
+from kaudit.analysis.replicas.other_copies import other_copies
 from kaudit.analysis.scan.broker_versions import AUTO, given_version, inferred_versions
 from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.command_line import asked_for, asked_of
 from kaudit.analysis.scan.not_audited import anomalies_not_listed, partitions_not_audited
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_context import partition_context
 from kaudit.analysis.scan.partition_evidence import partition_evidence, transaction_evidence
+from kaudit.analysis.scan.suggestions import suggestions
 from kaudit.analysis.scan.summaries import partition_summary, segment_rows, total
 from kaudit.analysis.sidefiles.checkpoint_audit import CheckpointAudit
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
@@ -29,6 +35,15 @@ from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, Unreadable
+
+
+class _Moment(Struct, frozen=True):
+    """Partitions copied together (their numbers in the scan), what their coordinator says of them, and their clock, ms."""
+
+    numbers: Sequence[int]
+    reader: CoordinatorReader
+    coordinator: CoordinatorView
+    now_ms: int
 
 
 class Audit:
@@ -53,22 +68,22 @@ class Audit:
     def result(self) -> ScanResult:
         """Run the checks over everything that was read."""
         parts = self.partitions
-        reader = CoordinatorReader(self.open_source)
-        coordinator = self._coordinator(reader)
-        versions, stated = self._versions(reader)
-        scan_wide = Context(versions=versions, coordinator=coordinator, now_ms=self.now())
+        copies = broker_moments(self.layout.everything, self.open_source)
+        moments = self._moments(copies)
+        versions, stated = self._versions(moments)
+        asked = asked_for(self.options, self.layout)
+        scan_wide = Context(versions=versions, coordinator=CoordinatorView(), now_ms=self.now(), asked=asked)
         allocation = allocation_evidence(parts, self.histories, self.open_source)
-        transactions = transaction_evidence(parts, reader.history)
+        others = other_copies(parts, self.open_source)
         findings = run_checks(
             scan_wide, Evidence(self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories)
         )
-        changes = leader_changes(parts, self.open_source)
-        for part, ended, ids, led in zip(parts, transactions, allocation.partitions, changes, strict=True):
-            evidence = partition_evidence(part, [*ended, *ids, *led], self.open_source, versions)
-            context = partition_context(
-                scan_wide, part.directory, compacted=part.compacted, log_end_offset=part.log_end_offset
-            )
-            findings += fold_notes(run_checks(context, evidence))
+        for moment in moments:
+            around = replace(scan_wide, coordinator=moment.coordinator, now_ms=moment.now_ms)
+            transactions = transaction_evidence([parts[number] for number in moment.numbers], moment.reader.history)
+            for number, ended in zip(moment.numbers, transactions, strict=True):
+                found = [*ended, *allocation.partitions[number], *others[number]]
+                findings += self._findings(around, parts[number], found)
         findings = with_incidents(sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key))
         unreadable = self._unreadable()
         partitions = [partition_summary(part, self.options.log_start_offset) for part in parts]
@@ -83,9 +98,14 @@ class Audit:
                 *partitions_not_audited(
                     parts,
                     log_start_given=self.options.log_start_offset is not None,
-                    coordinator_present=coordinator.present,
+                    without_coordinator=[
+                        parts[number]
+                        for moment in moments
+                        if not moment.coordinator.present
+                        for number in moment.numbers
+                    ],
                 ),
-                *(NotAudited(TRANSACTION_STATE, text) for text in reader.unreadable),
+                *(NotAudited(TRANSACTION_STATE, text) for moment in moments for text in moment.reader.unreadable),
                 *anomalies_not_listed(parts),
                 *self.histories.notes,
                 *allocation.unlisted,
@@ -93,6 +113,7 @@ class Audit:
             summary=total(partitions, findings),
             incomplete=bool(unreadable) or any(note.unreadable for note in self.histories.notes),
             segments=[row for part in parts for row in segment_rows(part.directory, part.unreadable)],
+            suggestions=list(suggestions(self.options, self.layout.partitions, copies)),
         )
 
     def _look_for_repeats(self, partition: PartitionAudit) -> None:
@@ -111,23 +132,52 @@ class Audit:
         directories = [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
         return CoordinatorReader(self.open_source).names(directories, wanted)
 
+    def _findings(self, around: Context, part: PartitionAudit, found: Iterable[object]) -> list[Finding]:
+        """Run the checks of one partition; `found` is what the others show of it."""
+        context = partition_context(
+            around,
+            part.directory,
+            compacted=part.compacted,
+            log_end_offset=part.log_end_offset,
+            asked=asked_of(part.directory, around.asked, self.options),
+        )
+        return fold_notes(run_checks(context, partition_evidence(part, found, self.open_source, around.versions)))
+
     def now(self) -> int:
         """The directory's own clock: never the wall clock, so that recorded logs give the same answer for ever."""
         if self.options.now_ms is not None:
             return self.options.now_ms
-        newest = max((partition.counts.max_timestamp for partition in self.partitions), default=-1)
+        return self._clock(self.partitions)
+
+    def _clock(self, parts: Iterable[PartitionAudit]) -> int:
+        newest = max((part.counts.max_timestamp for part in parts), default=-1)
         return newest if newest >= 0 else latest_modification(self.layout)
 
-    def _coordinator(self, reader: CoordinatorReader) -> CoordinatorView:
-        directories = [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
-        wanted = {transaction.producer_id for partition in self.partitions for transaction in partition.opened}
-        return reader.view(directories, wanted) if directories else CoordinatorView()
+    def _moments(self, copies: Sequence[BrokerMoments]) -> list[_Moment]:
+        """Group the partitions by when they were copied: a coordinator's log of another time says nothing about them."""
+        together = same_time(self.layout.everything, copies, self.open_source)
+        return [self._moment(log_dirs) for log_dirs in together]
 
-    def _versions(self, reader: CoordinatorReader) -> tuple[VersionRange, BrokerVersions]:
+    def _moment(self, log_dirs: Collection[str]) -> _Moment:
+        numbers = [number for number, part in enumerate(self.partitions) if part.directory.log_dir in log_dirs]
+        parts = [self.partitions[number] for number in numbers]
+        directories = [
+            entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE and entry.log_dir in log_dirs
+        ]
+        wanted = {transaction.producer_id for part in parts for transaction in part.opened}
+        reader = CoordinatorReader(self.open_source)
+        coordinator = reader.view(directories, wanted) if directories else CoordinatorView()
+        now = self.options.now_ms if self.options.now_ms is not None else self._clock(parts)
+        return _Moment(numbers, reader, coordinator, now)
+
+    def _versions(self, moments: Sequence[_Moment]) -> tuple[VersionRange, BrokerVersions]:
         if self.options.broker_version != AUTO:
             return given_version(self.options.broker_version)
         return inferred_versions(
-            self.layout, self.partitions, self.open_source, flexible_transaction_value=reader.has_flexible_value
+            self.layout,
+            self.partitions,
+            self.open_source,
+            flexible_transaction_value=any(moment.reader.has_flexible_value for moment in moments),
         )
 
     def _unreadable(self) -> list[Unreadable]:

@@ -118,6 +118,7 @@ def _malformed(row: Mapping[str, int], segment: int, detail: str, limit: int | N
         int(row["size"]),
         base,
         base + max(int(row["last_offset_delta"]), 0),
+        int(row["record_count"]),
         int(row["producer_id"]),
         int(row["producer_epoch"]),
         detail,

@@ -10,11 +10,12 @@ from kaudit.source.layout import INTERNAL_TOPICS
 
 
 def partitions_not_audited(
-    parts: Sequence[PartitionAudit], *, log_start_given: bool, coordinator_present: bool
+    parts: Sequence[PartitionAudit], *, log_start_given: bool, without_coordinator: Sequence[PartitionAudit]
 ) -> Iterator[NotAudited]:
     """Yield what could not be checked in the partitions.
 
-    `log_start_given`: the user passed --log-start-offset. `coordinator_present`: __transaction_state is among the inputs.
+    `log_start_given`: the user passed --log-start-offset. `without_coordinator` are those beside which there is no
+    __transaction_state.
     """
     users = [part for part in parts if part.directory.topic not in INTERNAL_TOPICS]
     yield from _reason(
@@ -34,11 +35,10 @@ def partitions_not_audited(
         yield from _reason((part for part in parts if kind in part.coverage_gaps), kind.value)
     for part in parts:
         yield from _left_out(part)
-    if not coordinator_present:
-        yield from _reason(
-            (part for part in parts if part.opened),
-            "open transactions could not be compared with their coordinator: no __transaction_state among the inputs",
-        )
+    yield from _reason(
+        (part for part in without_coordinator if part.opened),
+        "open transactions could not be compared with their coordinator: no __transaction_state among the inputs",
+    )
 
 
 def anomalies_not_listed(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]:

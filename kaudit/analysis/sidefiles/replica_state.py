@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
+from kaudit.broker.producer_state.producer_state_entry import MarkerBatch
 from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
 from kaudit.broker.producer_state.rebuild import FIELDS, producer_batch, producer_rows
 from kaudit.broker.releases.profile import Profile, VersionRange
@@ -24,6 +25,8 @@ class ReplicaState(Struct):
     asked: frozenset[tuple[int, int]]
     """(producer id, last offset) of the batches a snapshot names."""
     present: set[tuple[int, int]] = field(default_factory=set)
+    markers: set[tuple[int, int]] = field(default_factory=set)
+    """Those of `present` that are markers."""
     first_offset: int | None = None
 
     def take(self, batches: Batches) -> None:
@@ -35,6 +38,8 @@ class ReplicaState(Struct):
             key = (row[_PRODUCER_ID], row[_BASE_OFFSET] + row[_LAST_OFFSET_DELTA])
             if key in self.asked:
                 self.present.add(key)
+                if isinstance(batch, MarkerBatch):
+                    self.markers.add(key)
             for producers in self.versions:
                 producers.replicate((batch,))
 

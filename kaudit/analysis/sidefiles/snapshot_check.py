@@ -70,6 +70,7 @@ def _compare(
             stored=entry,
             expected=ours,
             present=entry is not None and (producer_id, entry.last_offset) in state.present,
+            names_marker=entry is not None and (producer_id, entry.last_offset) in state.markers,
             may_expire=producer_id not in cannot or marker_only,
             log=log_before,
         )

@@ -27,7 +27,8 @@ class CoordinatorEpochs:
     """Coordinator epochs by time."""
 
     def __init__(self, profile: Profile) -> None:
-        self._raised_by_clean = RAISED_BY_RESTART if profile.kraft else 0
+        leaves_isr = 1 if profile.isr_shrink_raises_leader_epochs else 0
+        self._raised_by_clean = RAISED_BY_RESTART + leaves_isr if profile.kraft else 0
         self._raised_by_unclean = RAISED_BY_RESTART if profile.unclean_restart_raises_leader_epochs else 0
         self._known: list[_Restart] = []
         self.unfinished: dict[tuple[str, int], list[tuple[int, bool]]] = {}
@@ -53,6 +54,11 @@ class CoordinatorEpochs:
                     break
             else:
                 self._known.append(_Restart(after, at, clean))
+
+    def restarted_at(self, now: int) -> int | None:
+        """Return when the last restart before `now` began, None where there was none: the broker is soon up again."""
+        over = [restart for restart in self._known if restart.before <= now]
+        return max((rs.before if rs.after == _BEGINNING else rs.after for rs in over), default=None)
 
     def at(self, now: int, restarted: tuple[str, int] | None = None) -> int:
         """Return the coordinator epoch at `now`, behind the unfinished restart of `restarted` if given."""

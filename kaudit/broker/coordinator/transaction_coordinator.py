@@ -9,12 +9,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from kaudit.broker.config import BrokerConfig
 from kaudit.broker.coordinator.transaction_metadata import TransactionMetadata
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.partition.topic_config import config_number
 from kaudit.broker.producer_state.producer_append_info import MAX_EPOCH, TRANSACTION_VERSION_2
 from kaudit.broker.releases.profile import Profile
-from kaudit.broker.releases.switches import SEVEN_DAYS_MS
 from kaudit.broker.response import TopicPartition, ok_fields, rejected_fields
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kaudit.model.transaction_state import TransactionStatus
@@ -33,28 +32,6 @@ _FENCED_INIT = 4
 _FENCED_ADD = 2
 _FENCED_END = 2
 """Versions of InitProducerId, AddPartitionsToTxn and EndTxn from which PRODUCER_FENCED is sent as such (KIP-588)."""
-
-
-class CoordinatorLimits(Struct, frozen=True):
-    """Broker configuration of the transaction coordinator, all in ms, with Kafka's defaults."""
-
-    max_timeout_ms: int = 15 * 60 * 1000
-    """transaction.max.timeout.ms"""
-    expiration_ms: int = SEVEN_DAYS_MS
-    """transactional.id.expiration.ms"""
-    cleanup_interval_ms: int = 3600 * 1000
-    """transaction.remove.expired.transaction.cleanup.interval.ms"""
-
-    @classmethod
-    def of(cls, config: dict[str, str]) -> "CoordinatorLimits":
-        """Read a broker's configuration; raises ValueError for a value that is not a number."""
-        return cls(
-            config_number(config, "transaction.max.timeout.ms", cls().max_timeout_ms),
-            config_number(config, "transactional.id.expiration.ms", cls().expiration_ms),
-            config_number(
-                config, "transaction.remove.expired.transaction.cleanup.interval.ms", cls().cleanup_interval_ms
-            ),
-        )
 
 
 # Module names: reading a member from its Enum costs as much as the rest of a request.
@@ -139,11 +116,9 @@ def _ended_before(transaction: TransactionMetadata, *, commit: bool) -> Coordina
 class TransactionCoordinator:
     """All transactional ids of a cluster."""
 
-    def __init__(
-        self, profile: Profile, limits: CoordinatorLimits, write_markers: WriteMarkers, allocate: Allocate
-    ) -> None:
+    def __init__(self, profile: Profile, config: BrokerConfig, write_markers: WriteMarkers, allocate: Allocate) -> None:
         self._profile = profile
-        self._limits = limits
+        self._config = config
         self._running_since: int | None = None
         self._write_markers = write_markers
         self._allocate = allocate
@@ -168,13 +143,16 @@ class TransactionCoordinator:
         if transaction is None:
             transaction = TransactionMetadata(self._allocate(request.granted_producer_id), timeout_ms)
             transaction.home = request.partition
-            transaction.updated_at = request.now
+            self._touch(transaction, request.now)
             self._transactions[transactional_id] = transaction
         rejection = self._prepare_init(request, transaction, expected)
         if rejection is not None:
             return rejection
-        transaction.timeout_ms = timeout_ms
-        return self._next_epoch(request, transaction, expected)
+        result = self._next_epoch(request, transaction, expected)
+        if result.error is _DONE:
+            transaction.timeout_ms = timeout_ms
+            self._touch(transaction, request.now)
+        return result
 
     def _check_init(
         self, transactional_id: str | None, timeout_ms: int, expected: ProducerIdAndEpoch | None
@@ -184,10 +162,10 @@ class TransactionCoordinator:
             return _rejected(KafkaError.INVALID_REQUEST, "a producer id without an epoch, or an epoch without an id")
         if transactional_id == "":
             return _rejected(KafkaError.INVALID_REQUEST, _EMPTY_ID)
-        if transactional_id is not None and not 0 < timeout_ms <= self._limits.max_timeout_ms:
+        if transactional_id is not None and not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
             return _rejected(
                 KafkaError.INVALID_TRANSACTION_TIMEOUT,
-                f"a timeout of {timeout_ms} ms, the broker allows 1 to {self._limits.max_timeout_ms}",
+                f"a timeout of {timeout_ms} ms, the broker allows 1 to {self._config.transaction_max_timeout_ms}",
             )
         return None
 
@@ -292,23 +270,22 @@ class TransactionCoordinator:
         return self._transactions.get(transactional_id)
 
     # -- what happens by itself --------------------------------------------------------------------------------------
-    def abort_timed_out(self, partition: TopicPartition, now: int) -> None:
-        """Abort the transactions with `partition` that are older than their timeout at `now`.
+    def abort_timed_out(self, partition: TopicPartition, now: int, checked_at: int | None) -> None:
+        """Abort the transactions with `partition` that were older than their timeout at `checked_at`.
 
-        Checked when something happens to the partition, without the delay of a coordinator's check every few seconds.
+        That is when the coordinator looked last, at `now` or before; None if it has not yet.
         """
         for transaction in tuple(self._open.get(partition, ())):
             if transaction.state is not _ONGOING:
                 continue
             if transaction.started_at is None:
                 transaction.started_at = now
-            due_at = _due(transaction)
-            if due_at >= now:
+            if checked_at is None or _due(transaction) >= checked_at:
                 continue
             if self._profile.timeout_bumps_epoch:
-                self._fence(transaction, due_at, None)
+                self._fence(transaction, checked_at, None)
             else:
-                self._end(transaction, transaction.epoch, due_at, commit=False, transaction_version=0)
+                self._end(transaction, transaction.epoch, checked_at, commit=False, transaction_version=0)
         open_still = [other for other in self._open.get(partition, ()) if other.state is _ONGOING]
         if open_still:
             self.timeouts[partition] = min(map(_due, open_still))
@@ -329,19 +306,24 @@ class TransactionCoordinator:
     # -- steps -------------------------------------------------------------------------------------------------------
     def _find(self, request: RequestContext, transactional_id: str) -> TransactionMetadata | None:
         """Return the transactional id's entry, unless it expired: idle, and the hourly cleanup came by since."""
-        if self._running_since is None:
+        if self._running_since is None and request.knows_now:
             self._running_since = request.now
         transaction = self._transactions.get(transactional_id)
         if transaction is None:
             return None
-        if transaction.state not in (_ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT):
-            cleaned_at = request.now - (request.now - self._running_since) % self._limits.cleanup_interval_ms
-            if transaction.updated_at + self._limits.expiration_ms <= cleaned_at:
+        ended = transaction.state not in (_ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT)
+        if ended and transaction.updated_at is not None and self._running_since is not None:
+            cleaned_at = request.now - (request.now - self._running_since) % self._config.transactional_id_check_ms
+            if transaction.updated_at + self._config.transactional_id_expiration_ms <= cleaned_at:
                 del self._transactions[transactional_id]
                 return None
         transaction.home = request.partition
-        transaction.updated_at = request.now
         return transaction
+
+    def _touch(self, transaction: TransactionMetadata, now: int) -> None:
+        """Take note of when a transactional id changed last, once the clock is known: else it would expire at once."""
+        if self._running_since is not None:
+            transaction.updated_at = now
 
     def _check_owner(
         self, transaction: TransactionMetadata | None, producer_id: int, transactional_id: str
@@ -397,6 +379,7 @@ class TransactionCoordinator:
         transaction.state = _PREPARE_COMMIT if commit else _PREPARE_ABORT
         transaction.transaction_version = transaction_version
         transaction.started_at = None
+        self._touch(transaction, at)
         self._send_markers(transaction, at)
 
     def _send_markers(self, transaction: TransactionMetadata, at: int, restarted: TopicPartition | None = None) -> None:

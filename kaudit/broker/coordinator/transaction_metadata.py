@@ -25,7 +25,7 @@ class TransactionMetadata(Struct):
     started_at: int | None = None
     home: TopicPartition | None = None
     """The partition whose attempts it appeared in last."""
-    updated_at: int = 0
+    updated_at: int | None = None
     transaction_version: int = 0
     """Of the end that was decided last."""
     markers_sent: bool = False

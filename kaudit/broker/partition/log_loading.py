@@ -14,18 +14,31 @@ _UNNOTICED = "does not notice when it loads the log, and serves it as it is"
 _CLEAN = "after a clean stop it does not look, and fetches fail here"
 
 
+def truncates(damage: LogDamage, *, was_batch: bool) -> bool:
+    """Return whether a broker that recovers a segment with this damage truncates the log there, later segments included.
+
+    `was_batch`: offsets are missing exactly here, so a batch was there. Brokers that take any magic above 2 for 2 do not
+    notice such a one; newer ones do.
+    """
+    return damage.kind is not DamageKind.OUT_OF_ORDER and not _is_unknown_magic(damage, was_batch=was_batch)
+
+
+def _is_unknown_magic(damage: LogDamage, *, was_batch: bool) -> bool:
+    named = was_batch and damage.resynchronised and damage.detail.startswith("unknown magic")
+    return damage.kind is DamageKind.UNPARSABLE and named
+
+
 def loading_verdict(damage: LogDamage, later_segments: int, *, was_batch: bool, version: Version | None = None) -> str:
     """Say what happens to this log in a broker of `version`, any if None; `later_segments` follow the damaged one.
 
-    `was_batch`: offsets are missing exactly here, so a batch was there.
+    `was_batch`: as in `truncates`.
     """
-    if damage.kind is DamageKind.OUT_OF_ORDER:
-        return _UNNOTICED
-    magic_alone = was_batch and damage.resynchronised and damage.detail.startswith("unknown magic")
-    if damage.kind is DamageKind.UNPARSABLE and magic_alone:
+    if _is_unknown_magic(damage, was_batch=was_batch):
         known = version is not None and version < _MAGIC_UNKNOWN_FROM
         until = "" if known else "up to 2.8 " if version is None else "up to 3.9 "
         return f"{until}does not notice when it loads the log (any magic above 2 is read as 2); consumers fail here"
+    if not truncates(damage, was_batch=was_batch):
+        return _UNNOTICED
     if damage.kind is DamageKind.ZEROS and not damage.resynchronised and not later_segments:
         return "cuts the zeros off when it was not stopped cleanly; with a clean-shutdown marker it may fail to start (2.8)"
     deleted = ""

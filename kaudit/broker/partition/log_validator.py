@@ -6,6 +6,7 @@ Source: UnifiedLog.analyzeAndValidateRecords (Log before 3.0) and LogValidator.
 from crc32c import crc32c
 
 from kaudit.broker.errors import KafkaError
+from kaudit.broker.partition.recompression import check_encoding, written_size
 from kaudit.broker.partition.record_set import Refusal, WireBatch
 from kaudit.broker.partition.topic_config import TopicLimits
 from kaudit.broker.releases.profile import Profile
@@ -32,16 +33,26 @@ def check_batch(batch: WireBatch, profile: Profile, limits: TopicLimits, now: in
             )
         if size < HEADER_SIZE or crc32c(memoryview(data)[ATTRIBUTES_OFFSET:]) != batch.crc:
             return Refusal(KafkaError.CORRUPT_MESSAGE, f"the CRC {batch.crc:#010x} does not match the bytes")
+        codec = batch.attributes & CODEC_MASK
+        if codec > (Codec.ZSTD if profile.supports_zstd else Codec.LZ4):
+            return Refusal(KafkaError.UNKNOWN_SERVER_ERROR, f"unknown compression codec {codec}")
     problem = _header_problem(batch, profile)
     if problem is not None:
         return Refusal(profile.invalid_record_error, problem)
     refusal = _check_records(batch, profile, limits) if data and batch.magic == CURRENT_MAGIC else None
     refusal = refusal or _check_timestamp(batch, profile, limits, now)
-    if refusal is None and len(data) > limits.segment_bytes:
+    return refusal or check_encoding(batch, limits) or _check_size(written_size(batch, limits), limits)
+
+
+def _check_size(size: int, limits: TopicLimits) -> Refusal | None:
+    """Check the size a batch has in the log."""
+    if size > limits.max_message_bytes:
+        return Refusal(KafkaError.MESSAGE_TOO_LARGE, f"a batch of {size} bytes, {limits.max_message_bytes} are allowed")
+    if size > limits.segment_bytes:
         return Refusal(
-            KafkaError.RECORD_LIST_TOO_LARGE, f"a batch of {len(data)} bytes, a segment holds {limits.segment_bytes}"
+            KafkaError.RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes, a segment holds {limits.segment_bytes}"
         )
-    return refusal
+    return None
 
 
 def _header_problem(batch: WireBatch, profile: Profile) -> str | None:
@@ -49,7 +60,9 @@ def _header_problem(batch: WireBatch, profile: Profile) -> str | None:
         return "clients must not write control batches"
     if batch.producer_id >= 0 and batch.base_sequence < 0:
         return f"sequence {batch.base_sequence} with producer id {batch.producer_id}"
-    if batch.record_count == 0 or (batch.record_count < 0 and profile.validates_offset_range):
+    if batch.record_count == 0 and profile.rejects_empty_batch:
+        return "no records"
+    if batch.record_count < 0 and profile.validates_offset_range:
         return f"{batch.record_count} records"
     if profile.validates_offset_range and batch.last_offset_delta + 1 != batch.record_count:
         return f"{batch.record_count} records but a last offset delta of {batch.last_offset_delta}"
@@ -62,15 +75,15 @@ def _check_records(batch: WireBatch, profile: Profile, limits: TopicLimits) -> R
     A codec that cannot decompress throws an exception without a Kafka error code, hence -1.
     """
     if not limits.compacted and batch.attributes & CODEC_MASK == Codec.NONE:
-        if holds_records(batch.data, batch.record_count):
-            return None
+        if batch.record_count == 0 or holds_records(batch.data, batch.record_count):
+            return None  # without records, nobody looks for the end of the last one
         return Refusal(profile.invalid_record_error, f"the bytes do not hold {batch.record_count} records")
-    if batch.attributes & CODEC_MASK == Codec.ZSTD and not profile.supports_zstd:
-        return Refusal(KafkaError.UNKNOWN_SERVER_ERROR, f"unknown compression codec {Codec.ZSTD}")
     try:
         for record in read_records(batch.data):
             if limits.compacted and record.key is None:
-                return Refusal(profile.invalid_record_error, "a record without a key for a compacted topic")
+                return Refusal(
+                    profile.invalid_record_error, "a record without a key for a compacted topic", of_records=True
+                )
     except WireError as error:
         unpacked = error.reason not in _NOT_UNPACKED
         code = profile.invalid_record_error if unpacked else KafkaError.UNKNOWN_SERVER_ERROR
@@ -104,7 +117,9 @@ def holds_records(data: bytes, count: int) -> bool:
 def _check_timestamp(batch: WireBatch, profile: Profile, limits: TopicLimits, now: int) -> Refusal | None:
     unstamped = limits.log_append_time or batch.max_timestamp == NO_TIMESTAMP
     if batch.attributes & LOG_APPEND_TIME_FLAG and (unstamped or not profile.takes_append_time_from_clients):
-        return Refusal(KafkaError.INVALID_TIMESTAMP, "a client must not set the timestamp type to LogAppendTime")
+        return Refusal(
+            KafkaError.INVALID_TIMESTAMP, "a client must not set the timestamp type to LogAppendTime", of_records=True
+        )
     timestamp = batch.max_timestamp
     if limits.log_append_time or timestamp == NO_TIMESTAMP:
         return None
@@ -112,10 +127,12 @@ def _check_timestamp(batch: WireBatch, profile: Profile, limits: TopicLimits, no
         return Refusal(
             KafkaError.INVALID_TIMESTAMP,
             f"timestamp {timestamp} is {timestamp - now} ms ahead of the broker, {limits.ahead_ms} are allowed",
+            of_records=True,
         )
     if limits.behind_ms is not None and now - timestamp > limits.behind_ms:
         return Refusal(
             KafkaError.INVALID_TIMESTAMP,
             f"timestamp {timestamp} is {now - timestamp} ms behind the broker, {limits.behind_ms} are allowed",
+            of_records=True,
         )
     return None

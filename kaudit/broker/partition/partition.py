@@ -28,6 +28,8 @@ from kaudit.broker.releases.profile import Profile
 _APPENDED, _CLIENT, _COORDINATOR = Outcome.APPENDED, Origin.CLIENT, Origin.COORDINATOR
 """Looking a member up in its Enum costs as much as making a state does."""
 SNAPSHOT_SUFFIX = ".snapshot"
+_NEVER, _ALWAYS = -(2**63) - 1, 2**63
+"""Before and after every clock."""
 _FIRST_LEADER = -1
 """The leader of a log while no attempt has named one."""
 
@@ -37,6 +39,7 @@ class Tampering(Struct, frozen=True):
 
     truncated_to_offset: int | None = None
     corrupted_batch_offset: int | None = None
+    torn_batch_offset: int | None = None
     deleted_snapshots: frozenset[int] = frozenset()
     corrupted_snapshots: frozenset[int] = frozenset()
 
@@ -68,9 +71,9 @@ class Partition:
         self.leader: int | None = None
         self.producers = ProducerStateManager(profile)
         self.verifications: dict[int, VerificationStateEntry] = {}
-        self.unanswered: frozenset[int] = frozenset()
-        """Base offsets of batches that were written without an answer (acks=0), nothing behind them answered since."""
         self._history = History()
+        self._checkpointed_log_start = 0
+        self._log_start_moved_at = _NEVER
         self._snapshots: set[int] = set()
         self._replicas: dict[int, _Replica] = {}
         self._restarted_follower: _Replica | None = None
@@ -92,7 +95,14 @@ class Partition:
                     del self.verifications[producer_id]
             self._history.add_data(batch)
             self.log_end = batch.last_offset + 1
+        elif after is not verdict.state:
+            states[producer_id] = after  # see Switches.refused_batch_is_remembered
         return after, verdict
+
+    def never_replicates(self, batch: DataBatch) -> bool:
+        """Return whether the remembered batch that `batch` repeats lies beyond the log's end: it was never written."""
+        known = self.producers.get(batch.producer_id).batches
+        return any(old.last_sequence == batch.last_sequence and old.last_offset >= self.log_end for old in known)
 
     def append_marker(self, marker: MarkerBatch) -> Verdict:
         """Check a marker at the log's end and, when it passes, write it."""
@@ -166,11 +176,30 @@ class Partition:
             return iter(())
         return self.producers.aborted_between(self.log_start, self.log_end)
 
-    def delete_records(self, before_offset: int) -> None:
-        """Move the log start up to `before_offset`, at most the log's end."""
+    def delete_records(self, before_offset: int, now: int, checkpointed_at: int | None) -> None:
+        """Move the log start up to `before_offset`, at most the log's end, at `now`.
+
+        `checkpointed_at` is when the broker last wrote log starts to their checkpoint, None if never (both ms).
+        """
         if before_offset > self.log_start:
-            self.log_start = before_offset
+            self._take_checkpoint(checkpointed_at)
+            self.log_start, self._log_start_moved_at = before_offset, now
             self.producers.advance_log_start(before_offset)
+            self._snapshots = {offset for offset in self._snapshots if offset >= before_offset}
+
+    def _take_checkpoint(self, at: int | None) -> None:
+        if at is not None and at > self._log_start_moved_at:
+            self._checkpointed_log_start = self.log_start
+
+    def come_back_from(self, checkpointed_at: int | None, log_start: int | None, *, clean: bool) -> None:
+        """Begin a restart with the log start the broker finds: `log_start` if that is known, else its checkpoint's.
+
+        Source: LogManager.checkpointLogStartOffsets, by a timer and at a clean shutdown.
+        """
+        self._take_checkpoint(_ALWAYS if clean else checkpointed_at)
+        self.log_start = self._checkpointed_log_start = (
+            min(self._checkpointed_log_start, self.log_start) if log_start is None else min(log_start, self.log_end)
+        )
 
     def take_over(self, batches: Sequence[DataBatch | MarkerBatch], log_start: int, log_end: int) -> None:
         """Begin with a log that exists: hold what a replica holds that has replicated all of it."""
@@ -181,6 +210,7 @@ class Partition:
                 self._history.add_data(batch)
         self.producers.replicate(batches)
         self.log_start, self.log_end = log_start, log_end
+        self._checkpointed_log_start = log_start
 
     def follow(self, batches: Sequence[DataBatch | MarkerBatch], log_end: int) -> None:
         """Take over what the leader wrote, up to `log_end`, as a replica that fetches does."""
@@ -215,6 +245,11 @@ class Partition:
                     del self.verifications[producer_id]
             self.next_sweep = swept_at + self._sweep_ms
 
+    def sweep_since(self, stopped_at: int, now: int) -> None:
+        """Let the check for idle producers run as often as it may have since the broker stopped."""
+        self.next_sweep = stopped_at + self._sweep_ms
+        self.pass_time(now)
+
     def forget_idle(self, now: int) -> None:
         """Drop the producers that are idle for too long at `now`."""
         self.producers.expire(now, self._expiration_ms)
@@ -227,8 +262,8 @@ class Partition:
         recovered. Unclean: the last segment is read again, which ends with a snapshot too, so either way the newest
         batch of a producer is what remains, unless the files were touched.
         """
-        if clean:
-            self._snapshots.add(self.log_end)
+        if clean and self.log_end > self.log_start:
+            self._snapshots.add(self.log_end)  # in an empty log there is nothing a snapshot would add
         stopped_at, written = self.log_end, self.producers
         had_snapshots = bool(self._snapshots - tampering.deleted_snapshots)
         for batch in found:
@@ -253,11 +288,11 @@ class Partition:
             self.producers = self._load(written, now)
         else:
             self.producers = self._rebuilt(now, readable)
-        # A clean start does not check the transaction index: rows stay even where the log was truncated below them.
-        self._keep_transaction_index(written, stopped_at, stopped_at if clean else self.log_end)
+        if clean:
+            # The transaction index is not checked: rows stay even where the log was truncated below them.
+            self._keep_transaction_index(written, stopped_at, stopped_at)
         self._snapshots = {self.log_end}
         self.verifications = {}
-        self.unanswered = frozenset()
         self.next_sweep = now + self._sweep_ms
 
     def _load(self, written: ProducerStateManager, now: int) -> ProducerStateManager:
@@ -288,12 +323,13 @@ class Partition:
         self.producers.aborted = kept + [row for row in self.producers.aborted if row.last_offset >= stopped_at]
 
     def _lose_tail(self, tampering: Tampering, *, clean: bool) -> None:
-        end = self.log_end
-        if tampering.truncated_to_offset is not None:
-            end = min(end, tampering.truncated_to_offset)
-        if tampering.corrupted_batch_offset is not None and not clean:
-            end = min(end, tampering.corrupted_batch_offset)
-        self._truncate(end)
+        cuts = [
+            tampering.truncated_to_offset,
+            tampering.torn_batch_offset,
+        ]  # what is not whole is no batch to any start
+        if not clean:
+            cuts.append(tampering.corrupted_batch_offset)
+        self._truncate(min([self.log_end, *(cut for cut in cuts if cut is not None)]))
 
     def _truncate(self, end: int) -> None:
         self._history.truncate(end)

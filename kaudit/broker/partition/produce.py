@@ -11,19 +11,20 @@ from kaudit.broker.partition.log_validator import check_batch
 from kaudit.broker.partition.partition import Partition
 from kaudit.broker.partition.record_set import RecordSet, Refusal, WireBatch, check_request, split
 from kaudit.broker.partition.topic_config import TopicLimits
-from kaudit.broker.producer_state.producer_state_entry import DataBatch
+from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
 from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Response, Ruling, TopicPartition, appended_fields, rejected_fields
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.model.batch_fields import NO_TIMESTAMP, TRANSACTIONAL_FLAG
 
+_RECORD_ERRORS_VERSION = 8
 _GENERIC_ERROR_VERSION = 11
 """Produce version from which clients understand TRANSACTION_ABORTABLE."""
 _ADDING_VERSION = 12
 """Produce version from which producing adds the partition to the transaction (transaction version 2)."""
 _ACKS = (-1, 0, 1)
-_REJECTED = Outcome.REJECTED
+_SILENCE = ("no-response", "nothing is sent back")
 
 
 class ProduceHandler:
@@ -56,7 +57,9 @@ class ProduceHandler:
                 refusal = self._verify(request, transactional_id, first, partition)
                 if refusal is not None:
                     return _refused(attempt.index, refusal)
-        return _decide(attempt.index, batch, key, partition)
+        ruling = _decide(attempt.index, batch, key, partition)
+        waits = attempt.acks == -1 and self._profile.refused_batch_is_remembered
+        return _timed_out(ruling, partition) if waits else ruling
 
     def _check_and_append(
         self, attempt: Produce, key: TopicPartition, partition: Partition, limits: TopicLimits, now: int
@@ -68,17 +71,20 @@ class ProduceHandler:
         if refusal is None:
             checked = (check_batch(batch, self._profile, limits, now) for batch in records.batches)
             refusal = next((refusal for refusal in checked if refusal is not None), None)
-        unanswered = partition.unanswered
         if refusal is not None:
+            reports = attempt.api_version >= _RECORD_ERRORS_VERSION or not self._profile.cannot_report_records_before_v8
+            if refusal.of_records and not reports:
+                refusal = Refusal(KafkaError.UNKNOWN_SERVER_ERROR, f"{refusal.why}, which the response cannot report")
             answer = _refused(index, refusal)
         else:
             stamp = now if limits.log_append_time else None
             answer = self._append_all(index, records.batches, key, partition, stamp)
-        if acks == 0 and answer.fields["outcome"] != "connection-closed":
-            written = {answer.fields["base_offset"]} if answer.fields["outcome"] == "appended" else set()
-            partition.unanswered = unanswered | written
-            why = f"acks=0, nothing is sent back: {answer.why}"
-            return Response(index, {"outcome": "no-response"}, why, answer.producer)
+        if acks == 0:
+            closes = answer.fields["outcome"] in ("connection-closed", "rejected")
+            outcome, what = ("connection-closed", "a rejection closes the connection") if closes else _SILENCE
+            return Response(index, {"outcome": outcome}, f"acks=0, {what}: {answer.why}", answer.producer)
+        if acks == -1 and self._profile.refused_batch_is_remembered and isinstance(answer, Ruling):
+            return _timed_out(answer, partition)
         return answer
 
     def _check_request(
@@ -118,7 +124,6 @@ class ProduceHandler:
         next_offset = offset + batch.record_count
         if batch.producer_id < 0:
             partition.log_end = next_offset
-            partition.unanswered = frozenset()
             return Response(index, appended_fields(offset), "a batch without a producer id is not checked")
         last_offset = next_offset - 1
         data = DataBatch(
@@ -169,25 +174,20 @@ class ProduceHandler:
         return None if error is KafkaError.NONE else Refusal(error, why)
 
 
-def _decide(index: int, batch: DataBatch, key: TopicPartition, partition: Partition) -> Answer:
+def _decide(index: int, batch: DataBatch, key: TopicPartition, partition: Partition) -> Ruling:
     """Let the partition decide about a batch."""
     offset = partition.log_end
     after, verdict = partition.append(batch)
-    if partition.unanswered and verdict.outcome is not _REJECTED:
-        is_first_answer = verdict.base_offset in partition.unanswered
-        partition.unanswered = frozenset()
-        if verdict.outcome is Outcome.DUPLICATE and is_first_answer:
-            return _answered_late(Ruling(index, verdict, offset, key, after))
     return Ruling(index, verdict, offset, key, after)
 
 
-def _answered_late(ruling: Ruling) -> Answer:
-    """Answer the retry of a batch sent with acks=0 with `appended`: to the client this is the first answer to it.
-
-    That holds until a later batch is answered: then the client knows that the log has it.
-    """
-    why = f"{ruling.why}; it was written when it came with acks=0, and this is the first answer to it"
-    return Response(ruling.attempt, appended_fields(ruling.verdict.base_offset), why, ruling.producer)
+def _timed_out(ruling: Ruling, partition: Partition) -> Answer:
+    """Answer the retry of a batch that is remembered but was never written: no replica will ever have it."""
+    batch, outcome = ruling.verdict.batch, ruling.verdict.outcome
+    if outcome is not Outcome.DUPLICATE or isinstance(batch, MarkerBatch) or not partition.never_replicates(batch):
+        return ruling
+    why = f"{ruling.why}; it waits for an offset that was never written"
+    return Response(ruling.attempt, rejected_fields(KafkaError.REQUEST_TIMED_OUT), why, ruling.producer)
 
 
 def _records(attempt: Produce) -> RecordSet:

@@ -59,6 +59,8 @@ class Refusal(Struct, frozen=True, gc=False):
 
     error: KafkaError | None
     why: str
+    of_records: bool = False
+    """Whether the validator names the records that are wrong."""
 
 
 class RecordSet(Struct, frozen=True, gc=False):
@@ -129,7 +131,10 @@ def _validate_records(records: RecordSet, profile: Profile, api_version: int) ->
     first = batches[0]
     if first.magic != CURRENT_MAGIC:
         return Refusal(profile.invalid_record_error, f"magic {first.magic}, from Produce version 3 on it must be 2")
-    if profile.supports_zstd and api_version < _FIRST_WITH_ZSTD and first.attributes & CODEC_MASK == Codec.ZSTD:
+    codec = first.attributes & CODEC_MASK
+    if profile.supports_zstd and api_version < _FIRST_WITH_ZSTD and codec > Codec.ZSTD:
+        return Refusal(KafkaError.UNKNOWN_SERVER_ERROR, f"unknown compression codec {codec}")
+    if profile.supports_zstd and api_version < _FIRST_WITH_ZSTD and codec == Codec.ZSTD:
         return Refusal(KafkaError.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
     if len(batches) > 1:
         return Refusal(profile.invalid_record_error, f"{len(batches)} batches, it must be exactly one")

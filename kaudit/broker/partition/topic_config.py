@@ -1,30 +1,17 @@
 """Topic configuration that decides about batches."""
 
-from typing import TypeVar
-
 from msgspec import Struct
 
+from kaudit.broker.config import BROKER_CONFIG, config_number
 from kaudit.broker.releases.profile import Profile
+from kaudit.formats.log.codecs import Codec
 
 DEFAULT_MAX_MESSAGE_BYTES = 1048588
 DEFAULT_SEGMENT_BYTES = 1 << 30
 
-_Default = TypeVar("_Default", int, int | None)
-
-
-def config_number(config: dict[str, str], name: str, default: _Default) -> int | _Default:
-    """Return a number of a configuration; raises ValueError, saying what was expected."""
-    value = config.get(name)
-    if value is None:
-        return default
-    try:
-        return int(value)
-    except ValueError:
-        raise ValueError(f"{name} to be a number, not {value!r}") from None
-
-
 _BROKER_DEFAULTS = {
     "cleanup.policy": "log.cleanup.policy",
+    "compression.type": "compression.type",
     "max.message.bytes": "message.max.bytes",
     "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
     "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
@@ -33,6 +20,16 @@ _BROKER_DEFAULTS = {
     "segment.bytes": "log.segment.bytes",
 }
 """Topic configuration, and the broker's for topics that do not say."""
+_CODECS = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+"""By compression.type; `producer` and what is unknown leave batches as they come."""
+READ_OF_TOPICS = frozenset(_BROKER_DEFAULTS)
+READ_OF_BROKERS = BROKER_CONFIG | frozenset(_BROKER_DEFAULTS.values())
 
 
 def topic_config(own: dict[str, str], broker: dict[str, str]) -> dict[str, str]:
@@ -51,6 +48,13 @@ class TopicLimits(Struct, frozen=True):
     log_append_time: bool = False
     ahead_ms: int | None = None
     behind_ms: int | None = None
+    codec: Codec | None = None
+    """What batches are compressed with in the log, None: as the producer did."""
+
+    @property
+    def checks_more(self) -> bool:
+        """Whether the fast path cannot decide about a batch here."""
+        return self.behind_ms is not None or self.codec is not None
 
     @classmethod
     def of(cls, config: dict[str, str], profile: Profile) -> "TopicLimits":
@@ -69,4 +73,5 @@ class TopicLimits(Struct, frozen=True):
             config.get("message.timestamp.type") == "LogAppendTime",
             config_number(config, "message.timestamp.after.max.ms", ahead),
             config_number(config, "message.timestamp.before.max.ms", both),
+            _CODECS.get(config.get("compression.type", "")),
         )

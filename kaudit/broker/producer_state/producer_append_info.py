@@ -22,13 +22,15 @@ from kaudit.broker.producer_state.rules import (
 )
 from kaudit.broker.producer_state.verdict import CompletedTransaction, Origin, Outcome, Rule, Verdict
 from kaudit.broker.releases.profile import Profile
-from kaudit.model.batch_fields import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
+from kaudit.model.batch_fields import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
+from kaudit.model.sequence import MAX_SEQUENCE
 
 TRANSACTION_VERSION_2 = 2
 MAX_EPOCH = 2**15 - 1
 
 # Looking a member up in its Enum costs as much as making a state does.
 _APPENDED, _NONE, _NEXT, _MARKER = Outcome.APPENDED, KafkaError.NONE, Rule.NEXT, Rule.MARKER
+_DUPLICATE_SEQUENCE = KafkaError.DUPLICATE_SEQUENCE_NUMBER
 _CLIENT, _REPLICATION = Origin.CLIENT, Origin.REPLICATION
 
 
@@ -52,11 +54,11 @@ def validate_append(
 ) -> tuple[ProducerStateEntry, Verdict]:
     """Check one batch against a producer's state; return the state afterwards and the verdict.
 
-    `verification` is the entry the leader keeps for this producer, if any. A rejected batch leaves the state as it is;
-    a duplicate too. Source: analyzeAndValidateProducerState, then appendDataBatch.
+    `verification` is the entry the leader keeps for this producer, if any. A rejected batch leaves the state as it is
+    (but see Switches.refused_batch_is_remembered); a duplicate too. Source: analyzeAndValidateProducerState, then appendDataBatch.
     """
     if origin is _CLIENT:
-        if verification is None and _is_next(state, batch):
+        if verification is None and not _looks_back_first(profile) and _is_next(state, batch):
             return add_batch(state, batch, profile), Verdict(_APPENDED, _NONE, _NEXT, batch.base_offset, batch, state)
         duplicate = find_duplicate_batch(state, batch, profile)
         if duplicate is not None:
@@ -65,7 +67,8 @@ def validate_append(
     if refusal is None and is_outside_transaction(state.in_transaction, batch.is_transactional):
         refusal = _Refusal(KafkaError.INVALID_TXN_STATE, Rule.NOT_TRANSACTIONAL)
     if refusal is not None:
-        return state, refusal.of(batch, state)
+        remembered = refusal.rule is Rule.NOT_TRANSACTIONAL and profile.refused_batch_is_remembered
+        return add_batch(state, batch, profile) if remembered else state, refusal.of(batch, state)
     rule = _accepting_rule(state, batch, origin)
     return add_batch(state, batch, profile), Verdict(_APPENDED, _NONE, rule, batch.base_offset, batch, state)
 
@@ -110,6 +113,8 @@ def _validate_data_batch(
     """Source: maybeValidateDataBatch."""
     if origin is _REPLICATION:
         return None
+    if batch.producer_epoch == NO_PRODUCER_EPOCH and profile.no_epoch_skips_validation:
+        return None
     refusal = _check_producer_epoch(state, batch)
     if refusal is None and origin is _CLIENT:
         refusal = _check_verification(state, batch, profile, verification) or _check_sequence(state, batch, profile)
@@ -140,6 +145,8 @@ def _check_sequence(state: ProducerStateEntry, batch: DataBatch, profile: Profil
     if batch.producer_epoch != state.epoch:
         return _check_first_of_epoch(state, profile) if batch.base_sequence != 0 else None
     last = state.last_sequence
+    if _looks_back_first(profile) and _ends_before_window(state, batch, profile):
+        return _Refusal(profile.old_duplicate_error, Rule.OLD_DUPLICATE)
     if in_sequence(last, batch.base_sequence) or (state.epoch == NO_PRODUCER_EPOCH and profile.accepts_unknown_nonzero):
         return None  # an entry of epoch -1 counts as unknown
     if last == NO_SEQUENCE:
@@ -157,9 +164,14 @@ def _check_first_of_epoch(state: ProducerStateEntry, profile: Profile) -> _Refus
     return _Refusal(profile.unknown_producer_error, Rule.UNKNOWN_PRODUCER)
 
 
+def _looks_back_first(profile: Profile) -> bool:
+    """Return whether an old duplicate is looked for before the next sequence is (1.0.0 and 1.0.1)."""
+    return profile.old_duplicate_error is _DUPLICATE_SEQUENCE
+
+
 def _ends_before_window(state: ProducerStateEntry, batch: DataBatch, profile: Profile) -> bool:
-    oldest = state.batches[0].first_sequence(profile)
-    return batch.last_sequence != 0 and batch.last_sequence < oldest
+    oldest = state.batches[0].first_sequence(profile) if state.batches else NO_SEQUENCE
+    return batch.last_sequence != 0 and oldest != MAX_SEQUENCE and batch.last_sequence < oldest
 
 
 def _accepting_rule(state: ProducerStateEntry, batch: DataBatch, origin: Origin) -> Rule:
@@ -221,7 +233,9 @@ def append_end_txn_marker(state: ProducerStateEntry, marker: MarkerBatch, profil
     if profile.marker_replaces_last_batch:
         last_sequence = batches[-1].last_sequence if batches else NO_SEQUENCE
         batches = (BatchMetadata(last_sequence, marker.offset, 0, marker.timestamp),)
-    timestamp = marker.timestamp if profile.marker_sets_timestamp else state.last_timestamp
+    timestamp = marker.timestamp
+    if not profile.marker_sets_timestamp:
+        timestamp = batches[-1].timestamp if batches else NO_TIMESTAMP
     return ProducerStateEntry(marker.producer_epoch, marker.coordinator_epoch, timestamp, batches, NO_OFFSET)
 
 

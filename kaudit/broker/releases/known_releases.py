@@ -27,7 +27,7 @@ _LINES: tuple[tuple[str, range], ...] = (
     ("3.9", range(3)),
     ("4.0", range(3)),
     ("4.1", range(3)),
-    ("4.2", range(2)),
+    ("4.2", range(3)),
     ("4.3", range(2)),
 )
 

@@ -102,10 +102,23 @@ class Switches(Struct, frozen=True, kw_only=True):
     ] = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
     old_duplicate_error: Annotated[
         KafkaError,
-        "the error for a retry of a batch older than the remembered ones",
+        "the error for a retry of a batch older than the remembered ones; where it is 46 this is looked for before "
+        "the next sequence is, so that after a wrap the next batch may be rejected",
         Change("1.0.0", KafkaError.DUPLICATE_SEQUENCE_NUMBER, "KAFKA-5494"),
         Change("1.0.2, 1.1.0", KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, "KAFKA-6683"),
     ] = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+    no_epoch_skips_validation: Annotated[
+        bool,
+        "a batch with a producer id and epoch -1 is appended whatever its sequence is",
+        Change("0.11.0.2, 1.0.0", False, "KAFKA-6003, ProducerAppendInfo.append"),
+    ] = True
+    refused_batch_is_remembered: Annotated[
+        bool,
+        "a batch rejected with 48 for coming between a transaction's is remembered as if it had been written: its "
+        "retry is a duplicate, and waits in vain for an offset that is not there",
+        Change("1.0.0", True, "KAFKA-5494, ProducerAppendInfo.append"),
+        Change("1.0.2, 1.1.0", False, "KAFKA-6683"),
+    ] = False
     replicas_validate_like_leaders: Annotated[
         bool,
         "followers check sequences as a leader does, and stop replicating at a batch that fails",
@@ -176,6 +189,17 @@ class Switches(Struct, frozen=True, kw_only=True):
     ] = SEVEN_DAYS_MS
 
     # -- transactions ------------------------------------------------------------------------------------------------
+    transaction_check_is_configured: Annotated[
+        bool,
+        "how often transactions are looked for that timed out is "
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms; otherwise every minute",
+        Change("0.11.0.2, 1.0.0", True, "KAFKA-6119, TransactionCoordinator.startup"),
+    ] = False
+    transaction_check_default_ms: Annotated[
+        int,
+        "the default of that configuration, in ms",
+        Change("2.5.0", 10_000, "KAFKA-9417"),
+    ] = 60_000
     timeout_bumps_epoch: Annotated[
         bool,
         "the coordinator raises the epoch when it aborts a transaction that timed out, which fences its producer",
@@ -193,10 +217,11 @@ class Switches(Struct, frozen=True, kw_only=True):
     ] = KafkaError.INVALID_PRODUCER_EPOCH
     end_txn_needs_exact_epoch: Annotated[
         bool,
-        "EndTxn with too high an epoch is rejected before the decision is logged; until then it was rejected "
-        "afterwards, and the transaction never ended",
+        "EndTxn with too high an epoch is rejected before the decision is logged; otherwise it is rejected "
+        "afterwards, and the transaction never ends",
+        Change("0.11.0.2, 1.0.0", False, "KAFKA-6119"),
         Change("2.6.0", True, "TransactionCoordinator.endTransaction"),
-    ] = False
+    ] = True
     fence_keeps_last_epoch: Annotated[
         bool,
         "after InitProducerId aborted an open transaction, a retry with the old epoch still succeeds",
@@ -226,6 +251,12 @@ class Switches(Struct, frozen=True, kw_only=True):
         "an unclean restart of the only replica raises leader epochs by two",
         Change("4.0.0", True, "recorded; KIP-966"),
     ] = False
+    isr_shrink_raises_leader_epochs: Annotated[
+        bool,
+        "with KRaft a replica that leaves the ISR raises the leader epoch, so a clean restart of the only replica does by "
+        "three, not by two",
+        Change("3.6.0", False, "KAFKA-15021; recorded on 3.3.2, 3.4.1, 3.5.2 and 3.7.2"),
+    ] = True
     failed_fence_uses_epoch: Annotated[
         bool,
         "a fence that could not be written still uses up an epoch",
@@ -282,7 +313,7 @@ class Switches(Struct, frozen=True, kw_only=True):
     stale_epoch_before_verification: Annotated[
         bool,
         "a fenced epoch is rejected before the verification is checked",
-        Change("4.0.1, 4.1.1, 4.2.0", True, "KAFKA-19690"),
+        Change("4.0.1, 4.1.0, 4.2.0", True, "KAFKA-19690; recorded on 4.1.0"),
     ] = False
 
     # -- requests ----------------------------------------------------------------------------------------------------
@@ -294,7 +325,7 @@ class Switches(Struct, frozen=True, kw_only=True):
     bad_record_set_closes_connection: Annotated[
         bool,
         "a request that does not hold exactly one batch of magic 2 closes the connection",
-        Change("2.2.0", False, "ProduceRequest.validateRecords"),
+        Change("2.1.1, 2.2.0", False, "KAFKA-7549"),
     ] = True
     unreadable_records_close_connection: Annotated[
         bool,
@@ -315,6 +346,18 @@ class Switches(Struct, frozen=True, kw_only=True):
         bool,
         "DeleteRecords on a topic that is only compacted is rejected with 44 before the log start moves, not after",
         Change("1.1.0", True, "recorded; Partition.deleteRecordsOnLeader"),
+    ] = False
+    rejects_empty_batch: Annotated[
+        bool,
+        "a batch without records is rejected",
+        Change("0.11.0.1", True, "LogValidator.validateBatch"),
+    ] = False
+    cannot_report_records_before_v8: Annotated[
+        bool,
+        "what is wrong with single records (no key on a compacted topic, their timestamp) is answered with -1 before "
+        "Produce version 8: the field for it cannot be written",
+        Change("2.4.0", True, "ProduceResponse.toStruct"),
+        Change("2.4.1, 2.5.0", False, "ProduceResponse.toStruct"),
     ] = False
     validates_offset_range: Annotated[
         bool,

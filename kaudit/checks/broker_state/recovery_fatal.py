@@ -15,6 +15,11 @@ from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.observation import Observation
 from kaudit.model.transactions import EmptyMarker
 
+_STOPS = (
+    "does not start if it has to read this: loading the log throws (LogManager.loadLogs); a follower stops replicating "
+    "the partition"
+)
+
 
 class _Fatal(Struct, frozen=True):
     """What brokers cannot load: what `check` reports, which brokers, and the rule they follow."""
@@ -74,7 +79,7 @@ def _observed(context: Context, observation: Observation, fatal: _Fatal, severit
         observation,
         f"{fatal.who}: the {what} of producer {observation.producer_id} at offset {observation.offset} stops them ({code})",
         severity=severity,
-        evidence={**observation_evidence(observation, fatal.rule), "class": code},
+        evidence={**observation_evidence(observation, fatal.rule), "broker": _STOPS, "class": code},
         explanations=(
             Explanation("a snapshot from behind this offset spares a broker reading it, until that snapshot is lost"),
         ),
@@ -96,6 +101,7 @@ def _emptied(context: Context, marker: EmptyMarker, severity: Severity) -> Findi
         producer_epoch=marker.producer_epoch,
         evidence={
             "rule": "a control batch without its record throws where its record is asked for (KAFKA-7467: fixed in 2.0.1, 2.1.0)",
+            "broker": _STOPS,
             "class": "empty-marker",
             "markers": marker.count,
         },

@@ -126,7 +126,7 @@ def _idle(context: Context, producer: IdleProducer, limit: int) -> Finding:
             Explanation("the producer is done", innocent=True),
             Explanation("its records carry old timestamps: then it is forgotten while it is at work"),
         ),
-        following=(context.timeline_command(producer.producer_id),),
+        following=(context.timeline_command(producer.producer_id, by_clock=True),),
         absent={}
         if producer.segment is not None
         else dict.fromkeys(("file", "segment", "position"), "only a marker of it is known"),

@@ -3,14 +3,17 @@
 from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import Evidence, check
+from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
 from kaudit.checks.epochs.client_bumps import not_repeated
 from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.checks.repeats.wording import records_text
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.leader_change import LeaderChange
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation
+from kaudit.model.other_copies import HeldRecords, OtherCopies, copies_between
 
 _RULE = (
     "an idempotent producer goes on with the next sequence after a change of leader; a leader that lacks its last batches "
@@ -31,14 +34,16 @@ def bump_at_leader_change(context: Context, evidence: Evidence) -> Iterator[Find
     for change in evidence.of(LeaderChange):
         bumps = not_repeated(evidence, change.bumps)
         for bump in bumps:
-            yield _bump(context, change, bump, others=len(bumps) - 1)
+            yield _bump(context, evidence, change, bump, others=len(bumps) - 1)
 
 
-def _bump(context: Context, change: LeaderChange, bump: Observation, *, others: int) -> Finding:
+def _bump(context: Context, evidence: Evidence, change: LeaderChange, bump: Observation, *, others: int) -> Finding:
     assert bump.remembered is not None
     last, first = bump.remembered.last, bump.batch
     assert last is not None
     assert first is not None
+    others_copies = copies_between(evidence.of(OtherCopies), last.leader_epoch, first.leader_epoch)
+    held = [records for copies in others_copies for records in copies.held_by]
     return observation_finding(
         bump_at_leader_change,
         context,
@@ -46,6 +51,7 @@ def _bump(context: Context, change: LeaderChange, bump: Observation, *, others: 
         f"the epoch of producer {bump.producer_id} rose from {bump.remembered.epoch} to {bump.producer_epoch} at offset "
         f"{bump.offset}, its first batch under leader epoch {first.leader_epoch} ({last.leader_epoch} before): records "
         "that only the old leader had may be lost, acknowledged ones too",
+        confidence=Confidence.LIKELY if held else Confidence.POSSIBLE,
         evidence={
             **classified_evidence(bump, _RULE),
             "broker": f"truncates the old leader's copy to offset {change.start_offset} when that follows the new one; "
@@ -55,28 +61,42 @@ def _bump(context: Context, change: LeaderChange, bump: Observation, *, others: 
             "previous_leader_epoch": last.leader_epoch,
             "others_that_bumped": others,
             "others_in_sequence": change.continued,
+            "held_by": [records.to_dict() for records in held],
         },
-        explanations=_explanations(change, last, others),
-        impact=Impact(records_lost_at_least=0),
+        explanations=_explanations(change, last, others, held),
+        impact=Impact(
+            records_lost_at_least=0, records_lost_at_most=max((records.records for records in held), default=None)
+        ),
+        following=[f"kaudit diff {quote(records.directory)} {quote(context.directory)}" for records in held[:1]],
     )
 
 
-def _explanations(change: LeaderChange, last: BoundaryBatch, others: int) -> Sequence[Explanation]:
+def _explanations(
+    change: LeaderChange, last: BoundaryBatch, others: int, copies: Sequence[HeldRecords]
+) -> Sequence[Explanation]:
     epochs = f"leader epoch {last.leader_epoch} before it, {change.leader_epoch} at it"
-    bumped = (f"{_producers(others)} raised {_their(others)} epoch at the same leader change",) if others else ()
-    in_sequence = (f"{_producers(change.continued)} went on in sequence across it",) if change.continued else ()
+    bumped = [f"{_producers(others)} raised {_their(others)} epoch at the same leader change"] if others else []
+    in_sequence = [f"{_producers(change.continued)} went on in sequence across it"] if change.continued else []
+    held = [_held(records) for records in copies]
     return (
         Explanation(
             "the old leader's last records were cut off: no replica in sync had them (unclean election)",
-            speaks_for=(epochs, *bumped),
+            speaks_for=(epochs, *held, *bumped),
             speaks_against=in_sequence,
         ),
         Explanation(
             "the client gave up a batch while there was no leader (delivery.timeout.ms), and nothing was cut off",
             innocent=True,
             speaks_for=in_sequence,
-            speaks_against=bumped,
+            speaks_against=(*held, *bumped),
         ),
+    )
+
+
+def _held(records: HeldRecords) -> str:
+    return (
+        f"{records.copy} holds {records_text(records.records)} at offsets {records.first_offset}.."
+        f"{records.last_offset} under leader epoch {records.leader_epoch}, which are not here"
     )
 
 

@@ -6,6 +6,7 @@ from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.impact import Impact
 from kaudit.model.observation import ObservationKind
 
 
@@ -33,6 +34,7 @@ def epoch_bump_nonzero(context: Context, evidence: Evidence) -> Iterator[Finding
                 "missing_sequences": observation.missing_sequences,
                 "missing_offsets": observation.missing_offsets,
             },
+            impact=Impact(records_lost_at_least=0, records_lost_at_most=observation.missing_sequences),
             explanations=(
                 Explanation("the first records of the new epoch were lost"),
                 Explanation("a client raised its epoch without resetting its sequences"),

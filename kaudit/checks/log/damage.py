@@ -3,14 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from kaudit.broker.partition.log_loading import loading_verdict
+from kaudit.broker.partition.log_loading import loading_verdict, truncates
 from kaudit.checks.check import Check, Evidence
-from kaudit.checks.context import Context, quote
-from kaudit.checks.log.consequences import consequences
+from kaudit.checks.context import Context
+from kaudit.checks.log.consequences import consequences, lacking_producers, lost_records
 from kaudit.model.continuity import PlacedDamage
 from kaudit.model.damage import DamageKind
 from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.impact import Impact
+from kaudit.model.observation import Observation
 
 HOST_CAUSES = (
     Explanation("the disk or the memory of a host flipped bits: its other replicas may be intact"),
@@ -40,6 +43,17 @@ class DamagedRange(Struct, frozen=True):
         """First and last offset the damage cost, None if it cost none or that is unknown."""
         known = [part for part in self.parts if part.first_missing is not None]
         return (known[0].first_missing, known[-1].last_missing) if known else (None, None)
+
+    @property
+    def missing_count(self) -> int:
+        """How many offsets the damage cost, as far as that is known."""
+        ranges = {(part.first_missing, part.last_missing) for part in self.parts}
+        return sum(last - first + 1 for first, last in ranges if first is not None and last is not None)
+
+    @property
+    def was_batch(self) -> bool:
+        """Whether offsets are missing where it begins."""
+        return self.first.first_missing is not None
 
     @property
     def unreadable(self) -> str:
@@ -98,6 +112,7 @@ def damage_finding(
     placed, last = found.first, found.parts[-1].damage
     damage = placed.damage
     missing = found.missing
+    lacking = lacking_producers(evidence, *missing)
     offset, last_offset = (damage.base_offset, last.last_offset) if wording.claims_offsets else missing
     later_segments = len(context.segments) - 1 - placed.segment
     anchor = None
@@ -114,7 +129,7 @@ def damage_finding(
         anchor=anchor,
         evidence={
             "rule": wording.rule,
-            "broker": loading_verdict(damage, later_segments, was_batch=placed.first_missing is not None),
+            "broker": loading_verdict(damage, later_segments, was_batch=found.was_batch),
             "detail": damage.detail,
             "bytes": found.size,
             "end_position": last.end,
@@ -123,11 +138,12 @@ def damage_finding(
             "first_missing_offset": missing[0],
             "last_missing_offset": missing[1],
             **({"count": len(found.parts)} if len(found.parts) > 1 else {}),
-            **consequences(evidence, *missing),
+            **consequences(lacking),
         },
         explanations=wording.explanations,
+        impact=Impact() if wording.severity is Severity.NOTE else _impact(context, evidence, found, lacking),
         following=(
-            f"kafka-dump-log --files {quote(context.directory + '/' + context.segments[placed.segment])}",
+            context.dump_command(placed.segment, damage.position),
             "compare this partition with its other replicas before any broker recovers this log",
         ),
         absent={
@@ -137,3 +153,17 @@ def damage_finding(
             "producer_epoch": _BYTES_NOT_TRUSTED,
         },
     )
+
+
+def _impact(context: Context, evidence: Evidence, found: DamagedRange, lacking: Sequence[Observation]) -> Impact:
+    """Return the records that cannot be read, and the bytes from here to the log's end where a recovery cuts them off."""
+    damage = found.first.damage
+    lost = Impact()
+    if found.missing_count:
+        lost = lost_records(context, evidence, found.missing_count, lacking)
+        if damage.kind is DamageKind.OUT_OF_ORDER:
+            # the batch is valid but for its place: the records that are missed may be those in it
+            lost = replace(lost, records_lost_at_least=0)
+    if not context.segment_sizes or not truncates(damage, was_batch=found.was_batch):
+        return lost
+    return replace(lost, bytes_truncated=sum(context.segment_sizes[found.first.segment :]) - damage.position)

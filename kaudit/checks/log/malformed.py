@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from kaudit.checks.check import Check, Evidence
-from kaudit.checks.context import Context, quote
+from kaudit.checks.context import Context
 from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.model.finding import Explanation, Finding
+from kaudit.model.impact import Impact
 from kaudit.model.malformed import MalformedBatch
 
 _NO_PRODUCER = "the batch names no producer"
@@ -29,7 +30,6 @@ def malformed_findings(
         if batch.limited is not limited:
             continue
         has_producer = batch.producer_id > NO_PRODUCER_ID
-        path = quote(f"{context.directory}/{context.segments[batch.segment]}")
         yield check.finding(
             context,
             f"the batch of offsets {batch.base_offset}..{batch.last_offset} is {wording.what}: {batch.detail}",
@@ -47,6 +47,13 @@ def malformed_findings(
                 "limit": batch.limit,
             },
             explanations=wording.explanations,
-            following=(f"kaudit inspect --at {batch.position} {path}",),
+            impact=Impact() if limited else _unreadable(batch),
+            following=(context.header_command(batch.segment, batch.position),),
             absent={"producer_id": _NO_PRODUCER, "producer_epoch": _NO_PRODUCER},
         )
+
+
+def _unreadable(batch: MalformedBatch) -> Impact:
+    """Return what consumers may not get of a batch whose claims contradict each other: at most what one of them claims."""
+    offsets = batch.last_offset - batch.base_offset + 1
+    return Impact(records_lost_at_least=0, records_lost_at_most=max(offsets, batch.record_count))

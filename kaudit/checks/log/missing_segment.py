@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
-from kaudit.checks.log.missing_offsets import NO_PRODUCER, gap_evidence, offsets_text
+from kaudit.checks.log.missing_offsets import NO_PRODUCER, gap_fields, offsets_text
 from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.source.layout import LeftoverFile
 
+_RULE = "a segment begins where the one before it ends"
 _CAUSES = (
     Explanation("a segment was deleted or not copied"),
     Explanation("the segment before it was cut at a batch boundary by an unclean recovery"),
@@ -38,17 +39,11 @@ def missing_segment(context: Context, evidence: Evidence) -> Iterator[Finding]:
             f"{what}: {offsets_text(gap)} ({gap.count}) missing between two segments",
             segment=gap.empty_segment if gap.empty_segment is not None else max(gap.segment - 1, 0),
             position=0 if is_empty else None,
-            offset=gap.first_offset,
-            last_offset=gap.last_offset,
-            evidence={
-                **gap_evidence("a segment begins where the one before it ends", gap, evidence),
-                "next_segment": context.segments[gap.segment],
-                "leftovers": beside,
-            },
             explanations=[
                 *(Explanation(f"{name} lies beside the segments: it may hold them", (name,)) for name in beside),
                 *_CAUSES,
             ],
             following=("copy the missing segment from another replica or from the original host",),
             absent={**NO_PRODUCER, "position": "the bytes are not there"},
+            **gap_fields(context, evidence, gap, _RULE, next_segment=context.segments[gap.segment], leftovers=beside),
         )

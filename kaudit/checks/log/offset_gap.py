@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
-from kaudit.checks.log.missing_offsets import NO_PRODUCER, gap_evidence, offsets_text
+from kaudit.checks.log.missing_offsets import NO_PRODUCER, gap_fields, offsets_text
 from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Explanation, Finding, Severity
 
+_RULE = "in a partition that is not compacted every offset from the log start on is covered by a batch"
 _CAUSES = (
     Explanation("records were cut out of the segment"),
     Explanation(
@@ -35,14 +36,8 @@ def offset_gap(context: Context, evidence: Evidence) -> Iterator[Finding]:
             f"{offsets_text(gap)} missing: the next batch, at byte {gap.position}, starts {offsets} too high",
             segment=gap.segment,
             position=gap.position,
-            offset=gap.first_offset,
-            last_offset=gap.last_offset,
-            evidence=gap_evidence(
-                "in a partition that is not compacted every offset from the log start on is covered by a batch",
-                gap,
-                evidence,
-            ),
             explanations=_CAUSES,
             following=("look for these offsets on the partition's other replicas",),
             absent=NO_PRODUCER,
+            **gap_fields(context, evidence, gap, _RULE),
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kaudit.checks.check import Evidence, check
-from kaudit.checks.context import Context, quote
+from kaudit.checks.context import Context
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.producer_ids import ProducerIdStatistics
 
@@ -50,5 +50,5 @@ def producer_id_flood(context: Context, evidence: Evidence) -> Iterator[Finding]
                 "last_timestamp": ids.last_timestamp,
             },
             explanations=_CAUSES,
-            following=(f"kaudit producers --summary {quote(context.directory)}",),
+            following=(context.producers_command("--summary", "-v"),),
         )

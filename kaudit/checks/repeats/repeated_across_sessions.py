@@ -52,5 +52,8 @@ def _repeated(context: Context, found: RepeatedSession) -> Finding:
             Explanation("the application means to write these records again", innocent=True),
         ),
         impact=Impact(records_duplicated=found.records),
-        following=(inspect_around(context, found.first_offset), context.timeline_command(found.previous_id)),
+        following=(
+            inspect_around(context, found.first_offset),
+            context.timeline_command(*sorted({found.previous_id, found.producer_id})),
+        ),
     )

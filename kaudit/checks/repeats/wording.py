@@ -43,4 +43,4 @@ def records_text(number: int) -> str:
 
 def inspect_around(context: Context, offset: int) -> str:
     """The command that shows the records around an offset."""
-    return f"{context.inspect_command('').rstrip('/')} --records --around {offset}"
+    return context.inspect_command("--records", "--around", str(offset))

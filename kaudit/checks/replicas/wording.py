@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kaudit.checks.context import Context, quote
+from kaudit.checks.context import Context
 
 ABSENT = {
     **dict.fromkeys(("file", "segment", "position"), "the replicas as a whole are compared"),
@@ -12,7 +12,7 @@ ABSENT = {
 
 def inspect_replica(context: Context, name: str, offset: int) -> str:
     """The command that shows what a replica holds around an offset."""
-    return f"kaudit inspect --records --around {offset} {quote(context.replicas[name].directory)}"
+    return context.replicas[name].inspect_command("--records", "--around", str(offset))
 
 
 def listed(names: Sequence[str], last: str = "and") -> str:

@@ -10,6 +10,7 @@ from kaudit.checks.sequences.sequence_observations import (
     TWO_WRITERS,
     batch_text,
     lost_state_explanations,
+    repeated_records,
     sequence_observations,
 )
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -52,5 +53,6 @@ def duplicate_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 "original_offset": original.base_offset,
                 "original_crc": original.crc,
             },
+            impact=repeated_records(evidence, observation),
             explanations=(*lost_state, BYPASSED_CHECKS) if exact else (_CHANGED_CRC, *lost_state, TWO_WRITERS),
         )

@@ -9,6 +9,7 @@ from kaudit.checks.sequences.sequence_observations import (
     BYPASSED_CHECKS,
     batch_text,
     lost_state_explanations,
+    repeated_records,
     sequence_observations,
 )
 from kaudit.model.finding import Finding, Severity
@@ -39,5 +40,6 @@ def old_duplicate(context: Context, evidence: Evidence) -> Iterator[Finding]:
             observation,
             f"{batch_text(observation)} ends before the duplicate window, which starts at sequence {start}",
             evidence={**classified_evidence(observation, _RULE), "window_first_sequence": start},
+            impact=repeated_records(evidence, observation),
             explanations=(*lost_state_explanations(observation), BYPASSED_CHECKS),
         )

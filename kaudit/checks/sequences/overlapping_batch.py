@@ -9,6 +9,7 @@ from kaudit.checks.sequences.sequence_observations import (
     TWO_WRITERS,
     batch_text,
     lost_state_explanations,
+    repeated_records,
     sequence_observations,
 )
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -39,6 +40,7 @@ def overlapping_batch(context: Context, evidence: Evidence) -> Iterator[Finding]
             f"{batch_text(observation)} overlaps earlier batches: sequences up to {state.last_sequence} had already been "
             "written",
             evidence=classified_evidence(observation, _RULE),
+            impact=repeated_records(evidence, observation),
             explanations=(
                 Explanation("a client split or regrouped a batch before it sent it again"),
                 TWO_WRITERS,

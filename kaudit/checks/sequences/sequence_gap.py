@@ -9,6 +9,7 @@ from kaudit.checks.sequences.sequence_observations import batch_of, sequence_obs
 from kaudit.model import sequence
 from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.impact import Impact
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation, ObservationKind
 
@@ -56,8 +57,16 @@ def _gap(context: Context, evidence: Evidence, observation: Observation) -> Find
             "missing_sequences": observation.missing_sequences,
             "missing_offsets": observation.missing_offsets,
         },
+        impact=_impact(context, evidence, observation, moved=moved),
         explanations=tuple(_explanations(context, state.last, batch)),
     )
+
+
+def _impact(context: Context, evidence: Evidence, observation: Observation, *, moved: bool) -> Impact:
+    """Return how many records are missing: none for certain after a change of leader, which may have made the client skip."""
+    lost = observation.missing_sequences - evidence.repeated_sequences.count(observation.missing)
+    removed = observation.missing_offsets if context.compacted else 0
+    return Impact(records_lost_at_least=0 if moved else max(lost - removed, 0), records_lost_at_most=lost)
 
 
 def _missing_between(evidence: Evidence, last: BoundaryBatch, batch: BoundaryBatch) -> list[MissingOffsets]:

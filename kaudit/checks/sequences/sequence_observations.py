@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from kaudit.checks.check import Evidence
+from kaudit.model import sequence
 from kaudit.model.finding import Explanation
+from kaudit.model.impact import Impact
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.sequence_patterns import SharedProducerId, StepMismatch
@@ -31,6 +33,20 @@ def batch_text(observation: Observation) -> str:
     """Name the batch: `the batch at offset 12 (sequences 0..4)`."""
     batch = batch_of(observation)
     return f"the batch at offset {batch.base_offset} ({sequences_text(batch.first_sequence, batch.last_sequence)})"
+
+
+def repeated_records(evidence: Evidence, observation: Observation) -> Impact:
+    """Return how many records of an out-of-order batch had been written before it.
+
+    Those whose sequences go up to the last one, without sequences that were missing until then: they are late, not repeated.
+    """
+    state, batch = observation.remembered, batch_of(observation)
+    assert state is not None
+    known = max(sequence.distance(batch.first_sequence, state.last_sequence) + 1, 0)
+    repeated = observation.sequences
+    repeated = repeated._replace(length=min(repeated.length, known))
+    number = repeated.length - evidence.missing_sequences.count(repeated)
+    return Impact(records_duplicated=min(number, batch.record_count))
 
 
 def sequences_text(first: int, last: int) -> str:

@@ -31,7 +31,7 @@ def partition_file(context: Context, name: str) -> AboutFile:
     return {
         "file": context.side_file(name),
         "anchor": name,
-        "following": (context.inspect_command(name),),
+        "following": (context.inspect_file(name),),
         "absent": _ABSENT,
     }
 
@@ -41,6 +41,6 @@ def log_dir_file(context: Context, name: str) -> AboutFile:
     return {
         "file": context.log_dir_file(name),
         "anchor": name,
-        "following": (context.inspect_command(f"../{name}"),),
+        "following": (context.inspect_log_dir_file(name),),
         "absent": _ABSENT,
     }

@@ -44,6 +44,6 @@ def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Findin
                 Explanation("the end marker was lost: an unclean leader election, or records cut out of the log"),
                 Explanation("the coordinator lost the transaction (KAFKA-9144, KIP-664)"),
             ),
-            following=abort_commands(context, transaction),
+            following=abort_commands(context, unfinished),
             **transaction_fields(context, unfinished, _RULE),
         )

@@ -43,6 +43,6 @@ def illegal_state_transition(context: Context, evidence: Evidence) -> Iterator[F
                 Explanation("two coordinators wrote to the partition: an unclean leader election, or a stale leader"),
                 Explanation("records between the two were cut out of the log"),
             ),
-            following=(f"kaudit inspect --records --offset {found.before_offset}..{found.offset} {context.directory}",),
+            following=(context.inspect_command("--records", "--offset", f"{found.before_offset}..{found.offset}"),),
             absent=dict.fromkeys(("file", "segment", "position"), "the record is named by its offset"),
         )

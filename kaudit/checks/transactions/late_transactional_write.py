@@ -49,7 +49,7 @@ def late_transactional_write(context: Context, evidence: Evidence) -> Iterator[F
                 ),
                 Explanation("a producer continued without AddPartitionsToTxn"),
             ),
-            following=abort_commands(context, transaction),
+            following=abort_commands(context, unfinished),
             **transaction_fields(context, unfinished, _RULE),
         )
 

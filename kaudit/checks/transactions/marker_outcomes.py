@@ -40,7 +40,7 @@ def marker_finding(check: Check, context: Context, marker: MismatchedMarker) -> 
             "agreeing": list(marker.agreeing[:20]),
         },
         explanations=_EXPLANATIONS,
-        following=(context.timeline_command(marker.producer_id),),
+        following=(context.timeline_everywhere(marker.producer_id),),
     )
 
 

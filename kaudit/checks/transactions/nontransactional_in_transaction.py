@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.observations import observation_evidence, observation_finding
+from kaudit.checks.transactions.open_transactions import invisible_behind, oldest_transaction
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.observation import ObservationKind
 
@@ -23,6 +24,7 @@ _RULE = (
 )
 def nontransactional_in_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the first such batch of each transaction."""
+    oldest = oldest_transaction(evidence)
     for observation in evidence.observed(*nontransactional_in_transaction.observes):
         state = observation.remembered
         assert state is not None
@@ -33,6 +35,7 @@ def nontransactional_in_transaction(context: Context, evidence: Evidence) -> Ite
             f"the batch at offset {observation.offset} of producer {observation.producer_id} is not transactional, but its "
             f"transaction that starts at offset {state.txn_first_offset} is still open",
             evidence=observation_evidence(observation, _RULE),
+            impact=invisible_behind(context, state.txn_first_offset, oldest),
             explanations=(
                 Explanation("the end marker between them is missing from this log"),
                 Explanation("data bypassed the broker's checks"),

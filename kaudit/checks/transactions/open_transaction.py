@@ -7,6 +7,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.transactions.open_transactions import (
     Unfinished,
     duration,
+    timeline_command,
     transaction_fields,
     unfinished_transactions,
 )
@@ -43,7 +44,7 @@ def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
             explanations=_EXPLANATIONS,
             following=(
                 f"kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --topic {context.topic} --partition {context.partition}",
-                context.timeline_command(transaction.producer_id),
+                timeline_command(context, unfinished),
             ),
             **transaction_fields(context, unfinished, _RULE),
         )

@@ -5,25 +5,30 @@ from typing import TypedDict
 
 from msgspec import Struct
 
+from kaudit.broker.releases.version import Version
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.model.coordinator import CoordinatorVerdict, TransactionStanding
 from kaudit.model.finding import Confidence
+from kaudit.model.impact import Impact
 from kaudit.model.transactions import OpenTransaction
 
 _MAX_TRANSACTION_TIMEOUT_MS = 15 * 60_000
 """transaction.max.timeout.ms: no transaction may stay open longer."""
 _LATE_MARGIN_MS = 5 * 60_000
 """What brokers add before they call a transaction late (KAFKA-13221)."""
+_DESCRIBE_PRODUCERS = Version.parse("3.0.0")
 
 
 class Unfinished(Struct, frozen=True):
     """An open transaction, what its coordinator says about it, and how sure it is that it hangs: None if it does not.
 
-    `idle_ms` is the time since its newest batch, by the clock of the audit; it may be negative.
+    `oldest` is the partition's oldest open transaction: the last stable offset is its first. `idle_ms` is the time since
+    the newest batch, by the clock of the audit; it may be negative.
     """
 
     transaction: OpenTransaction
+    oldest: OpenTransaction
     verdict: CoordinatorVerdict
     hangs: Confidence | None
     idle_ms: int
@@ -35,6 +40,9 @@ def unfinished_transactions(context: Context, evidence: Evidence) -> Iterator[Un
     One hangs for certain where the coordinator will not end it, and is likely to where nobody knows its coordinator and
     it is idle for longer than any transaction may take.
     """
+    oldest = oldest_transaction(evidence)
+    if oldest is None:
+        return
     for transaction in evidence.of(OpenTransaction):
         verdict = context.coordinator.standing(
             transaction.producer_id, transaction.producer_epoch, context.topic, context.partition
@@ -45,7 +53,27 @@ def unfinished_transactions(context: Context, evidence: Evidence) -> Iterator[Un
             hangs = Confidence.CERTAIN
         elif verdict.standing is TransactionStanding.UNKNOWN and idle >= _MAX_TRANSACTION_TIMEOUT_MS + _LATE_MARGIN_MS:
             hangs = Confidence.LIKELY
-        yield Unfinished(transaction, verdict, hangs, idle)
+        yield Unfinished(transaction, oldest, verdict, hangs, idle)
+
+
+def oldest_transaction(evidence: Evidence) -> OpenTransaction | None:
+    """Return the open transaction that holds the last stable offset, None if none is open."""
+    return min(evidence.of(OpenTransaction), key=lambda transaction: transaction.first_offset, default=None)
+
+
+def invisible_behind(context: Context, first_offset: int, oldest: OpenTransaction | None) -> Impact:
+    """Return what read_committed consumers do not get because of the open transaction that begins at an offset.
+
+    That is everything from there on if it is the oldest one, else nothing: the oldest one keeps it from them.
+    """
+    if oldest is None or oldest.first_offset != first_offset:
+        return Impact()
+    end = context.log_end_offset
+    return Impact(
+        last_stable_offset=oldest.first_offset,
+        offsets_invisible=None if end is None else end - oldest.first_offset,
+        invisible_since_timestamp=oldest.first_timestamp if oldest.first_timestamp >= 0 else None,
+    )
 
 
 class TransactionFields(TypedDict):
@@ -57,12 +85,18 @@ class TransactionFields(TypedDict):
     producer_id: int
     producer_epoch: int
     evidence: Mapping[str, object]
+    impact: Impact
     absent: Mapping[str, str]
 
 
 def transaction_fields(context: Context, unfinished: Unfinished, rule: str) -> TransactionFields:
     """Return the fields that findings about a transaction share: its first batch, and how its coordinator sees it."""
     transaction, verdict, end = unfinished.transaction, unfinished.verdict, context.log_end_offset
+    oldest = unfinished.oldest
+    waits = {
+        "broker": f"the last stable offset already stays at {oldest.first_offset}, where a transaction of producer "
+        f"{oldest.producer_id} is open too"
+    }
     return {
         "segment": transaction.segment,
         "position": transaction.position,
@@ -71,6 +105,7 @@ def transaction_fields(context: Context, unfinished: Unfinished, rule: str) -> T
         "producer_epoch": transaction.producer_epoch,
         "evidence": {
             "rule": rule,
+            **({} if oldest is transaction else waits),
             "first_timestamp": transaction.first_timestamp,
             "last_timestamp": transaction.last_timestamp,
             "now_timestamp": context.now_ms,
@@ -82,22 +117,34 @@ def transaction_fields(context: Context, unfinished: Unfinished, rule: str) -> T
             "coordinator_epoch": transaction.coordinator_epoch if transaction.coordinator_epoch >= 0 else None,
             "previous_marker_offset": transaction.marker_offset if transaction.marker_offset >= 0 else None,
         },
+        "impact": invisible_behind(context, transaction.first_offset, oldest),
         "absent": {"last_offset": "the transaction has no end"},
     }
 
 
-def abort_commands(context: Context, transaction: OpenTransaction) -> Sequence[str]:
-    """Return the commands that abort the transaction, of 3.0 and later and of before, and the producer's timeline."""
+def abort_commands(context: Context, unfinished: Unfinished) -> Sequence[str]:
+    """Return the command that aborts the transaction, in each form a broker may need, and the producer's timeline.
+
+    From 3.0 on a broker describes its producers (KIP-664), so that the first offset is enough.
+    """
+    transaction = unfinished.transaction
     abort = f"kafka-transactions.sh --bootstrap-server HOST:9092 abort --topic {context.topic} --partition {context.partition}"
-    old = (
+    by_producer = (
         f"{abort} --producer-id {transaction.producer_id} --producer-epoch {transaction.producer_epoch} "
         f"--coordinator-epoch {max(transaction.coordinator_epoch, 0)}"
     )
+    by_offset = f"{abort} --start-offset {transaction.first_offset}"
     return (
-        f"{abort} --start-offset {transaction.first_offset}",
-        old,
-        context.timeline_command(transaction.producer_id),
+        *((by_offset,) if context.versions.at_most >= _DESCRIBE_PRODUCERS else ()),
+        *((by_producer,) if context.versions.at_least < _DESCRIBE_PRODUCERS else ()),
+        timeline_command(context, unfinished),
     )
+
+
+def timeline_command(context: Context, unfinished: Unfinished) -> str:
+    """Return the command that shows the transaction's producer, at the time that made the transaction late, if any."""
+    by_clock = unfinished.verdict.standing is not TransactionStanding.NOT_ONGOING
+    return context.timeline_command(unfinished.transaction.producer_id, by_clock=by_clock)
 
 
 def duration(milliseconds: int) -> str:

@@ -1,6 +1,7 @@
 """`kaudit replay`: what would the broker have answered to each attempt."""
 
 import enum
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,8 +93,10 @@ def replay(  # noqa: PLR0913, PLR0917 - typer reads the options off the signatur
         targets = parse_outputs(output_format or ["table"], place)
         for target in targets.targets:
             output_file(None if target.file is None else str(target.file), read)
+        broker = Broker(profile, recorded)
         with opened(attempts) as lines:
-            targets.write(lines, Broker(profile, recorded), with_state=verbose, width=width)
+            targets.write(lines, broker, with_state=verbose, width=width)
+        _report_unread(attempts, broker.unread_config)
     except AttemptError as error:
         raise UsageError(f"{attempts}: {error}") from None
     except (UnknownVersionError, NoSuchAttemptError, OutputError) as error:
@@ -104,6 +107,15 @@ def replay(  # noqa: PLR0913, PLR0917 - typer reads the options off the signatur
         raise UsageError(f"{error.filename or attempts}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{attempts}: not UTF-8 at byte {error.start}") from error
+
+
+def _report_unread(attempts: str, config: dict[str, str | None]) -> None:
+    """Name the configuration that no answer depends on, and what may have been meant."""
+    from kaudit.report.console import visible
+
+    for name, meant in config.items():
+        hint = "" if meant is None else f"; {meant} is"
+        sys.stderr.write(f"kaudit: {attempts}: configuration {visible(name)} is not used by replay{hint}\n")
 
 
 def _recorded_log(

@@ -9,9 +9,9 @@ from functools import partial
 
 from kaudit.broker import attempts
 from kaudit.broker.broker import describe
-from kaudit.broker.coordinator.transaction_coordinator import CoordinatorLimits
+from kaudit.broker.config import BrokerConfig, config_number
 from kaudit.broker.partition.produce import ProduceHandler
-from kaudit.broker.partition.topic_config import TopicLimits, config_number
+from kaudit.broker.partition.topic_config import TopicLimits
 from kaudit.broker.producer_ids.controller_allocator import Controller
 from kaudit.broker.producer_ids.zookeeper_allocator import Znode
 from kaudit.broker.releases.profile import Profile
@@ -34,6 +34,8 @@ from kaudit.simulate.scenario.model import ClusterSpec, TopicSpec
 _DEFAULT_SEGMENT_BYTES = 1 << 30
 _DEFAULT_LAG_MS = 30_000
 _DEFAULT_SWEEP_MS = 600_000
+_TIMEOUTS_AT_ONCE = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1"}
+"""A simulated coordinator aborts a transaction when it times out, unless a scenario says how often it looks."""
 _FIRST_WITHOUT_ZOOKEEPER_IDS = (3, 0)
 _TRANSACTION_REPLICAS = 3
 _HOW = {
@@ -66,11 +68,12 @@ class Cluster:
         self.partitions: dict[TopicPartition, ReplicatedPartition] = {}
         self.brokers: dict[int, BrokerServer] = {}
         self.granted_blocks = GrantedBlocks(context.clock)
-        config = dict(spec.config)
+        config = {**_TIMEOUTS_AT_ONCE, **spec.config}
+        broker_config = BrokerConfig.of(config, profile)
         markers = TransactionMarkerChannelManager(self.partitions, self, context)
         self.transactions = TransactionStateManager(
             profile,
-            CoordinatorLimits.of(config),
+            broker_config,
             markers,
             self,
             context,
@@ -78,7 +81,7 @@ class Cluster:
         path = ProduceHandler(
             profile,
             self.transactions.coordinator,
-            verifies=config.get("transaction.partition.verification.enable", "true") == "true",
+            verifies=broker_config.verifies,
         )
         replica_manager = ReplicaManager(self.partitions, path)
         znode, controller = Znode(), Controller()
@@ -246,6 +249,8 @@ class Cluster:
             attempt = self._recorder.attempt(attempts.Restart, partition.key, clean=clean)
             if without_snapshots:
                 attempt.tamper = attempts.Tamper(deleted=deleted)
+            if log.log_start and not clean:
+                attempt.log_start_offset = log.log_start  # a simulated broker checkpoints it at once
             self._recorder.record(attempt, {"outcome": "ok"})
             self.transactions.coordinator.reload(partition.key, self._clock.timestamp)
         elif recorded and partition.last_leader != number:
@@ -347,7 +352,7 @@ class Cluster:
         attempt = self._recorder.attempt(attempts.DeleteRecords, partition.key, before_offset=before)
         self._recorder.record(attempt, {"outcome": "ok", "error": "NONE", "error_code": 0})
         for replica in partition.logs.values():
-            replica.delete_records(min(before, replica.log_end))
+            replica.delete_records(min(before, replica.log_end), self._clock.timestamp)
         self._trace.fault(self._clock.now, f"broker {partition.leader}", f"{partition.name}: deletes up to {before}")
 
     def shut_down(self) -> None:

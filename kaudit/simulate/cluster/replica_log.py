@@ -147,9 +147,9 @@ class ReplicaLog:
         self.memory.truncate_to(end, now)
         self.high_watermark = min(self.high_watermark, end)
 
-    def delete_records(self, before_offset: int) -> None:
+    def delete_records(self, before_offset: int, now: int) -> None:
         """Move the log start up."""
-        self.memory.delete_records(before_offset)
+        self.memory.delete_records(before_offset, now, None)
 
     # -- stopping and starting ---------------------------------------------------------------------------------------
     def stop_cleanly(self) -> None:

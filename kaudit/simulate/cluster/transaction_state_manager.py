@@ -8,10 +8,10 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from kaudit.broker import attempts
+from kaudit.broker.config import BrokerConfig
 from kaudit.broker.coordinator.transaction_coordinator import (
     EXHAUSTED_EPOCH,
     FIRST_END_TXN_OF_VERSION_2,
-    CoordinatorLimits,
     CoordinatorResult,
     EndOfTransaction,
     RequestContext,
@@ -66,7 +66,7 @@ class TransactionStateManager:
     def __init__(
         self,
         profile: Profile,
-        limits: CoordinatorLimits,
+        config: BrokerConfig,
         markers: TransactionMarkerChannelManager,
         brokers: CoordinatorBrokers,
         context: RunContext,
@@ -78,8 +78,9 @@ class TransactionStateManager:
         self._trace = context.trace
         self.markers = markers
         self.log: ReplicatedPartition | None = None
-        self.coordinator = TransactionCoordinator(profile, limits, self._write_markers, self._allocate)
+        self.coordinator = TransactionCoordinator(profile, config, self._write_markers, self._allocate)
         self.ended: list[EndedTransaction] = []
+        self._check_ms = config.transaction_check_ms
         self._watched: dict[str, tuple[int | None, int]] = {}
         """By transactional id: start (ms) and number of partitions of the transaction as last written."""
         self._owners: dict[int, str] = {}
@@ -218,7 +219,9 @@ class TransactionStateManager:
         self._write_state(transactional_id)
         if transaction.started_at is not None and (known is None or known[0] != transaction.started_at):
             due = transaction.started_at + transaction.timeout_ms - self._clock.base + 1
-            self._clock.at(due, partial(self._time_out, transactional_id, transaction.started_at))
+            self._clock.at(
+                due + -due % self._check_ms, partial(self._time_out, transactional_id, transaction.started_at)
+            )
 
     def _time_out(self, transactional_id: str, started_at: int) -> None:
         transaction = self.coordinator.transaction(transactional_id)
@@ -232,7 +235,7 @@ class TransactionStateManager:
         self._trace.note(
             self._clock.now, f"broker {self.broker}", f"transaction of {transactional_id} timed out: aborts it"
         )
-        self.coordinator.abort_timed_out(partitions[0], self._clock.timestamp)
+        self.coordinator.abort_timed_out(partitions[0], self._clock.timestamp, self._clock.timestamp)
         self._timing_out = False
         for key in partitions:
             # An abort by timeout is no attempt: the answers after this one show it.

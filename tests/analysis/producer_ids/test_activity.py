@@ -2,13 +2,14 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines import local
-from tests.logs import CONTROL, TRANSACTIONAL, Log, data, marker
+from tests.logs import BASE_TIMESTAMP, CONTROL, TRANSACTIONAL, Log, data, marker
 
 EVENTS = st.lists(
     st.tuples(
@@ -108,6 +109,19 @@ def test_before_2_4_1_a_marker_does_not_renew_the_timestamp(tmp_path):
         options = ScanOptions(paths=[str(directory)], jobs=1, broker_version=version)
         (producer,) = local.producers(options, SilentProgress(), Query()).producers
         assert producer.partitions[0].state.last_timestamp == expected
+
+
+@pytest.mark.parametrize(("version", "since_start"), [("1.1.0", None), ("2.4.0", None), ("2.4.1", 2)])
+def test_before_2_4_1_a_marker_of_a_new_epoch_leaves_no_timestamp(tmp_path, version, since_start):
+    """Snapshots of brokers 1.1.0 to 2.4.0 hold -1 then; KAFKA-9144."""
+    log = Log()
+    log.append(data(1, 0, 0, transactional=True))
+    log.append(marker(1, 1, commit=False))
+    options = ScanOptions(paths=[str(log.write(tmp_path / "t-0"))], jobs=1, broker_version=version)
+    (producer,) = local.producers(options, SilentProgress(), Query()).producers
+    state = producer.partitions[0].state
+    expected = -1 if since_start is None else BASE_TIMESTAMP + since_start
+    assert (state.producer_epoch, state.last_sequence, state.last_timestamp) == (1, -1, expected)
 
 
 def test_a_partition_read_again_from_its_beginning_counts_once(tmp_path):

@@ -40,10 +40,10 @@ class Client:
             return answer["producer_id"], answer["producer_epoch"]
         return answer["error_code"]
 
-    def produce(self, producer, sequence, api_version=8):
+    def produce(self, producer, sequence, api_version=8, **fields):
         answer = self.ask(
             "produce", producer_id=producer[0], producer_epoch=producer[1], base_sequence=sequence, record_count=1,
-            is_transactional=True, api_version=api_version, timestamp=self.at,
+            is_transactional=True, api_version=api_version, timestamp=self.at, **fields,
         )  # fmt: skip
         return answer.get("base_offset", answer["error_code"])
 
@@ -104,11 +104,35 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced():
     producer = client.init(timeout_ms=1000)
     client.add(producer)
     client.produce(producer, 0)
-    client.at += 2000
+    client.at += 10_000
     assert client.produce(producer, 1) == 47
     assert client.end(producer) == 47
     assert client.end(producer, api_version=2) == 90
     assert client.describe()["last_stable_offset"] == 2
+
+
+CHECK = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+
+
+@pytest.mark.parametrize(
+    ("version", "config", "looks_every"),
+    [
+        ("0.11.0.1", {CHECK: "500"}, 60_000),
+        ("0.11.0.2", {CHECK: "500"}, 500),
+        ("2.4.1", {}, 60_000),
+        ("2.5.0", {}, 10_000),
+    ],
+)
+def test_timeouts_are_looked_for_now_and_then(version, config, looks_every):
+    """TransactionCoordinator.startup; 0.11.0.0 was recorded with 500 ms configured."""
+    client = Client(version, **config)
+    first = client.at + 1  # the broker is taken to have started then
+    producer = client.init(timeout_ms=1)
+    client.add(producer)
+    client.produce(producer, 0)
+    client.at = first + looks_every - 2
+    assert client.describe()["high_watermark"] == 1
+    assert client.describe()["high_watermark"] == 2
 
 
 def test_until_0_11_0_1_a_timeout_did_not_fence():
@@ -116,7 +140,7 @@ def test_until_0_11_0_1_a_timeout_did_not_fence():
     producer = client.init(timeout_ms=1000)
     client.add(producer)
     client.produce(producer, 0)
-    client.at += 2000
+    client.at += 60_000
     assert client.produce(producer, 1) == 2  # behind the abort marker, in a new transaction nobody began
 
 
@@ -319,7 +343,7 @@ def test_a_killed_broker_raises_the_coordinator_epoch_from_4_0_on(version, epoch
 class TestVerification:
     """KIP-890 part 1 beside a fenced producer (UnifiedLog.maybeStartTransactionVerification)."""
 
-    @pytest.mark.parametrize(("version", "answer"), [("4.0.0", 45), ("4.1.0", 45), ("4.0.1", 2), ("4.2.0", 2)])
+    @pytest.mark.parametrize(("version", "answer"), [("4.0.0", 45), ("4.0.1", 2), ("4.1.0", 2), ("4.2.0", 2)])
     def test_a_stale_request_leaves_no_trace_once_its_epoch_is_looked_at_first(self, version, answer):
         """KAFKA-19690; on 4.3.1 live: epoch 0 is refused, then epoch 2 goes on."""
         client = Client(version)
@@ -335,7 +359,7 @@ class TestVerification:
         client = Client(version)
         marker = {"commit": True, "coordinator_epoch": 0, "api_version": 2, "transaction_version": 2}
         client.ask(
-            "restart", clean=True,
+            "restart", clean=False,
             found_on_disk=[{"base_offset": 0, "producer_id": 9, "producer_epoch": 32767, "is_transactional": True}],
         )  # fmt: skip
         assert client.code("write_marker", (9, 32767), **marker) == code
@@ -352,3 +376,42 @@ def test_fencing_the_last_epoch_takes_the_next_producer_id_at_once_under_version
     client.add(producer)
     client.produce(producer, 0)
     assert client.init(granted_producer_id=77) == granted
+
+
+@pytest.mark.parametrize(("version", "refusal"), [("2.6.3", 47), ("4.1.0", 90), ("4.1.1", 90)])
+def test_a_refused_init_changes_nothing(version, refusal):
+    """Not the timeout either, recorded: TransactionMetadata.prepareIncrementProducerEpoch sets it with the epoch."""
+    client = Client(version)
+    first = client.init(timeout_ms=600_000)
+    producer = client.init(held=first, timeout_ms=600_000)
+    assert client.init(held=(producer[0], 6), api_version=4, timeout_ms=1500) == refusal
+    client.add(producer)
+    client.produce(producer, 0)
+    client.at += 60_000
+    assert client.end(producer) == 0
+
+
+def test_an_id_given_out_while_the_time_is_unknown_does_not_expire_at_once():
+    client = Client("3.9.1")
+    unknown = {"topic": "t", "partition": 0, "transactional_id": "tx"}
+    client.broker.answer(attempt_of(unknown | {"op": "init_producer_id", "api_version": 3}))
+    client.at = 1_700_000_000_000
+    assert client.add((0, 0)) == 0
+
+
+@pytest.mark.parametrize(("version", "code"), [("0.11.0.0", 47), ("0.11.0.1", 47), ("0.11.0.2", 48), ("2.6.0", 47)])
+def test_0_11_0_0_and_0_11_0_1_want_the_exact_epoch_too(version, code):
+    """TransactionCoordinator.handleEndTransaction of those releases: 48 is the state's answer."""
+    client = Client(version)
+    client.init()
+    assert client.end((0, 7)) == code
+
+
+def test_4_1_0_refuses_a_fenced_epoch_before_it_asks_about_the_transactional_id():
+    """Recorded on 4.1.0: another id would be 49."""
+    client = Client("4.1.0")
+    producer = client.init()
+    client.add(producer)
+    client.produce(producer, 0)
+    client.init()
+    assert client.produce(producer, 0, transactional_id="nobody") == 47

@@ -366,7 +366,7 @@ def test_what_the_log_start_passes_is_forgotten_at_once_until_2_3():
     for story in stories.values():
         story.sends(0, producer=1)
         story.sends(0, producer=2)
-        story.partition.delete_records(1)
+        story.partition.delete_records(1, story.now, None)
     assert {version: story.knows(1) for version, story in stories.items()} == {
         "0.11.0.3": False,
         "2.3.1": False,
@@ -380,7 +380,7 @@ def test_an_evicted_producer_takes_its_open_transaction_along():
     story = Story("2.0.1")
     story.sends(0, transactional=True)
     story.sends(0, producer=2)
-    story.partition.delete_records(1)
+    story.partition.delete_records(1, story.now, None)
     assert story.stable == 2
 
 

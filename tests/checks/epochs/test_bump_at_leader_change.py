@@ -1,5 +1,7 @@
 """Client epoch bumps by where they are: at a change of the partition's leader, or not."""
 
+import json
+
 import pytest
 
 import kaudit
@@ -57,7 +59,7 @@ def test_who_bumped_too_speaks_for_a_cut_and_who_went_on_against_it(tmp_path):
     assert {(f.evidence["others_that_bumped"], f.evidence["others_in_sequence"]) for f in found} == {(2, 2)}
     cut, given_up = found[0].explanations
     assert "2 other producers raised their epoch at the same leader change" in cut.speaks_for
-    assert cut.speaks_against == given_up.speaks_for == ("2 other producers went on in sequence across it",)
+    assert cut.speaks_against == given_up.speaks_for == ["2 other producers went on in sequence across it"]
 
 
 def test_only_producers_of_the_same_change_of_leader_are_counted(tmp_path):
@@ -136,3 +138,14 @@ def test_the_recorded_loss_is_named_from_the_recovered_replica_alone(evidence):
         assert [(f.topic, f.producer_id, f.offset, f.evidence["leader_epoch_start_offset"]) for f in found] == [
             ("all-idem-unclean", 0, 6053, 6053)
         ]
+
+
+def test_the_old_leaders_copy_says_how_many_records_at_most(evidence):
+    capture = evidence.capture("failover-acks1")
+    account = json.loads((capture / "truth.json").read_text())["all-idem-unclean"]
+    copies = [capture / "B2-unclean-leader-old-one-down" / broker for broker in ("b1", "b2")]
+    (found,) = kaudit.scan(copies, select=["KA206"]).findings
+    assert found.impact == Impact(records_lost_at_least=0, records_lost_at_most=account["lost_acked_count"])
+    assert found.confidence.value == "likely"
+    assert "b1 holds 1,157 records at offsets 6053..7209 under leader epoch 2" in found.explanations[0].speaks_for[1]
+    assert found.next[0] == f"kaudit diff {copies[0]}/all-idem-unclean-0 {copies[1]}/all-idem-unclean-0"

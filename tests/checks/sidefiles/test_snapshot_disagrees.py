@@ -240,3 +240,50 @@ def test_a_segment_whose_records_hold_batches(tmp_path):
         (directory / f"{20:020d}.snapshot").write_bytes(snapshot([entry]))
         for chunk_bytes in (None, 500, 2000):
             assert [code for code, *_ in scanned(directory, chunk_bytes=chunk_bytes)] == expected
+
+
+FENCED = (2, 4, -1, -1, 0, -1, 5, -1)
+"""What brokers 1.0.0 to 2.4.0 write of a producer that a marker with a new epoch fenced: no batch, so no timestamp."""
+
+
+@pytest.mark.parametrize(
+    ("version", "found"), [("1.0.0", []), ("1.1.0", []), ("2.4.0", []), ("auto", []), ("2.4.1", [2]), ("3.9.1", [2])]
+)
+def test_until_2_4_0_a_marker_of_a_new_epoch_leaves_no_timestamp(tmp_path, version, found):
+    """Recorded on 1.1.0 to 2.4.0; KAFKA-9144."""
+    written = Log()
+    written.append(data(1, 0, 0, 2))
+    written.append(data(1, 0, 2, 3))
+    written.append(data(2, 3, 0, 2, transactional=True))
+    written.append(marker(2, 4, commit=False, coordinator_epoch=5))
+    written.append(data(3, 0, 0, transactional=True))
+    options = {} if version == "auto" else {"broker_version": version}
+    findings = disagreements(tmp_path, [ONE, FENCED, OPEN], written=written, **options)
+    assert [finding.producer_id for finding in findings] == found
+
+
+def test_such_a_producer_may_be_missing_too(tmp_path):
+    """It was forgotten at the restart or expiry check that came before the snapshot."""
+    written = Log()
+    written.append(data(1, 0, 0, 5))
+    written.append(data(2, 3, 0, 2, transactional=True))
+    written.append(marker(2, 4, commit=False, coordinator_epoch=5))
+    one = (1, 0, 4, 4, 4, BASE_TIMESTAMP + 1, -1, -1)
+    assert disagreements(tmp_path, [one], offset=8, written=written, broker_version="2.4.0") == []
+
+
+@pytest.mark.parametrize(("version", "found"), [("0.11.0.3", []), ("auto", []), ("2.8.2", [1])])
+def test_0_11_cleans_a_producers_last_batch_away_and_keeps_its_sequence(tmp_path, version, found):
+    """As recorded on 0.11.0.3 (s39c): its snapshots name the marker's offset, and the sequence of a batch that is gone."""
+    written = Log()
+    written.append(data(1, 0, 8, 2, transactional=True))
+    written.append(marker(1, 0))
+    written.next_offset += 2  # sequences 10 and 11, cleaned
+    written.append(marker(1, 0, commit=False))
+    written.append(data(1, 0, 12, transactional=True))
+    row = (1, 0, 11, 5, 0, BASE_TIMESTAMP + 2, 0, -1)
+    options = {} if version == "auto" else {"broker_version": version}
+    assert [
+        finding.producer_id
+        for finding in disagreements(tmp_path, [row], offset=6, written=written, compacted=True, **options)
+    ] == found

@@ -3,9 +3,28 @@
 from pathlib import Path
 
 from tests.conformance.recorder.batches import Sent
-from tests.conformance.recorder.topic import Producer, Step, clock
+from tests.conformance.recorder.jvm import Broker
+from tests.conformance.recorder.topic import Producer, Step, Topic, clock
 
 CHECKPOINT = "log-start-offset-checkpoint"
+
+
+def change(broker: Broker, topic: Topic, partition: int, step: Step) -> Step:
+    """Do to a partition's files what a restart's step says; return what the attempt tells of it."""
+    done: Step = {"log_start_offset": checkpointed_log_start(broker.logs, topic.name, partition)}
+    if partition != step.get("partition", 0):
+        return done
+    segment = broker.segments(topic.name, partition)[-1]
+    found = []
+    for each in step.get("inject", []):
+        producer, count = topic.producer(each), each["count"]
+        found.append(inject(segment, topic.ends[partition], producer, each))
+        topic.wrote(partition, producer, each["seq"], count)
+        topic.ends[partition] += count
+    if found:
+        done["found_on_disk"] = found
+    changed = tamper(step.get("tamper", {}), segment, broker.snapshots(topic.name, partition))
+    return {**done, "tamper": changed} if changed else done
 
 
 def tamper(step: Step, segment: Path, snapshots: list[Path]) -> Step:
@@ -41,7 +60,8 @@ def tamper(step: Step, segment: Path, snapshots: list[Path]) -> Step:
 def inject(segment: Path, offset: int, producer: Producer, step: Step) -> Step:
     """Put a batch behind the log's end, as if it had come from elsewhere; return the attempt's `found_on_disk`."""
     more = {**step, "base_offset": offset, "ple": 0}
-    data = Sent(*producer, step["seq"], step["count"], clock(), more).encode()
+    now = clock()
+    data = Sent(*producer, step["seq"], step["count"], now, more).encode()
     end = end_of(segment)
     with segment.open("r+b") as log:
         log.truncate(end)
@@ -53,6 +73,7 @@ def inject(segment: Path, offset: int, producer: Producer, step: Step) -> Step:
         "producer_epoch": producer[1],
         "base_sequence": step["seq"],
         "record_count": step["count"],
+        "timestamp": now,
         **({"is_transactional": True} if step.get("txn") else {}),
     }
 

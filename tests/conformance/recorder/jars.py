@@ -1,6 +1,7 @@
 """A release's jars from Maven Central, kept below the user's cache directory."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from kaudit.broker.releases.version import Version
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kaudit-recorder"
 _FIRST_WITH_SCALA_213 = Version.parse("2.4.0")
+_FIRST_WITHOUT_LOG4J = Version.parse("2.4.0")
+_LATE_ZOOKEEPER_3_4 = (Version.parse("2.0.0"), Version.parse("2.4.0"))
 _FIRST_FOR_JAVA_9 = Version.parse("1.0.0")
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -24,14 +27,15 @@ def jars_of(version: str) -> Path:
     Raises subprocess.CalledProcessError where Maven fails, for instance for a release that does not exist.
     """
     folder = CACHE / version
-    done = folder / "complete"
-    if done.exists():
+    fetched, wanted = folder / "fetched.xml", pom(version)
+    if fetched.exists() and fetched.read_text() == wanted:
         return folder / "lib"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pom.xml").write_text(pom(version))
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "pom.xml").write_text(wanted)
     command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
     subprocess.run(command, check=True, cwd=folder)
-    done.touch()
+    fetched.write_text(wanted)
     return folder / "lib"
 
 
@@ -40,6 +44,10 @@ def pom(version: str) -> str:
     release = Version.parse(version)
     scala = "2.13" if release >= _FIRST_WITH_SCALA_213 else "2.12"
     needed = [("org.apache.kafka", f"kafka_{scala}", version)]
+    if release < _FIRST_WITHOUT_LOG4J:
+        needed.append(("org.slf4j", "slf4j-log4j12", "1.7.25"))  # ZooKeeper 3.4 does not start without log4j
+    if _LATE_ZOOKEEPER_3_4[0] <= release < _LATE_ZOOKEEPER_3_4[1]:
+        needed.append(("org.apache.zookeeper", "zookeeper", "3.4.12"))  # later ones find no host from Java 14 on
     if release < _FIRST_FOR_JAVA_9:
         needed.append(("javax.xml.bind", "jaxb-api", "2.3.0"))  # Java 11 dropped it
     return _POM.format(dependencies="".join(_DEPENDENCY.format(*each) for each in needed))

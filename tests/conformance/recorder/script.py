@@ -44,6 +44,10 @@ LONGEST_TIMEOUT_MS = 2**31 - 1
 TRANSACTION_TIMEOUT_MS = 600_000
 TOPICS_AT_ONCE = 6
 """Waits overlap then; more would make the broker late."""
+EXPIRY_CONFIGS = ("producer.id.expiration.ms", "transactional.id.expiration.ms")
+"""A broker that is down stays down for as long: whoever could be forgotten is, whenever it loads its logs."""
+SWEEP_CONFIG = "producer.id.expiration.check.interval.ms"
+"""Producers read from the log, not from a snapshot, are forgotten at the first sweep only: it is waited for."""
 ENDING = ("PrepareCommit", "PrepareAbort")
 _LAST_ADD_OF_CLIENTS = 3
 """AddPartitionsToTxn from version 4 on is for brokers."""
@@ -250,10 +254,16 @@ class Recorder:
             answer = {"outcome": "connection-closed"}
         topic.note(partition, note, answer)
 
-    def _grown(self, topic: Topic, partition: int, attempt: Step) -> bool:
-        """Return whether a batch was written: the log has grown."""
+    def _grown(self, topic: Topic, partition: int, attempt: Step, base_offset: int = -1) -> bool:
+        """Return whether a batch was written: the log has grown, or it begins where the log ended.
+
+        0.11 may tell an old end for a moment.
+        """
+        known = topic.ends[partition]
         _, end = topic.connection.offset(topic.name, LATEST, partition)
-        if end <= topic.ends[partition]:
+        if base_offset == known:
+            end = max(end, known + attempt.get("record_count", 1))
+        if end <= known:
             return False
         topic.ends[partition] = end
         if "base_sequence" in attempt:
@@ -264,7 +274,7 @@ class Recorder:
     def _appended(self, topic: Topic, partition: int, attempt: Step, produced: Appended) -> Step:
         if produced.error:
             return {"outcome": "rejected", "error": name_of(produced.error), "error_code": produced.error}
-        outcome = "appended" if self._grown(topic, partition, attempt) else "duplicate"
+        outcome = "appended" if self._grown(topic, partition, attempt, produced.base_offset) else "duplicate"
         return {"outcome": outcome, "error": "NONE", "error_code": 0, "base_offset": produced.base_offset}
 
     def _pipeline(self, topic: Topic, step: Step) -> None:
@@ -386,7 +396,7 @@ class Recorder:
     def _describe(self, topic: Topic, step: Step) -> None:
         partition, connection = step.get("partition", 0), topic.connection
         start = connection.offset(topic.name, EARLIEST, partition)[1]
-        fetched = connection.fetch(topic.name, partition, start)
+        fetched = connection.fetch_all(topic.name, partition, start)
         answer = {
             "outcome": "ok",
             "high_watermark": fetched.high_watermark,
@@ -437,8 +447,9 @@ class Recorder:
             topic.connection.close()
             step = topic.waiting.pop(0) if _restart_due(topic) == kind else {}
             for partition in topic.partitions:
-                done = self._done_while_down(topic, partition, step)
+                done = disk.change(self.broker, topic, partition, step)
                 lines.append((topic, partition, {"op": "restart", "clean": kind == "clean", "at": stopped_at, **done}))
+        time.sleep(self._milliseconds(*EXPIRY_CONFIGS) / 1000)
         try:
             self.broker.start()
         except BrokenStartError as error:
@@ -448,8 +459,9 @@ class Recorder:
                 topic.waiting.clear()
                 topic.done = True
             return
-        started_at = clock()
         self._await_coordinator()
+        time.sleep(2 * self._milliseconds(SWEEP_CONFIG) / 1000)
+        started_at = clock()
         for topic, partition, attempt in lines:
             attempt["started_at"] = started_at
             self._ready(topic)
@@ -459,22 +471,8 @@ class Recorder:
             topic.note(partition, attempt, answer)
             self._take_ends(topic)
 
-    def _done_while_down(self, topic: Topic, partition: int, step: Step) -> Step:
-        done: Step = {"checkpointed_log_start": disk.checkpointed_log_start(self.broker.logs, topic.name, partition)}
-        if partition == step.get("partition", 0):
-            segment = self.broker.segments(topic.name, partition)[-1]
-            found = []
-            for each in step.get("inject", []):
-                producer, count = topic.producer(each), each["count"]
-                found.append(disk.inject(segment, topic.ends[partition], producer, each))
-                topic.wrote(partition, producer, each["seq"], count)
-                topic.ends[partition] += count
-            if found:
-                done["found_on_disk"] = found
-            changed = disk.tamper(step.get("tamper", {}), segment, self.broker.snapshots(topic.name, partition))
-            if changed:
-                done["tamper"] = changed
-        return done
+    def _milliseconds(self, *names: str) -> int:
+        return max(int(str(self.broker.config.get(name, 0))) for name in names)
 
 
 def _owner(transactional_id: str, producer: tuple[int, int]) -> Step:

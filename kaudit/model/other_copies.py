@@ -1,4 +1,4 @@
-"""Changes of a partition's leader, and what other copies of the partition hold from there on."""
+"""What other copies of a partition, given to the same scan, hold from a change of its leader on."""
 
 from collections.abc import Iterable, Sequence
 
@@ -22,8 +22,8 @@ class HeldRecords(JsonRecord, frozen=True):
     last_timestamp: int
 
 
-class LeaderChange(Struct, frozen=True):
-    """A leader epoch begins in one copy of a partition: `offset` is its first batch's, the log before it is older.
+class OtherCopies(Struct, frozen=True):
+    """Where a leader epoch begins in one copy of a partition, what the others hold: `offset` is its first batch's.
 
     `compared` names the other copies of the partition that a scan was given; empty: none was, and nothing is known.
     `held_by` are those that hold records at `offset` or later under an older leader epoch: the leader of this epoch
@@ -37,8 +37,8 @@ class LeaderChange(Struct, frozen=True):
     held_by: Sequence[HeldRecords] = ()
 
 
-def changes_between(changes: Iterable[LeaderChange], older: int, newer: int) -> list[LeaderChange]:
-    """Return the changes to leader epochs above `older` and up to `newer`, in offset order.
+def copies_between(changes: Iterable[OtherCopies], older: int, newer: int) -> list[OtherCopies]:
+    """Return those of the changes to leader epochs above `older` and up to `newer`, in offset order.
 
     For the bump of a producer epoch these are the leader epochs of the old epoch's last batch and the new one's first.
     """

@@ -4,12 +4,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from kaudit.analysis.replicas.leader_changes import leader_changes
+from kaudit.analysis.replicas.other_copies import other_copies
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.partition_assembler import PartitionAssembler, read_range
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
-from kaudit.model.leader_changes import LeaderChange, changes_between
+from kaudit.model.other_copies import OtherCopies, copies_between
 from kaudit.source.schemes import open_segment
 from tests.diff.replicas import Copy, history
 from tests.logs import BASE_TIMESTAMP, marker
@@ -26,10 +26,10 @@ def audited(*paths: Path) -> list[PartitionAudit]:
     return parts
 
 
-def changes(*paths: Path) -> dict[str, list[LeaderChange]]:
+def changes(*paths: Path) -> dict[str, list[OtherCopies]]:
     """The leader changes of the one partition under `paths`, by the copy's name."""
     parts = audited(*paths)
-    found = leader_changes(parts, open_segment)
+    found = other_copies(parts, open_segment)
     return {part.directory.replica: own for part, own in zip(parts, found, strict=True)}
 
 
@@ -39,7 +39,7 @@ def test_the_records_lost_in_the_failover_are_those_of_its_account(evidence):
     moments = ("A2-new-leader-old-one-down", "B2-unclean-leader-old-one-down", "B3-recovered")
     parts = audited(*(capture / moment / "b1" for moment in moments))
     lost: dict[str, list[list[int]]] = {}
-    for part, found in zip(parts, leader_changes(parts, open_segment), strict=True):
+    for part, found in zip(parts, other_copies(parts, open_segment), strict=True):
         if part.directory.replica.startswith("B3"):
             held = [one for change in found for one in change.held_by]
             assert all(one.records == one.last_offset - one.first_offset + 1 for one in held)
@@ -69,7 +69,7 @@ def test_copies_that_agree_or_are_behind_hold_nothing_else(tmp_path):
     log = history((0, 3), (1, 2))
     paths = [log.write(tmp_path / "b1"), history((0, 3)).write(tmp_path / "b2"), history((0, 2)).write(tmp_path / "b3")]
     found = changes(*paths)
-    assert found == {"b1": [LeaderChange(1, 6, ("b2", "b3"))], "b2": [], "b3": []}
+    assert found == {"b1": [OtherCopies(1, 6, ("b2", "b3"))], "b2": [], "b3": []}
 
 
 def test_the_same_records_under_another_leader_epoch_are_not_lost(tmp_path):
@@ -88,7 +88,7 @@ def test_a_topic_created_again_is_another_topic(tmp_path):
         (tmp_path / name / "orders-0/partition.metadata").write_text(
             f"version: 0\ntopic_id: {name}aaaaaaaaaaaaaaaaaaaa\n"
         )
-    assert changes(tmp_path)["b2"] == [LeaderChange(1, 6, ())]
+    assert changes(tmp_path)["b2"] == [OtherCopies(1, 6, ())]
 
 
 def test_descending_leader_epochs_are_damage_and_not_compared(tmp_path):
@@ -99,12 +99,12 @@ def test_descending_leader_epochs_are_damage_and_not_compared(tmp_path):
     assert changes(old.write(tmp_path / "b1"), new.write(tmp_path / "b2")) == {"b1": [], "b2": []}
 
 
-def test_changes_between_the_leader_epochs_of_two_batches():
-    found = [LeaderChange(epoch, epoch * 10, ()) for epoch in (1, 3, 4)]
-    assert [change.leader_epoch for change in changes_between(found, 1, 3)] == [3]
-    assert changes_between(found, 4, 4) == []
+def test_copies_between_the_leader_epochs_of_two_batches():
+    found = [OtherCopies(epoch, epoch * 10, ()) for epoch in (1, 3, 4)]
+    assert [change.leader_epoch for change in copies_between(found, 1, 3)] == [3]
+    assert copies_between(found, 4, 4) == []
 
 
 def test_one_copy_alone_is_compared_with_none(tmp_path):
     log = Copy().append(1, 0, b"a").append(1, 1, b"b")
-    assert changes(log.write(tmp_path / "b1")) == {"b1": [LeaderChange(1, 1, ())]}
+    assert changes(log.write(tmp_path / "b1")) == {"b1": [OtherCopies(1, 1, ())]}

@@ -8,13 +8,13 @@ from kaudit.analysis.replicas.log_tail import batches_from, producers_records
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.model.batch import last_offsets
-from kaudit.model.leader_changes import HeldRecords, LeaderChange
+from kaudit.model.other_copies import HeldRecords, OtherCopies
 
 MAX_CHANGES = 1000
 """Leader changes compared in one log, the newest."""
 
 
-def leader_changes(parts: Sequence[PartitionAudit], open_source: OpenSource) -> list[list[LeaderChange]]:
+def other_copies(parts: Sequence[PartitionAudit], open_source: OpenSource) -> list[list[OtherCopies]]:
     """Return for each of `parts` its leader changes, in offset order; none for a log whose leader epochs descend.
 
     A leader epoch that the log begins with is no change. Other copies are read only from a change on, and only where
@@ -24,7 +24,7 @@ def leader_changes(parts: Sequence[PartitionAudit], open_source: OpenSource) -> 
     for part in parts:
         if _comparable(part):
             copies.setdefault((part.directory.topic, part.directory.partition), []).append(part)
-    found: list[list[LeaderChange]] = []
+    found: list[list[OtherCopies]] = []
     for part in parts:
         same = copies.get((part.directory.topic, part.directory.partition), ())
         others = [other for other in same if other is not part and _one_topic(part, other)]
@@ -43,8 +43,8 @@ def _one_topic(part: PartitionAudit, other: PartitionAudit) -> bool:
     return None in ids or len(ids) == 1
 
 
-def _changes(part: PartitionAudit, others: Sequence[PartitionAudit], open_source: OpenSource) -> list[LeaderChange]:
-    changes: list[LeaderChange] = []
+def _changes(part: PartitionAudit, others: Sequence[PartitionAudit], open_source: OpenSource) -> list[OtherCopies]:
+    changes: list[OtherCopies] = []
     for step in part.leader_epochs[1:][-MAX_CHANGES:]:
         epoch, offset = int(step["leader_epoch"]), int(step["base_offset"])
         compared: list[str] = []
@@ -56,7 +56,7 @@ def _changes(part: PartitionAudit, others: Sequence[PartitionAudit], open_source
                 continue
             compared.append(other.directory.replica)
             held += [] if records is None else [records]
-        changes.append(LeaderChange(epoch, offset, tuple(compared), tuple(held)))
+        changes.append(OtherCopies(epoch, offset, tuple(compared), tuple(held)))
     return changes
 
 

@@ -1,0 +1,94 @@
+"""Configuration that decides about a broker's answers, and which names of it are read."""
+
+import difflib
+from collections.abc import Iterable
+from typing import TypeVar
+
+from msgspec import Struct
+
+from kaudit.broker.releases.profile import Profile
+from kaudit.broker.releases.switches import SEVEN_DAYS_MS
+
+_Default = TypeVar("_Default", int, int | None)
+_LIKE_ENOUGH = 0.8
+"""difflib's ratio from which a name is taken for a misspelt one: segment.ms is not segment.bytes."""
+
+_NAMES = {
+    "transaction_max_timeout_ms": "transaction.max.timeout.ms",
+    "transaction_check_ms": "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+    "transactional_id_expiration_ms": "transactional.id.expiration.ms",
+    "transactional_id_check_ms": "transaction.remove.expired.transaction.cleanup.interval.ms",
+    "producer_id_check_ms": "producer.id.expiration.check.interval.ms",
+    "first_checkpoint_ms": "log.initial.task.delay.ms",
+    "log_start_checkpoint_ms": "log.flush.start.offset.checkpoint.interval.ms",
+}
+"""Names of the broker's configuration by field."""
+_PRODUCER_ID_EXPIRATION = "producer.id.expiration.ms"
+_VERIFIES = "transaction.partition.verification.enable"
+_KRAFT, _ZOOKEEPER = "process.roles", "zookeeper.connect"
+
+BROKER_CONFIG = frozenset({*_NAMES.values(), _PRODUCER_ID_EXPIRATION, _VERIFIES, _KRAFT, _ZOOKEEPER})
+"""What is read of a broker's configuration, besides its defaults for topics."""
+
+
+def config_number(config: dict[str, str], name: str, default: _Default) -> int | _Default:
+    """Return a number of a configuration; raises ValueError, saying what was expected."""
+    value = config.get(name)
+    if value is None:
+        return default
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError(f"{name} to be a number, not {value!r}") from None
+
+
+def unread_names(config: Iterable[str], read: frozenset[str]) -> dict[str, str | None]:
+    """Return the names in a configuration that are not among those `read`, each with the one that may have been meant."""
+    return {
+        name: next(iter(difflib.get_close_matches(name, read, 1, cutoff=_LIKE_ENOUGH)), None)
+        for name in config
+        if name not in read
+    }
+
+
+def runs_kraft(config: dict[str, str], profile: Profile) -> bool:
+    """Return whether a broker runs without ZooKeeper: its configuration says so, else its release is taken to."""
+    return _KRAFT in config if _KRAFT in config or _ZOOKEEPER in config else profile.kraft
+
+
+class BrokerConfig(Struct, frozen=True):
+    """A broker's configuration with its release's defaults; all in ms, intervals of 1 ms or more."""
+
+    producer_id_expiration_ms: int
+    """After how long an idle producer id is forgotten: of the configuration the release has for it."""
+    transaction_check_ms: int
+    """How often transactions are looked for that timed out."""
+    transaction_max_timeout_ms: int = 15 * 60 * 1000
+    transactional_id_expiration_ms: int = SEVEN_DAYS_MS
+    transactional_id_check_ms: int = 3600 * 1000
+    producer_id_check_ms: int = 600_000
+    first_checkpoint_ms: int = 30_000
+    """How long after its start a broker first writes the log starts to their checkpoint."""
+    log_start_checkpoint_ms: int = 60_000
+    """How often it does after that."""
+    verifies: bool = True
+    """Whether the coordinator is asked about transactions (KIP-890)."""
+
+    @classmethod
+    def of(cls, config: dict[str, str], profile: Profile) -> "BrokerConfig":
+        """Read a broker's configuration; raises ValueError for a value that is not a number."""
+        defaults = cls(profile.expiration_default_ms, profile.transaction_check_default_ms)
+        ignored = set() if profile.expiration_config == _PRODUCER_ID_EXPIRATION else {"producer_id_check_ms"}
+        if not profile.transaction_check_is_configured:
+            ignored.add("transaction_check_ms")
+        numbers = {
+            field: getattr(defaults, field)
+            if field in ignored
+            else max(config_number(config, name, getattr(defaults, field)), 0 if field.startswith("first") else 1)
+            for field, name in _NAMES.items()
+        }
+        return cls(
+            producer_id_expiration_ms=config_number(config, profile.expiration_config, profile.expiration_default_ms),
+            verifies=config.get(_VERIFIES, "true") == "true",
+            **numbers,
+        )

@@ -1,0 +1,59 @@
+"""The commands findings suggest: over the inputs as they were given, with the options that decided what was found."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+_MAX_INPUTS = 5
+"""More inputs than these make a command nobody reads: it names only those that matter to the partition."""
+
+
+class CommandLine(Struct, frozen=True):
+    """What an audit was asked for, as it was typed.
+
+    `options` are those that decide what is found, as arguments. `paths` are the inputs as kaudit writes them, beside
+    `inputs`, as they were typed; `evidence` the directories of internal topics under them, which say what coordinators
+    decided and which producer ids were allocated.
+    """
+
+    inputs: Sequence[str] = ()
+    paths: Sequence[str] = ()
+    options: Sequence[str] = ()
+    evidence: Sequence[str] = ()
+
+    def command(self, name: str, own: Sequence[str], places: Sequence[str], chosen: Sequence[str]) -> str:
+        """Return `kaudit NAME`, the inputs, the arguments `chosen` and the options, quoted for a shell.
+
+        `own` are the paths of one partition that an input must lead to, `places` what to read if too many inputs do.
+        """
+        return " ".join(
+            ["kaudit", name, *map(quote, self._inputs(own) or places), *map(quote_text, chosen), *self._quoted]
+        )
+
+    @property
+    def _quoted(self) -> Sequence[str]:
+        return [quote_text(option) for option in self.options]
+
+    def _inputs(self, own: Sequence[str]) -> Sequence[str]:
+        if len(self.inputs) <= _MAX_INPUTS:
+            return self.inputs
+        wanted = (*own, *self.evidence)
+        leading = [text for text, path in zip(self.inputs, self.paths, strict=True) if _leads_to(path, wanted)]
+        return leading if len(leading) <= _MAX_INPUTS else ()
+
+
+def _leads_to(path: str, wanted: Sequence[str]) -> bool:
+    below = path.rstrip("/") + "/"
+    return any(place == path or place.startswith(below) for place in wanted)
+
+
+def quote(path: str) -> str:
+    """Quote a path for a shell where it needs it, such that no command takes it for an option."""
+    return quote_text(f"./{path}" if path.startswith("-") else path)
+
+
+def quote_text(text: str) -> str:
+    """Quote a text for a shell where it needs it."""
+    import shlex  # noqa: PLC0415 - only a finding quotes
+
+    return shlex.quote(text)

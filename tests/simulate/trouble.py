@@ -1,0 +1,282 @@
+"""Lost and duplicated records of simulated schedules, and what `scan` says of them: recall and precision by kind.
+
+Run `python -m tests.simulate.trouble --seeds 2000`. The truth is what the model stored and acknowledged, batch by batch; the
+findings are those of the leader's log alone, as an operator has it after the old leader truncated its copy.
+
+What a log can show of it, by rule:
+- a lost tail, where its producer is idempotent and not transactional, raises its epoch for it (2.5 and later), and wrote
+  to the partition before the tail and after it;
+- a batch written twice, except by an application that was started again: its records, not its batches, come again.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import kaudit
+from kaudit.broker.response import TopicPartition
+from kaudit.model.finding import Finding, Severity
+from kaudit.simulate.application import TransactionEnding
+from kaudit.simulate.cluster.partition import ReplicatedPartition
+from kaudit.simulate.cluster.replica_log import StoredBatch
+from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.record_outcomes import Acknowledgement, BatchOutcome, DeliveryOutcome, leader_log
+from kaudit.simulate.output.truth import Truth
+from kaudit.simulate.producer.producer_batch import ProducerBatch
+from kaudit.simulate.simulation import Simulation
+from tests.simulate.schedules import drawn_scenario
+
+LOSS = {"KA104", "KA206"}
+REPEATS = {"KA101", "KA102", "KA103", "KA105", "KA701", "KA702", "KA704"}
+ALARMS = (Severity.ERROR, Severity.WARNING)
+
+TRUE, CUT_OFF, INVENTED = "true", "cut off, not acknowledged", ""
+"""What is behind a finding; of KA206 also a tail that was cut off, but that nobody had been told was written."""
+
+
+class Trouble(NamedTuple):
+    """Records lost or duplicated together. `offset` is where the leader's log could show it, None where it cannot."""
+
+    kind: str
+    partition: TopicPartition
+    records: int
+    offset: int | None
+    reported_by: frozenset[str]
+
+
+class Trial(NamedTuple):
+    """One schedule: its troubles, each with whether a finding is there; its findings, each with whether one explains it."""
+
+    troubles: list[tuple[Trouble, bool]]
+    findings: list[tuple[Finding, str]]
+
+
+def tried(seed: int, directory: Path) -> Trial:
+    """Play the schedule of a seed, audit the leaders' logs, compare."""
+    simulation = Simulation(drawn_scenario(seed, unclean=seed % 3 != 0), seed, 0).run()
+    truth = Truth(simulation)
+    target = directory / f"run-{seed}"
+    write_run(target, simulation, truth)
+    findings = leaders_findings(simulation, target)
+    troubles = [
+        trouble
+        for key, partition in simulation.cluster.partitions.items()
+        for trouble in troubles_of(simulation, key, partition, truth.outcomes[key])
+    ]
+    cut = {key: cut_tails(partition) for key, partition in simulation.cluster.partitions.items()}
+    return Trial(
+        [(trouble, any(covers(finding, trouble) for finding in findings)) for trouble in troubles],
+        [(finding, explained(finding, troubles, cut)) for finding in findings if finding.code in LOSS | REPEATS],
+    )
+
+
+def leaders_findings(simulation: Simulation, target: Path) -> list[Finding]:
+    """Return the errors and warnings of each partition's last leader."""
+    brokers = [path for path in sorted(target.glob("broker-*")) if any(path.glob("*/*.log"))]
+    found = []
+    for finding in kaudit.scan(brokers).findings:
+        assert finding.log_dir is not None
+        assert finding.topic is not None
+        assert finding.partition is not None
+        partition = simulation.cluster.partitions[finding.topic, finding.partition]
+        leader = partition.leader if partition.leader is not None else partition.last_leader
+        if finding.severity in ALARMS and Path(finding.log_dir).name == f"broker-{leader}":
+            found.append(finding)
+    return found
+
+
+# -- the truth -----------------------------------------------------------------------------------------------------------
+def troubles_of(
+    simulation: Simulation, key: TopicPartition, partition: ReplicatedPartition, outcomes: list[BatchOutcome]
+) -> Iterator[Trouble]:
+    log = [stored for stored in leader_log(partition).batches if stored.last_offset >= leader_log(partition).log_start]
+    lost: dict[tuple[object, ...], list[tuple[BatchOutcome, StoredBatch]]] = {}
+    for outcome in outcomes:
+        writes = partition.writes.get(id(outcome.batch), [])
+        acknowledged = outcome.acknowledgement is Acknowledgement.ACKNOWLEDGED
+        if acknowledged and outcome.delivery is DeliveryOutcome.NOWHERE:
+            if not writes:
+                yield Trouble("lost: acks=0, never arrived", key, outcome.batch.record_count, None, frozenset())
+                continue
+            batch = outcome.batch
+            cause = (
+                batch.payload.producer,
+                batch.payload.session,
+                batch.producer_id,
+                batch.epoch,
+                cut_by(partition, writes[-1]),
+            )
+            lost.setdefault(cause, []).append((outcome, writes[-1]))
+        if outcome.delivery is DeliveryOutcome.TWICE:
+            yield from _copies(key, outcome, partition)
+    for tail in lost.values():
+        yield _lost_tail(simulation, key, log, tail)
+    yield from _sent_again(key, outcomes)
+
+
+def _lost_tail(
+    simulation: Simulation, key: TopicPartition, log: list[StoredBatch], tail: list[tuple[BatchOutcome, StoredBatch]]
+) -> Trouble:
+    batch, first = tail[0][0].batch, min((write for _, write in tail), key=lambda write: write.base_offset)
+    config = simulation.applications[batch.payload.producer].spec.config
+    records = sum(outcome.batch.record_count for outcome, _ in tail)
+
+    def of(kind: str, offset: int | None = None, *codes: str) -> Trouble:
+        return Trouble(f"lost: {kind}", key, records, offset, frozenset(codes))
+
+    if not config.idempotent:
+        return of(f"no idempotence, acks={'all' if config.acks < 0 else config.acks}")
+    if batch.transactional:
+        return of("transactional, committed" if _is_committed(simulation, batch) else "transactional, not committed")
+    mine = [stored for stored in log if stored.state is not None and stored.state.producer_id == batch.producer_id]
+    after = [stored for stored in mine if stored.leader_epoch > first.leader_epoch]
+    before = [stored for stored in mine if stored.leader_epoch <= first.leader_epoch]
+    if not after:
+        clients = "a client before 2.5" if simulation.scenario.cluster.version.startswith("2.0") else "idempotent"
+        return of(f"{clients}, which wrote nothing more under that id")
+    if not before:
+        return of("idempotent, nothing of it was left before the tail")
+    return of("idempotent, wrote before and after", after[0].base_offset, "KA206", "KA104", "KA202")
+
+
+def _is_committed(simulation: Simulation, batch: ProducerBatch) -> bool:
+    transactions = simulation.applications[batch.payload.producer].transactions
+    return any(
+        first <= batch.numbers[0] <= last for first, last, end in transactions if end is TransactionEnding.COMMITTED
+    )
+
+
+def _copies(key: TopicPartition, outcome: BatchOutcome, partition: ReplicatedPartition) -> Iterator[Trouble]:
+    by_offset = {stored.base_offset: stored for stored in leader_log(partition).batches}
+    first, *again = (by_offset[offset] for offset in outcome.copies)
+    for copy in again:
+        if first.base_offset < leader_log(partition).log_start:
+            yield Trouble("twice: first copy deleted", key, outcome.batch.record_count, None, frozenset())
+            continue
+        one, other = first.state, copy.state
+        if one is None or other is None:
+            kind, codes = "twice: retried without idempotence", {"KA702"}
+        elif one.producer_id != other.producer_id:
+            kind, codes = "twice: under another producer id", {"KA701"}
+        elif one.producer_epoch != other.producer_epoch:
+            kind, codes = "twice: under another epoch", {"KA704"}
+        else:
+            kind, codes = "twice: same sequences", {"KA101", "KA102", "KA103", "KA105"}
+        yield Trouble(kind, key, outcome.batch.record_count, copy.base_offset, frozenset(codes))
+
+
+def _sent_again(key: TopicPartition, outcomes: list[BatchOutcome]) -> Iterator[Trouble]:
+    """Records an application sent again after it was started again, where the log has both."""
+    copies: Counter[tuple[str, int]] = Counter()
+    for outcome in outcomes:
+        if outcome.copies and outcome.delivery is not DeliveryOutcome.DELETED:
+            copies.update((outcome.batch.payload.application, number) for number in outcome.batch.numbers)
+    records = sum(times - 1 for times in copies.values() if times > 1)
+    if records:
+        yield Trouble("twice: sent again by a restarted application", key, records, None, frozenset())
+
+
+def cut_by(partition: ReplicatedPartition, write: StoredBatch) -> int:
+    """Return the leader epoch of the election after which the batch was gone, -1 if there is none."""
+    return next(
+        (
+            election.epoch
+            for election in partition.elections
+            if election.epoch > write.leader_epoch
+            and election.lost_from_offset is not None
+            and election.lost_from_offset <= write.last_offset
+        ),
+        -1,
+    )
+
+
+def cut_tails(partition: ReplicatedPartition) -> dict[int, set[int]]:
+    """Return by producer id the leader epochs that began without some batch of it, acknowledged or not."""
+    kept = {(stored.base_offset, stored.leader_epoch) for stored in leader_log(partition).batches}
+    found: dict[int, set[int]] = {}
+    for writes in partition.writes.values():
+        for write in writes:
+            if write.state is not None and (write.base_offset, write.leader_epoch) not in kept:
+                found.setdefault(write.state.producer_id, set()).add(cut_by(partition, write))
+    return found
+
+
+# -- the comparison ------------------------------------------------------------------------------------------------------
+def covers(finding: Finding, trouble: Trouble) -> bool:
+    """Whether a finding is about this trouble."""
+    if trouble.offset is None or finding.code not in trouble.reported_by:
+        return False
+    return (finding.topic, finding.partition) == trouble.partition and trouble.offset in places(finding)
+
+
+def places(finding: Finding) -> set[int]:
+    """The base offsets a finding is about; of a range all of it."""
+    copies = finding.evidence.get("copies")
+    if isinstance(copies, list | tuple):
+        return {copy for _, copy in copies}
+    assert finding.offset is not None
+    assert finding.last_offset is not None
+    return set(range(finding.offset, finding.last_offset + 1))
+
+
+def explained(finding: Finding, troubles: list[Trouble], cut: dict[TopicPartition, dict[int, set[int]]]) -> str:
+    """Say what is behind a finding."""
+    if any(covers(finding, trouble) for trouble in troubles):
+        return TRUE
+    key = (finding.topic, finding.partition)
+    if finding.code == "KA206" and any(
+        finding.evidence["previous_leader_epoch"] < epoch <= finding.evidence["leader_epoch"]  # type: ignore[operator]
+        for epoch in cut[key].get(finding.producer_id, ())  # type: ignore[index,arg-type]
+    ):
+        return CUT_OFF
+    if finding.code == "KA701" and any(t.partition == key and "sent again" in t.kind for t in troubles):
+        return TRUE
+    return INVENTED
+
+
+def report(seeds: range) -> str:
+    """Try these seeds and return the figures."""
+    found: Counter[tuple[str, bool, bool]] = Counter()
+    records: Counter[tuple[str, bool]] = Counter()
+    reasons: Counter[tuple[str, str, str]] = Counter()
+    examples: dict[tuple[str, str], list[int]] = {}
+    for seed in seeds:
+        with tempfile.TemporaryDirectory(prefix="kaudit-trouble-") as directory:
+            trial = tried(seed, Path(directory))
+        for trouble, reported in trial.troubles:
+            found[trouble.kind, trouble.offset is not None, reported] += 1
+            records[trouble.kind, reported] += trouble.records
+            if trouble.offset is not None and not reported:
+                examples.setdefault(("missed", trouble.kind), []).append(seed)
+        for finding, reason in trial.findings:
+            reasons[finding.code, finding.severity.value, reason] += 1
+            if reason == INVENTED:
+                examples.setdefault(("false", finding.code), []).append(seed)
+    lines = [f"{'kind':62} {'visible':>7} {'found':>6} {'of':>6} {'records':>8} {'of':>8}"]
+    for kind in sorted({kind for kind, *_ in found}):
+        for visible in (True, False):
+            hit, missed = found[kind, visible, True], found[kind, visible, False]
+            if hit + missed:
+                shown = "yes" if visible else "no"
+                lines.append(
+                    f"{kind:62} {shown:>7} {hit:6} {hit + missed:6} {records[kind, True]:8} "
+                    f"{records[kind, True] + records[kind, False]:8}"
+                )
+    lines.append(f"\n{'finding':16} {'true':>6} {'cut off, not acknowledged':>26} {'neither':>8}")
+    for code, severity in sorted({key[:2] for key in reasons}):
+        counts = [reasons[code, severity, reason] for reason in (TRUE, CUT_OFF, INVENTED)]
+        lines.append(f"{code} {severity:10} {counts[0]:6} {counts[1]:26} {counts[2]:8}")
+    lines += [f"{what} {name}: seeds {seeds[:12]}" for (what, name), seeds in sorted(examples.items())]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=2000)
+    parser.add_argument("--first", type=int, default=0)
+    chosen = parser.parse_args()
+    sys.stdout.write(report(range(chosen.first, chosen.first + chosen.seeds)) + "\n")
