@@ -57,7 +57,10 @@ def diff_document(result: DiffResult, options: RenderOptions) -> dict[str, objec
     """Return the kaudit.diff/1 document."""
     replicas = [replica.to_dict() for replica in result.replicas]
     partitions = [partition.to_dict() for partition in result.partitions]
-    return scan_document(result.scan, options, "kaudit.diff/1", replicas=replicas, partitions=partitions)
+    moments = [entry.to_dict() for entry in result.moments]
+    return scan_document(
+        result.scan, options, "kaudit.diff/1", replicas=replicas, moments=moments, partitions=partitions
+    )
 
 
 def _block(block: GrantedBlock) -> dict[str, object]:
