@@ -20,6 +20,9 @@ from kaudit.model.sequence_ranges import SequenceRanges
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
+    import numpy as np
+    from numpy.typing import NDArray
+
 HEADINGS = (
     "What it checks",
     "Why it matters",
@@ -65,7 +68,23 @@ class Evidence:
     @functools.cached_property
     def explained(self) -> Sequence[Observation]:
         """The observations that missing offsets explain, in offset order."""
-        return [found for found in self.of(Observation) if found.explained]
+        explained = [found for found in self.of(Observation) if found.explained]
+        return sorted(explained, key=lambda found: (found.offset, found.producer_id))
+
+    def lacking(self, first: int, last: int) -> list[Observation]:
+        """Return the observations of sequences that may have been at the missing offsets first..last, in offset order."""
+        before, after = self._explained_between
+        return [self.explained[index] for index in ((before < first) & (after > last)).nonzero()[0].tolist()]
+
+    @functools.cached_property
+    def _explained_between(self) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+        """For each explained observation, the last offset of the producer's batch before it (-1: none), and its own."""
+        import numpy as np  # noqa: PLC0415 - only an audit has observations, and it has loaded numpy
+
+        states = [found.remembered for found in self.explained]
+        before = [-1 if state is None or state.last is None else state.last.last_offset for state in states]
+        after = [found.offset for found in self.explained]
+        return np.asarray(before, dtype=np.int64), np.asarray(after, dtype=np.int64)
 
     @functools.cached_property
     def missing_sequences(self) -> SequenceRanges:
