@@ -14,7 +14,12 @@ def _run() -> int:
     if sys.argv[1:] in (["--version"], ["-V"]):
         from kaudit import __version__
 
-        sys.stdout.write(f"kaudit {__version__}\n")
+        try:
+            sys.stdout.write(f"kaudit {__version__}\n")
+            sys.stdout.flush()
+        except OSError as error:
+            sys.stderr.write(f"kaudit: stdout cannot be written: {error.strerror}\n")
+            os._exit(2)  # the interpreter would try once more
         return 0
     # Measured: docs/performance.md. Imports leave no garbage to search for, neither now nor when the process ends, and
     # no matrix is multiplied, for which numpy would start a thread per core.

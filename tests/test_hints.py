@@ -89,7 +89,19 @@ def _page(finding, answer):
     assert answer.document["code"] in finding.message, answer.command
 
 
-CONFIRMS = {"timeline": _same_finding, "producers": _same_finding, "inspect": _rows, "explain": _page}
+def _divergence(finding, answer):
+    (partition,) = answer.document["partitions"]
+    assert (partition["topic"], partition["partition"]) == (finding.topic, finding.partition), answer.command
+    assert partition["common_end_offset"] == finding.evidence["leader_epoch_start_offset"], answer.command
+
+
+CONFIRMS = {
+    "timeline": _same_finding,
+    "producers": _same_finding,
+    "inspect": _rows,
+    "explain": _page,
+    "diff": _divergence,
+}
 
 
 def _findings(*paths, **options):
@@ -136,6 +148,13 @@ def test_commands_of_a_comparison(confirm):
     paths = [str(SAMPLES / "replicas" / name) for name in ("b1", "b2", "b3")]
     result = replicas.diff(ScanOptions(paths, jobs=1), replicas.name_replicas(paths, {}), SilentProgress())
     assert confirm(result.scan.findings)
+
+
+def test_commands_where_the_old_leaders_copy_was_given_too(confirm, evidence):
+    moment = evidence.capture("failover-acks1") / "B2-unclean-leader-old-one-down"
+    findings = _findings(moment / "b1", moment / "b2")
+    assert any(command.startswith("kaudit diff ") for finding in findings for command in finding.next)
+    assert confirm(findings)
 
 
 def test_commands_over_names_that_a_shell_would_take_apart(confirm, tmp_path, monkeypatch):

@@ -68,23 +68,25 @@ class Evidence:
     @functools.cached_property
     def explained(self) -> Sequence[Observation]:
         """The observations that missing offsets explain, in offset order."""
-        explained = [found for found in self.of(Observation) if found.explained]
-        return sorted(explained, key=lambda found: (found.offset, found.producer_id))
-
-    def lacking(self, first: int, last: int) -> list[Observation]:
-        """Return the observations of sequences that may have been at the missing offsets first..last, in offset order."""
-        before, after = self._explained_between
-        return [self.explained[index] for index in ((before < first) & (after > last)).nonzero()[0].tolist()]
+        return [found for found in self.of(Observation) if found.explained]
 
     @functools.cached_property
-    def _explained_between(self) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
-        """For each explained observation, the last offset of the producer's batch before it (-1: none), and its own."""
-        import numpy as np  # noqa: PLC0415 - only an audit has observations, and it has loaded numpy
+    def _explained_spans(self) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+        """Of each explained observation the last offset of its producer's batch before it (-1: none known), and its own."""
+        import numpy as np  # noqa: PLC0415 - `explain` needs none
 
-        states = [found.remembered for found in self.explained]
-        before = [-1 if state is None or state.last is None else state.last.last_offset for state in states]
-        after = [found.offset for found in self.explained]
-        return np.asarray(before, dtype=np.int64), np.asarray(after, dtype=np.int64)
+        before = [
+            found.remembered.last.last_offset if found.remembered and found.remembered.last else -1
+            for found in self.explained
+        ]
+        return np.array(before, dtype=np.int64), np.array([found.offset for found in self.explained], dtype=np.int64)
+
+    def explained_across(self, first: int, last: int) -> Sequence[Observation]:
+        """The explained observations of producers without a batch in the offsets `first` to `last`, but before and after."""
+        if not self.explained:
+            return ()
+        before, own = self._explained_spans
+        return [self.explained[index] for index in ((before < first) & (own > last)).nonzero()[0].tolist()]
 
     @functools.cached_property
     def missing_sequences(self) -> SequenceRanges:

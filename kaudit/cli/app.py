@@ -1,5 +1,6 @@
 """Runs a command; the one place where everything that goes wrong becomes a message and an exit code."""
 
+import errno
 import io
 import os
 import sys
@@ -9,6 +10,9 @@ from kaudit.analysis.scan.options import NothingToAuditError, UsageError
 from kaudit.cli.commands import COMMANDS
 from kaudit.cli.exits import ExitCode
 from kaudit.report.console import visible
+
+_REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
+"""What no program can do anything about: no space, no permission, no such name."""
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -35,6 +39,12 @@ def _run(arguments: Sequence[str]) -> int:
         return _report_error(str(error), ExitCode.USAGE)
     except (BrokenPipeError, KeyboardInterrupt):
         raise
+    except OSError as error:
+        if error.errno not in _REFUSALS:
+            return _internal(error)
+        _discard_stdout()
+        where = "" if error.filename is None else f"{error.filename}: "
+        return _report_error(f"{where}{error.strerror}", ExitCode.USAGE)
     except Exception as error:  # noqa: BLE001 - the last resort: one paragraph instead of a traceback
         return _internal(error)
     return int(code or ExitCode.OK)

@@ -14,7 +14,7 @@ from kaudit.cli.policy import parse_severities
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.rendering import read_scan
 from kaudit.cli.settings.settings import Settings
-from kaudit.cli.targets import parse_targets, write
+from kaudit.cli.targets import output_file, parse_targets, write
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import ScanResult
 from kaudit.policy.baseline import Baseline, parse_day
@@ -74,7 +74,8 @@ def audit(settings: Settings, paths: Sequence[str], options: BaselineAuditOption
 
 def refuse_to_replace(file: str) -> None:
     """Refuse to write over a baseline: it may hold reasons that people wrote."""
-    if Path(file).exists():
+    place = output_file(file, ())
+    if place is not None and place.exists():
         raise UsageError(f"baseline {file}: exists already; 'kaudit baseline update' adds to it, --force replaces it")
 
 

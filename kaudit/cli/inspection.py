@@ -14,7 +14,7 @@ from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import TerminalOptions
 from kaudit.cli.pager import paged
 from kaudit.cli.parsing import parse_int64, suggestion
-from kaudit.cli.stdout import stdout_console
+from kaudit.cli.stdout import refused, stdout_console
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_directory, output_file, split_formats
 from kaudit.report import inspect_json
@@ -83,10 +83,8 @@ def run_inspect(
             from kaudit.report.inspect_parquet import write_inspect_tables
 
             assert target.file is not None
-            try:
+            with refused(f"--output {target.file}"):
                 write_inspect_tables(chain(first, rows), target.file, options.paths)
-            except OSError as error:
-                raise UsageError(f"--output {target.file}: cannot be written: {error.strerror or error}") from error
             continue
         color = terminal.color_choice
         with paged(wanted=target.file is None and not terminal.no_pager):

@@ -1,7 +1,5 @@
 """Writes answers to stdout and files: all of them, or none if a line is bad."""
 
-import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -13,6 +11,7 @@ from typing import BinaryIO, cast
 from msgspec import Struct
 
 from kaudit.broker.broker import Broker
+from kaudit.cli.streams import Output, whole_file, write_pieces
 from kaudit.replay.session import Session
 from kaudit.report.replay.formats import FORMATS, formatted
 from kaudit.report.replay.render import ROW_INDENT, fold
@@ -91,9 +90,9 @@ def opened(name: str) -> Iterator[BinaryIO]:
         yield lines
 
 
-def _spool(file: Path | None) -> AbstractContextManager[BinaryIO]:
+def _spool(file: Path | None) -> AbstractContextManager["BinaryIO | Output"]:
     """Open what output waits in until all of it is there; `file`, if given, gets it then."""
-    return _memory() if file is None else _beside(file)
+    return _memory() if file is None else whole_file(file)
 
 
 @contextmanager
@@ -102,28 +101,10 @@ def _memory() -> Iterator[BinaryIO]:
         yield cast("BinaryIO", spool)
 
 
-@contextmanager
-def _beside(file: Path) -> Iterator[BinaryIO]:
-    """Open a file beside `file` that takes its place: `file` is there whole or not at all. A device is written to."""
-    if file.exists() and not file.is_file():
-        with file.open("wb") as out:  # a rename would put a file in its place
-            yield out
-        return
-    partial = file.with_name(f".kaudit-{os.urandom(4).hex()}.partial")
-    try:
-        with partial.open("xb") as out:
-            yield out
-        partial.replace(file)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _show(spool: BinaryIO, width: int | None, hanging: int) -> None:
+def _show(spool: "BinaryIO | Output", width: int | None, hanging: int) -> None:
     """Print what waits in `spool`; `width` is the terminal's, None where lines stay as they are."""
-    spool.seek(0)
-    text = TextIOWrapper(spool, encoding="utf-8", newline="")
-    if width is None:
-        shutil.copyfileobj(text, sys.stdout)
-    else:
-        sys.stdout.writelines(fold(line.rstrip("\n"), width, hanging) + "\n" for line in text)
-    sys.stdout.flush()
+    waiting = cast("BinaryIO", spool)
+    waiting.seek(0)
+    text = TextIOWrapper(waiting, encoding="utf-8", newline="")
+    lines = text if width is None else (fold(line.rstrip("\n"), width, hanging) + "\n" for line in text)
+    write_pieces(None, lines)

@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from kaudit.analysis.scan.options import UsageError
 from kaudit.report.console import ColorChoice, Console, wanted_width, wants_color
@@ -15,10 +17,17 @@ def stdout_console(choice: ColorChoice) -> Console:
 
 def write_stdout(text: str) -> None:
     """Write a finished text and make sure it has left the process."""
-    try:
+    with refused("stdout"):
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+@contextmanager
+def refused(place: str) -> Iterator[None]:
+    """Turn what the operating system refuses into a sentence about the place; a broken pipe is no refusal."""
+    try:
+        yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise UsageError(f"stdout cannot be written: {error.strerror}") from error
+        raise UsageError(f"{place} cannot be written: {error.strerror or error}") from error

@@ -2,59 +2,89 @@
 
 import os
 import stat
-import sys
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, BinaryIO
 
-from kaudit.analysis.scan.options import UsageError
+from kaudit.cli.stdout import refused, write_stdout
 
-_PIECES_AT_ONCE = 1000
+if TYPE_CHECKING:  # 3 ms, and most reports go to stdout
+    from pathlib import Path
+
+_BLOCK = 1 << 16
 
 
-def write_pieces(file: Path | None, pieces: Iterable[str]) -> None:
-    """Write the pieces as they come; `file` None is stdout.
+def write_pieces(file: "Path | None", pieces: Iterable[str]) -> None:
+    """Write the pieces as they come, an empty text too; `file` None is stdout.
 
     Raises UsageError when the place cannot be written, BrokenPipeError when nobody reads any more.
     """
     if file is None:
-        _to_stdout(pieces)
-    else:
-        _to_file(file, pieces)
+        for text in _blocks(pieces):
+            write_stdout(text)
+        return
+    with whole_file(file) as out:
+        for text in _blocks(pieces):
+            out.write(text.encode(errors="backslashreplace"))  # a file name need not be text
 
 
-def _to_stdout(pieces: Iterable[str]) -> None:
-    for text in _joined(pieces):
-        try:
-            sys.stdout.write(text)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise UsageError(f"stdout cannot be written: {error.strerror}") from error
+class Output:
+    """A file being written."""
+
+    def __init__(self, file: "Path", out: BinaryIO) -> None:
+        self._file = file
+        self._out = out
+
+    def write(self, data: bytes) -> int:
+        """Write the bytes. Raises UsageError where that cannot be."""
+        with refused(f"--output {self._file}"):
+            return self._out.write(data)
 
 
-def _to_file(file: Path, pieces: Iterable[str]) -> None:
-    regular = not file.exists() or stat.S_ISREG(file.stat().st_mode)
-    target = file.with_name(f".kaudit-{os.urandom(4).hex()}.partial") if regular else file
+@contextmanager
+def whole_file(file: "Path") -> Iterator[Output]:
+    """Open a file beside `file` that takes its place at the end: it is there whole or not at all. A device is written to.
+
+    Raises UsageError when it cannot be written.
+    """
+    name = f"--output {file}"
+    with refused(name):
+        mode = file.stat().st_mode if file.exists() else None
+    device = mode is not None and not stat.S_ISREG(mode)  # nothing to rename onto
+    partial = file if device else file.with_name(f".kaudit-{os.urandom(4).hex()}.partial")
     try:
+        with refused(name):
+            stream = partial.open("wb" if device else "xb")
         try:
-            stream = target.open("w", encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"--output {file}: cannot be written: {error.strerror}") from error
-        with stream:
-            for text in _joined(pieces):
-                stream.write(text)
-        if regular:
-            target.replace(file)
+            yield Output(file, stream)
+            with refused(name):
+                stream.flush()
+        finally:
+            _close(stream)
+        if not device:
+            with refused(name):
+                if mode is not None:
+                    partial.chmod(stat.S_IMODE(mode))
+                partial.replace(file)
     finally:
-        if regular:
-            target.unlink(missing_ok=True)
+        if not device:
+            partial.unlink(missing_ok=True)
 
 
-def _joined(pieces: Iterable[str]) -> Iterable[str]:
+def _close(stream: BinaryIO) -> None:
+    """Close a stream whose last bytes may have been refused already, which has been reported."""
+    with suppress(OSError):
+        stream.close()
+
+
+def _blocks(pieces: Iterable[str]) -> Iterator[str]:
+    """Join pieces into blocks worth a system call; an empty text is one block too."""
     held: list[str] = []
+    size = 0
     for piece in pieces:
         held.append(piece)
-        if len(held) >= _PIECES_AT_ONCE:
+        size += len(piece)
+        if size >= _BLOCK:
             yield "".join(held)
-            held = []
+            held, size = [], 0
     yield "".join(held)

@@ -1,8 +1,8 @@
 """Where results go: --output-format FMT[:FILE] and --output, and writing them whole or not at all."""
 
 import os
-import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.parsing import suggestion
-from kaudit.cli.stdout import stdout_console, write_stdout
+from kaudit.cli.stdout import refused, stdout_console
+from kaudit.cli.streams import write_pieces
 from kaudit.report.console import ColorChoice, Console
 from kaudit.report.formats import FORMATS, Format
 from kaudit.report.output import Output, Tables
@@ -19,7 +20,6 @@ if TYPE_CHECKING:  # 3 ms, and most reports go to stdout
     from pathlib import Path
 
 _STDOUT = "-"
-_BLOCK = 1 << 16
 
 
 class Target(Struct, frozen=True):
@@ -96,10 +96,12 @@ def _format(name: str) -> Format:
 
 
 def _file(name: str | None) -> "Path | None":
-    if name in (None, _STDOUT):
+    if name is None or name == _STDOUT:
         return None
     from pathlib import Path
 
+    with refused(f"--output {name}"), suppress(FileNotFoundError, NotADirectoryError):
+        os.lstat(name)  # a name no file can have, or that lies where nobody may look
     return Path(os.path.realpath(name))
 
 
@@ -116,6 +118,9 @@ def _check_place(file: "Path", inputs: Sequence[str], *, is_directory: bool) -> 
         raise UsageError(f"--output {file}: is a directory")
     if not file.parent.is_dir():
         raise UsageError(f"--output {file}: there is no directory {file.parent}")
+    device = file.exists() and not file.is_file() and not file.is_dir()
+    if not os.access(file if device else file.parent, os.W_OK):
+        raise UsageError(f"--output {file} cannot be written: no permission to write into {file.parent}")
     from pathlib import Path
 
     for path in inputs:
@@ -135,49 +140,7 @@ def write(target: Target, content: Output) -> None:
         from kaudit.report.parquet import write_tables
 
         assert target.file is not None
-        try:
+        with refused(f"--output {target.file}"):
             write_tables(content, target.file)
-        except OSError as error:
-            raise UsageError(f"--output {target.file}: cannot be written: {error.strerror or error}") from error
         return
-    _write_text(target, content)
-
-
-def _write_text(target: Target, pieces: Iterable[str]) -> None:
-    if target.file is None:
-        for block in _blocks(pieces):
-            write_stdout(block)
-        return
-    try:
-        if target.file.exists() and not stat.S_ISREG(target.file.stat().st_mode):
-            with target.file.open("w", encoding="utf-8") as device:  # nothing to rename onto
-                device.writelines(pieces)
-        else:
-            _replace(target.file, pieces)
-    except OSError as error:
-        raise UsageError(f"--output {target.file}: cannot be written: {error.strerror}") from error
-
-
-def _blocks(pieces: Iterable[str]) -> Iterator[str]:
-    """Join pieces into blocks worth a system call; an empty text is one block too."""
-    held: list[str] = []
-    size = 0
-    for piece in pieces:
-        held.append(piece)
-        size += len(piece)
-        if size >= _BLOCK:
-            yield "".join(held)
-            held, size = [], 0
-    yield "".join(held)
-
-
-def _replace(file: "Path", pieces: Iterable[str]) -> None:
-    partial = file.with_name(f".kaudit-{os.urandom(4).hex()}.partial")
-    try:
-        with partial.open("x", encoding="utf-8") as whole:
-            whole.writelines(pieces)
-        if file.exists():
-            partial.chmod(stat.S_IMODE(file.stat().st_mode))
-        partial.replace(file)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_pieces(target.file, content)

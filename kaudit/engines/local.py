@@ -10,7 +10,7 @@ from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.chunk_size import ChunkSize, RecentSizes, fixed_size
-from kaudit.analysis.scan.options import Progress, ScanOptions
+from kaudit.analysis.scan.options import Progress, ScanOptions, UsageError
 from kaudit.analysis.scan.partition_assembler import PartitionAssembler
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
@@ -90,6 +90,10 @@ def record(options: ScanOptions, progress: Progress, writer: "HistoryWriter") ->
     from kaudit.analysis.timelines.timeline import by_replica  # noqa: PLC0415
 
     keep_freed_memory()
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError as error:
+        raise UsageError(f"{error.strerror}: TMPDIR names another") from error
     with tempfile.TemporaryDirectory(prefix="kaudit-") as directory:
         files: list[Path] = []
 

@@ -88,7 +88,11 @@ def _count(batches: Batches, latest_timestamp: int) -> Counts:
     counts.without_producer = int(np.count_nonzero(current["producer_id"] < 0))
     counts.partial_batches = int(np.count_nonzero(count - current["last_offset_delta"] < 1))
     counts.empty_batches = int(np.count_nonzero(count == 0))
-    counts.delete_horizons = _flagged(current["attributes"], DELETE_HORIZON_FLAG)
+    horizons = current["attributes"] & DELETE_HORIZON_FLAG != 0
+    if horizons.any():
+        # the cleaner's lies ahead of the records; a client that sets the bit leaves their first timestamp there
+        ahead = current["base_timestamp"][horizons] > current["max_timestamp"][horizons]
+        counts.delete_horizons = int(np.count_nonzero(ahead))
     counts.markers = _flagged(batches["attributes"], CONTROL_FLAG)
     counts.log_append_time = _flagged(batches["attributes"], LOG_APPEND_TIME_FLAG)
     return counts

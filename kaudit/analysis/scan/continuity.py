@@ -27,6 +27,8 @@ class Continuity(Struct):
     first_offset: int | None = None
     next_offset: int | None = None
     offsets_present: int = 0
+    leader_epoch_changed: bool = False
+    """Whether the chunks so far have more than one leader epoch."""
     _steps: list[Rows] = field(default_factory=list)
     _pending: list[tuple[int, LogDamage]] = field(default_factory=list)
 
@@ -69,6 +71,8 @@ class Continuity(Struct):
             self.next_offset = chunk.last_offset + 1
         if len(chunk.leader_epochs):
             self._steps.append(chunk.leader_epochs)
+            epochs = chunk.leader_epochs["leader_epoch"]
+            self.leader_epoch_changed |= bool((epochs != self._steps[0]["leader_epoch"][0]).any())
         self.offsets_present += chunk.offsets_present + wrapped
 
     def present_before(self, chunk: ChunkRows) -> int:

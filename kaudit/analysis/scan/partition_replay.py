@@ -93,6 +93,7 @@ class PartitionReplay:
         self.counts.add(chunk.counts)
         if self.continuity.damages or (self.continuity.missing and not self.compacted):
             self.transitions.holes_are_normal = False
+        self.transitions.one_leader_epoch = not self.continuity.leader_epoch_changed
         merged = merge(chunk.runs, with_records(chunk.markers))
         self.transitions.feed(merged, chunk.boundary_batches)
         # brokers write internal topics, and retry nothing; a text holds no bytes to compare

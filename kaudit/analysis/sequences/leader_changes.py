@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
 from kaudit.analysis.scan.rows import Rows
 from kaudit.analysis.sequences.transition_columns import Mask, Numbers, TransitionColumns
@@ -24,18 +23,20 @@ _MAX_LEADER_EPOCHS = 100_000
 """Leader epochs counted of one partition, so that a ruined log cannot exhaust memory."""
 
 
+_EPOCH_BITS = 32
+"""Leader epochs are int32: two of them, from 0 up, share a number of 64 bits."""
+
+
 class LeaderChangeCounts(Struct):
     """How many producers wrote on in sequence across the beginning of each leader epoch."""
 
-    _lowest: int | None = None
-    _highest: int | None = None
     _steps: Counter[int] = field(default_factory=Counter)
     """By leader epoch: how much higher the number is than for the one before it."""
 
     def feed(self, columns: TransitionColumns, healthy: Mask) -> None:
         """Take the producers of a part of a chunk that are healthy; `columns.before` still is the state in front of it."""
         runs = columns.merged.runs
-        if not len(runs) or not self._changes(runs["first_leader_epoch"], runs["last_leader_epoch"]):
+        if not len(runs):
             return
         begin, end = runs["first_leader_epoch"], runs["last_leader_epoch"]
         before = columns.merged.before_runs(end, columns.before["last"]["leader_epoch"])
@@ -46,9 +47,9 @@ class LeaderChangeCounts(Struct):
         begin, end, before = begin.take(chosen), end.take(chosen), before.take(chosen)
         begin = np.where(_goes_on(columns, chosen), before, begin)
         rising = (begin > NO_LEADER_EPOCH) & (begin < end)
-        pairs = np.stack((begin, end), axis=1)[rising]
-        for (low, high), producers in zip(*np.unique(pairs, axis=0, return_counts=True), strict=True):
-            self._count(int(low), int(high), int(producers))
+        pairs = (begin.astype(np.int64) << _EPOCH_BITS | end).compress(rising)
+        for pair, producers in zip(*np.unique(pairs, return_counts=True), strict=True):
+            self._count(int(pair) >> _EPOCH_BITS, int(pair) & ((1 << _EPOCH_BITS) - 1), int(producers))
 
     def add(self, state: ProducerAuditState | None, batch: BoundaryBatch, epoch: int) -> None:
         """Take one batch of a producer, with its state in front of it."""
@@ -65,13 +66,6 @@ class LeaderChangeCounts(Struct):
     def across(self, leader_epoch: int) -> int:
         """Return how many producers wrote on in sequence across the beginning of this leader epoch."""
         return sum(step for epoch, step in self._steps.items() if epoch <= leader_epoch)
-
-    def _changes(self, begin: NDArray[np.int32], end: NDArray[np.int32]) -> bool:
-        """Note these leader epochs; return whether there has been more than one so far."""
-        low, high = int(begin.min()), int(end.max())
-        self._lowest = low if self._lowest is None else min(low, self._lowest)
-        self._highest = high if self._highest is None else max(high, self._highest)
-        return self._lowest != self._highest
 
     def _count(self, before: int, after: int, producers: int) -> None:
         if len(self._steps) < _MAX_LEADER_EPOCHS:

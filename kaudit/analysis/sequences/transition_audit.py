@@ -42,6 +42,8 @@ class TransitionAudit(Struct):
     dropped_observations: int = 0
     holes_are_normal: bool = True
     """No damage was seen: missing offsets are compaction's or retention's, and what they explain needs no word."""
+    one_leader_epoch: bool = False
+    """All batches so far have one: no producer can have written across a change of leader."""
     runs: int = 0
     """Runs so far, wherever the log was cut into chunks."""
     leader_changes: LeaderChangeCounts = field(default_factory=LeaderChangeCounts)
@@ -65,7 +67,8 @@ class TransitionAudit(Struct):
         if self._awaiting:
             awaiting = np.fromiter(self._awaiting, dtype=np.int64, count=len(self._awaiting))
             healthy &= ~np.isin(merged.producer_ids, awaiting)
-        self.leader_changes.feed(columns, healthy)
+        if not self.one_leader_epoch:
+            self.leader_changes.feed(columns, healthy)
         advance(columns, healthy)
         put(self.table.rows, slots, columns.before)
         for group in np.flatnonzero(~healthy).tolist():

@@ -27,7 +27,8 @@ class CoordinatorEpochs:
     """Coordinator epochs by time."""
 
     def __init__(self, profile: Profile) -> None:
-        self._raised_by_clean = RAISED_BY_RESTART if profile.kraft else 0
+        leaves_isr = 1 if profile.isr_shrink_raises_leader_epochs else 0
+        self._raised_by_clean = RAISED_BY_RESTART + leaves_isr if profile.kraft else 0
         self._raised_by_unclean = RAISED_BY_RESTART if profile.unclean_restart_raises_leader_epochs else 0
         self._known: list[_Restart] = []
         self.unfinished: dict[tuple[str, int], list[tuple[int, bool]]] = {}

@@ -251,6 +251,12 @@ class Switches(Struct, frozen=True, kw_only=True):
         "an unclean restart of the only replica raises leader epochs by two",
         Change("4.0.0", True, "recorded; KIP-966"),
     ] = False
+    isr_shrink_raises_leader_epochs: Annotated[
+        bool,
+        "with KRaft a replica that leaves the ISR raises the leader epoch, so a clean restart of the only replica does by "
+        "three, not by two",
+        Change("3.6.0", False, "KAFKA-15021; recorded on 3.3.2, 3.4.1, 3.5.2 and 3.7.2"),
+    ] = True
     failed_fence_uses_epoch: Annotated[
         bool,
         "a fence that could not be written still uses up an epoch",

@@ -12,7 +12,9 @@ _MAX_LISTED = 20
 
 def lacking_producers(evidence: Evidence, first: int | None, last: int | None) -> Sequence[Observation]:
     """Return the observations of producers that lack sequences across the missing offsets first..last, by offset."""
-    return () if first is None or last is None else evidence.lacking(first, last)
+    if first is None or last is None:
+        return ()
+    return sorted(evidence.explained_across(first, last), key=lambda found: (found.offset, found.producer_id))
 
 
 def consequences(lacking: Sequence[Observation]) -> Mapping[str, object]:

@@ -93,7 +93,7 @@ def simulate(  # noqa: C901, PLR0913 - typer reads the options off the signature
         except OccupiedError as error:
             raise UsageError(f"--output: {error}") from None
         except OSError as error:
-            raise UsageError(f"--output {output}: {error.strerror}") from error
+            raise UsageError(f"--output {output} cannot be written: {error.strerror}") from error
     if file or not quiet:
         _deliver(_shown(truth, form, console), file)
 
@@ -201,12 +201,7 @@ def _draws_boxes() -> bool:
 
 
 def _deliver(text: str, file: str) -> None:
-    from kaudit.cli.stdout import write_stdout
+    from kaudit.cli.streams import write_pieces
+    from kaudit.cli.targets import output_file
 
-    if file in ("", "-"):
-        write_stdout(text)
-        return
-    try:
-        Path(file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{file}: {error.strerror}") from error
+    write_pieces(output_file(file or None, ()), [text])

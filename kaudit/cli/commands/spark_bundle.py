@@ -21,15 +21,15 @@ def spark_bundle(
     Workers need a Python of the same minor version, nothing else. stdout is that command, ready to be completed.
     """
     from kaudit.analysis.scan.options import UsageError
-    from kaudit.cli.stdout import write_stdout
+    from kaudit.cli.stdout import refused, write_stdout
+    from kaudit.cli.targets import output_file
     from kaudit.engines.spark_bundle import ENTRY, write_bundle
 
+    output_file(str(output), ())
     if output.exists() and not output.is_file():
         raise UsageError(f"--output {output}: is no file")  # a device would be replaced by one
-    try:
+    with refused(f"--output {output}"):
         held = write_bundle(output)
-    except OSError as error:
-        raise UsageError(f"--output {output}: cannot be written: {error.strerror}") from error
     sys.stderr.write(f"kaudit: {output} holds kaudit and {len(held)} packages, {output.stat().st_size >> 20} MiB\n")
     write_stdout(
         f"spark-submit --archives {shlex.quote(str(output))}#kaudit-env "

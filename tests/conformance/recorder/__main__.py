@@ -71,6 +71,7 @@ def _record(options: argparse.Namespace, name: str, config: dict[str, object], r
         rules, races = _decide(live, [scenarios[topic] for topic in differing], differing, options.again)
         kept = recording.without(races)
         kept.write(options.out / options.version, name)
+        recording.only(races).write(options.out / options.version / "races", name)
         _say(f"{options.version} {name}: {len(scenarios) - len(races)} scenarios, {len(races)} races left out")
         for op, figures in kept.agreement().items():
             _say(f"  {op:18} {figures.agreed:6} of {figures.attempts:6}")

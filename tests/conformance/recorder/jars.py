@@ -1,6 +1,7 @@
 """A release's jars from Maven Central, kept below the user's cache directory."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -26,14 +27,15 @@ def jars_of(version: str) -> Path:
     Raises subprocess.CalledProcessError where Maven fails, for instance for a release that does not exist.
     """
     folder = CACHE / version
-    done = folder / "complete"
-    if done.exists():
+    fetched, wanted = folder / "fetched.xml", pom(version)
+    if fetched.exists() and fetched.read_text() == wanted:
         return folder / "lib"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pom.xml").write_text(pom(version))
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "pom.xml").write_text(wanted)
     command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
     subprocess.run(command, check=True, cwd=folder)
-    done.touch()
+    fetched.write_text(wanted)
     return folder / "lib"
 
 

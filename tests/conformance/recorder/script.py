@@ -254,10 +254,16 @@ class Recorder:
             answer = {"outcome": "connection-closed"}
         topic.note(partition, note, answer)
 
-    def _grown(self, topic: Topic, partition: int, attempt: Step) -> bool:
-        """Return whether a batch was written: the log has grown."""
+    def _grown(self, topic: Topic, partition: int, attempt: Step, base_offset: int = -1) -> bool:
+        """Return whether a batch was written: the log has grown, or it begins where the log ended.
+
+        0.11 may tell an old end for a moment.
+        """
+        known = topic.ends[partition]
         _, end = topic.connection.offset(topic.name, LATEST, partition)
-        if end <= topic.ends[partition]:
+        if base_offset == known:
+            end = max(end, known + attempt.get("record_count", 1))
+        if end <= known:
             return False
         topic.ends[partition] = end
         if "base_sequence" in attempt:
@@ -268,7 +274,7 @@ class Recorder:
     def _appended(self, topic: Topic, partition: int, attempt: Step, produced: Appended) -> Step:
         if produced.error:
             return {"outcome": "rejected", "error": name_of(produced.error), "error_code": produced.error}
-        outcome = "appended" if self._grown(topic, partition, attempt) else "duplicate"
+        outcome = "appended" if self._grown(topic, partition, attempt, produced.base_offset) else "duplicate"
         return {"outcome": outcome, "error": "NONE", "error_code": 0, "base_offset": produced.base_offset}
 
     def _pipeline(self, topic: Topic, step: Step) -> None:
