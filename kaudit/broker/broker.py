@@ -25,7 +25,7 @@ from kaudit.broker.producer_state.producer_state_manager import AbortedTransacti
 from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile, profile_for
 from kaudit.broker.response import Answer, Response, TopicPartition, ok_fields, rejected_fields
-from kaudit.model.batch_fields import NO_PRODUCER_ID
+from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kaudit.model.sequence import add as add_sequence
 
 if TYPE_CHECKING:
@@ -290,6 +290,9 @@ class Broker:
             attempt.commit,
             attempt.transaction_version,
         )
+        if marker.producer_epoch == NO_PRODUCER_EPOCH:
+            why = "a batch of a producer id cannot be built without an epoch (MemoryRecordsBuilder)"
+            return Response(attempt.index, rejected_fields(KafkaError.UNKNOWN_SERVER_ERROR), why)
         verdict = partition.append_marker(marker)
         fields = ok_fields() if verdict.outcome is _APPENDED else rejected_fields(verdict.error)
         why = verdict.why(marker.offset, f"{key[0]}-{key[1]}")

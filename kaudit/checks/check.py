@@ -20,6 +20,9 @@ from kaudit.model.sequence_ranges import SequenceRanges
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
+    import numpy as np
+    from numpy.typing import NDArray
+
 HEADINGS = (
     "What it checks",
     "Why it matters",
@@ -66,6 +69,24 @@ class Evidence:
     def explained(self) -> Sequence[Observation]:
         """The observations that missing offsets explain, in offset order."""
         return [found for found in self.of(Observation) if found.explained]
+
+    @functools.cached_property
+    def _explained_spans(self) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+        """Of each explained observation the last offset of its producer's batch before it (-1: none known), and its own."""
+        import numpy as np  # noqa: PLC0415 - `explain` needs none
+
+        before = [
+            found.remembered.last.last_offset if found.remembered and found.remembered.last else -1
+            for found in self.explained
+        ]
+        return np.array(before, dtype=np.int64), np.array([found.offset for found in self.explained], dtype=np.int64)
+
+    def explained_across(self, first: int, last: int) -> Sequence[Observation]:
+        """The explained observations of producers without a batch in the offsets `first` to `last`, but before and after."""
+        if not self.explained:
+            return ()
+        before, own = self._explained_spans
+        return [self.explained[index] for index in ((before < first) & (own > last)).nonzero()[0].tolist()]
 
     @functools.cached_property
     def missing_sequences(self) -> SequenceRanges:

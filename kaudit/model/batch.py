@@ -71,10 +71,15 @@ def concatenate(parts: Sequence[Batches]) -> Batches:
     return joined(parts) if parts else empty_batches()
 
 
+_HIGHEST_OFFSET = np.int64(2**63 - 1)
+
+
 def last_offsets(batches: Batches) -> NDArray[np.int64]:
-    """Offset of each batch's last record, shape (n,)."""
-    offsets: NDArray[np.int64] = batches["base_offset"] + batches["last_offset_delta"]
-    return offsets
+    """Offset of each batch's last record, shape (n,): never below its first, and the highest int64 where a header claims more."""
+    bases = batches["base_offset"]
+    deltas = np.maximum(batches["last_offset_delta"], 0).astype(np.int64)
+    lasts: NDArray[np.int64] = bases + np.minimum(deltas, _HIGHEST_OFFSET - np.maximum(bases, 0))
+    return lasts
 
 
 def last_sequences(batches: Batches) -> NDArray[np.int64]:

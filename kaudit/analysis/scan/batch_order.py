@@ -110,6 +110,6 @@ class OrderFilter:
 
 def _damage(batch: Row, detail: str) -> LogDamage:
     position, base = batch["position"], batch["base_offset"]
-    last = base + batch["last_offset_delta"]
+    last = base + max(batch["last_offset_delta"], 0)
     end = position + batch["size"]
     return LogDamage(DamageKind.OUT_OF_ORDER, position, end, True, detail, base, last, batch["producer_id"])

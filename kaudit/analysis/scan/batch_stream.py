@@ -51,6 +51,8 @@ _STRIDE_BATCHES = 256
 """A stride holds this many batches of the mean size if the window does: what is done once a stride costs as much as eight."""
 _HELD_BATCHES = 4096
 """Headers are decoded so many at a time at least: one window of large batches has too few to be worth the calls."""
+_FIRST_SEARCH_BYTES = 512
+"""The next batch is looked for in so many bytes first, then in twice as many: damage may stand between any two batches."""
 _ZERO_PROBE = LOG_OVERHEAD
 """An offset and a length of zero: no batch has them."""
 _OFFSET_BYTES = LENGTH_OFFSET
@@ -125,29 +127,36 @@ class _Reader:
         self.expected_offset: int | None = None
 
     def next_piece(self, at: int, stop: int) -> Piece:
+        """Take what lies at `at`: batches of magic 2 and the damage between them, or what needs a piece of its own."""
         held: list[_Decoded] = []
-        count, valid = 0, True
+        damages: list[LogDamage] = []
+        count = 0
         while at < stop and count < _HELD_BATCHES:
             view, walked = self._walk(at, stop)
-            valid = walked.valid
             if not len(walked.positions):
-                break
+                obstacle = self._at_obstacle(at, valid=walked.valid)
+                if len(obstacle.batches) or obstacle.still_growing:
+                    if not held and not damages:
+                        return obstacle
+                    break  # what is before it comes first; its turn is next
+                damages += obstacle.damages
+                at = obstacle.read_to
+                count += 1
+                continue
             headers = gather_headers(view, walked.positions)
             current = bool((headers["magic"] == CURRENT_MAGIC).all())
             if current:
                 decoded = _Decoded(headers, walked.positions + at, decode_controls(view, walked.positions, headers))
             if not current or (self.verify and not self._all_crcs_hold(view, walked, headers)):
-                if held:
-                    break  # what is valid comes first; this window's turn is next
+                if held or damages:
+                    break
                 return self._one_by_one(view, walked, at)
             held.append(decoded)
             count += len(headers)
             at += walked.stop
-        if not held:
-            return self._at_obstacle(at, valid=valid)
-        piece = Piece(_columns(held), [], at)
-        self._advance(piece.batches)
-        return piece
+            last = headers[-1]
+            self.expected_offset = int(last["base_offset"]) + int(last["last_offset_delta"]) + 1
+        return Piece(_columns(held) if held else empty_batches(), damages, at)
 
     def _walk(self, at: int, stop: int) -> tuple[memoryview, Walk]:
         mean = self.framing.mean_size or 0
@@ -216,7 +225,7 @@ class _Reader:
         magic = int(batches["magic"][index])
         if magic == CURRENT_MAGIC or size < HEADER_SIZE:
             return None
-        as_current = bytearray(self.window.load(start)[:size])
+        as_current = bytearray(self.window.load(start, size)[:size])
         as_current[MAGIC_OFFSET] = CURRENT_MAGIC
         if not batch_crc_holds(memoryview(as_current), 0, size):
             return None
@@ -252,7 +261,7 @@ class _Reader:
             at += max(len(view) - HEADER_SIZE, 1)
 
     def _lost_framing(self, start: int, end: int, inner: int | None, claimed: int) -> Piece:
-        probe = bytes(self.window.load(end)[:_ZERO_PROBE]) if inner is None else b""
+        probe = bytes(self.window.load(end, _ZERO_PROBE)[:_ZERO_PROBE]) if inner is None else b""
         if probe and not any(probe):
             first_zero = self._zeros_before(start, end)
             zeros_end = self._zeros_end(end)
@@ -267,7 +276,7 @@ class _Reader:
             return Piece(empty_batches(), [damage], stop)
         resumed = inner if inner is not None else self._resynchronise(end)
         stop = self.window.end if resumed is None else resumed
-        head = self.window.load(start)
+        head = self.window.load(start, HEADER_SIZE)
         detail = f"the length field says {batch_size(head, 0) - LOG_OVERHEAD}, but no batch starts where it leads"
         damage = LogDamage(DamageKind.UNPARSABLE, start, stop, resumed is not None, detail, claimed)
         return Piece(empty_batches(), [damage], stop)
@@ -275,7 +284,7 @@ class _Reader:
     def _at_obstacle(self, at: int, *, valid: bool) -> Piece:
         """No batch was taken at `at`: it is larger than the window, cut off by the end of the file, or none at all."""
         # a copy: searching on moves the window
-        view = memoryview(bytes(self.window.load(at)[:HEADER_SIZE]))
+        view = memoryview(bytes(self.window.load(at, HEADER_SIZE)[:HEADER_SIZE]))
         remaining = self.window.end - at
         if valid and len(view) > MAGIC_OFFSET:
             size = batch_size(view, 0)
@@ -296,7 +305,7 @@ class _Reader:
         return Piece(empty_batches(), [LogDamage(kind, at, self.window.end, False, detail, claimed)], self.window.end)
 
     def _large_batch(self, at: int, size: int) -> Piece:
-        batches = decode_headers(self.window.load(at)[:HEADER_SIZE], np.zeros(1, dtype=np.int64), at)
+        batches = decode_headers(self.window.load(at, HEADER_SIZE)[:HEADER_SIZE], np.zeros(1, dtype=np.int64), at)
         if not self.verify or self.window.crc_holds(at, size):
             self._advance(batches)
             return Piece(batches, [], at + size)
@@ -318,36 +327,37 @@ class _Reader:
         return Piece(empty_batches(), [LogDamage(DamageKind.ZEROS, at, stop, resumed is not None, detail)], stop)
 
     def _zeros_end(self, at: int) -> int:
+        step = _FIRST_SEARCH_BYTES
         while at < self.window.end:
-            view = self.window.load(at)
+            view = self.window.load(at, step)[:step]
             if not len(view):
                 break
             nonzero = np.flatnonzero(np.frombuffer(view, dtype=np.uint8))
             if len(nonzero):
                 return at + int(nonzero[0])
             at += len(view)
+            step = min(2 * step, self.window.capacity)
         return self.window.end
 
     def _zeros_before(self, start: int, end: int) -> int:
-        batch = np.frombuffer(self.window.load(start)[: end - start], dtype=np.uint8)
+        batch = np.frombuffer(self.window.load(start, end - start)[: end - start], dtype=np.uint8)
         nonzero = np.flatnonzero(batch)
         return start + int(nonzero[-1]) + 1 if len(nonzero) else start
 
     def _resynchronise(self, damaged: int) -> int | None:
         """First position after `damaged` where a batch whose CRC holds begins, or None."""
-        at = damaged + 1
+        at, step = damaged + 1, _FIRST_SEARCH_BYTES
         while at < self.window.end:
-            view = self.window.load(at)
+            view = self.window.load(at, step + HEADER_SIZE)
             if not len(view):
                 return None
             after = self.window.end - (at + len(view))
-            found: NDArray[np.int64] = resync.candidates(view, 0, after)
+            found: NDArray[np.int64] = resync.candidates(view, 0, after, step)
             for candidate in found.tolist():
                 if self.window.is_batch(at + candidate, batch_size(view, candidate)):
                     return int(at + candidate)
-            if after <= 0:
-                return None
-            at += max(len(view) - HEADER_SIZE + 1, 1)
+            at += max(min(step, len(view) - HEADER_SIZE + 1), 1)
+            step = min(2 * step, self.window.capacity)
         return None
 
 

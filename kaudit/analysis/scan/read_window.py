@@ -27,8 +27,11 @@ class Window:
     def __init__(self, source: ByteSource, end: int, size: int) -> None:
         self._source = source
         self.end = end
-        self._buffer = memoryview(bytearray(size))
         self.base = 0
+        """Where the bytes of the last load begin."""
+        self._buffer = memoryview(bytearray(size))
+        self._origin = 0
+        """Where the first byte of the buffer lies in the file."""
         self._filled = 0
         self._spent = 0
 
@@ -39,28 +42,32 @@ class Window:
 
     def load(self, position: int, size: int | None = None) -> memoryview:
         """Return the bytes from `position` up to `size` (at most the window's) or the end of the file, keeping what is there."""
-        wanted = self.capacity if size is None else min(size, self.capacity)
-        kept = 0
-        if self._holds(position):
-            kept = self.base + self._filled - position
-            if kept != self._filled:
-                self._buffer[:kept] = self._buffer[position - self.base : self._filled]
-        wanted = min(wanted, max(self.end - position, 0))
-        read = self._source.read_into(position + kept, self._buffer[kept:wanted]) if wanted > kept else 0
-        self.base, self._filled = position, kept + read
-        return self._buffer[: self._filled]
+        left = max(self.end - position, 0)
+        wanted = min(self.capacity if size is None else min(size, self.capacity), left)
+        kept = self._origin + self._filled - position if self._holds(position) else 0
+        if kept < wanted or not kept:
+            if kept > wanted // 2:
+                # small steps: without more to go on with, each of them would move the whole buffer
+                wanted = min(2 * wanted, self.capacity, left)
+            first = position - self._origin
+            if kept and first:
+                self._buffer[:kept] = self._buffer[first : self._filled]
+            read = self._source.read_into(position + kept, self._buffer[kept:wanted]) if wanted > kept else 0
+            self._origin, self._filled = position, kept + read
+        self.base = position
+        return self._buffer[position - self._origin : self._filled]
 
     def spend(self, position: int) -> None:
         """Mark that the bytes before `position` are no longer the file's: they must be read again if asked for."""
         self._spent = position
 
     def _holds(self, position: int) -> bool:
-        return max(self.base, self._spent) <= position < self.base + self._filled
+        return max(self._origin, self._spent) <= position < self._origin + self._filled
 
     def crc_holds(self, position: int, size: int) -> bool:
         """Return whether the batch of `size` bytes at `position` matches its CRC, in bounded memory."""
-        if self._holds(position) and position + size <= self.base + self._filled:
-            return batch_crc_holds(self._buffer, position - self.base, size)
+        if self._holds(position) and position + size <= self._origin + self._filled:
+            return batch_crc_holds(self._buffer, position - self._origin, size)
         if size <= self.capacity:
             piece = memoryview(bytearray(size))
             return self._source.read_into(position, piece) == size and batch_crc_holds(piece, 0, size)

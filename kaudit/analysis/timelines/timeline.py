@@ -175,7 +175,7 @@ def _missing(partition: PartitionAudit, runs: Columns, markers: Columns) -> list
     entries += [
         _missing_entry(gap.first_offset, gap.last_offset, _cause(partition, gap))
         for gap in partition.missing
-        if min(offsets) <= gap.first_offset and gap.last_offset <= max(ends)
+        if offsets and min(offsets) <= gap.first_offset and gap.last_offset <= max(ends)
     ]
     return entries
 

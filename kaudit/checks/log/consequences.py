@@ -14,8 +14,7 @@ def lacking_producers(evidence: Evidence, first: int | None, last: int | None) -
     """Return the observations of producers that lack sequences across the missing offsets first..last, by offset."""
     if first is None or last is None:
         return ()
-    lacking = [found for found in evidence.explained if _last_offset_before(found) < first and found.offset > last]
-    return sorted(lacking, key=lambda found: (found.offset, found.producer_id))
+    return sorted(evidence.explained_across(first, last), key=lambda found: (found.offset, found.producer_id))
 
 
 def consequences(lacking: Sequence[Observation]) -> Mapping[str, object]:
@@ -48,12 +47,6 @@ def lost_records(context: Context, evidence: Evidence, offsets: int, lacking: Se
             late = evidence.repeated_sequences.count(observation.missing)
             sequences += max(observation.missing_sequences - elsewhere - late, 0)
     return Impact(records_lost_at_least=min(sequences, offsets), records_lost_at_most=offsets)
-
-
-def _last_offset_before(observation: Observation) -> int:
-    """Return the last offset of the producer's batch before, -1 if none is known."""
-    remembered = observation.remembered
-    return remembered.last.last_offset if remembered and remembered.last else -1
 
 
 def _has_one_leader(observation: Observation) -> bool:

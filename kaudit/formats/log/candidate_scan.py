@@ -29,6 +29,7 @@ SCAN_BELOW_BYTES = 600
 _SAMPLE_BYTES = 16 << 10
 _BLOCK_BYTES = 256 << 10
 """Bytes searched in one go: they and the marks made of them stay in the processor's second level cache."""
+_CAUTIOUS_BYTES = 1 << 10
 _MAX_BROKEN_LINKS = 1000
 """Broken links mended in one buffer; more are a payload full of headers, for which the walk is cheaper."""
 
@@ -39,9 +40,13 @@ class Framing:
     def __init__(self) -> None:
         self.mean_size: float | None = None
         self._scan_pays = True
+        self._cautious: int | None = None
+        """After an obstacle: how many bytes are followed next, as another may be near."""
 
     def follow(self, buffer: memoryview, start: int, end: int, last_start: int) -> Walk:
         """Return what `walk` returns."""
+        if self._cautious is not None:
+            return self._follow_cautiously(buffer, start, end, last_start)
         if self.mean_size is None:
             self._learn(walk(buffer, start, end, min(last_start, start + _SAMPLE_BYTES)), start)
         if self.mean_size is None or self.mean_size >= SCAN_BELOW_BYTES or not self._scan_pays:
@@ -49,6 +54,15 @@ class Framing:
         else:
             walked = self._scan(buffer, start, end, last_start)
         self._learn(walked, start)
+        self._cautious = None if walked.valid else _CAUTIOUS_BYTES
+        return walked
+
+    def _follow_cautiously(self, buffer: memoryview, start: int, end: int, last_start: int) -> Walk:
+        assert self._cautious is not None
+        walked = walk(buffer, start, end, min(last_start, start + self._cautious))
+        self._cautious = 2 * self._cautious if walked.valid else _CAUTIOUS_BYTES
+        if self._cautious > _BLOCK_BYTES:
+            self._cautious = None
         return walked
 
     def _learn(self, walked: Walk, start: int) -> None:
