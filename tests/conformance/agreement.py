@@ -98,7 +98,7 @@ def table() -> Iterator[str]:
         names.setdefault(recorded.version, []).append(recorded.name)
     by_version = agreement_by_version()
     needed: Counter[int] = Counter()
-    for version, figures in by_version.items():
+    for figures in by_version.values():
         needed += figures.excluded
     letters = dict(zip(sorted(needed), ascii_lowercase, strict=False))
     for version, figures in by_version.items():
