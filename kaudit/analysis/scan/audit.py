@@ -1,6 +1,6 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,6 +33,7 @@ from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
+from kaudit.model.other_copies import HeldRecords, OtherCopies
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, Unreadable
 
@@ -113,7 +114,7 @@ class Audit:
             summary=total(partitions, findings),
             incomplete=bool(unreadable) or any(note.unreadable for note in self.histories.notes),
             segments=[row for part in parts for row in segment_rows(part.directory, part.unreadable)],
-            suggestions=list(suggestions(self.options, self.layout.partitions, copies)),
+            suggestions=list(suggestions(self.options, self.layout.partitions, copies, _held(parts, others))),
         )
 
     def _look_for_repeats(self, partition: PartitionAudit) -> None:
@@ -198,6 +199,15 @@ class Audit:
             return True
         since, until = self.options.since_ms, self.options.until_ms
         return (since is None or at >= since) and (until is None or at <= until)
+
+
+def _held(
+    parts: Sequence[PartitionAudit], others: Sequence[Sequence[OtherCopies]]
+) -> Iterator[tuple[str, HeldRecords]]:
+    """The records that other copies hold where the leader of each of `parts` changed, by the partition's name."""
+    for part, changes in zip(parts, others, strict=True):
+        for change in changes:
+            yield from ((part.directory.name, held) for held in change.held_by)
 
 
 def latest_modification(layout: Layout) -> int:

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
+from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.replicas.wording import (
     ABSENT,
     inspect_replica,
     listed,
     offsets_count,
     offsets_text,
-    records_count,
     recreated_topic,
 )
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -56,7 +56,7 @@ def _truncated(
     recreated = recreated_topic(ids)
     mark = found.high_watermarks.get(change.earlier)
     below = missing is not None and missing.below_high_watermark > 0 and not recreated
-    count = offsets_count(offsets.last - offsets.first + 1) if missing is None else records_count(missing.records)
+    count = offsets_count(offsets.last - offsets.first + 1) if missing is None else records_text(missing.records)
     acknowledged = (
         f"; {missing.below_high_watermark:,} lie below its high watermark {mark}" if missing and below else ""
     )
@@ -116,10 +116,10 @@ def _causes_of_truncation(
     yield Explanation(
         "they had not been acknowledged: with acks=all their producers sent them again or were told of the failure",
         innocent=True,
-        speaks_for=(f"{records_count(again)} truncated with them are in {change.later} at other offsets",)
+        speaks_for=(f"{records_text(again)} truncated with them are in {change.later} at other offsets",)
         if again
         else (),
-        speaks_against=(f"{records_count(acknowledged)} lie below the high watermark {mark}",) if acknowledged else (),
+        speaks_against=(f"{records_text(acknowledged)} lie below the high watermark {mark}",) if acknowledged else (),
     )
 
 
