@@ -8,7 +8,7 @@ from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import text_of, unchecked_sections
 from kaudit.report.formatting import plural, size, span
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.table import explain_lines, finding_lines, hidden_lines
+from kaudit.report.table import explain_lines, finding_sections, hidden_lines
 
 _GAP = "  "
 _STYLES = {
@@ -27,9 +27,9 @@ def render_diff(result: DiffResult, options: RenderOptions) -> str:
     console = options.console
     shown = options.for_people(result.scan.findings)
     sections = [_replicas(result, console), _partitions(result, console), _truncated(result, console)]
-    sections += [finding_lines(finding, console, many_inputs=True) for finding in shown]
-    summary = _summary(result)
-    sections.append([*explain_lines(shown, console), *console.wrap(summary), *hidden_lines(result.scan, shown)])
+    sections += finding_sections(shown, options, many_inputs=True)
+    explained = [] if options.statistics else explain_lines(shown, console)
+    sections.append([*explained, *console.wrap(_summary(result)), *hidden_lines(result.scan, shown)])
     return text_of([*sections, *unchecked_sections(result.scan, console)])
 
 
