@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from kaudit.analysis.replicas.moments import BrokerMoments
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.checks.command_line import quote
-from kaudit.checks.repeats.wording import records_text
 from kaudit.model.other_copies import HeldRecords
 from kaudit.model.result import Suggestion
 from kaudit.source.layout import PartitionDirectory
@@ -49,6 +48,6 @@ def _held(held: Iterable[tuple[str, HeldRecords]]) -> Iterator[str]:
     for partition, records in found[:1]:
         more = f" (the most of {len(found)} such places)" if len(found) > 1 else ""
         yield (
-            f"{records.copy} holds {records_text(records.records)} of {partition} at offsets "
+            f"{records.copy} holds {records.records:,} record{'' if records.records == 1 else 's'} of {partition} at offsets "
             f"{records.first_offset}..{records.last_offset} that a newer leader began without{more}"
         )
