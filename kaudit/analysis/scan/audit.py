@@ -34,6 +34,7 @@ from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
+from kaudit.model.other_copies import HeldRecords, OtherCopies
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, Unreadable
 
@@ -102,7 +103,7 @@ class Audit:
             summary=total(partitions, findings),
             incomplete=any(note.unreadable for note in not_audited),
             segments=[row for part in parts for row in segment_rows(part.directory, part.unreadable)],
-            suggestions=list(suggestions(self.options, self.layout.partitions, copies)),
+            suggestions=list(suggestions(self.options, self.layout.partitions, copies, _held(parts, others))),
         )
 
     def _not_audited(self, moments: Sequence[_Moment]) -> Iterator[NotAudited]:
@@ -217,6 +218,15 @@ class Audit:
             return True
         since, until = self.options.since_ms, self.options.until_ms
         return (since is None or at >= since) and (until is None or at <= until)
+
+
+def _held(
+    parts: Sequence[PartitionAudit], others: Sequence[Sequence[OtherCopies]]
+) -> Iterator[tuple[str, HeldRecords]]:
+    """The records that other copies hold where the leader of each of `parts` changed, by the partition's name."""
+    for part, changes in zip(parts, others, strict=True):
+        for change in changes:
+            yield from ((part.directory.name, held) for held in change.held_by)
 
 
 def latest_modification(layout: Layout) -> int:
