@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from kaudit.checks.incidents import with_incidents
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState
@@ -163,6 +164,49 @@ def scan_result(*findings, **changes):
 
 def many():
     return scan_result(old_duplicate(), unknown_start(), crc_mismatch(), fencing())
+
+
+def retry(topic, offset, code="KA702", **changes):
+    """A batch without a producer id that a retry has put into the log again, or out of order."""
+    repeated = code == "KA702"
+    finding = Finding(
+        code=code,
+        name="retry-duplicate" if repeated else "reordered-retry",
+        severity=Severity.WARNING,
+        confidence=Confidence.LIKELY,
+        message=f"the batch at offset {offset} is a repeat" if repeated else f"the batch at offset {offset} comes late",
+        topic=topic,
+        partition=0,
+        replica="1",
+        file=f"{topic}-0/00000000000000000000.log",
+        segment="00000000000000000000.log",
+        position=offset * 83,
+        offset=offset,
+        last_offset=offset + 3,
+        evidence={
+            "rule": "nothing is appended twice",
+            "offending": {"offset": offset, "timestamp": MORNING + offset * 1000},
+        },
+        explanations=(Explanation("the answer to the first request was lost"),),
+        impact=Impact(records_duplicated=4) if repeated else Impact(),
+        next=(f"kaudit inspect {topic}-0 --records --around {offset}",),
+    )
+    return replace(finding, **changes)
+
+
+def in_incidents():
+    """Two topics with retries, a zombie in two partitions, and one duplicate that two replicas have."""
+    zombies = [
+        old_duplicate(code="KA201", name="stale-epoch", topic="payments", partition=number, impact=Impact())
+        for number in (0, 1)
+    ]
+    retries = [retry("clicks", offset) for offset in (20, 8)] + [
+        retry("clicks", offset, "KA703") for offset in (24, 30)
+    ]
+    retries += [retry("views", offset) for offset in range(0, 50, 10)]
+    copies = [old_duplicate(replica=name) for name in ("1", "2")]
+    result = scan_result(*zombies, *retries, *copies)
+    return replace(result, findings=with_incidents(result.findings))
 
 
 def incomplete(*findings):

@@ -67,6 +67,22 @@ class SentBatch(Struct, kw_only=True, omit_defaults=True, gc=False):
     records_hex: str | None = None
 
 
+class SentElsewhere(Struct, kw_only=True, omit_defaults=True, gc=False):
+    """What a produce request holds for another partition than the attempt's own: the same fields as there."""
+
+    partition: PartitionNumber
+    topic: str | None = None
+    """Where absent, the attempt's own."""
+    producer_id: Int64 | None = None
+    producer_epoch: Int16 | None = None
+    base_sequence: Int32 | None = None
+    record_count: Int32 | None = None
+    is_transactional: bool = False
+    timestamp: Int64 | None = None
+    records_hex: str | None = None
+    batches: list[SentBatch] | None = None
+
+
 class Produce(_PartitionAttempt, tag="produce", kw_only=True):
     """A produce request: one batch as bytes (`records_hex`) or described by its four fields, or several `batches`."""
 
@@ -78,6 +94,8 @@ class Produce(_PartitionAttempt, tag="produce", kw_only=True):
     timestamp: Int64 | None = None
     records_hex: str | None = None
     batches: list[SentBatch] | None = None
+    other_partitions: list[SentElsewhere] | None = None
+    """What the same request holds for more partitions."""
     transactional_id: str | None = None
     acks: Int16 = -1
     api_version: ApiVersion = 8
@@ -113,6 +131,17 @@ class EndTxn(_PartitionAttempt, tag="end_txn", kw_only=True):
     commit: bool
     granted_producer_id: Int64 | None = None
     """What the allocator is known to have given for the next transaction (transaction version 2)."""
+    api_version: ApiVersion = 0
+
+
+class TxnOffsetCommit(_PartitionAttempt, tag="txn_offset_commit", kw_only=True):
+    """TxnOffsetCommit, in the partition of __consumer_offsets that holds the group; its members are not checked."""
+
+    transactional_id: str
+    producer_id: Int64
+    producer_epoch: Int16
+    record_count: RecordCount = 1
+    """How many offsets are committed."""
     api_version: ApiVersion = 0
 
 
@@ -194,6 +223,13 @@ class Wait(_PartitionAttempt, tag="wait", kw_only=True):
     ms: Natural
 
 
+class ExpireProducers(_PartitionAttempt, tag="expire_producers", kw_only=True):
+    """The broker dropped producers that were idle; for when its clock or configuration do not say so."""
+
+    producer_ids: list[Int64] | None = None
+    """Which; where absent, all that are idle for too long at `at`. Open transactions never expire."""
+
+
 class Describe(_PartitionAttempt, tag="describe", kw_only=True):
     """The partition's offsets, aborted transactions and producers are asked for."""
 
@@ -203,12 +239,14 @@ PartitionAttempt = (
     | InitProducerId
     | AddPartitions
     | EndTxn
+    | TxnOffsetCommit
     | WriteMarker
     | DeleteRecords
     | Restart
     | LeaderChange
     | FollowerRestart
     | Wait
+    | ExpireProducers
     | Describe
 )
 """What one partition was asked, or what happened to it."""

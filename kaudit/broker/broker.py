@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from kaudit.broker import attempts
 from kaudit.broker.attempts import Attempt, PartitionAttempt
@@ -25,7 +25,7 @@ from kaudit.broker.producer_state.producer_state_manager import AbortedTransacti
 from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile, profile_for
 from kaudit.broker.response import Answer, Response, TopicPartition, ok_fields, rejected_fields
-from kaudit.model.batch_fields import NO_PRODUCER_ID
+from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kaudit.model.sequence import add as add_sequence
 
 if TYPE_CHECKING:
@@ -56,12 +56,14 @@ class Broker:
             attempts.InitProducerId: self._init_producer_id,
             attempts.AddPartitions: self._add_partitions,
             attempts.EndTxn: self._end_txn,
+            attempts.TxnOffsetCommit: self._txn_offset_commit,
             attempts.WriteMarker: self._write_marker,
             attempts.DeleteRecords: self._delete_records,
             attempts.Restart: self._restart,
             attempts.LeaderChange: self._leader_change,
             attempts.FollowerRestart: self._follower_restart,
             attempts.Wait: self._wait,
+            attempts.ExpireProducers: self._expire_producers,
             attempts.Describe: self._describe,
         }
         if profile is not None:
@@ -185,8 +187,40 @@ class Broker:
         return producer_id
 
     def _produce(self, attempt: attempts.Produce, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        if attempt.other_partitions is not None:
+            return self._produce_to_several(attempt)
         limits = self._limits.get(attempt.topic, self._default_limits)
         return self._produce_handler.produce(attempt, key, partition, limits, now)
+
+    def _produce_to_several(self, attempt: attempts.Produce) -> Answer:
+        """Answer for the attempt's own partition, with the others' answers beside it."""
+        sent = [replace(attempt, other_partitions=None)]
+        for other in attempt.other_partitions or ():
+            fields = {**asdict(other), "topic": attempt.topic if other.topic is None else other.topic}
+            sent.append(replace(sent[0], **fields))
+        refusal = self._produce_handler.refuses_all(sent)
+        if refusal is not None:
+            if refusal.error is None or attempt.acks == 0:
+                return Response(attempt.index, {"outcome": "connection-closed"}, refusal.why)
+            answers: list[Answer] = [Response(attempt.index, rejected_fields(refusal.error), refusal.why) for _ in sent]
+        else:
+            answers = [self.answer(part) for part in sent]
+        own = answers[0]
+        for answer in answers:
+            if answer.fields["outcome"] == "connection-closed":
+                return Response(attempt.index, answer.fields, answer.why, own.producer)
+        if attempt.acks == 0:
+            return own
+        told = [
+            {"topic": part.topic, "partition": part.partition, **answer.fields}
+            for part, answer in zip(sent[1:], answers[1:], strict=True)
+        ]
+        return Response(attempt.index, {**own.fields, "other_partitions": told}, own.why, own.producer)
+
+    def _txn_offset_commit(
+        self, attempt: attempts.TxnOffsetCommit, key: TopicPartition, partition: Partition, now: int
+    ) -> Answer:
+        return self._produce_handler.commit_offsets(attempt, key, partition, now)
 
     # -- the coordinator ---------------------------------------------------------------------------------------------
     def _init_producer_id(
@@ -256,6 +290,9 @@ class Broker:
             attempt.commit,
             attempt.transaction_version,
         )
+        if marker.producer_epoch == NO_PRODUCER_EPOCH:
+            why = "a batch of a producer id cannot be built without an epoch (MemoryRecordsBuilder)"
+            return Response(attempt.index, rejected_fields(KafkaError.UNKNOWN_SERVER_ERROR), why)
         verdict = partition.append_marker(marker)
         fields = ok_fields() if verdict.outcome is _APPENDED else rejected_fields(verdict.error)
         why = verdict.why(marker.offset, f"{key[0]}-{key[1]}")
@@ -332,6 +369,16 @@ class Broker:
             partition.pass_time(now)
             self._abort_timed_out(key, now)
         return Response(attempt.index, {"outcome": "ok"}, f"{attempt.ms} ms pass")
+
+    def _expire_producers(
+        self, attempt: attempts.ExpireProducers, _: TopicPartition, partition: Partition, now: int
+    ) -> Answer:
+        if attempt.producer_ids is None:
+            partition.forget_idle(now)
+        else:
+            partition.forget(attempt.producer_ids)
+        remembered = len(partition.producers.states)
+        return Response(attempt.index, {"outcome": "ok"}, f"idle producers are forgotten, {remembered} are remembered")
 
     def _describe(self, attempt: attempts.Describe, _: TopicPartition, partition: Partition, __: int) -> Answer:
         fields = describe(partition, self.profile, partition.aborted_for_readers())

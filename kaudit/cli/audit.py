@@ -51,6 +51,8 @@ class AuditRequest(Struct, frozen=True):
     reproducible: bool
     policy: Policy = field(default_factory=Policy)
     pager: bool = False
+    statistics: bool = False
+    """Human formats count findings by check instead of listing them."""
     compares: bool = False
     """Replicas are held against one another."""
 
@@ -207,6 +209,8 @@ def show(
     """Write the result to every target, and the step summary where a target is for GitHub Actions."""
     view = RenderOptions(
         show_notes=request.show_notes,
+        verbose=request.verbose,
+        statistics=request.statistics,
         run=run,
         exit_code=int(code),
         codes=request.selection.codes(),

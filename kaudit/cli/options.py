@@ -156,12 +156,21 @@ SparkSettings = Annotated[
 BatchesTable = Annotated[
     bool, typer.Option("--batches", help="With --output-format parquet: a row for every batch too.")
 ]
+Statistics = Annotated[
+    bool,
+    typer.Option("--statistics", help="With table: count findings and their cost by check, instead of listing them."),
+]
 Color = Annotated[ColorChoice, typer.Option("--color", help="When to colour.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="The same as --color never.")]
 NoPager = Annotated[bool, typer.Option("--no-pager", help="Never show long output in a pager.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing line; errors stay.")]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Show notes too; off a terminal, report progress every 30 s.")
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        help="Show notes, all findings of an incident, and reasons; off a terminal, report progress every 30 s.",
+    ),
 ]
 Reproducible = Annotated[
     bool, typer.Option("--reproducible", help="Leave out host and time of the run: same log, same bytes.")

@@ -1,10 +1,11 @@
 """All partitions of all replicas: who holds what, compared, and what is wrong with it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.analysis.replicas.moments import broker_moments
 from kaudit.analysis.scan.chunk_plan import OpenSource, whole_segments
 from kaudit.analysis.scan.chunk_reader import read_serially
 from kaudit.analysis.scan.continuity import Continuity
@@ -17,6 +18,7 @@ from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.incidents import with_incidents
 from kaudit.checks.registry import run_checks
+from kaudit.diff.missing_records import MissingCounts
 from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.diff.replica_set import compare_partition
 from kaudit.formats.sidefiles.checkpoints import (
@@ -28,7 +30,7 @@ from kaudit.formats.sidefiles.checkpoints import (
 )
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
-from kaudit.model.replicas import DiffResult, PartitionComparison, Replica, ReplicaEvidence
+from kaudit.model.replicas import DiffResult, Moments, PartitionComparison, Relation, Replica, ReplicaEvidence
 from kaudit.model.result import BrokerVersions, NotAudited, PartitionSummary, ScanResult, SegmentSummary
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
@@ -38,6 +40,8 @@ class Task(Struct, frozen=True):
 
     holders: Mapping[str, PartitionDirectory]
     missing_on: Sequence[str]
+    moments: Sequence[Moments] = ()
+    """Of the holders, those that are one broker's."""
 
     @property
     def bytes(self) -> int:
@@ -55,19 +59,37 @@ class ComparedPartition(Struct, frozen=True):
     segments: Sequence[SegmentSummary]
 
 
-def tasks(layouts: Mapping[str, Layout]) -> list[Task]:
+def broker_copies(layouts: Mapping[str, Layout], open_source: OpenSource) -> list[Moments]:
+    """Return which of the replicas (by name) are copies of one broker's log directory at different times."""
+    names = {entry.log_dir: name for name, layout in layouts.items() for entry in layout.partitions}
+    directories = [entry for layout in layouts.values() for entry in layout.partitions]
+    found = [
+        Moments(
+            entry.identity.broker_id,
+            entry.identity.directory_id,
+            entry.identity.cluster_id,
+            tuple(dict.fromkeys(names[log_dir] for log_dir in entry.log_dirs)),
+        )
+        for entry in broker_moments(directories, open_source)
+    ]
+    return [moments for moments in found if len(moments.replicas) > 1]
+
+
+def tasks(layouts: Mapping[str, Layout], moments: Sequence[Moments] = ()) -> list[Task]:
     """Bring together what the replicas (by name) hold of each partition, in (topic, partition) order."""
-    keys = sorted({(entry.topic, entry.partition) for layout in layouts.values() for entry in layout.partitions})
-    found = []
-    for key in keys:
-        holders = {
-            name: replace(entry, replica=name)
-            for name, layout in layouts.items()
-            for entry in layout.partitions
-            if (entry.topic, entry.partition) == key
-        }
-        found.append(Task(holders, [name for name in layouts if name not in holders]))
-    return found
+    found: dict[tuple[str, int], dict[str, PartitionDirectory]] = {}
+    for name, layout in layouts.items():
+        for entry in layout.partitions:
+            found.setdefault((entry.topic, entry.partition), {})[name] = replace(entry, replica=name)
+    return [
+        Task(found[key], [name for name in layouts if name not in found[key]], _held_by(found[key], moments))
+        for key in sorted(found)
+    ]
+
+
+def _held_by(holders: Collection[str], moments: Sequence[Moments]) -> list[Moments]:
+    own = [replace(entry, replicas=tuple(name for name in entry.replicas if name in holders)) for entry in moments]
+    return [entry for entry in own if len(entry.replicas) > 1]
 
 
 def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> ComparedPartition:
@@ -89,7 +111,7 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
     checkpoints = _leader_epochs(task, open_source, unreadable)
     topic = next(iter(task.holders.values())).topic
     comparison, last = compare_partition(
-        readers, checkpoints, task.missing_on, says_compacted=options.says_compacted(topic)
+        readers, checkpoints, task.missing_on, task.moments, says_compacted=options.says_compacted(topic)
     )
     for reader in readers.values():
         unreadable += reader.unreadable
@@ -101,12 +123,16 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         for finding in _damage(contexts[name], reader.directory, open_source, verify=verify)
     ]
     if not any(reader.unreadable for reader in readers.values()):
+        marks = _high_watermarks(task, open_source)
+        counted = MissingCounts(task.holders, marks, open_source)
+        comparison = replace(comparison, moments=[counted.of_moment(change) for change in comparison.moments])
         evidence = ReplicaEvidence(
             comparison,
-            _high_watermarks(task, open_source),
+            marks,
             last,
             [name for name, reader in readers.items() if reader.ends_damaged],
             {name: entry.topic_id for name, entry in task.holders.items() if entry.topic_id is not None},
+            counted.of_replicas(comparison),
         )
         findings += run_checks(replace(next(iter(contexts.values())), replicas=contexts), Evidence([evidence]))
     return ComparedPartition(
@@ -119,7 +145,10 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
 
 
 def diff_result(
-    replicas: Sequence[Replica], layouts: Mapping[str, Layout], compared: Sequence[ComparedPartition]
+    replicas: Sequence[Replica],
+    layouts: Mapping[str, Layout],
+    compared: Sequence[ComparedPartition],
+    moments: Sequence[Moments] = (),
 ) -> DiffResult:
     """Put everything together in contract order."""
     found = (finding for entry in compared for finding in entry.findings)
@@ -131,7 +160,9 @@ def diff_result(
     not_audited = [NotAudited(entry.path, entry.reason, unreadable=True) for entry in unreadable]
     not_audited += [NotAudited(entry.path, entry.reason) for entry in skipped]
     alone = [
-        f"{one.comparison.topic}-{one.comparison.partition}" for one in compared if one.comparison.reference is None
+        f"{one.comparison.topic}-{one.comparison.partition}"
+        for one in compared
+        if one.comparison.relation is Relation.MISSING
     ]
     if alone:
         more = f" and {len(alone) - 1} more" if len(alone) > 1 else ""
@@ -146,7 +177,7 @@ def diff_result(
         incomplete=bool(unreadable),
         segments=[row for one in compared for row in one.segments],
     )
-    return DiffResult(scan, replicas, [one.comparison for one in compared])
+    return DiffResult(scan, replicas, [one.comparison for one in compared], moments)
 
 
 def _leader_epochs(

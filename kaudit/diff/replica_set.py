@@ -1,7 +1,9 @@
 """All replicas of one partition side by side: what they agree on, where they part, what would become of it."""
 
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import combinations, pairwise
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -10,13 +12,22 @@ from kaudit.diff.compare import PairCompare
 from kaudit.diff.replica_reader import Columns, ReplicaReader, batch_at
 from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint
 from kaudit.model.epoch_entry import EpochEntry
-from kaudit.model.replicas import Difference, OffsetRange, PartitionComparison, Relation, ReplicaBatch
+from kaudit.model.replicas import (
+    Difference,
+    MomentChange,
+    Moments,
+    OffsetRange,
+    PartitionComparison,
+    Relation,
+    ReplicaBatch,
+)
 from kaudit.source.layout import ALWAYS_COMPACTED
 
 _NO_BOUND = 2**63 - 1
-_GRAVITY = (Relation.IDENTICAL, Relation.BEHIND, Relation.DIVERGED)
+_GRAVITY = (Relation.IDENTICAL, Relation.APPENDED, Relation.TRUNCATED, Relation.BEHIND, Relation.DIVERGED)
 
 Pair = tuple[str, str]
+_T = TypeVar("_T")
 
 
 class Parting(Struct, frozen=True):
@@ -27,9 +38,9 @@ class Parting(Struct, frozen=True):
 
 
 def read_side_by_side(
-    readers: Mapping[str, ReplicaReader], *, compacted: bool
+    readers: Mapping[str, ReplicaReader], agreeing: AbstractSet[str], *, compacted: bool
 ) -> tuple[dict[Pair, Parting], dict[str, ReplicaBatch]]:
-    """Read all replicas to their ends; return where each pair parts, and the last batch all of them agreed on.
+    """Read all replicas to their ends; return where each pair parts, and the last batch that those `agreeing` agreed on.
 
     Memory is a window a replica: a window ends where the first of the replicas' buffers does.
     """
@@ -57,83 +68,126 @@ def read_side_by_side(
                     if index is not None
                 }
                 parted[pair] = Parting(conflict.offset, found)
-        _note_last(last, windows, parted)
+        first = min((at.offset for pair, at in parted.items() if {*pair} <= agreeing), default=_NO_BOUND)
+        _note_last(last, windows, first)
 
 
-def _note_last(last: dict[str, ReplicaBatch], windows: Mapping[str, Columns], parted: Mapping[Pair, Parting]) -> None:
-    """Keep the last batch of each replica below every parting, for display."""
-    first = min((parting.offset for parting in parted.values()), default=_NO_BOUND)
+def _note_last(last: dict[str, ReplicaBatch], windows: Mapping[str, Columns], first: int) -> None:
+    """Keep the last batch of each replica below offset `first`, for display."""
     for name, rows in windows.items():
         below = int((rows["last_offset"] < first).sum())
         if below:
             last[name] = batch_at(rows, below - 1)
 
 
-def compare_partition(  # noqa: PLR0914 - one pass over the windows
+def compare_partition(
     readers: Mapping[str, ReplicaReader],
     checkpoints: Mapping[str, LeaderEpochCheckpoint],
     missing_on: Sequence[str],
+    moments: Sequence[Moments],
     *,
     says_compacted: bool,
 ) -> tuple[PartitionComparison, dict[str, ReplicaBatch]]:
-    """Compare the replicas of one partition; `checkpoints` are their leader-epoch-checkpoints, those that parse.
+    """Compare the copies of one partition; `checkpoints` are their leader-epoch-checkpoints, those that parse.
 
-    The batches returned are each replica's last before the first difference.
+    `moments` are those of `readers` that are one broker's. The batches returned are each replica's last before the first
+    difference of the replicas.
     """
-    directories = [reader.directory for reader in readers.values()]
-    topic, partition = directories[0].topic, directories[0].partition
-    compacted = says_compacted or topic in ALWAYS_COMPACTED
-    compacted = compacted or any(directory.first_dirty_offset is not None for directory in directories)
-    parted, last = read_side_by_side(readers, compacted=compacted)
+    directory = next(iter(readers.values())).directory
+    compacted = says_compacted or _is_compacted(readers)
+    earlier = {name for entry in moments for name in entry.replicas[:-1]}
+    replicas = [name for name in readers if name not in earlier]
+    parted, last = read_side_by_side(readers, {*replicas}, compacted=compacted)
     ends = {name: reader.end_offset for name, reader in readers.items()}
     epochs = {
         name: merged_epochs(reader.leader_epochs, checkpoints.get(name), ends[name]) for name, reader in readers.items()
     }
-    reference = max(readers, key=lambda name: (_last_epoch(epochs[name]), ends[name], -list(readers).index(name)))
     agreed = {pair: _agreed(pair, parted, ends) for pair in combinations(readers, 2)}
-    relations = {
-        name: Relation.DIVERGED
-        # longer than the reference: a newer leader began where that one ends, without what is beyond
-        if _pair(name, reference, parted) or ends[name] > ends[reference]
-        else Relation.BEHIND
-        if ends[name] < ends[reference]
-        else Relation.IDENTICAL
-        for name in readers
-        if name != reference
-    }
-    relation = max(relations.values(), key=_GRAVITY.index, default=Relation.MISSING)
-    if parted:
-        relation = Relation.DIVERGED
-    difference = None
-    if parted:
-        first = min(parting.offset for parting in parted.values())
-        batches: dict[str, ReplicaBatch] = {}
-        for parting in parted.values():
-            if parting.offset == first:
-                batches.update(parting.batches)
-        difference = Difference(first, {name: batches[name] for name in readers if name in batches})
-    common = min([*agreed.values(), *([] if agreed else ends.values())])
+    changes = [
+        moment_change(entry.broker_id, pair, _of_pair(pair, parted), ends)
+        for entry in moments
+        for pair in pairwise(entry.replicas)
+    ]
+    reference = max(replicas, key=lambda name: (_last_epoch(epochs[name]), ends[name], -replicas.index(name)))
+    relations = _relations(replicas, reference, parted, ends)
+    partings = [parting for pair, parting in parted.items() if earlier.isdisjoint(pair)]
+    common = [offset for pair, offset in agreed.items() if earlier.isdisjoint(pair)]
     return (
         PartitionComparison(
-            topic=topic,
-            partition=partition,
-            relation=relation,
-            reference=reference if len(readers) > 1 else None,
+            topic=directory.topic,
+            partition=directory.partition,
+            relation=Relation.DIVERGED
+            if partings
+            else max([*relations.values()] or [change.relation for change in changes], key=_GRAVITY.index, default=None)
+            or Relation.MISSING,
+            reference=reference if relations else None,
             relations=relations,
             missing_on=list(missing_on),
-            common_end_offset=common if len(readers) > 1 else None,
-            first_difference=difference,
+            common_end_offset=min(common or [change.common_end_offset for change in changes], default=None),
+            first_difference=_difference(partings, replicas),
             leader_epochs=epochs,
             truncation_offsets={
                 name: truncation_offset(epochs[name], ends[name], epochs[reference], ends[reference])
                 for name in relations
             },
-            only_on=_only_on(readers, agreed, ends),
+            only_on=_only_on(readers, agreed, ends, moments),
             start_offsets={name: reader.first_offset for name, reader in readers.items()},
             end_offsets=ends,
+            moments=changes,
         ),
         last,
     )
+
+
+def _is_compacted(readers: Mapping[str, ReplicaReader]) -> bool:
+    directories = [reader.directory for reader in readers.values()]
+    return any(entry.topic in ALWAYS_COMPACTED or entry.first_dirty_offset is not None for entry in directories)
+
+
+def _relations(
+    replicas: Sequence[str], reference: str, parted: Mapping[Pair, Parting], ends: Mapping[str, int]
+) -> dict[str, Relation]:
+    """How each other replica relates to the reference."""
+    return {
+        name: Relation.DIVERGED
+        # longer than the reference: a newer leader began where that one ends, without what is beyond
+        if _of_pair((name, reference), parted) or ends[name] > ends[reference]
+        else Relation.BEHIND
+        if ends[name] < ends[reference]
+        else Relation.IDENTICAL
+        for name in replicas
+        if name != reference
+    }
+
+
+def moment_change(broker_id: int, pair: Pair, parting: Parting | None, ends: Mapping[str, int]) -> MomentChange:
+    """Say what became of the earlier copy's log (the first of `pair`) by the time of the later one."""
+    earlier, later = pair
+    agreed = min(ends[earlier], ends[later]) if parting is None else parting.offset
+    relation = Relation.APPENDED if agreed < ends[later] else Relation.IDENTICAL
+    truncated = OffsetRange(agreed, ends[earlier] - 1) if agreed < ends[earlier] else None
+    return MomentChange(
+        broker_id=broker_id,
+        earlier=earlier,
+        later=later,
+        relation=relation if truncated is None else Relation.TRUNCATED,
+        common_end_offset=agreed,
+        truncated=truncated,
+        first_difference=_difference([parting], pair),
+    )
+
+
+def _difference(partings: Iterable[Parting | None], names: Sequence[str]) -> Difference | None:
+    """The first of these partings, with the batches there in the order of `names`."""
+    known = [parting for parting in partings if parting is not None]
+    if not known:
+        return None
+    first = min(parting.offset for parting in known)
+    batches: dict[str, ReplicaBatch] = {}
+    for parting in known:
+        if parting.offset == first:
+            batches.update(parting.batches)
+    return Difference(first, {name: batches[name] for name in names if name in batches})
 
 
 def merged_epochs(
@@ -159,8 +213,8 @@ def _last_epoch(epochs: Sequence[EpochEntry]) -> int:
     return epochs[-1].epoch if epochs else -1
 
 
-def _pair(name: str, other: str, parted: Mapping[Pair, Parting]) -> Parting | None:
-    return parted.get((name, other)) or parted.get((other, name))
+def _of_pair(pair: Pair, values: Mapping[Pair, _T]) -> _T | None:
+    return values.get(pair, values.get((pair[1], pair[0])))
 
 
 def _agreed(pair: Pair, parted: Mapping[Pair, Parting], ends: Mapping[str, int]) -> int:
@@ -170,12 +224,29 @@ def _agreed(pair: Pair, parted: Mapping[Pair, Parting], ends: Mapping[str, int])
 
 
 def _only_on(
-    readers: Mapping[str, ReplicaReader], agreed: Mapping[Pair, int], ends: Mapping[str, int]
+    readers: Mapping[str, ReplicaReader],
+    agreed: Mapping[Pair, int],
+    ends: Mapping[str, int],
+    moments: Sequence[Moments],
 ) -> dict[str, OffsetRange]:
-    """What each replica holds at its end that no other one holds the same."""
+    """What each replica holds at its end that no other one holds the same, an earlier copy of a broker that none newer does.
+
+    Of earlier copies that hold the same, the one that holds most has it, of equal ones the last.
+    """
+    later = {name: entry.replicas[at + 1 :] for entry in moments for at, name in enumerate(entry.replicas[:-1])}
+    replicas = [name for name in readers if name not in later]
     found: dict[str, OffsetRange] = {}
-    for name, reader in readers.items():
-        shared = max((offset for pair, offset in agreed.items() if name in pair), default=reader.first_offset)
-        if shared is not None and shared < ends[name] and reader.first_offset is not None:
+    for number, (name, reader) in enumerate(readers.items()):
+        others = {*later.get(name, ()), *replicas} - {name}
+        if name in later:
+            others |= {
+                other
+                for place, other in enumerate(readers)
+                if other in later and other != name and (ends[other], place) > (ends[name], number)
+            }
+        if not others:
+            continue
+        shared = max(offset for pair, offset in agreed.items() if name in pair and not others.isdisjoint(pair))
+        if shared < ends[name] and reader.first_offset is not None:
             found[name] = OffsetRange(max(shared, reader.first_offset), ends[name] - 1)
     return found

@@ -9,7 +9,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions, UsageError
-from kaudit.diff.audit import ComparedPartition, Task, compare_task, diff_result, tasks
+from kaudit.diff.audit import ComparedPartition, Task, broker_copies, compare_task, diff_result, tasks
 from kaudit.engines.ranges import PROCESSES_PAY_BYTES
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.source.discover import PathNotFoundError, discover
@@ -23,17 +23,34 @@ def diff(options: ScanOptions, replicas: Sequence[Replica], progress: Progress) 
 
     Raises:
         UsageError: a path does not exist, or holds one partition twice.
-        NothingToAuditError: no segment was found.
+        NothingToAuditError: no segment was found, or no two replicas have a partition in common; not where something could
+            not be read.
 
     """
     layouts = {replica.name: _layout(replica, options) for replica in replicas}
-    work = tasks(layouts)
+    moments = broker_copies(layouts, open_segment)
+    work = tasks(layouts, moments)
+    if not any(layout.unreadable for layout in layouts.values()):
+        _require_common(replicas, work)
+    progress.start(sum(task.bytes for task in work))
+    compared = list(_compared(work, options, progress))
+    return diff_result(replicas, layouts, compared, moments)
+
+
+def _require_common(replicas: Sequence[Replica], work: Sequence[Task]) -> None:
+    """Require a partition that two of the replicas have, with a segment."""
     if not any(directory.segments for task in work for directory in task.holders.values()):
         where = ", ".join(replica.path for replica in replicas)
         raise NothingToAuditError(f"nothing to compare under {where}: no segment was found")
-    progress.start(sum(task.bytes for task in work))
-    compared = list(_compared(work, options, progress))
-    return diff_result(replicas, layouts, compared)
+    if all(len(task.holders) < 2 for task in work):
+        have = [f"{replica.path} has {_partitions(replica.name, work)}" for replica in replicas]
+        raise NothingToAuditError(f"nothing to compare: no two of these have a partition in common: {'; '.join(have)}")
+
+
+def _partitions(name: str, work: Sequence[Task]) -> str:
+    held = [next(iter(task.holders.values())).name for task in work if name in task.holders]
+    more = f" and {len(held) - 1} more" if len(held) > 1 else ""
+    return held[0] + more if held else "none"
 
 
 def _compared(work: Sequence[Task], options: ScanOptions, progress: Progress) -> Iterator[ComparedPartition]:

@@ -19,6 +19,10 @@ class Relation(enum.Enum):
     DIVERGED = "diverged"
     """At one offset at least two hold different records, or the same under different leader epochs; or one holds records
     from an offset on at which another began a newer leader epoch without them."""
+    APPENDED = "appended"
+    """Of two copies of one broker's log: all of the earlier one is in the later one, which goes on."""
+    TRUNCATED = "truncated"
+    """Of two copies of one broker's log: the broker cut its log between them, whatever it wrote there since."""
     MISSING = "missing"
     """Only one of the replicas compared has the partition: nothing to compare it with."""
 
@@ -28,6 +32,15 @@ class Replica(JsonRecord, frozen=True):
 
     name: str
     path: str
+
+
+class Moments(JsonRecord, frozen=True):
+    """Replicas that are copies of one broker's log directory (meta.properties) at different times, the oldest first."""
+
+    broker_id: int
+    directory_id: str | None
+    cluster_id: str | None
+    replicas: Sequence[str]
 
 
 class ReplicaBatch(JsonRecord, frozen=True):
@@ -86,12 +99,47 @@ class Difference(JsonRecord, frozen=True, rename={"batches": "replicas"}):
         return [other for other, batch in self.batches.items() if batch.identity == mine]
 
 
+class MissingRecords(JsonRecord, frozen=True):
+    """Records of producers at the end of one copy, from an offset on, that another copy does not hold there.
+
+    `records` are in no batch of the other copy from that offset on; `below_high_watermark` of them lie below the high
+    watermark that the copy's own broker wrote down. `elsewhere` are there at other offsets: batches sent again.
+    """
+
+    records: int
+    below_high_watermark: int
+    elsewhere: int
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the other copy holds the same records at the same offsets, under whatever leader epochs."""
+        return not self.records and not self.elsewhere
+
+
+class MomentChange(JsonRecord, frozen=True):
+    """What a broker did to its log of a partition between two copies of it: appended, or truncated and went on.
+
+    Both agree below `common_end_offset` (exclusive). `truncated` are the offsets from there to the earlier copy's end and
+    `missing` the records that the later one lacks of them; None where nothing was cut off.
+    """
+
+    broker_id: int
+    earlier: str
+    later: str
+    relation: Relation
+    common_end_offset: int
+    truncated: OffsetRange | None = None
+    missing: MissingRecords | None = None
+    first_difference: Difference | None = None
+
+
 _SINGULAR = {"truncation_offsets": "truncation_offset", "start_offsets": "start_offset", "end_offsets": "end_offset"}
 
 
 class PartitionComparison(JsonRecord, frozen=True, rename=_SINGULAR):
     """One partition, its replicas by name. Offsets named `end` are exclusive.
 
+    Of several copies of one broker the newest is a replica; `moments` has what changed from each to the next one.
     `reference` is the replica whose log the others would follow: the highest leader epoch, then the longest log.
     `common_end_offset` is where agreement of all holders ends. `truncation_offsets` says for each other replica where it
     would cut its log when it follows the reference (KIP-101, KIP-279), None where that is not known. `only_on` are the
@@ -112,11 +160,20 @@ class PartitionComparison(JsonRecord, frozen=True, rename=_SINGULAR):
     only_on: Mapping[str, OffsetRange]
     start_offsets: Mapping[str, int | None]
     end_offsets: Mapping[str, int]
+    moments: Sequence[MomentChange] = ()
+
+    @property
+    def replica_ends(self) -> Mapping[str, int]:
+        """The log ends of the replicas, without earlier copies of their brokers."""
+        earlier = {change.earlier for change in self.moments}
+        return {name: end for name, end in self.end_offsets.items() if name not in earlier}
 
     @property
     def beyond_reference(self) -> list[str]:
         """The replicas that agree with the reference to its end and go on; it is the reference for its newer leader epoch."""
-        end = self.end_offsets[self.reference or ""]
+        if self.reference is None:
+            return []
+        end = self.end_offsets[self.reference]
         longer = [name for name in self.relations if self.end_offsets[name] > end]
         diverged = [name for name in longer if self.relations[name] is Relation.DIVERGED]
         return [name for name in diverged if (cut := self.truncation_offsets[name]) is None or cut >= end]
@@ -127,7 +184,7 @@ class ReplicaEvidence(Struct, frozen=True):
 
     `high_watermarks` are what each one's replication-offset-checkpoint says, where it says anything; `last_common` each
     one's last batch below the first difference; `torn` the replicas whose logs end in damage; `topic_ids` from
-    partition.metadata.
+    partition.metadata; `missing` what a diverged replica holds and the reference does not, and what is on one copy alone.
     """
 
     comparison: PartitionComparison
@@ -135,11 +192,13 @@ class ReplicaEvidence(Struct, frozen=True):
     last_common: Mapping[str, ReplicaBatch]
     torn: Sequence[str] = ()
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, MissingRecords] = field(default_factory=dict)
 
     @property
     def high_watermark(self) -> tuple[str, int] | None:
         """The replica whose checkpoint has the highest high watermark, and that."""
-        known = [(offset, name) for name, offset in self.high_watermarks.items()]
+        replicas = self.comparison.replica_ends
+        known = [(offset, name) for name, offset in self.high_watermarks.items() if name in replicas]
         return (max(known)[1], max(known)[0]) if known else None
 
 
@@ -149,3 +208,4 @@ class DiffResult(Struct, frozen=True):
     scan: ScanResult
     replicas: Sequence[Replica]
     partitions: Sequence[PartitionComparison] = field(default_factory=tuple)
+    moments: Sequence[Moments] = ()

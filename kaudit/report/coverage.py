@@ -4,13 +4,16 @@ from collections.abc import Iterable, Sequence
 
 from kaudit.model.result import BaselineComparison, BrokerVersions, NotAudited, ScanResult
 from kaudit.report.console import Console, Style, visible
+from kaudit.report.render_options import RenderOptions
 
 _PATHS_SHOWN = 3
 
 
-def coverage_sections(result: ScanResult, console: Console) -> list[list[str]]:
+def coverage_sections(result: ScanResult, options: RenderOptions) -> list[list[str]]:
     """Return the sections that say what this report does not cover, and which brokers' rules were applied."""
-    return [*unchecked_sections(result, console), _broker_rules(result.broker_version, console)]
+    console = options.console
+    rules = _broker_rules(result.broker_version, console, with_reasons=options.verbose)
+    return [*unchecked_sections(result, console), rules]
 
 
 def unchecked_sections(result: ScanResult, console: Console) -> list[list[str]]:
@@ -71,18 +74,24 @@ def _baseline(compared: BaselineComparison | None, console: Console) -> list[str
     return lines
 
 
-def _broker_rules(versions: BrokerVersions, console: Console) -> list[str]:
-    because = "; ".join(versions.because)
-    text = f"Checked against the rules of broker {_range(versions)}" + (f": {because}" if because else "")
+def _broker_rules(versions: BrokerVersions, console: Console, *, with_reasons: bool) -> list[str]:
+    """Return one line, and below it why these versions where that is asked for."""
     settled = versions.at_least is not None and versions.at_least == versions.at_most
+    hints = ["-v: why"] if versions.because and not with_reasons else []
     if versions.requested == "auto" and not settled:
-        text += ". Pass --broker-version for stricter checks"
-    return console.wrap(visible(text), indent="  ")
+        hints.append("--broker-version: stricter")
+    text = f"Rules of {_range(versions)}" + (f" ({', '.join(hints)})" if hints else "")
+    lines = console.wrap(visible(text), indent="  ")
+    for reason in versions.because if with_reasons else ():
+        lines += console.wrap(visible(reason), lead="  - ")
+    return lines
 
 
 def _range(versions: BrokerVersions) -> str:
     if versions.at_least is None and versions.at_most is None:
-        return f"version {versions.profile or ('unknown' if versions.requested == 'auto' else versions.requested)}"
+        return (
+            f"broker version {versions.profile or ('unknown' if versions.requested == 'auto' else versions.requested)}"
+        )
     if versions.at_least == versions.at_most:
-        return f"version {versions.at_least}"
-    return f"versions {versions.at_least or 'any'} to {versions.at_most or 'any'}"
+        return f"broker {versions.at_least}"
+    return f"brokers {versions.at_least or 'any'} to {versions.at_most or 'any'}"

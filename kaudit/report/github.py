@@ -1,10 +1,13 @@
 """`--output-format github`: workflow commands that GitHub Actions turns into annotations."""
 
+from collections.abc import Sequence
+
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.formatting import extent, plural, verdict
 from kaudit.report.impact import with_impact
+from kaudit.report.incidents import distinct, impact_of, members
 from kaudit.report.locations import location_text
 from kaudit.report.most_severe import omitted_text
 from kaudit.report.render_options import RenderOptions
@@ -15,16 +18,16 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: 
 
 
 def render_scan(result: ScanResult, options: RenderOptions) -> str:
-    """Return the annotations, most severe first, then lines of text with what they leave out."""
+    """Return an annotation for each incident, most severe first, then lines of text with what they leave out."""
     shown = options.for_people(result.findings)
-    lines = []
+    lines, groups = [], members(shown)
     left_out = result.summary.omitted
     for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE):
-        same = [finding for finding in shown if finding.severity is severity]
+        same = [group for group in groups if group[0].severity is severity]
         # One of the warnings says that the audit is incomplete.
         places = ANNOTATIONS_PER_LEVEL - (severity is Severity.WARNING and result.incomplete)
-        lines += [_annotation(finding) for finding in same[:places]]
-        left_out += max(len(same) - places, 0)
+        lines += [_annotation(group) for group in same[:places]]
+        left_out += sum(map(len, same[places:]))
     if result.incomplete:
         lines.append(_command("warning", {"title": "kaudit: incomplete audit"}, _incomplete(result)))
     if left_out:
@@ -33,12 +36,15 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _annotation(finding: Finding) -> str:
+def _annotation(group: Sequence[Finding]) -> str:
+    """Return one annotation for an incident: its gravest finding, how many more there are, what all cost."""
+    finding, more = group[0], len(distinct(group)) - 1
     properties = {"title": f"kaudit {finding.code} {finding.name}"}
     if finding.file is not None:
         properties["file"] = visible(finding.file)
     place = location_text(finding)
-    text = with_impact(f"{finding.message}{f' ({place})' if place else ''}", finding)
+    others = f", and {plural(more, 'more finding')} of one cause" if more else ""
+    text = with_impact(f"{finding.message}{f' ({place})' if place else ''}{others}", impact_of(group))
     return _command(_LEVELS[finding.severity], properties, f"{text} [{finding.fingerprint}]")
 
 

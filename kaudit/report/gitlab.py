@@ -45,7 +45,7 @@ def _issue(group: list[Finding]) -> _Issue:
     text = f"{first.code} {first.name}: {first.message}" + (f" ({place})" if place else "")
     if len(group) > 1:
         text += f", also in {plural(len(group) - 1, 'other replica')}"
-    text = with_impact(text, first)
+    text = with_impact(text, first.impact)
     path = first.file or first.log_dir or "-"
     return _issue_at(path, first.code, text, first.fingerprint, _SEVERITIES[first.severity])
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from kaudit.model.finding import Finding
 from kaudit.model.impact import Impact
 from kaudit.report.formatting import plural
 from kaudit.report.timestamps import date_and_clock
@@ -13,9 +12,9 @@ def impact_text(impact: Impact) -> str:
     return "; ".join([*_invisible(impact), *_lost(impact), *_duplicated(impact), *_truncated(impact)])
 
 
-def with_impact(text: str, finding: Finding) -> str:
-    """Return a finding's message, and its impact where there is one."""
-    cost = impact_text(finding.impact)
+def with_impact(text: str, impact: Impact) -> str:
+    """Return the text, and the impact where there is one."""
+    cost = impact_text(impact)
     return f"{text}. Impact: {cost}" if cost else text
 
 

@@ -9,6 +9,7 @@ from kaudit.model.producer_listing import GrantedBlock, ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.model.rfc3339 import rfc3339
+from kaudit.report.incidents import incidents_of
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.timestamps import NO_TIMESTAMP
 
@@ -38,7 +39,12 @@ def scan_document(
     result: ScanResult, options: RenderOptions, schema: str = "kaudit.scan/1", **more: object
 ) -> dict[str, object]:
     """Return the kaudit.scan/1 document, or one of another schema with `more` than a scan has."""
-    return {**header(result, schema, options), **more, "findings": [finding.to_dict() for finding in result.findings]}
+    return {
+        **header(result, schema, options),
+        **more,
+        "incidents": [incident.to_dict() for incident in incidents_of(result.findings)],
+        "findings": [finding.to_dict() for finding in result.findings],
+    }
 
 
 def timeline_document(result: TimelineResult, options: RenderOptions) -> dict[str, object]:
@@ -57,7 +63,10 @@ def diff_document(result: DiffResult, options: RenderOptions) -> dict[str, objec
     """Return the kaudit.diff/1 document."""
     replicas = [replica.to_dict() for replica in result.replicas]
     partitions = [partition.to_dict() for partition in result.partitions]
-    return scan_document(result.scan, options, "kaudit.diff/1", replicas=replicas, partitions=partitions)
+    moments = [entry.to_dict() for entry in result.moments]
+    return scan_document(
+        result.scan, options, "kaudit.diff/1", replicas=replicas, moments=moments, partitions=partitions
+    )
 
 
 def _block(block: GrantedBlock) -> dict[str, object]:

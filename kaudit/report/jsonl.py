@@ -10,6 +10,9 @@ from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.json_documents import diff_document, header, line, producers_document
 from kaudit.report.render_options import RenderOptions
 
+_ONE_BY_ONE = ("findings", "incidents")
+"""What a document lists and a stream of findings does not repeat."""
+
 
 def render_scan(result: ScanResult, options: RenderOptions) -> str:
     """Return one line per finding and the summary."""
@@ -26,12 +29,12 @@ def render_producers(result: ProducersResult, options: RenderOptions) -> Iterato
     """Yield one line per producer id, one per finding, and the summary with the blocks."""
     yield from _lines("producer", result.producers)
     yield from _lines("finding", result.scan.findings)
-    yield _summary(producers_document(result, options), without=("producers", "findings"))
+    yield _summary(producers_document(result, options), without=("producers", *_ONE_BY_ONE))
 
 
 def render_diff(result: DiffResult, options: RenderOptions) -> str:
     """Return one line per partition, one per finding, and the summary with the replicas."""
-    summary = _summary(diff_document(result, options), without=("partitions", "findings"))
+    summary = _summary(diff_document(result, options), without=("partitions", *_ONE_BY_ONE))
     return "".join([*_lines("partition", result.partitions), *_lines("finding", result.scan.findings), summary])
 
 

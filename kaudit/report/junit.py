@@ -12,10 +12,10 @@ from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import Console, visible
+from kaudit.report.finding_block import finding_lines
 from kaudit.report.formatting import plural
 from kaudit.report.most_severe import omitted_text
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.table import finding_lines
 
 FINDINGS_PER_CASE = 100
 HEALTHY_SUITES = 1000

@@ -7,20 +7,23 @@ from kaudit.model.result import Expected, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.formatting import extent, partition_of, plural, short_producer_of, span, verdict
 from kaudit.report.impact import with_impact
-from kaudit.report.most_severe import most_severe, omitted_text
+from kaudit.report.incidents import describe, distinct, impact_of, members
+from kaudit.report.most_severe import omitted_text
 from kaudit.report.render_options import RenderOptions
 
-FINDINGS_SHOWN = 100
+INCIDENTS_SHOWN = 100
 _LINES_SHOWN = 20
+_PARTITIONS_SHOWN = 5
 _SPECIAL = "\\`*_[]#|~"
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
 
 
 def render_scan(result: ScanResult, options: RenderOptions) -> str:
-    """Return the report: counts, a table of findings, the baseline's state, what was not audited."""
+    """Return the report: counts, a table of incidents, the baseline's state, what was not audited."""
     shown = options.for_people(result.findings)
-    listed = most_severe(shown, FINDINGS_SHOWN)
-    left_out = result.summary.omitted + len(shown) - len(listed)
+    groups = members(shown)
+    listed = groups[:INCIDENTS_SHOWN]
+    left_out = result.summary.omitted + sum(map(len, groups[INCIDENTS_SHOWN:]))
     paragraphs = [
         "## kaudit",
         f"**{verdict(result, notes_hidden=not options.show_notes)}** {extent(result)}",
@@ -34,27 +37,45 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
     return "\n\n".join(filter(None, paragraphs)) + "\n"
 
 
-def _table(findings: Sequence[Finding]) -> str:
-    if not findings:
+def _table(groups: Sequence[Sequence[Finding]]) -> str:
+    if not groups:
         return ""
-    rows = [_row(finding) for finding in findings]
+    rows = [_row(group) for group in groups]
     return "\n".join(["| | check | where | what | fingerprint |", "|---|---|---|---|---|", *rows])
 
 
-def _row(finding: Finding) -> str:
-    where = [code(f"{partition_of(finding)}@{span(finding.offset, finding.last_offset)}")] if finding.topic else []
-    where += short_producer_of(finding)
+def _row(group: Sequence[Finding]) -> str:
+    """Return an incident's row: its gravest finding, where the others are, and what all cost."""
+    finding, once = group[0], distinct(group)
+    where = [_offsets(finding), *short_producer_of(finding)] if finding.topic else short_producer_of(finding)
     if finding.file is not None:
         byte = "" if finding.position is None else f" byte {finding.position}"
         where.append(f"{code(finding.file)}{byte}")
+    text = finding.message
+    if len(once) > 1:
+        incident = describe(group)
+        text = f"{text}. {plural(len(once) - 1, 'more finding')} of one cause: {incident.title}"
+        elsewhere = [entry for entry in incident.partitions if (entry.topic, entry.partition) != _partition(finding)]
+        where += [code(f"{entry.topic}-{entry.partition}") for entry in elsewhere[:_PARTITIONS_SHOWN]]
+        if len(elsewhere) > _PARTITIONS_SHOWN:
+            where.append(f"{len(elsewhere) - _PARTITIONS_SHOWN:,} more partitions")
+    names = dict.fromkeys(f"{member.code} {member.name}" for member in once)
     cells = [
         finding.severity.value,
-        f"{finding.code} {finding.name}",
+        "<br>".join(names),
         "<br>".join(where),
-        prose(with_impact(finding.message, finding)),
+        prose(with_impact(text, impact_of(group))),
         f"`{finding.fingerprint}`",
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _offsets(finding: Finding) -> str:
+    return code(f"{partition_of(finding)}@{span(finding.offset, finding.last_offset)}")
+
+
+def _partition(finding: Finding) -> tuple[str | None, int | None]:
+    return finding.topic, finding.partition
 
 
 def _baseline(result: ScanResult) -> str:

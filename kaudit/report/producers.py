@@ -29,7 +29,7 @@ def render_producers(result: ProducersResult, options: RenderOptions) -> Iterato
     for finding in shown:
         where = partition_of(finding)
         findings += headline_lines(finding, console, lead="  ", indent="    ", end=f" [{where}]" if where else "")
-    yield text_of([statistics_lines(result, console), findings, *coverage_sections(result.scan, console)])
+    yield text_of([statistics_lines(result, console), findings, *coverage_sections(result.scan, options)])
 
 
 def _list(result: ProducersResult, console: Console, *, detailed: bool) -> Iterator[str]:

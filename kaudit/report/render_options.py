@@ -11,12 +11,15 @@ from kaudit.report.console import Console
 class RenderOptions(Struct, frozen=True):
     """What the reader wants to see, and facts of this run that are no part of the result.
 
+    `verbose`: every incident with all of its findings; `statistics`: counts by check in place of findings.
     `run` is host and time, None with --reproducible; `codes` the checks that were asked for, None for all;
     `fail_on` the least severity that fails the run, None for never.
     """
 
     console: Console = field(default_factory=Console)
     show_notes: bool = False
+    verbose: bool = False
+    statistics: bool = False
     run: Mapping[str, object] | None = None
     exit_code: int | None = None
     codes: frozenset[str] | None = None

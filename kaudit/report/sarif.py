@@ -85,7 +85,7 @@ def _result(
         "ruleId": finding.code,
         "level": finding.severity.value,
         "kind": "fail",
-        "message": {"text": _text(visible(with_impact(f"{finding.name}: {finding.message}{where}", finding)))},
+        "message": {"text": _text(visible(with_impact(f"{finding.name}: {finding.message}{where}", finding.impact)))},
         "locations": [_location(finding, finding.position, bases, region)],
         "partialFingerprints": {FINGERPRINT_KEY: finding.fingerprint},
         "properties": _properties(finding),
@@ -106,7 +106,7 @@ def _result(
 def _properties(finding: Finding) -> _Object:
     names = (
         "topic", "partition", "replica", "offset", "last_offset", "producer_id", "producer_epoch", "confidence", "status",
-        "impact", "next",
+        "impact", "incident", "next",
     )  # fmt: skip
     document = finding.to_dict()
     return {name: document[name] for name in names if document[name] not in (None, {})}

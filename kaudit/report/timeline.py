@@ -33,7 +33,7 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
     if not result.timelines:
         sections.append([f"no producer ids {extent(result.scan)}"])
     sections.append(_others(result, shown, console))
-    return text_of([*sections, *coverage_sections(result.scan, console)])
+    return text_of([*sections, *coverage_sections(result.scan, options)])
 
 
 def _others(result: TimelineResult, shown: Sequence[Finding], console: Console) -> list[str]:

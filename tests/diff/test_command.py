@@ -1,6 +1,7 @@
 """`kaudit diff` as a command: names, formats, exit codes, and input that is not as it should be."""
 
 import json
+from dataclasses import replace
 
 import jsonschema
 import pyarrow.parquet
@@ -9,6 +10,7 @@ import pytest
 from kaudit.cli.app import run
 from kaudit.report.formats import FORMATS
 from tests.diff.replicas import TOPIC, Copy, history
+from tests.logs import Batch
 from tests.report.test_json_schemas import DOCUMENT, LINE, REGISTRY
 
 
@@ -67,12 +69,42 @@ def test_same_epoch_with_other_records_is_said_to_stay(tmp_path, capsys):
     assert told["partitions"][0]["truncation_offset"] == {"b2": 6}
 
 
-def test_identical_batches_under_another_leader_epoch_are_another_history(tmp_path, capsys):
+def test_the_same_records_under_another_leader_epoch_are_a_note(tmp_path, capsys):
     log = history((0, 2))
-    left, right = log.copy().append(2, 0, b"same"), log.copy().append(2, 1, b"same")
-    _, told = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
+    left, right = log.copy().append(2, 0, b"same"), log.copy().append(2, 1, b"same").append(2, 1, b"more")
+    code, told = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
     (finding,) = told["findings"]
     assert "the same records under another leader epoch" in finding["message"]
+    assert (code, finding["severity"], finding["offset"]) == (0, "note", 4)
+    assert finding["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": 0}
+    assert told["partitions"][0]["relation"] == "diverged"
+
+
+def test_other_records_behind_the_same_ones_under_another_leader_epoch_are_an_error(tmp_path, capsys):
+    log = history((0, 2))
+    left, right = log.copy().append(2, 0, b"same"), log.copy().append(2, 1, b"same").append(2, 1, b"new leader's")
+    left.append(3, 0, b"old leader's")
+    code, told = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
+    (finding,) = told["findings"]
+    assert (code, finding["severity"], finding["offset"]) == (1, "error", 4)
+    assert finding["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": 3}
+
+
+def test_what_a_divergence_costs_is_counted_on_the_copy_that_goes(tmp_path, capsys):
+    log = history((0, 3))
+    old, new = log.copy(), log.copy().append(1, 1, b"new")
+    old.append(4, 0, b"acknowledged").append(2, 0, b"not yet acknowledged")
+    # a retry that the new leader took, at another offset
+    again = Batch(count=3, base_offset=old.end, producer_id=7, epoch=0, sequence=0, payload=b"sent again")
+    old.batches.append(again)
+    new.batches.append(replace(again.at(new.end), leader_epoch=1))
+    old.high_watermark = 9  # within the first of its own batches
+    third = old.copy()
+    paths = [log.write(tmp_path / name) for name, log in (("b1", old), ("b2", new), ("b3", third))]
+    _, told = document(capsys, *paths)
+    (finding,) = told["findings"]
+    assert finding["impact"] == {"records_lost_at_least": 3, "records_lost_at_most": 6}
+    assert finding["evidence"]["missing_on_reference"]["b1"]["elsewhere"] == 3
 
 
 @pytest.mark.parametrize("mark", [None, 4, 5, 8])
@@ -86,8 +118,9 @@ def test_what_one_replica_alone_holds_is_an_error_below_the_high_watermark(tmp_p
     below = mark is not None and mark > 4
     assert (alone["severity"], alone["offset"], alone["last_offset"]) == ("error" if below else "warning", 4, 7)
     assert code == (1 if below else 0)
+    assert alone["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": 4}
     behind = next(finding for finding in told["findings"] if finding["code"] == "KA602")
-    assert (behind["severity"], behind["replica"]) == ("note", "b2")
+    assert (behind["severity"], behind["replica"], behind["impact"]) == ("note", "b2", {"records_lost_at_most": 0})
 
 
 def failed_over(start: int, *, copies: int = 1) -> tuple[list[Copy], Copy]:
@@ -165,16 +198,49 @@ def test_offsets_below_a_log_start_are_not_compared(tmp_path, capsys):
 
 
 def test_a_partition_on_one_replica_only_is_no_finding(tmp_path, capsys):
-    history((0, 2)).write(tmp_path / "b1")
-    history((0, 2)).write(tmp_path / "b2")
-    (tmp_path / "b1" / f"{TOPIC}-0").rename(tmp_path / "b1" / "alone-0")
+    for name in ("b1", "b2"):
+        history((0, 2)).write(tmp_path / name)
+        (tmp_path / name / f"{TOPIC}-0").rename(tmp_path / name / f"{name}-0")
+        history((0, 2)).write(tmp_path / name)
     code, told = document(capsys, "b1", "b2")
     assert code == 0
     assert [(part["topic"], part["relation"], part["missing_on"]) for part in told["partitions"]] == [
-        ("alone", "missing", ["b2"]),
-        (TOPIC, "missing", ["b1"]),
+        ("b1", "missing", ["b2"]),
+        ("b2", "missing", ["b1"]),
+        (TOPIC, "identical", []),
     ]
-    assert told["not_audited"][0]["path"] == "alone-0 and 1 more"
+    assert told["not_audited"][0]["path"] == "b1-0 and 1 more"
+
+
+def test_directories_with_nothing_in_common_are_exit_3_and_say_what_they_have(tmp_path, capsys):
+    for name in ("b1", "b2"):
+        history((0, 2)).write(tmp_path / name)
+    (tmp_path / "b1" / f"{TOPIC}-0").rename(tmp_path / "b1" / "alone-0")
+    assert diff("b1", "b2") == 3
+    told = capsys.readouterr()
+    assert "no two of these have a partition in common: b1 has alone-0; b2 has orders-0" in told.err
+    code, told = document(capsys, "b1", "b2")
+    assert (code, told["partitions"], told["incomplete"]) == (3, [], True)
+
+
+@pytest.mark.parametrize("common", [True, False])
+def test_a_directory_that_cannot_be_listed_is_exit_4(tmp_path, capsys, monkeypatch, common):
+    from kaudit.source.local import LocalFileSystem
+
+    history((0, 2)).write(tmp_path / "b1")
+    history((0, 2)).write(tmp_path / "b2")
+    real = LocalFileSystem.entries
+    closed = ("orders-0",) if common else ("b2",)
+
+    def entries(self, place):
+        if place.name in closed and "b2" in str(place):
+            raise PermissionError(13, "Permission denied", str(place))
+        return real(self, place)
+
+    monkeypatch.setattr(LocalFileSystem, "entries", entries)
+    code, told = document(capsys, "b1", "b2")
+    assert (code, told["findings"], told["incomplete"]) == (4, [], True)
+    assert any("Permission denied" in entry["reason"] for entry in told["not_audited"])
 
 
 def test_an_empty_replica_is_behind(tmp_path, capsys):

@@ -4,9 +4,25 @@ import json
 
 import pytest
 
-from kaudit.model.finding import Severity
+from kaudit.model.finding import Finding, Severity
 from kaudit.model.replicas import Relation
 from tests.diff.test_relations import run
+
+
+def _lost(finding: Finding) -> int:
+    """How many records at most; not fewer than at least."""
+    least, most = finding.impact.records_lost_at_least, finding.impact.records_lost_at_most
+    assert least is not None
+    assert most is not None
+    assert least <= most
+    return most
+
+
+def _offsets(finding: Finding) -> int:
+    assert finding.offset is not None
+    assert finding.last_offset is not None
+    return finding.last_offset - finding.offset + 1
+
 
 MOMENTS = ("A1-right-after-kill", "A2-new-leader-old-one-down", "B2-unclean-leader-old-one-down", "B3-recovered")
 # offsets acknowledged and lost, by truth.json: where the old leader's copy parts from the new leader's
@@ -45,14 +61,62 @@ def test_every_moment_of_the_failover_is_as_its_account_says(evidence, moment):
             assert compared.truncation_offsets["b1"] == parted
 
 
-def test_the_old_leader_was_truncated_to_where_the_next_moment_shows_it(evidence):
-    # A3 is not kept, but B1's logs are its continuation: in B3 all three hold one log, in which the cut records are not
+def test_the_old_leader_lost_between_its_copies_what_truth_says_was_lost(evidence):
     capture = evidence.capture("failover-acks1")
-    before, after = (capture / moment / "b1" for moment in ("A2-new-leader-old-one-down", "B3-recovered"))
-    (compared,) = run(before, after, topics=("acks1",)).partitions
-    assert compared.first_difference is not None
-    assert compared.first_difference.offset == 561
-    assert compared.only_on[next(iter(compared.relations))].last == 914
+    truth = json.loads((capture / "truth.json").read_text())
+    moments = ("A2-new-leader-old-one-down", "B2-unclean-leader-old-one-down", "B3-recovered")
+    result = run(*(capture / moment / "b1" for moment in moments))
+    assert [(entry.broker_id, len(entry.replicas)) for entry in result.moments] == [(1, 3)]
+    found: dict[str | None, list[list[int | None]]] = {}
+    found = {topic: [] for topic in ("acks1", "acks1-unclean", "all-idem", "all-idem-unclean")}
+    for finding in result.scan.findings:
+        assert (finding.code, _lost(finding)) == ("KA603", _offsets(finding))
+        found[finding.topic].append([finding.offset, finding.last_offset])
+    assert found == {topic: truth[topic]["lost_acked_offsets_as_reported"] for topic in found}
+    for compared in result.partitions:
+        assert compared.first_difference is None
+        cut = [change for change in compared.moments if change.relation is Relation.TRUNCATED]
+        assert (compared.relation is Relation.TRUNCATED) is bool(cut)
+
+
+def test_what_another_copy_of_the_broker_or_a_replica_still_holds_is_not_lost(evidence):
+    # A1 and A2 hold the same on b1: it is reported once, of the later copy; all replicas of B3 are alike
+    capture = evidence.capture("failover-acks1")
+    moments = ("A1-right-after-kill", "A2-new-leader-old-one-down", "B3-recovered")
+    brokers = [capture / moment / f"b{number}" for moment in moments for number in (1, 2, 3)]
+    result = run(*brokers, topics=("acks1", "all-idem"))
+    (finding,) = result.scan.findings
+    assert (finding.offset, finding.last_offset) == (561, 914)
+    assert str(finding.replica).startswith("A2")
+    assert {compared.relation for compared in result.partitions} == {Relation.IDENTICAL}
+
+
+def test_the_lost_records_stand_on_the_old_leader_beside_other_brokers_later_copies(evidence):
+    # b1 of B2 and b2 of B3 are replicas of one another, of different times
+    capture = evidence.capture("failover-acks1")
+    truth = json.loads((capture / "truth.json").read_text())
+    result = run(capture / "B2-unclean-leader-old-one-down/b1", capture / "B3-recovered/b2")
+    assert result.moments == []
+    lost = {finding.topic: finding for finding in result.scan.findings if finding.code == "KA601"}
+    assert set(lost) == {"acks1-unclean", "all-idem-unclean"}
+    for topic, finding in lost.items():
+        first, last = truth[topic]["lost_acked_offsets_as_reported"][-1]
+        assert finding.severity is Severity.ERROR
+        assert finding.offset == first
+        assert _lost(finding) == last - first + 1
+        assert finding.impact.records_lost_at_least
+
+
+def test_records_that_came_back_under_the_new_leader_epoch_are_a_note(evidence):
+    # truth.json: nothing of all-idem-unclean was lost in A; its producer sent the last batches again
+    capture = evidence.capture("failover-acks1") / "A2-new-leader-old-one-down"
+    (finding,) = [
+        finding
+        for finding in run(*sorted(capture.iterdir()), topics=("all-idem-unclean",)).scan.findings
+        if finding.code == "KA601"
+    ]
+    assert (finding.severity, finding.offset) == (Severity.NOTE, 591)
+    assert "nothing is lost" in finding.message
 
 
 def test_acknowledged_by_one_in_sync_replica_is_an_error_below_its_high_watermark(evidence):

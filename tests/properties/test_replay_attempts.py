@@ -87,6 +87,10 @@ def op(name, required=(), optional=()):
     return st.fixed_dictionaries(fields, optional={key: more[key] for key in more if key not in fields})
 
 
+ELSEWHERE = st.fixed_dictionaries(
+    {"partition": st.sampled_from([0, 1, 2]), **BATCH},
+    optional={"topic": st.sampled_from(["t", "u"]), "records_hex": HEX, "is_transactional": st.booleans()},
+)
 OWNER = {"transactional_id": OWNERS, **IDENTITY}
 PLAIN = op("produce", {**BATCH, "timestamp": TIMES, "at": TIMES}, PRODUCE)
 REQUESTS = st.one_of(
@@ -107,18 +111,24 @@ ATTEMPTS = st.one_of(
     op("produce", {"records_hex": HEX}, {**BATCH, **PRODUCE}),
     op("produce", {"batches": st.lists(st.fixed_dictionaries(BATCH, optional={"records_hex": HEX}), max_size=3)}, PRODUCE),
     op("delete_records", {"before_offset": st.just(-1) | OFFSETS}),
-    op("restart", {"clean": st.booleans()}, {"found_on_disk": st.lists(FOUND, max_size=3), "tamper": TAMPER}),
+    op("restart", {"clean": st.booleans()}, {
+        "found_on_disk": st.lists(FOUND, max_size=3), "tamper": TAMPER, "log_start_offset": OFFSETS, "started_at": TIMES,
+    }),
     op("leader_change", {"how": st.sampled_from(get_args(LeaderChangeKind))}, {
         "lost_from_offset": st.none() | OFFSETS, "old_leader": st.integers(0, 2), "new_leader": st.integers(0, 2),
         "via": st.sampled_from(["controlled_shutdown", "preferred_election"]),
     }),
     op("follower_restart", optional={"clean": st.booleans()}),
+    op("produce", BATCH, {**PRODUCE, "other_partitions": st.lists(ELSEWHERE, max_size=3)}),
+    op("txn_offset_commit", OWNER, {"record_count": st.integers(1, 9), "api_version": VERSIONS}),
+    op("expire_producers", optional={"producer_ids": st.none() | st.lists(PIDS, max_size=2)}),
     op("wait", {"ms": mostly(0, 1000, 10**7, rarely=st.integers(0, 2**63 - 1))}),
     op("describe"),
     op("topic", {"config": st.fixed_dictionaries({}, optional={
         "cleanup.policy": st.sampled_from(["compact", "delete", "compact,delete"]),
         "message.timestamp.type": st.sampled_from(["LogAppendTime", "CreateTime"]),
         "max.message.bytes": st.sampled_from(["100", 10**6, "many"]),
+        "compression.type": st.sampled_from(["producer", "gzip", "snappy", "lz4", "zstd", "uncompressed", "none"]),
     })}),
     st.fixed_dictionaries({"op": st.just("broker"), "broker_version": st.sampled_from([*RELEASES, "9.9", "new"])}, optional={
         "config": st.sampled_from([{}, {"process.roles": "broker"}, {"producer.id.expiration.ms": "soon"}]),

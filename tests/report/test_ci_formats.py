@@ -288,7 +288,7 @@ LIMITS = [
     ("junit", junit, "FINDINGS_PER_CASE"),
     ("github", github, "ANNOTATIONS_PER_LEVEL"),
     ("gitlab", gitlab, "ISSUES_SHOWN"),
-    ("markdown", markdown_report, "FINDINGS_SHOWN"),
+    ("markdown", markdown_report, "INCIDENTS_SHOWN"),
 ]
 
 

@@ -25,7 +25,7 @@ def test_every_field_of_the_contract_is_there():
     scan = document(results.many(), RUN)
     assert set(scan) == {
         "schema", "tool", "broker_version", "inputs", "incomplete", "not_audited", "summary", "partitions", "findings",
-        "run",
+        "incidents", "run",
     }  # fmt: skip
     assert set(scan["summary"]) >= {
         "partitions", "segments", "bytes", "batches", "records", "producers", "runs", "findings"

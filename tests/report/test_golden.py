@@ -17,6 +17,7 @@ SCANS = {
     "many": results.many,
     "only-notes": lambda: results.scan_result(results.fencing()),
     "incomplete": results.incomplete,
+    "incidents": results.in_incidents,
 }
 
 
@@ -24,6 +25,14 @@ SCANS = {
 @pytest.mark.parametrize("width", [80, 140])
 def test_table(case, width, golden):
     assert scan_text("table", SCANS[case](), RenderOptions(Console(width=width))) == golden
+
+
+def test_table_with_all_findings_of_incidents(golden):
+    assert scan_text("table", results.in_incidents(), RenderOptions(NARROW, verbose=True)) == golden
+
+
+def test_statistics(golden):
+    assert scan_text("table", results.in_incidents(), RenderOptions(NARROW, statistics=True)) == golden
 
 
 @pytest.mark.parametrize("form", ["table", "concise"])

@@ -10,6 +10,7 @@ import referencing
 from msgspec.structs import replace
 
 from kaudit.model.impact import Impact
+from kaudit.model.incident import Incident
 from kaudit.model.result import Suggestion
 from kaudit.report.formats import FORMATS
 from kaudit.report.render_options import RenderOptions
@@ -137,7 +138,8 @@ def test_the_schemas_name_every_field_that_is_printed():
     defs = DOCUMENT["$defs"]
     assert set(whole) == set(defs["scan_document"]["properties"])
     assert set(whole["findings"][0]) == set(defs["finding"]["properties"])
-    assert set(Impact.__struct_fields__) == set(defs["finding"]["properties"]["impact"]["properties"])
+    assert set(Impact.__struct_fields__) == set(defs["impact"]["properties"])
+    assert set(Incident.__struct_fields__) == set(defs["incident"]["properties"])
     assert set(whole["summary"]) == set(defs["summary"]["properties"])
     assert set(whole["partitions"][0]) == set(defs["partition"]["properties"])
     assert set(whole["suggestions"][0]) == set(defs["suggestions"]["items"]["properties"])

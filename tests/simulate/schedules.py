@@ -128,6 +128,9 @@ class LogTruth:
     last_offset: dict[int, int] = field(default_factory=dict)
     plain_repeats: set[int] = field(default_factory=set)
     """Copies of batches without a producer id."""
+    copied_records: int = 0
+    """Records in `repeats` that are copies of batches sent before."""
+    log_end: int = 0
     reordered: bool = False
     """Whether a record's first copy lies behind that of a later one of its session."""
 
@@ -173,7 +176,19 @@ def truth_of(log) -> LogTruth:
         _compare_epochs(truth, stored, newest.get(producer), log)
         newest[producer] = max(newest.get(producer, (-1, -1)), (state.producer_epoch, stored.leader_epoch))
         _compare(truth, state, last, seen.setdefault((producer, state.producer_epoch), set()))
+    truth.copied_records = _copied_records(truth, log)
+    truth.log_end = log.batches[-1].last_offset + 1 if log.batches else 0
     return truth
+
+
+def _copied_records(truth: LogTruth, log) -> int:
+    known: set[int] = set()
+    records = 0
+    for stored in log.batches:
+        if stored.base_offset in truth.repeats and id(stored.sent) in known:
+            records += len(stored.sent.numbers)
+        known.add(id(stored.sent))
+    return records
 
 
 def _compare_epochs(truth: LogTruth, stored: StoredBatch, before: tuple[int, int] | None, log) -> None:

@@ -21,6 +21,7 @@ from tests.simulate.schedules import drawn_scenario, truth_of
 from tests.simulate.test_scenarios import disagreements
 
 SEQUENCES = {"KA101", "KA102", "KA103", "KA104", "KA107", "KA201", "KA202"}
+REPEATED = {"KA101", "KA102", "KA103"}
 OPEN = {"KA301", "KA302"}
 RESTARTED = {"KA105", "KA106"}
 PAYLOADS = {"KA702", "KA703"}
@@ -55,6 +56,7 @@ def compare(findings, truth, *, forgetful: bool) -> None:
     assert {finding.offset for finding in alarms if finding.code in SEQUENCES} == truth.anomalies
     opened = {finding.producer_id for finding in findings if finding.code in OPEN}
     assert opened == set(truth.open_transactions)
+    compare_impact(findings, truth)
     restarted = {finding.offset for finding in alarms if finding.code in RESTARTED}
     assert restarted <= truth.restarts | truth.unknown_starts
     twice = [finding for finding in alarms if finding.code == "KA702"]
@@ -66,6 +68,19 @@ def compare(findings, truth, *, forgetful: bool) -> None:
     assert repeated <= truth.repeated_epochs
     others = {finding.code for finding in alarms} - SEQUENCES - OPEN - RESTARTED - PAYLOADS - {"KA206", "KA704"}
     assert others <= (FORGOTTEN if forgetful else set())
+
+
+def compare_impact(findings, truth) -> None:
+    repeated = [finding.impact.records_duplicated or 0 for finding in findings if finding.code in REPEATED]
+    assert sum(repeated) == truth.copied_records
+    costs = {finding.impact for finding in findings if finding.impact.last_stable_offset is not None}
+    held_back = {(cost.last_stable_offset, cost.offsets_invisible) for cost in costs}
+    oldest = min(truth.open_transactions.values(), default=None)
+    assert held_back == (set() if oldest is None else {(oldest, truth.log_end - oldest)})
+    for finding in findings:
+        impact = finding.impact
+        if impact.records_lost_at_most is not None:
+            assert 0 <= (impact.records_lost_at_least or 0) <= impact.records_lost_at_most
 
 
 def producers_agree(simulation: Simulation, target: Path) -> None:

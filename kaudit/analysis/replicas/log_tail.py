@@ -30,6 +30,13 @@ def batches_from(directory: PartitionDirectory, open_source: OpenSource, first: 
 
 
 def producers_records(batches: Batches) -> NDArray[np.int64]:
-    """Return how many records of producers each batch holds, shape (n,): a control batch has none."""
+    """Return how many records of producers each batch holds, shape (n,): a control batch has none.
+
+    A compressed set of magic 0 or 1 does not say: it holds those between the batch before it and its own offset.
+    """
     control = batches["attributes"] & CONTROL_FLAG != 0
-    return np.where(control, 0, np.maximum(batches["record_count"], 0)).astype(np.int64)
+    counts = np.where(control, 0, batches["record_count"]).astype(np.int64)
+    if (unknown := counts < 0).any():
+        lasts = last_offsets(batches)
+        counts[unknown] = np.diff(lasts, prepend=lasts[:1] - 1)[unknown]
+    return counts

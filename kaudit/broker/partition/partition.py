@@ -3,7 +3,7 @@
 Source: UnifiedLog (Log before 3.0), LogLoader, ProducerStateManager.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -79,14 +79,14 @@ class Partition:
         self._restarted_follower: _Replica | None = None
 
     # -- appends -----------------------------------------------------------------------------------------------------
-    def append(self, batch: DataBatch) -> tuple[ProducerStateEntry, Verdict]:
-        """Check a client's batch and, when it passes, write it; return the producer's state afterwards."""
+    def append(self, batch: DataBatch, origin: Origin = _CLIENT) -> tuple[ProducerStateEntry, Verdict]:
+        """Check a batch of a client or coordinator and, when it passes, write it; return the producer's state afterwards."""
         producer_id = batch.producer_id
         states = self.producers.states
         verification = None
         if self.verifications and self._profile.verification_remembers_lowest_sequence:
             verification = self.verifications.get(producer_id)
-        after, verdict = validate_append(states.get(producer_id, UNKNOWN), batch, self._profile, _CLIENT, verification)
+        after, verdict = validate_append(states.get(producer_id, UNKNOWN), batch, self._profile, origin, verification)
         if verdict.outcome is _APPENDED:
             states[producer_id] = after
             if batch.is_transactional:
@@ -253,6 +253,12 @@ class Partition:
     def forget_idle(self, now: int) -> None:
         """Drop the producers that are idle for too long at `now`."""
         self.producers.expire(now, self._expiration_ms)
+
+    def forget(self, producer_ids: Iterable[int]) -> None:
+        """Drop these producers, except those with an open transaction."""
+        for producer_id in producer_ids:
+            if not self.producers.get(producer_id).in_transaction:
+                self.producers.states.pop(producer_id, None)
 
     # -- restarts ----------------------------------------------------------------------------------------------------
     def restart(self, now: int, found: list[DataBatch | MarkerBatch], tampering: Tampering, *, clean: bool) -> None:

@@ -3,7 +3,9 @@
 Source: KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend, UnifiedLog.append.
 """
 
-from kaudit.broker.attempts import BATCH_FIELDS, Produce, SentBatch
+from collections.abc import Sequence
+
+from kaudit.broker.attempts import BATCH_FIELDS, Produce, SentBatch, TxnOffsetCommit
 from kaudit.broker.coordinator.transaction_coordinator import RequestContext, TransactionCoordinator
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.fast_path import valid_batch
@@ -12,17 +14,19 @@ from kaudit.broker.partition.partition import Partition
 from kaudit.broker.partition.record_set import RecordSet, Refusal, WireBatch, check_request, split
 from kaudit.broker.partition.topic_config import TopicLimits
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
-from kaudit.broker.producer_state.verdict import Outcome
+from kaudit.broker.producer_state.verdict import Origin, Outcome
 from kaudit.broker.releases.profile import Profile
-from kaudit.broker.response import Answer, Response, Ruling, TopicPartition, appended_fields, rejected_fields
+from kaudit.broker.response import Answer, Response, Ruling, TopicPartition, appended_fields, ok_fields, rejected_fields
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
-from kaudit.model.batch_fields import NO_TIMESTAMP, TRANSACTIONAL_FLAG
+from kaudit.model.batch_fields import NO_SEQUENCE, NO_TIMESTAMP, TRANSACTIONAL_FLAG
 
 _RECORD_ERRORS_VERSION = 8
 _GENERIC_ERROR_VERSION = 11
 """Produce version from which clients understand TRANSACTION_ABORTABLE."""
 _ADDING_VERSION = 12
 """Produce version from which producing adds the partition to the transaction (transaction version 2)."""
+_GENERIC_ERROR_COMMIT, _ADDING_COMMIT = 4, 5
+"""The same of TxnOffsetCommit."""
 _ACKS = (-1, 0, 1)
 _SILENCE = ("no-response", "nothing is sent back")
 
@@ -54,7 +58,7 @@ class ProduceHandler:
             if self._asks(api_version) and not partition.has_ongoing_transaction(producer_id, epoch):
                 request = RequestContext(key, api_version, now, attempt.at is not None)
                 first = (producer_id, epoch, batch.base_sequence)
-                refusal = self._verify(request, transactional_id, first, partition)
+                refusal = self._verify(request, transactional_id, first, partition, self._versions(api_version))
                 if refusal is not None:
                     return _refused(attempt.index, refusal)
         ruling = _decide(attempt.index, batch, key, partition)
@@ -103,7 +107,46 @@ class ProduceHandler:
             return Refusal(KafkaError.INVALID_PRODUCER_ID_MAPPING, "transactional batches of several producers")
         first = (transactional[0].producer_id, transactional[0].producer_epoch, records.batches[0].base_sequence)
         request = RequestContext(key, api_version, now, attempt.at is not None)
-        return self._verify(request, transactional_id, first, partition)
+        return self._verify(request, transactional_id, first, partition, self._versions(api_version))
+
+    def refuses_all(self, attempts: Sequence[Produce]) -> Refusal | None:
+        """Return why nothing of a request to several partitions is looked at, None where each is answered by itself.
+
+        `attempts` are its partitions, one each. Raises ValueError, saying what was expected, as `produce` does.
+        """
+        producers = set()
+        for attempt in attempts:
+            records = _records(attempt)
+            refusal = check_request(records, self._profile, attempt.api_version, attempt.transactional_id)
+            if refusal is not None and refusal.error in (None, KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED):
+                return refusal
+            if attempt.transactional_id is not None and self._asks(attempt.api_version):
+                sent = (batch for batch in records.batches if batch.is_transactional and batch.producer_id >= 0)
+                producers |= {(batch.producer_id, batch.producer_epoch) for batch in sent}
+        if len(producers) > 1:
+            return Refusal(KafkaError.INVALID_PRODUCER_ID_MAPPING, "transactional batches of several producers")
+        return None
+
+    def commit_offsets(self, attempt: TxnOffsetCommit, key: TopicPartition, partition: Partition, now: int) -> Answer:
+        """Answer TxnOffsetCommit: the group coordinator appends the offsets. Source: GroupMetadataManager.storeOffsets."""
+        producer_id, epoch, version = attempt.producer_id, attempt.producer_epoch, attempt.api_version
+        adds = self._profile.transaction_version2 and version >= _ADDING_COMMIT
+        if self._profile.verifies_coordinator_appends and (self._verifies or adds):
+            request = RequestContext(key, version, now, attempt.at is not None)
+            understands = self._profile.abortable_error and version >= _GENERIC_ERROR_COMMIT
+            first = (producer_id, epoch, NO_SEQUENCE)
+            refusal = self._verify(request, attempt.transactional_id, first, partition, (adds, understands))
+            if refusal is not None:
+                if refusal.error is KafkaError.NOT_ENOUGH_REPLICAS:
+                    refusal = Refusal(KafkaError.COORDINATOR_NOT_AVAILABLE, refusal.why)
+                return _refused(attempt.index, refusal)
+        offset = partition.log_end
+        last_offset = offset + attempt.record_count - 1
+        batch = DataBatch(producer_id, epoch, NO_SEQUENCE, NO_SEQUENCE, offset, last_offset, now, is_transactional=True)
+        after, verdict = partition.append(batch, Origin.COORDINATOR)
+        fields = ok_fields() if verdict.outcome is Outcome.APPENDED else rejected_fields(verdict.error)
+        why = verdict.why(offset, f"{key[0]}-{key[1]}")
+        return Response(attempt.index, fields, why, (producer_id, verdict.state, after))
 
     def _append_all(
         self, index: int, batches: list[WireBatch], key: TopicPartition, partition: Partition, stamp: int | None
@@ -143,15 +186,25 @@ class ProduceHandler:
         """Return whether the coordinator is asked about transactions: for transaction version 2, whatever is configured."""
         return self._verifies or self._adds(api_version)
 
+    def _versions(self, api_version: int) -> tuple[bool, bool]:
+        understands = self._profile.abortable_error and api_version >= _GENERIC_ERROR_VERSION
+        return self._adds(api_version), understands
+
     def _adds(self, api_version: int) -> bool:
         return self._profile.transaction_version2 and api_version >= _ADDING_VERSION
 
     def _verify(
-        self, request: RequestContext, transactional_id: str, first: tuple[int, int, int], partition: Partition
+        self,
+        request: RequestContext,
+        transactional_id: str,
+        first: tuple[int, int, int],
+        partition: Partition,
+        versions: tuple[bool, bool],
     ) -> Refusal | None:
         """Ask the coordinator about a transaction this partition does not know to be open (KIP-890).
 
-        `first` is the producer id and epoch of a transactional batch, and the first sequence of the request.
+        `first` is the producer id and epoch of a transactional batch, and the first sequence of the request; `versions`:
+        whether the request adds the partition to the transaction, and knows TRANSACTION_ABORTABLE.
         """
         producer_id, epoch, _ = first
         if self._profile.stale_epoch_before_verification and partition.is_fenced(producer_id, epoch):
@@ -159,7 +212,7 @@ class ProduceHandler:
             return Refusal(KafkaError.INVALID_PRODUCER_EPOCH, f"epoch {epoch} is below the current one, {known}")
         if partition.has_ongoing_transaction(producer_id, epoch):
             return None
-        adds = self._adds(request.api_version)
+        adds, understood = versions
         partition.start_verification(first, request.now, 2 if adds else 0)
         if adds:
             granted = self._coordinator.add_partitions(request, transactional_id, producer_id, epoch)
@@ -168,7 +221,6 @@ class ProduceHandler:
                 error = KafkaError.INVALID_PRODUCER_EPOCH  # what producers expect here
         else:
             error, why = self._coordinator.verify(transactional_id, producer_id, epoch, request.partition)
-            understood = self._profile.abortable_error and request.api_version >= _GENERIC_ERROR_VERSION
             if error is KafkaError.TRANSACTION_ABORTABLE and not understood:
                 error = KafkaError.INVALID_TXN_STATE
         return None if error is KafkaError.NONE else Refusal(error, why)

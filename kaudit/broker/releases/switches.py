@@ -288,7 +288,6 @@ class Switches(Struct, frozen=True, kw_only=True):
         bool,
         "offset commits inside a transaction are verified too",
         Change("3.7.0", True, "KIP-890 part 1, VerificationGuard"),
-        Informative("attempts have no offset commits"),
     ] = False
     abortable_error: Annotated[
         bool,

@@ -19,5 +19,5 @@ def not_repeated(evidence: Evidence, bumps: Iterable[Observation]) -> Sequence[O
 
 def without_finding(evidence: Evidence, bumps: Iterable[Observation]) -> Sequence[Observation]:
     """Return the bumps that neither KA704 nor KA206 reports."""
-    at_leader_changes = {id(bump) for change in evidence.of(LeaderChange) for bump in change.bumps}
-    return [bump for bump in not_repeated(evidence, bumps) if id(bump) not in at_leader_changes]
+    reported = {(bump.producer_id, bump.offset) for change in evidence.of(LeaderChange) for bump in change.bumps}
+    return [bump for bump in not_repeated(evidence, bumps) if (bump.producer_id, bump.offset) not in reported]

@@ -4,9 +4,25 @@ from collections.abc import Iterator
 
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
-from kaudit.checks.replicas.wording import ABSENT, inspect_replica, listed, offsets_text
+from kaudit.checks.replicas.wording import (
+    ABSENT,
+    inspect_replica,
+    listed,
+    offsets_count,
+    offsets_text,
+    records_count,
+    recreated_topic,
+)
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.replicas import OffsetRange, PartitionComparison, Relation, ReplicaEvidence
+from kaudit.model.impact import Impact
+from kaudit.model.replicas import (
+    MissingRecords,
+    MomentChange,
+    OffsetRange,
+    PartitionComparison,
+    Relation,
+    ReplicaEvidence,
+)
 
 
 @check(
@@ -17,25 +33,106 @@ from kaudit.model.replicas import OffsetRange, PartitionComparison, Relation, Re
     needs=(ReplicaEvidence,),
 )
 def only_copy(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report each replica's end that no other has, where that is not a divergence."""
+    """Report each replica's end that no other has, where that is not a divergence, and what a broker truncated."""
     for found in evidence.of(ReplicaEvidence):
         if found.comparison.relation is Relation.MISSING:
             continue
+        changes = {change.earlier: change for change in found.comparison.moments}
         for name, offsets in found.comparison.only_on.items():
-            if not _is_divergence(found.comparison, name, offsets.first):
+            if name in changes:
+                yield from _truncated(context, found, changes[name], offsets)
+            elif not _is_divergence(found.comparison, name, offsets.first):
                 yield _only_copy(context, found, name, offsets)
+
+
+def _truncated(
+    context: Context, found: ReplicaEvidence, change: MomentChange, offsets: OffsetRange
+) -> Iterator[Finding]:
+    """What a broker had and cut off before it was copied again, unless all of it was written again."""
+    missing = found.missing.get(change.earlier)
+    if missing is not None and not missing.records:
+        return
+    ids = {name: found.topic_ids[name] for name in (change.earlier, change.later) if name in found.topic_ids}
+    recreated = recreated_topic(ids)
+    mark = found.high_watermarks.get(change.earlier)
+    below = missing is not None and missing.below_high_watermark > 0 and not recreated
+    count = offsets_count(offsets.last - offsets.first + 1) if missing is None else records_count(missing.records)
+    acknowledged = (
+        f"; {missing.below_high_watermark:,} lie below its high watermark {mark}" if missing and below else ""
+    )
+    difference = change.first_difference
+    yield only_copy.finding(
+        context.replicas[change.earlier],
+        f"offsets {offsets.first}..{offsets.last} ({count}) are on {change.earlier} alone: broker {change.broker_id} "
+        f"truncated them before {change.later} was copied{acknowledged}",
+        severity=Severity.ERROR if below else Severity.WARNING,
+        confidence=Confidence.CERTAIN if below else Confidence.POSSIBLE,
+        offset=offsets.first,
+        last_offset=offsets.last,
+        evidence={
+            "rule": "a broker only appends to its log, unless it truncates it to follow another leader (KIP-101) or loses "
+            "the end of it",
+            "broker": f"followed a leader whose log parts at offset {change.common_end_offset}, and dropped its own from "
+            "there on"
+            if difference is not None
+            else f"has its log end at offset {change.common_end_offset} now",
+            "only_on": change.earlier,
+            "later_copy": change.later,
+            "broker_id": change.broker_id,
+            "copies": {} if difference is None else {name: held.to_dict() for name, held in difference.batches.items()},
+            "end_offsets": {name: found.comparison.end_offsets[name] for name in (change.earlier, change.later)},
+            "high_watermark": mark,
+            "high_watermark_of": None if mark is None else change.earlier,
+            "missing_on_later_copy": None if missing is None else missing.to_dict(),
+        },
+        explanations=[*recreated, *_causes_of_truncation(found, change, missing)],
+        impact=Impact(records_lost_at_least=0)
+        if missing is None
+        else Impact(records_lost_at_least=missing.below_high_watermark, records_lost_at_most=missing.records),
+        following=(inspect_replica(context, change.earlier, offsets.first),),
+        absent=ABSENT,
+    )
+
+
+def _causes_of_truncation(
+    found: ReplicaEvidence, change: MomentChange, missing: MissingRecords | None
+) -> Iterator[Explanation]:
+    difference = change.first_difference
+    if difference is None:
+        yield Explanation(
+            "the broker's host failed before its page cache was on disk, or the end of the log was deleted or damaged",
+            speaks_for=(f"{change.later} has nothing in their place",),
+        )
+    else:
+        epochs = [str(held.leader_epoch) for held in difference.batches.values()]
+        yield Explanation(
+            "the broker failed as the leader with records that no follower had, and truncated them when it followed the "
+            "next one (acks=0 or 1, or an unclean election)",
+            speaks_for=(f"leader epochs {' and '.join(epochs)} there",) if len(set(epochs)) > 1 else (),
+        )
+    again = missing.elsewhere if missing is not None else 0
+    mark = found.high_watermarks.get(change.earlier)
+    acknowledged = missing is not None and missing.below_high_watermark
+    yield Explanation(
+        "they had not been acknowledged: with acks=all their producers sent them again or were told of the failure",
+        innocent=True,
+        speaks_for=(f"{records_count(again)} truncated with them are in {change.later} at other offsets",)
+        if again
+        else (),
+        speaks_against=(f"{records_count(acknowledged)} lie below the high watermark {mark}",) if acknowledged else (),
+    )
 
 
 def _is_divergence(comparison: PartitionComparison, name: str, offset: int) -> bool:
     """Whether the others differ there, or a newer leader began there: KA601 reports that."""
     difference = comparison.first_difference
     differs = difference is not None and difference.offset == offset and name in difference.batches
-    other_ends = [end for other, end in comparison.end_offsets.items() if other != name]
+    other_ends = [end for other, end in comparison.replica_ends.items() if other != name]
     return differs or name in comparison.beyond_reference or offset not in other_ends
 
 
 def _only_copy(context: Context, found: ReplicaEvidence, name: str, offsets: OffsetRange) -> Finding:
-    end_offsets = found.comparison.end_offsets
+    end_offsets = found.comparison.replica_ends
     holder, mark = found.high_watermark or (None, None)
     below = mark is not None and mark > offsets.first
     others = [other for other in end_offsets if other != name]
@@ -59,6 +156,10 @@ def _only_copy(context: Context, found: ReplicaEvidence, name: str, offsets: Off
             "ends_in_damage": list(found.torn),
         },
         explanations=_causes(found, name, below=below),
+        impact=Impact(
+            records_lost_at_least=0,
+            records_lost_at_most=found.missing[name].records if name in found.missing else None,
+        ),
         following=(inspect_replica(context, name, offsets.first),),
         absent=ABSENT,
     )

@@ -6,6 +6,7 @@ from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
 from kaudit.checks.replicas.wording import ABSENT, listed, offsets_count
 from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.impact import Impact
 from kaudit.model.replicas import Relation, ReplicaEvidence
 
 _CAUSES = (
@@ -52,8 +53,9 @@ def replica_behind(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 "count": len(behind),
                 "reference": reference,
                 "lags": lags,
-                "end_offsets": dict(comparison.end_offsets),
+                "end_offsets": dict(comparison.replica_ends),
             },
             explanations=_CAUSES,
+            impact=Impact(records_lost_at_most=0),
             absent=ABSENT,
         )

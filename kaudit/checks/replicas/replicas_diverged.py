@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
-from kaudit.checks.replicas.wording import ABSENT, hold, inspect_replica, listed, offsets_text
+from kaudit.checks.replicas.lost_records import lost_records
+from kaudit.checks.replicas.wording import ABSENT, hold, inspect_replica, listed, offsets_text, recreated_topic
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.replicas import Difference, PartitionComparison, Relation, ReplicaEvidence
 
@@ -19,6 +20,7 @@ _LEADER_EPOCHS_LISTED = 5
 @check(
     "KA601",
     severity=Severity.ERROR,
+    severity_note="note where only the leader epochs differ and nothing is lost",
     summary="replicas hold different records at one offset",
     needs=(ReplicaEvidence,),
 )
@@ -42,23 +44,34 @@ def _different(context: Context, found: ReplicaEvidence, difference: Difference)
     cut = comparison.truncation_offsets.get(name)
     like = difference.same_as(name)
     others = [other for other in difference.batches if other not in like]
+    beyond = comparison.beyond_reference
+    parted = [other for other in diverged if other not in beyond]
+    alike = difference.in_epoch_alone and all(
+        missing is not None and missing.nothing for missing in map(found.missing.get, parted)
+    )
     what = "the same records under another leader epoch than" if difference.in_epoch_alone else "other records than"
+    message = f"{hold(like)} {what} {listed(others or [reference])} from offset {difference.offset} on"
+    noted = {"class": "leader-epoch", "count": len(parted)} if alike else {}
     return replicas_diverged.finding(
         context.replicas[name],
-        f"{hold(like)} {what} {listed(others or [reference])} from offset {difference.offset} on",
+        f"{message}: nothing is lost" if alike else message,
+        severity=Severity.NOTE if alike else Severity.ERROR,
         segment=batch.segment,
         position=batch.position,
         offset=difference.offset,
         last_offset=batch.last_offset,
         anchor=str(difference.offset),
         evidence={
+            **noted,
             "rule": _RULE,
-            "broker": _what_follows(comparison, name, difference.offset),
+            "broker": _what_follows(comparison, name, difference.offset)
+            + (" and are fetched again" if alike and cut is not None and cut <= difference.offset else ""),
             "previous": None if previous is None else previous.to_dict(),
             "copies": {other: held.to_dict() for other, held in difference.batches.items()},
             **_histories(found),
         },
         explanations=_causes(found, difference, noticed=cut is not None and cut <= difference.offset),
+        impact=lost_records(found, parted),
         following=[inspect_replica(context, key, difference.offset) for key in dict.fromkeys([name, *others[:1]])],
         absent={"producer_id": _ANY_PRODUCER, "producer_epoch": _ANY_PRODUCER},
     )
@@ -78,7 +91,8 @@ def _passed_over(context: Context, found: ReplicaEvidence) -> Finding:
         last_offset=end - 1,
         anchor=str(first),
         evidence={"rule": _RULE, "broker": _what_follows(comparison, name, first), **_histories(found)},
-        explanations=[*_recreated_topic(found), _failed_leader(begins)],
+        explanations=[*recreated_topic(found.topic_ids), _failed_leader(begins)],
+        impact=lost_records(found, names),
         following=(inspect_replica(context, name, first),),
         absent=ABSENT,
     )
@@ -88,7 +102,7 @@ def _histories(found: ReplicaEvidence) -> Mapping[str, object]:
     comparison = found.comparison
     return {
         "reference": comparison.reference,
-        "end_offsets": dict(comparison.end_offsets),
+        "end_offsets": dict(comparison.replica_ends),
         "leader_epochs": {
             key: [row.to_dict() for row in rows[-_LEADER_EPOCHS_LISTED:]]
             for key, rows in comparison.leader_epochs.items()
@@ -96,6 +110,9 @@ def _histories(found: ReplicaEvidence) -> Mapping[str, object]:
         "truncation_offsets": dict(comparison.truncation_offsets),
         "only_on": {key: offsets.to_dict() for key, offsets in comparison.only_on.items()},
         "high_watermarks": dict(found.high_watermarks),
+        "missing_on_reference": {
+            key: found.missing[key].to_dict() for key in comparison.relations if key in found.missing
+        },
     }
 
 
@@ -116,7 +133,7 @@ def _what_follows(comparison: PartitionComparison, name: str, offset: int) -> st
 
 def _causes(found: ReplicaEvidence, difference: Difference, *, noticed: bool) -> list[Explanation]:
     epochs = {batch.leader_epoch for batch in difference.batches.values()}
-    causes = _recreated_topic(found)
+    causes = recreated_topic(found.topic_ids)
     if len(epochs) > 1:
         causes.append(_failed_leader("the leader epochs differ there" if noticed else None))
     else:
@@ -131,13 +148,6 @@ def _causes(found: ReplicaEvidence, difference: Difference, *, noticed: bool) ->
     if difference.in_epoch_alone:
         causes.append(Explanation("a bit of the leader epoch flipped: the CRC does not cover it (KA009)"))
     return causes
-
-
-def _recreated_topic(found: ReplicaEvidence) -> list[Explanation]:
-    if len(set(found.topic_ids.values())) < 2:
-        return []
-    ids = ", ".join(f"{name} {topic_id}" for name, topic_id in found.topic_ids.items())
-    return [Explanation("the topic was deleted and created again: these are two topics", speaks_for=(ids,))]
 
 
 def _failed_leader(shown_by: str | None) -> Explanation:

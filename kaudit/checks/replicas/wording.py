@@ -1,8 +1,9 @@
 """What the checks of replicas share."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kaudit.checks.context import Context
+from kaudit.model.finding import Explanation
 
 ABSENT = {
     **dict.fromkeys(("file", "segment", "position"), "the replicas as a whole are compared"),
@@ -33,3 +34,16 @@ def offsets_count(number: int) -> str:
 def offsets_text(first: int, last: int) -> str:
     """Return `offsets 3..7 (5 offsets)`."""
     return f"offsets {first}..{last} ({offsets_count(last - first + 1)})"
+
+
+def records_count(number: int) -> str:
+    """Return `1 record` or `1,234 records`."""
+    return f"{number:,} record" + ("" if number == 1 else "s")
+
+
+def recreated_topic(topic_ids: Mapping[str, str]) -> list[Explanation]:
+    """The explanation for copies (by name) whose topic ids differ; none where they are the same or not known."""
+    if len(set(topic_ids.values())) < 2:
+        return []
+    ids = ", ".join(f"{name} {topic_id}" for name, topic_id in topic_ids.items())
+    return [Explanation("the topic was deleted and created again: these are two topics", speaks_for=(ids,))]

@@ -1,6 +1,7 @@
 """Sequences are missing between two batches of a producer."""
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
@@ -29,17 +30,22 @@ _RULE = (
 )
 def sequence_gap(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report gaps at the offsets that are missing between the two batches, or else at the second one."""
+    # offsets lost to damage are reported with it, and may be anyone's
+    missing = [gap for gap in evidence.of(MissingOffsets) if gap.cause is not MissingCause.DAMAGE]
+    missing.sort(key=lambda gap: gap.first_offset)
     for observation in sequence_observations(evidence, *sequence_gap.observes):
-        yield _gap(context, evidence, observation)
+        yield _gap(context, evidence, observation, missing)
 
 
-def _gap(context: Context, evidence: Evidence, observation: Observation) -> Finding:
+def _gap(
+    context: Context, evidence: Evidence, observation: Observation, missing_offsets: Sequence[MissingOffsets]
+) -> Finding:
     state, batch = observation.remembered, batch_of(observation)
     assert state is not None
     assert state.last is not None
     expected = sequence.add(state.last_sequence, 1)
     moved = batch.leader_epoch != state.last.leader_epoch
-    between = _missing_between(evidence, state.last, batch)
+    between = _between(missing_offsets, state.last, batch)
     missing = sequences_text(expected, sequence.subtract(batch.first_sequence, 1))
     return observation_finding(
         sequence_gap,
@@ -69,15 +75,11 @@ def _impact(context: Context, evidence: Evidence, observation: Observation, *, m
     return Impact(records_lost_at_least=0 if moved else max(lost - removed, 0), records_lost_at_most=lost)
 
 
-def _missing_between(evidence: Evidence, last: BoundaryBatch, batch: BoundaryBatch) -> list[MissingOffsets]:
-    """Return the missing offsets between two batches; those lost to damage are reported with it, and may be anyone's."""
-    return [
-        gap
-        for gap in evidence.of(MissingOffsets)
-        if gap.cause is not MissingCause.DAMAGE
-        and gap.first_offset > last.last_offset
-        and gap.last_offset < batch.base_offset
-    ]
+def _between(missing: Sequence[MissingOffsets], last: BoundaryBatch, batch: BoundaryBatch) -> Sequence[MissingOffsets]:
+    """Return the missing offsets, of these in offset order, between two batches."""
+    start = bisect_right(missing, last.last_offset, key=lambda gap: gap.first_offset)
+    end = bisect_left(missing, batch.base_offset, key=lambda gap: gap.last_offset)
+    return missing[start:end]
 
 
 def _explanations(context: Context, last: BoundaryBatch, batch: BoundaryBatch) -> Iterator[Explanation]:

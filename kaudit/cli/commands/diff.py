@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from kaudit.cli import options
 from kaudit.cli.audit_options import DiffOptions, DisplayOptions
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.settings.configure import settings_of
@@ -37,19 +38,27 @@ app = typer.Typer()
 
 @app.command(short_help="Compare replicas batch by batch.", epilog=_EXAMPLES)
 @with_option_groups
-def diff(
-    context: typer.Context, paths: _Replicas, *, name: _Names = None, comparison: DiffOptions, display: DisplayOptions
+def diff(  # noqa: PLR0913 - typer reads the options off the signature
+    context: typer.Context,
+    paths: _Replicas,
+    *,
+    name: _Names = None,
+    statistics: options.Statistics = False,
+    comparison: DiffOptions,
+    display: DisplayOptions,
 ) -> int:
     """Compare replicas of the same partitions batch by batch: which agree, which are behind, where they part.
 
     Normal differences are ignored: other segment boundaries, an older log start, compaction. Nothing is ever written
     into DIR.
     """
+    from msgspec.structs import replace
+
     from kaudit.cli.audit import run_diff
     from kaudit.cli.parsing import parse_names
 
     names = parse_names(name or (), paths)
-    request = comparison.request(settings_of(context), paths, display)
+    request = replace(comparison.request(settings_of(context), paths, display), statistics=statistics)
     # numpy only loads now, when every option is known to be right.
     from kaudit.engines import replicas
 

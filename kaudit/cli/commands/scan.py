@@ -26,6 +26,7 @@ def scan(  # noqa: PLR0913 - typer reads the options off the signature
     *,
     audit: AuditOptions,
     batches: options.BatchesTable = False,
+    statistics: options.Statistics = False,
     engine: EngineOptions,
     display: DisplayOptions,
 ) -> int:
@@ -33,10 +34,12 @@ def scan(  # noqa: PLR0913 - typer reads the options off the signature
 
     Nothing is ever written into PATH. A directory in use by a running broker is fine.
     """
+    from msgspec.structs import replace
+
     from kaudit.analysis.scan.options import UsageError
     from kaudit.cli.audit import run_recording, run_scan
 
-    request = audit.request(settings_of(context), paths, display)
+    request = replace(audit.request(settings_of(context), paths, display), statistics=statistics)
     chosen = engine.choose()
     if any(target.form.directory for target in request.targets):
         return run_recording(request, chosen.record, batches=batches)

@@ -208,3 +208,11 @@ def test_2_4_0_cannot_say_which_records_are_wrong_before_version_8(version, api_
     """ProduceResponse.toStruct of 2.4.0 sets a field the older versions lack; recorded with keys missing."""
     client = PartitionClient(version, topic_config={"message.timestamp.difference.max.ms": "1000"})
     assert client.produce(0, timestamp=client.at - 2000, api_version=api_version) == answer
+
+
+@pytest.mark.parametrize("version", ["0.11.0.0", "2.4.0", "4.1.0"])
+def test_a_marker_without_an_epoch_cannot_be_built(version):
+    """MemoryRecordsBuilder.close; recorded on 4.1.0."""
+    client = PartitionClient(version)
+    assert client.mark(-1) == -1
+    assert client.mark(0) == 0

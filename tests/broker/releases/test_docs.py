@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from kaudit.report.replay.attempts_page import write_page
 from kaudit.report.replay.broker_rules import table, write_table
 from tests.broker.producer_state import test_why_five
 
@@ -42,3 +43,14 @@ def test_the_page_cites_only_files_that_exist():
     text = (DOCS / "broker-rules.md").read_text()
     for path in re.findall(r"`((?:kaudit|tests)/[\w/.]+)`", text):
         assert (DOCS.parent / path).exists(), path
+
+
+def test_the_page_of_the_attempts_format_is_as_generated(tmp_path):
+    page = tmp_path / "attempts.md"
+    page.write_text((DOCS / "attempts.md").read_text())
+    write_page(page)
+    assert page.read_text() == (DOCS / "attempts.md").read_text(), (
+        "run: python -m kaudit.report.replay.attempts_page docs/attempts.md"
+    )
+    for op in ("produce", "txn_offset_commit", "expire_producers", "restart"):
+        assert f"### {op}\n" in page.read_text()

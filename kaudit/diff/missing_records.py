@@ -1,0 +1,141 @@
+"""Records at the end of one copy that another copy does not hold, counted by reading both ends again."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from kaudit.analysis.replicas.log_tail import batches_from, producers_records
+from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.formats.log.batch_header import CURRENT_MAGIC
+from kaudit.formats.log.records_crc import records_crcs
+from kaudit.model.batch import Batches
+from kaudit.model.replicas import MissingRecords, MomentChange, PartitionComparison, Relation
+from kaudit.source.layout import PartitionDirectory
+
+MAX_COMPARED = 1 << 20
+"""Batches of the other copy looked through: what is sent again comes soon after a new leader began."""
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+"""Spreads numbers over 64 bits: 2^64 divided by the golden ratio, as in Knuth's multiplicative hashing."""
+
+
+def missing_records(
+    copy: PartitionDirectory,
+    other: PartitionDirectory | None,
+    offset: int,
+    *,
+    high_watermark: int | None,
+    open_source: OpenSource,
+) -> MissingRecords:
+    """Count what `copy` holds from `offset` on and `other` does not; all of it where there is no other.
+
+    A batch is there again if its records are, with their base timestamp and producer id: a retry that the new leader took,
+    at another offset, under another leader epoch and perhaps producer epoch. Clients that stamp records anew at each retry
+    (kafkajs) or take a new producer id are not recognised, and their retries count as missing.
+
+    Raises:
+        OSError: a segment cannot be read.
+
+    """
+    theirs = _held(other, offset, open_source)
+    known = np.unique(theirs.identities)
+    records = below = elsewhere = 0
+    for batches in batches_from(copy, open_source, offset):
+        count = producers_records(batches)
+        identities = _identities(batches)
+        in_place = theirs.at(batches["base_offset"]) == identities
+        again = ~in_place & np.isin(identities, known)
+        lost = ~in_place & ~again
+        records += int(count[lost].sum())
+        elsewhere += int(count[again].sum())
+        if high_watermark is not None:
+            below += int(np.clip(high_watermark - batches["base_offset"], 0, count)[lost].sum())
+    return MissingRecords(records, below, elsewhere)
+
+
+class MissingCounts:
+    """Counts the records that one copy of a partition holds and another does not, where the comparison found that they part.
+
+    `copies` and the high watermarks of their checkpoints by name. What can no longer be read is left out.
+    """
+
+    def __init__(
+        self, copies: Mapping[str, PartitionDirectory], high_watermarks: Mapping[str, int], open_source: OpenSource
+    ) -> None:
+        self._copies, self._marks, self._open = copies, high_watermarks, open_source
+        self._counted: dict[tuple[str, str | None, int], MissingRecords | None] = {}
+
+    def of_moment(self, change: MomentChange) -> MomentChange:
+        """Count what the later copy lacks of what was truncated."""
+        if change.truncated is None:
+            return change
+        return replace(change, missing=self._count(change.earlier, change.later, change.truncated.first))
+
+    def of_replicas(self, comparison: PartitionComparison) -> dict[str, MissingRecords]:
+        """Count what diverged replicas hold and the reference does not, and what is on one copy alone, by the copy's name."""
+        later = {change.earlier: change.later for change in comparison.moments}
+        found = {
+            name: self._count(name, later.get(name), offsets.first) for name, offsets in comparison.only_on.items()
+        }
+        difference = comparison.first_difference
+        for name, relation in comparison.relations.items():
+            if relation is Relation.DIVERGED:
+                end = comparison.end_offsets[comparison.reference or ""]
+                first = end if difference is None else min(end, difference.offset)
+                found[name] = self._count(name, comparison.reference, first)
+        return {name: missing for name, missing in found.items() if missing is not None}
+
+    def _count(self, name: str, other: str | None, offset: int) -> MissingRecords | None:
+        key = name, other, offset
+        if key not in self._counted:
+            try:
+                self._counted[key] = missing_records(
+                    self._copies[name],
+                    None if other is None else self._copies[other],
+                    offset,
+                    high_watermark=self._marks.get(name),
+                    open_source=self._open,
+                )
+            except OSError:
+                self._counted[key] = None
+        return self._counted[key]
+
+
+class _Held(NamedTuple):
+    """Batches by base offset, ascending, and what identifies their records; both of shape (n,)."""
+
+    offsets: NDArray[np.int64]
+    identities: NDArray[np.uint64]
+
+    def at(self, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return what identifies the batch at each of these base offsets, 0 where there is none."""
+        if not len(self.offsets):
+            return np.zeros(len(offsets), dtype=np.uint64)
+        place = np.minimum(np.searchsorted(self.offsets, offsets), len(self.offsets) - 1)
+        return np.where(self.offsets[place] == offsets, self.identities[place], np.uint64(0))
+
+
+def _held(copy: PartitionDirectory | None, offset: int, open_source: OpenSource) -> _Held:
+    offsets, identities = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.uint64)]
+    count = 0
+    for batches in batches_from(copy, open_source, offset) if copy is not None else ():
+        offsets.append(batches["base_offset"])
+        identities.append(_identities(batches))
+        count += len(batches)
+        if count >= MAX_COMPARED:
+            break
+    held = np.concatenate(offsets)
+    order = np.argsort(held, kind="stable")
+    return _Held(held[order], np.concatenate(identities)[order])
+
+
+def _identities(batches: Batches) -> NDArray[np.uint64]:
+    """Return a number for each batch that is the same where records, base timestamp and producer id are; never 0."""
+    records = batches["crc"].astype(np.uint64)
+    current = np.flatnonzero(batches["magic"] == CURRENT_MAGIC)
+    if len(current):
+        records[current] = records_crcs(batches[current])
+    sent = (batches["base_timestamp"].astype(np.uint64) * _SPREAD ^ batches["producer_id"].astype(np.uint64)) * _SPREAD
+    return ((records << np.uint64(32)) | batches["size"].astype(np.uint64)) ^ sent | np.uint64(1)

@@ -1,0 +1,94 @@
+"""Incidents as reports show them: the findings of each together, and what they amount to."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from kaudit.checks.incidents import rule_of
+from kaudit.model.finding import Confidence, Finding
+from kaudit.model.impact import Impact
+from kaudit.model.incident import AffectedPartition, Incident
+from kaudit.model.total_impact import total_impact
+
+_CONFIDENCES = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE)
+
+
+def members(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Return the findings of each incident, the gravest first, and the incidents in the order of what they cost."""
+    groups: dict[object, list[Finding]] = {}
+    for number, finding in enumerate(findings):
+        groups.setdefault(number if finding.incident is None else finding.incident, []).append(finding)
+    for group in groups.values():
+        group.sort(key=_gravest_first)
+    return sorted(groups.values(), key=_costliest_first)
+
+
+def distinct(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings without the copies that further replicas have of them."""
+    first: dict[str, Finding] = {}
+    for finding in findings:
+        first.setdefault(finding.fingerprint, finding)
+    return list(first.values())
+
+
+def describe(group: Sequence[Finding]) -> Incident:
+    """Return what the findings of one incident amount to, the gravest of them first."""
+    lead, rule = group[0], rule_of(group)
+    once = distinct(group)
+    times = [time for finding in once for time in _timestamps(finding)]
+    return Incident(
+        id=lead.incident,
+        cause=None if rule is None else rule.cause,
+        title=None if rule is None else rule.title,
+        severity=lead.severity,
+        confidence=lead.confidence,
+        findings=len(once),
+        checks=dict(sorted(Counter(finding.code for finding in once).items())),
+        partitions=list(_affected(once)),
+        replicas=sorted({finding.replica for finding in group if finding.replica is not None}),
+        producer_ids=sorted({finding.producer_id for finding in once if finding.producer_id is not None}),
+        first_timestamp=min(times, default=None),
+        last_timestamp=max(times, default=None),
+        impact=impact_of(group),
+    )
+
+
+def incidents_of(findings: Iterable[Finding]) -> list[Incident]:
+    """Return the incidents of several findings, those first that cost most."""
+    return [describe(group) for group in members(found for found in findings if found.incident is not None)]
+
+
+def _gravest_first(finding: Finding) -> tuple[object, ...]:
+    return -finding.severity.rank, _CONFIDENCES.index(finding.confidence), finding.sort_key()
+
+
+def _costliest_first(group: Sequence[Finding]) -> tuple[object, ...]:
+    lead, cost = group[0], impact_of(group)
+    lost = cost.records_lost_at_most or cost.records_lost_at_least or 0
+    figures = (lost, cost.offsets_invisible or 0, cost.records_duplicated or 0, cost.bytes_truncated or 0)
+    confidence = _CONFIDENCES.index(lead.confidence)
+    return -lead.severity.rank, confidence, *(-figure for figure in figures), lead.sort_key()
+
+
+def impact_of(group: Sequence[Finding]) -> Impact:
+    """Return what findings of one incident cost together."""
+    return group[0].impact if len(group) == 1 else total_impact(group)
+
+
+def _affected(findings: Iterable[Finding]) -> Iterator[AffectedPartition]:
+    offsets: dict[tuple[str, int], list[int]] = {}
+    for finding in findings:
+        if finding.topic is not None and finding.partition is not None:
+            held = offsets.setdefault((finding.topic, finding.partition), [])
+            held += [offset for offset in (finding.offset, finding.last_offset) if offset is not None]
+    for (topic, partition), held in sorted(offsets.items()):
+        yield AffectedPartition(topic, partition, min(held, default=None), max(held, default=None))
+
+
+def _timestamps(finding: Finding) -> Iterator[int]:
+    evidence, offending = finding.evidence, finding.evidence.get("offending")
+    found = [
+        offending.get("timestamp") if isinstance(offending, Mapping) else None,
+        evidence.get("first_timestamp"),
+        evidence.get("last_timestamp"),
+    ]
+    return (time for time in found if isinstance(time, int) and time >= 0)

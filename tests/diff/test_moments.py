@@ -1,0 +1,129 @@
+"""Copies of one broker at different times: what it appended and what it cut off, never a divergence."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from kaudit.cli.app import run
+from tests.diff.replicas import TOPIC, Copy, broker, history
+from tests.diff.test_command import validate
+from tests.logs import BASE_TIMESTAMP
+from tests.report.test_json_schemas import DOCUMENT
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KAUDIT_ISOLATED", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def compare(capsys, **copies: tuple[int, Copy]):
+    """Write these copies (broker id, log) by name, compare them; the exit code, the document, and the table."""
+    for name, (number, log) in copies.items():
+        broker(log.write(Path(name)), number)
+    code = run(["diff", "--output-format", "json", "--reproducible", *copies])
+    document = json.loads(capsys.readouterr().out)
+    validate(DOCUMENT, document)
+    assert run(["diff", "-v", *copies]) == code
+    return code, document, capsys.readouterr().out
+
+
+def after(log: Copy, *, epoch: int, payload: bytes, ms: int = 60_000) -> Copy:
+    """The log with one more batch, `ms` later."""
+    return log.copy().append(2, epoch, payload, timestamp=BASE_TIMESTAMP + ms)
+
+
+def test_what_a_broker_appended_is_no_finding(capsys):
+    log = history((0, 3))
+    code, told, text = compare(capsys, new=(1, after(log, epoch=0, payload=b"more")), old=(1, log))
+    assert (code, told["findings"]) == (0, [])
+    assert told["moments"][0]["replicas"] == ["old", "new"]
+    (partition,) = told["partitions"]
+    (change,) = partition["moments"]
+    assert (partition["relation"], partition["reference"], partition["relations"]) == ("appended", None, {})
+    assert (change["relation"], change["common_end_offset"], change["truncated"]) == ("appended", 6, None)
+    assert "old and new are broker 1 at different times" in text
+    assert "between copies of one broker: 1 appended" in text
+
+
+def test_what_a_broker_truncated_is_possibly_lost(capsys):
+    log = history((0, 3))
+    old, new = log.copy().append(5, 0, b"the old leader's"), after(log, epoch=1, payload=b"the new leader's")
+    code, told, text = compare(capsys, old=(1, old), new=(1, new))
+    (finding,) = told["findings"]
+    assert (code, finding["code"], finding["severity"], finding["confidence"]) == (0, "KA603", "warning", "possible")
+    assert (finding["replica"], finding["offset"], finding["last_offset"]) == ("old", 6, 10)
+    assert finding["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": 5}
+    (change,) = told["partitions"][0]["moments"]
+    assert (change["relation"], change["truncated"]) == ("truncated", {"first_offset": 6, "last_offset": 10})
+    assert set(change["first_difference"]["replicas"]) == {"old", "new"}
+    assert "diverged" not in text
+    assert all(len(line) <= 80 for line in text.splitlines() if "kaudit inspect" not in line)
+
+
+def test_below_the_brokers_own_high_watermark_it_is_an_error(capsys):
+    log = history((0, 3))
+    old, new = log.copy().append(5, 0, b"the old leader's"), after(log, epoch=1, payload=b"the new leader's")
+    old.high_watermark, new.high_watermark = 8, 6
+    code, told, _ = compare(capsys, old=(1, old), new=(1, new))
+    (finding,) = told["findings"]
+    assert (code, finding["severity"], finding["confidence"]) == (1, "error", "certain")
+    assert finding["impact"] == {"records_lost_at_least": 2, "records_lost_at_most": 5}
+
+
+def test_the_end_of_a_log_that_is_gone_is_truncated_too(tmp_path, capsys):
+    # nothing was written since: the times of the files order the copies
+    for name, log, at in (("a", history((0, 3)), 2_000_000_000), ("b", history((0, 4)), 1_900_000_000)):
+        broker(log.write(tmp_path / name), 1)
+        os.utime(tmp_path / name / f"{TOPIC}-0/{0:020d}.log", (at, at))
+    assert run(["diff", "--output-format", "json", "a", "b"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["moments"][0]["replicas"] == ["b", "a"]
+    (finding,) = document["findings"]
+    assert (finding["code"], finding["replica"], finding["offset"], finding["last_offset"]) == ("KA603", "b", 6, 7)
+    assert "page cache" in finding["explanations"][0]["cause"]
+
+
+def test_the_same_records_fetched_again_are_not_lost(capsys):
+    log = history((0, 3))
+    old, new = log.copy().append(2, 0, b"same"), log.copy().append(2, 1, b"same")
+    code, told, _ = compare(capsys, old=(1, old), new=(1, after(new, epoch=1, payload=b"more")))
+    assert (code, told["findings"]) == (0, [])
+    assert told["partitions"][0]["moments"][0]["missing"]["records"] == 0
+
+
+def test_what_a_replica_still_holds_is_not_lost(capsys):
+    log = history((0, 3))
+    full = log.copy().append(5, 0, b"on both")
+    new = after(log, epoch=1, payload=b"the new leader's")
+    code, told, _ = compare(capsys, old=(1, full), new=(1, new), other=(2, full))
+    # the second broker has not been truncated yet: that is a divergence, and the broker's own change is none besides
+    assert (code, [finding["code"] for finding in told["findings"]]) == (1, ["KA601"])
+    (partition,) = told["partitions"]
+    assert (partition["relation"], partition["relations"]) == ("diverged", {"other": "diverged"})
+    assert [change["earlier"] for change in partition["moments"]] == ["old"]
+
+
+def test_retention_between_two_copies_is_no_truncation(capsys):
+    log = history((0, 6))
+    new = after(log, epoch=0, payload=b"more")
+    new.batches = new.batches[3:]
+    code, told, _ = compare(capsys, old=(1, log), new=(1, new))
+    assert (code, told["findings"], told["partitions"][0]["relation"]) == (0, [], "appended")
+
+
+def test_a_topic_created_again_between_the_copies_is_said_so_first(tmp_path, capsys):
+    log = history((0, 2))
+    new = Copy().append(2, 0, b"another topic", timestamp=BASE_TIMESTAMP + 60_000)
+    log.high_watermark = 4
+    for name, copy in (("old", log), ("new", new)):
+        broker(copy.write(tmp_path / name), 1)
+        text = f"version: 0\ntopic_id: {name:a<22}\n"
+        (tmp_path / name / f"{TOPIC}-0/partition.metadata").write_text(text)
+    assert run(["diff", "--output-format", "json", "old", "new"]) == 0
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["severity"] == "warning"
+    assert "deleted and created again" in finding["explanations"][0]["cause"]

@@ -1,0 +1,102 @@
+"""What findings of one cause amount to, in the formats for people and for programs."""
+
+import json
+
+from msgspec.structs import replace
+
+from kaudit.checks.incidents import with_incidents
+from kaudit.report import incident_block
+from kaudit.report.console import Console
+from kaudit.report.incidents import describe, distinct, incidents_of, members
+from kaudit.report.render_options import RenderOptions
+from kaudit.report.saved import read_saved
+from tests import scan_results as results
+from tests.rendered import scan_text
+
+
+def test_those_that_cost_most_come_first_and_the_gravest_finding_first_in_each():
+    groups = members(results.in_incidents().findings)
+    assert [(group[0].code, group[0].topic, len(group)) for group in groups] == [
+        ("KA102", "orders", 2),  # the only error that cost anything
+        ("KA201", "payments", 2),
+        ("KA702", "views", 5),  # five batches of four records, against two
+        ("KA702", "clicks", 4),
+    ]
+    assert [found.offset for found in groups[3]] == [8, 20, 24, 30]
+
+
+def test_what_an_incident_amounts_to():
+    clicks = describe(members(results.in_incidents().findings)[3])
+    assert (clicks.cause, clicks.severity.value, clicks.findings) == ("retries", "warning", 4)
+    assert clicks.checks == {"KA702": 2, "KA703": 2}
+    assert [(entry.topic, entry.first_offset, entry.last_offset) for entry in clicks.partitions] == [("clicks", 8, 33)]
+    assert clicks.impact.records_duplicated == 8
+    assert clicks.first_timestamp == results.MORNING + 8000
+    assert clicks.last_timestamp == results.MORNING + 30_000
+
+
+def test_what_replicas_say_alike_counts_once():
+    copies = members(results.in_incidents().findings)[0]
+    incident = describe(copies)
+    assert (incident.findings, incident.replicas, incident.impact.records_duplicated) == (1, ["1", "2"], 5)
+    assert distinct(copies) == copies[:1]
+    text = scan_text("table", results.in_incidents(), RenderOptions())
+    assert text.count("old-duplicate: sequences 57..61") == 1
+    assert ", on replicas 1, 2\n" in text
+
+
+def test_a_finding_that_stands_alone_is_no_incident():
+    assert incidents_of(results.many().findings) == []
+
+
+def test_incidents_left_out_are_counted(monkeypatch):
+    monkeypatch.setattr(incident_block, "_BLOCKS", 1)
+    text = scan_text("table", results.in_incidents(), RenderOptions())
+    assert "3 more incidents with 11 findings (-v shows all)" in text
+    assert "more incidents" not in scan_text("table", results.in_incidents(), RenderOptions(verbose=True))
+
+
+def test_a_ruined_log_gives_a_screenful():
+    ruined = [results.old_duplicate(offset=10 * n, last_offset=10 * n, producer_id=n) for n in range(3000)]
+    text = scan_text("table", results.scan_result(*ruined), RenderOptions(Console(width=80)))
+    assert len(text.splitlines()) < 250
+    assert "3,000 errors in 1 partition: 15,000 records were written twice" in text.replace("\n  ", " ")
+
+
+def test_saved_incidents_are_kept_and_those_of_older_documents_found():
+    result = results.in_incidents()
+    ids = [found.incident for found in result.findings]
+    document = json.loads(scan_text("json", result, RenderOptions()))
+    one_check = {**document, "findings": [found for found in document["findings"] if found["code"] == "KA703"][:1]}
+    (kept,) = read_saved(json.dumps(one_check)).result.findings
+    assert kept.incident in ids
+    for finding in document["findings"]:
+        del finding["incident"]
+    assert [found.incident for found in read_saved(json.dumps(document)).result.findings] == ids
+
+
+def test_json_lists_them_and_findings_name_them():
+    document = json.loads(scan_text("json", results.in_incidents(), RenderOptions()))
+    listed = {incident["id"]: incident for incident in document["incidents"]}
+    assert {finding["incident"] for finding in document["findings"]} == set(listed)
+    assert sorted(incident["findings"] for incident in listed.values()) == [1, 2, 4, 5]
+    assert document["incidents"][2]["impact"] == {"records_duplicated": 20}
+
+
+def test_github_annotates_an_incident_once():
+    text = scan_text("github", results.in_incidents(), RenderOptions())
+    assert text.count("::warning") == 2
+    assert "and 4 more findings of one cause" in text
+    assert "Impact: 20 records" in text
+
+
+def test_a_hostile_incident_stays_text():
+    copies = [
+        results.old_duplicate(replica=f"{results.HOSTILE}{number}", incident=results.HOSTILE) for number in (1, 2)
+    ]
+    others = [replace(copies[0], offset=number, incident=results.HOSTILE) for number in range(5)]
+    for verbose in (False, True):
+        text = scan_text("table", results.scan_result(*copies, *others), RenderOptions(verbose=verbose))
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+    assert with_incidents(copies)[0].incident == copies[0].fingerprint
