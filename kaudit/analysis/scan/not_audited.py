@@ -33,7 +33,7 @@ def partitions_not_audited(
     yield from _reason((part for part in parts if part.still_growing), "the last batch was still being written")
     yield from _reason(
         (part for part in users if part.restarts_compared),
-        "producers that begin after others ended were compared batch by batch (--depth records compares records, KA701)",
+        "producers that begin after others ended: only whole batches were compared (KA701; --depth records compares records)",
     )
     for kind in CoverageGap:
         yield from _reason((part for part in parts if kind in part.coverage_gaps), kind.value)
