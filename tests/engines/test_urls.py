@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import NothingToAuditError, UsageError
 from tests.engines.faulty_logs import duplicates, gap, healthy
@@ -17,7 +18,10 @@ def store(tmp_path):
 
 def test_a_file_url_is_a_path(local, tmp_path):
     gap(tmp_path / "a dir" / "orders-0")
-    assert local.scan(f"file://{tmp_path}/a%20dir").findings == local.scan(tmp_path / "a dir").findings
+    by_url, by_path = local.scan(f"file://{tmp_path}/a%20dir").findings, local.scan(tmp_path / "a dir").findings
+    # commands name the input as it was given
+    assert [replace(found, next=()) for found in by_url] == [replace(found, next=()) for found in by_path]
+    assert f"file://{tmp_path}/a%20dir" in " ".join(by_url[0].next)
     with pytest.raises(UsageError, match="three slashes"):
         local.scan("file://host/data")
 
