@@ -40,9 +40,7 @@ def valid_batch(attempt: Produce, limits: TopicLimits, now: int, offset: int) ->
 
     `now` is the broker's clock in ms.
     """
-    if attempt.acks not in _ANSWERED_ACKS or attempt.batches is not None:
-        return None
-    if limits.behind_ms is not None or limits.codec is not None:
+    if attempt.acks not in _ANSWERED_ACKS or limits.checks_more or attempt.batches is not None:
         return None
     if attempt.records_hex is None:
         producer_id, epoch, sequence = attempt.producer_id, attempt.producer_epoch, attempt.base_sequence

@@ -51,6 +51,11 @@ class TopicLimits(Struct, frozen=True):
     codec: Codec | None = None
     """What batches are compressed with in the log, None: as the producer did."""
 
+    @property
+    def checks_more(self) -> bool:
+        """Whether the fast path cannot decide about a batch here."""
+        return self.behind_ms is not None or self.codec is not None
+
     @classmethod
     def of(cls, config: dict[str, str], profile: Profile) -> "TopicLimits":
         """Read a topic's configuration; what it leaves out is the release's default.

@@ -425,7 +425,7 @@ def test_the_configuration_says_whether_a_release_runs_with_zookeeper(config, co
     """With KRaft a clean restart raises the coordinator's epoch, so a hand-written marker of epoch 0 is fenced then."""
     client = Client("3.4.1", **config)
     producer = client.init()
-    answered = []
+    answered: list[int] = []
     for _ in range(2):
         client.add(producer)
         client.produce(producer, len(answered))
