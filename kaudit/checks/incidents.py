@@ -128,7 +128,11 @@ def _producer(finding: Finding) -> _Subject:
 
 def _batch(finding: Finding) -> _Subject:
     """The batch or marker that a producer's state did not allow; a silence alone is about none."""
-    if finding.producer_id is None or finding.offset is None or finding.evidence.get("class") in ("idle", "went-on"):
+    if (
+        finding.producer_id is None
+        or finding.offset is None
+        or _value(finding.evidence, "class") in ("idle", "went-on")
+    ):
         return None
     return finding.topic, finding.partition, finding.producer_id, finding.offset
 
@@ -141,14 +145,14 @@ def _hole_in_history(finding: Finding) -> _Subject:
     """Where in the history of blocks an id is missing."""
     evidence = finding.evidence
     around = [_value(evidence.get(name), "start") for name in ("block_below", "next_block")]
-    return evidence.get("class"), *around
+    return _value(evidence, "class"), *around
 
 
 def _shared_ids(findings: Sequence[Finding]) -> _Subjects:
     for finding in findings:
         granted_twice = finding.evidence.get("seen_ids")
         ids = granted_twice if isinstance(granted_twice, Sequence) else (finding.producer_id,)
-        yield from ((finding, producer_id) for producer_id in ids)
+        yield from ((finding, producer_id) for producer_id in ids if isinstance(producer_id, int))
 
 
 def _transactions(findings: Sequence[Finding]) -> _Subjects:
@@ -161,29 +165,48 @@ def _transactions(findings: Sequence[Finding]) -> _Subjects:
         at = finding.offset if open_since is None else open_since
         yield finding, (finding.topic, finding.partition, _epoch(finding), at)
     for key, same in _sorted_groups(findings, _epoch):
-        yield from _close_in_time(same, _first_timestamp, TRANSACTION_TIMEOUT_MS, key)
+        yield from _close_in_time(((found, _first_timestamp(found)) for found in same), TRANSACTION_TIMEOUT_MS, key)
 
 
 def _decisions(finding: Finding) -> _Subject:
     """The decision of a coordinator: its offset in __transaction_state."""
-    at = finding.evidence.get("decided_at_offset")
-    return None if at is None else (finding.evidence.get("transactional_id"), at)
+    at = _value(finding.evidence, "decided_at_offset")
+    return None if at is None else (_value(finding.evidence, "transactional_id"), at)
 
 
 def _leader_changes(findings: Sequence[Finding]) -> _Subjects:
     """A change of leaders: partitions and producers that went on under a new leader epoch at the same time."""
-    moved = [finding for finding in findings if _new_leader_epoch(finding) is not None]
-    yield from _close_in_time(moved, _batch_timestamp, REQUEST_TIMEOUT_MS, None)
-    for finding in moved:
+    moved = [(finding, began) for finding in findings if (began := _new_leader_epoch(finding)) is not None]
+    yield from _close_in_time(((found, began.at_ms) for found, began in moved), REQUEST_TIMEOUT_MS, None)
+    for finding, began in moved:
         # a check that knows the change itself has said who was part of it, however late
-        if _batch_timestamp(finding) < 0 or "leader_epoch" in finding.evidence:
-            yield finding, (finding.topic, finding.partition, _new_leader_epoch(finding))
+        if began.at_ms < 0 or "leader_epoch" in finding.evidence:
+            yield finding, (finding.topic, finding.partition, began.leader_epoch)
 
 
-def _new_leader_epoch(finding: Finding) -> int | None:
-    """Return the leader epoch the finding's batch was written in if its producer's last one was written in another."""
-    before, at = (_value(finding.evidence.get(name), "leader_epoch") for name in ("previous", "offending"))
-    return at if isinstance(at, int) and isinstance(before, int) and before < at else None
+class _Began(Struct, frozen=True):
+    """A batch under a newer leader epoch than the one before it, or than the batch another replica has in its place."""
+
+    leader_epoch: int
+    at_ms: int
+
+
+def _new_leader_epoch(finding: Finding) -> _Began | None:
+    copies = finding.evidence.get("copies")
+    if isinstance(copies, Mapping):
+        by_epoch = sorted(_begun(batch) for batch in copies.values())
+    else:
+        by_epoch = [_begun(finding.evidence.get(name)) for name in ("previous", "offending")]
+    if not by_epoch:
+        return None
+    (before, _), newest = by_epoch[0], max(by_epoch)
+    return _Began(*newest) if 0 <= before < newest[0] else None
+
+
+def _begun(batch: object) -> tuple[int, int]:
+    """Return the batch's leader epoch and time, -1 for what it does not say."""
+    epoch, time = _value(batch, "leader_epoch"), _value(batch, "timestamp")
+    return epoch if isinstance(epoch, int) else -1, time if isinstance(time, int) else -1
 
 
 def _damages(findings: Sequence[Finding]) -> _Subjects:
@@ -251,12 +274,10 @@ def _divergences(findings: Sequence[Finding]) -> _Subjects:
                 yield finding, (key, found.first)
 
 
-def _close_in_time(
-    findings: Iterable[Finding], time: Callable[[Finding], int], span_ms: int, key: _Subject
-) -> _Subjects:
+def _close_in_time(timed: Iterable[tuple[Finding, int]], span_ms: int, key: _Subject) -> _Subjects:
     """Findings at most `span_ms` after the first of them are about the same; those without a time are left out."""
     start = None
-    for at, finding in sorted(((time(found), found) for found in findings), key=lambda pair: pair[0]):
+    for finding, at in sorted(timed, key=lambda pair: pair[1]):
         if start is None or at - start > span_ms:
             start = at
         if at >= 0:
@@ -274,16 +295,13 @@ def _sorted_groups(
 
 def _first_timestamp(finding: Finding) -> int:
     value = finding.evidence.get("first_timestamp")
-    return value if isinstance(value, int) else _batch_timestamp(finding)
+    return value if isinstance(value, int) else _begun(finding.evidence.get("offending"))[1]
 
 
-def _batch_timestamp(finding: Finding) -> int:
-    value = _value(finding.evidence.get("offending"), "timestamp")
-    return value if isinstance(value, int) else -1
-
-
-def _value(mapping: object, name: str) -> Hashable:
-    return mapping.get(name) if isinstance(mapping, Mapping) else None
+def _value(mapping: object, name: str) -> int | str | None:
+    """Return a plain value: a saved scan may hold anything."""
+    value = mapping.get(name) if isinstance(mapping, Mapping) else None
+    return value if isinstance(value, int | str) else None
 
 
 def _codes(*codes: str) -> frozenset[str]:
@@ -293,7 +311,7 @@ def _codes(*codes: str) -> frozenset[str]:
 RULES: Sequence[Rule] = (
     Rule("damage", "damaged or missing bytes", _DAMAGE | _COMPARED | _INDEXES | _codes("KA104"), _damages),
     Rule("divergence", "replicas that differ", _COMPARED, _divergences),
-    Rule("leader-change", "a change of leaders", _codes("KA104", "KA206", "KA704"), _leader_changes),
+    Rule("leader-change", "a change of leaders", _codes("KA104", "KA206", "KA601", "KA704"), _leader_changes),
     Rule("epoch-bump", "a producer raised its epoch", _codes("KA202", "KA203", "KA206", "KA704"), _each(_epoch)),
     Rule("zombie", "a fenced producer writes on", _codes("KA201"), _each(_epoch)),
     Rule("transaction", "a transaction without an end", _codes("KA301", "KA302", "KA303", "KA304"), _transactions),

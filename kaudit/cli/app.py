@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from kaudit.analysis.scan.options import NothingToAuditError, UsageError
+from kaudit.analysis.scan.options import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.cli.commands import COMMANDS
 from kaudit.cli.exits import ExitCode
 from kaudit.report.console import visible
@@ -34,7 +34,8 @@ def _run(arguments: Sequence[str]) -> int:
         code = _run_command(arguments)
         sys.stdout.flush()
     except NothingToAuditError as error:
-        return _report_error(str(error), ExitCode.NOTHING_TO_AUDIT)
+        unreadable = isinstance(error, UnreadableInputError)
+        return _report_error(str(error), ExitCode.UNREADABLE if unreadable else ExitCode.NOTHING_TO_AUDIT)
     except UsageError as error:
         return _report_error(str(error), ExitCode.USAGE)
     except (BrokenPipeError, KeyboardInterrupt):

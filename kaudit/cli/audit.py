@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.analysis.producer_ids.query import Query
-from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions
+from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions, UnreadableInputError
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.cli.pager import paged
 from kaudit.cli.progress import progress_on_stderr
@@ -24,7 +24,7 @@ from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary,
 from kaudit.model.rfc3339 import rfc3339
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
-from kaudit.report.console import ColorChoice
+from kaudit.report.console import ColorChoice, visible
 from kaudit.report.formats import FORMATS, Format, in_pieces
 from kaudit.report.formatting import closing_line
 from kaudit.report.output import Output, Tables
@@ -175,7 +175,7 @@ def _run(  # noqa: PLR0913, PLR0917 - independent inputs, named at each call
         # Whoever parses stdout gets a valid document also now, with the reason in it.
         nothing = empty(_nothing(request.options, error))
         facts = run_facts(started_ms, reproducible=request.reproducible)
-        code = ExitCode.NOTHING_TO_AUDIT
+        code = ExitCode.UNREADABLE if isinstance(error, UnreadableInputError) else ExitCode.NOTHING_TO_AUDIT
         show(request, facts, code, lambda form, view: render(form, nothing, view), machines_only=True)
         raise
     seconds = None if request.reproducible else time.monotonic() - started
@@ -184,6 +184,9 @@ def _run(  # noqa: PLR0913, PLR0917 - independent inputs, named at each call
     listed = with_scan(result, request.policy.limit(scan))
     facts = run_facts(started_ms, reproducible=request.reproducible)
     show(request, facts, code, lambda form, view: render(form, listed, view), machines_only=False)
+    for missing in scan.not_audited:
+        if missing.asked_for:
+            sys.stderr.write(f"kaudit: {visible(missing.path)}: {visible(missing.reason)}\n")
     if not request.quiet:
         sys.stderr.write(closing_line(scan, notes_hidden=not request.show_notes, seconds=seconds) + "\n")
     return code
@@ -231,12 +234,13 @@ def _texts(content: Output) -> Iterable[str]:
 
 def _nothing(options: ScanOptions, error: NothingToAuditError) -> ScanResult:
     """Return the result of an audit that found no log, for the formats that must be valid even then."""
+    unreadable = isinstance(error, UnreadableInputError)
     return ScanResult(
         inputs=list(options.paths),
         broker_version=BrokerVersions(options.broker_version, None, None, None),
         partitions=(),
         findings=(),
-        not_audited=[NotAudited(path, str(error)) for path in options.paths],
+        not_audited=[NotAudited(path, str(error), unreadable=unreadable) for path in options.paths],
         summary=Summary(findings=count(())),
         incomplete=True,
     )

@@ -140,6 +140,7 @@ class AuditOptions(OptionGroup, frozen=True, kw_only=True):
     blocks: BlockSources
     read: ReadOptions
     layout: options.Layout = None
+    require_all: options.RequireAll = False
 
     def request(self, settings: Settings, paths: Sequence[str], display: DisplayOptions) -> "AuditRequest":
         """Return the request these options make. Raises UsageError for an option that means nothing."""
@@ -158,6 +159,7 @@ class AuditOptions(OptionGroup, frozen=True, kw_only=True):
             blocks=self.blocks.blocks,
             metadata=self.blocks.metadata,
             layout=self.layout,
+            require_all=self.require_all,
         )
         return _request(settings, scan, self.output, self.findings, display)
 

@@ -13,10 +13,11 @@ from kaudit.analysis.scan.options import NothingToAuditError, UsageError
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import TerminalOptions
 from kaudit.cli.pager import paged
-from kaudit.cli.parsing import parse_int64, suggestion
+from kaudit.cli.parsing import parse_int64
 from kaudit.cli.stdout import refused, stdout_console
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_directory, output_file, split_formats
+from kaudit.model.near_names import suggestion
 from kaudit.report import inspect_json
 from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.inspect_table import table

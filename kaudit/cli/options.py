@@ -134,6 +134,12 @@ Jobs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Processes to
 DepthOption = Annotated[
     Depth, typer.Option("--depth", help="How deep to read: trust headers, verify every CRC, or decode records too.")
 ]
+RequireAll = Annotated[
+    bool,
+    typer.Option(
+        "--require-all", help="Exit 3 without an audit unless every PATH, topic and partition given is there."
+    ),
+]
 Layout = Annotated[
     str | None,
     typer.Option(

@@ -6,17 +6,10 @@ from datetime import UTC, datetime
 from kaudit.analysis.scan.options import UsageError
 from kaudit.checks.check import Check
 from kaudit.checks.registry import CHECKS, find
+from kaudit.model.near_names import suggestion
 from kaudit.report.selection import Selection
 
 _INT64_MAX, _INT64_DIGITS = 2**63 - 1, 19
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean X?`, or nothing where nothing is near."""
-    import difflib  # only a typo pays for it
-
-    near = difflib.get_close_matches(word, list(known), n=3)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def parse_selection(select: Sequence[str], ignore: Sequence[str]) -> Selection:

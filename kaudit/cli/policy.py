@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from kaudit.analysis.scan.options import UsageError
-from kaudit.cli.parsing import parse_codes, suggestion
+from kaudit.cli.parsing import parse_codes
 from kaudit.cli.settings.settings import Settings
 from kaudit.model.finding import Severity
+from kaudit.model.near_names import suggestion
 from kaudit.policy.baseline import read_baseline
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.policy.severities import Severities

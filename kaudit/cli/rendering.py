@@ -19,7 +19,7 @@ def run_report(request: AuditRequest, file: str) -> int:
     saved = read_scan(file)
     scan = request.policy.apply(request.selection.of_scan(saved.result), Scope(request.selection.includes))
     code = exit_code(scan, request.fail_on, exit_zero=request.exit_zero)
-    if not scan.partitions and scan.incomplete:
+    if not scan.partitions and scan.incomplete and code is ExitCode.OK:
         code = ExitCode.NOTHING_TO_AUDIT
     listed = request.policy.limit(scan)
     run = None if request.reproducible else saved.run

@@ -136,6 +136,6 @@ def _identities(batches: Batches) -> NDArray[np.uint64]:
     records = batches["crc"].astype(np.uint64)
     current = np.flatnonzero(batches["magic"] == CURRENT_MAGIC)
     if len(current):
-        records[current] = records_crcs(batches, current)
+        records[current] = records_crcs(batches[current])
     sent = (batches["base_timestamp"].astype(np.uint64) * _SPREAD ^ batches["producer_id"].astype(np.uint64)) * _SPREAD
     return ((records << np.uint64(32)) | batches["size"].astype(np.uint64)) ^ sent | np.uint64(1)

@@ -111,7 +111,9 @@ def record(options: ScanOptions, progress: Progress, writer: "HistoryWriter") ->
                 yield from writer(history, own.get(history.key, ()), remembers)
 
         def write_batches(writer: "BatchWriter") -> "Iterator[Piece]":
-            for task in segment_tasks(plan_jobs(options, audit.layout, audit_needs(audit.layout, audit.histories))):
+            for task in segment_tasks(
+                plan_jobs(options, audit.layout, audit_needs(options, audit.layout, audit.histories))
+            ):
                 yield from write_segment(task, open_segment, writer)
 
         yield RecordedScan(result, write_histories, write_batches)
@@ -138,7 +140,7 @@ def _run(  # noqa: PLR0913 - independent inputs, named at each call
     """
     layout = find_input(options)
     audit = Audit(options, layout, open_segment, read_blocks(options, layout, open_segment))
-    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(layout, audit.histories))
+    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(options, layout, audit.histories))
     total = sum(job.bytes for job in jobs)
     progress.start(total)
     processes = options.jobs or os.cpu_count() or 1

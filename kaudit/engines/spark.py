@@ -189,7 +189,7 @@ def _started(
 ) -> Iterator[_Run]:
     layout = find_input(options)
     histories = read_blocks(options, layout, open_segment)
-    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(layout, histories))
+    jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(options, layout, histories))
     with session(spark or SparkOptions(), options.jobs) as started:
         plan = share(jobs, started.sparkContext.defaultParallelism)
         yield _Run(started, options, layout, histories, jobs, plan, _dataframe(started, plan, make_sink, seal))

@@ -104,6 +104,8 @@ class NonIdempotentBatch(NamedTuple):
     base_offset: Int64
     last_offset: Int64
     crc: UInt32
+    records_crc: UInt32
+    """Of its records alone: the same when the client sends them again under another timestamp."""
     size: Int32
     record_count: Int32
     base_timestamp: Int64

@@ -13,6 +13,11 @@ class RepeatedBatch(Struct, frozen=True):
     first: NonIdempotentBatch
     again: NonIdempotentBatch
 
+    @property
+    def same_times(self) -> bool:
+        """Whether their records' timestamps are equal too, as the client gave them."""
+        return self.first.base_timestamp == self.again.base_timestamp
+
 
 class ReorderedBatches(Struct, frozen=True):
     """Batches that a retry put behind later ones; `overtaken_by` is the batch before the first of them."""

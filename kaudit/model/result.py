@@ -24,6 +24,8 @@ class NotAudited(JsonRecord, frozen=True):
     path: str
     reason: str
     unreadable: bool = False
+    asked_for: bool = False
+    """It was named by whoever asked: an input, a topic, a partition, a producer id."""
 
 
 class Suggestion(JsonRecord, frozen=True):

@@ -14,14 +14,12 @@ _Lost = tuple[int, int | None]
 def total_impact(findings: Iterable[Finding]) -> Impact:
     """Add up what findings of one cause cost.
 
-    Findings about overlapping offsets of a log share what they count; replicas of a partition that say the same lost it
-    once, but each broker truncates its own log. `last_stable_offset` is that of the partition, None for several.
+    Findings about overlapping offsets of a log share what they count. Replicas of a partition that say so of the same
+    offsets lost it once, but each broker truncates its own log. `last_stable_offset` is that of the partition, None for
+    several.
     """
     costly = [finding for finding in findings if finding.impact != Impact()]
-    partitions = [
-        _of_partition([_of_log(log) for log in _grouped(partition, _replica)])
-        for partition in _grouped(costly, _partition)
-    ]
+    partitions = [_of_partition(partition) for partition in _grouped(costly, _partition)]
     at_most = [part.records_lost_at_most for part in partitions if part.records_lost_at_least is not None]
     stable = [part.last_stable_offset for part in partitions if part.last_stable_offset is not None]
     return Impact(
@@ -35,42 +33,38 @@ def total_impact(findings: Iterable[Finding]) -> Impact:
     )
 
 
-def _of_partition(logs: Sequence[Impact]) -> Impact:
-    """Combine what the replicas of one partition say."""
-    at_most = [log.records_lost_at_most for log in logs if log.records_lost_at_least is not None]
-    return Impact(
-        records_lost_at_least=_most(log.records_lost_at_least for log in logs),
-        records_lost_at_most=None if None in at_most else _most(at_most),
-        records_duplicated=_most(log.records_duplicated for log in logs),
-        offsets_invisible=_most(log.offsets_invisible for log in logs),
-        last_stable_offset=_least(log.last_stable_offset for log in logs),
-        invisible_since_timestamp=_least(log.invisible_since_timestamp for log in logs),
-        bytes_truncated=_sum(log.bytes_truncated for log in logs),
-    )
-
-
-def _of_log(findings: Sequence[Finding]) -> Impact:
+def _of_partition(findings: Sequence[Finding]) -> Impact:
     impacts = [finding.impact for finding in findings]
     lossy = [finding for finding in findings if _is_lossy(finding.impact)]
-    lost = [_lost(cluster) for cluster in _overlapping(lossy)]
-    at_most = [most for _, most in lost]
+    lost = [_greatest(_lost_of_log(log) for log in _grouped(cluster, _replica)) for cluster in _overlapping(lossy)]
     copied = [finding for finding in findings if finding.impact.records_duplicated is not None]
+    least, most = _added(lost)
     return Impact(
-        records_lost_at_least=_sum(least for least, _ in lost),
-        records_lost_at_most=None if None in at_most else _sum(at_most),
+        records_lost_at_least=least if lossy else None,
+        records_lost_at_most=most if lossy else None,
         records_duplicated=_sum(
-            _most(finding.impact.records_duplicated for finding in cluster) for cluster in _overlapping(copied)
+            _most(_copied_in_log(log) for log in _grouped(cluster, _replica)) for cluster in _overlapping(copied)
         ),
         offsets_invisible=_most(impact.offsets_invisible for impact in impacts),
         last_stable_offset=_least(impact.last_stable_offset for impact in impacts),
         invisible_since_timestamp=_least(impact.invisible_since_timestamp for impact in impacts),
-        # what is cut off at the first damage includes what would be cut off at a later one
-        bytes_truncated=_most(impact.bytes_truncated for impact in impacts),
+        # what is cut off at the first damage of a log includes what would be cut off at a later one
+        bytes_truncated=_sum(
+            _most(finding.impact.bytes_truncated for finding in log) for log in _grouped(findings, _replica)
+        ),
     )
 
 
 def _is_lossy(impact: Impact) -> bool:
     return impact.records_lost_at_least is not None or impact.records_lost_at_most is not None
+
+
+def _copied_in_log(findings: Sequence[Finding]) -> int | None:
+    return _sum(_most(finding.impact.records_duplicated for finding in cluster) for cluster in _overlapping(findings))
+
+
+def _lost_of_log(findings: Sequence[Finding]) -> _Lost:
+    return _added([_lost(cluster) for cluster in _overlapping(findings)])
 
 
 def _lost(cluster: Sequence[Finding]) -> _Lost:
@@ -82,9 +76,8 @@ def _lost(cluster: Sequence[Finding]) -> _Lost:
     offsets: list[_Lost] = []
     for group in _grouped(cluster, _producer):
         (offsets if group[0].producer_id is None else producers).append(_lost_once(group))
-    at_most = [most for _, most in (*producers, *offsets)]
-    at_least = [sum(least for least, _ in counted) for counted in (producers, offsets)]
-    return max(at_least), None if None in at_most else _sum(at_most)
+    _, most = _added([*producers, *offsets])
+    return max(_added(producers)[0], _added(offsets)[0]), most
 
 
 def _lost_once(findings: Sequence[Finding]) -> _Lost:
@@ -152,6 +145,16 @@ def _replica(finding: Finding) -> _Place:
 
 def _producer(finding: Finding) -> _Place:
     return (-1 if finding.producer_id is None else finding.producer_id,)
+
+
+def _added(bounds: Sequence[_Lost]) -> _Lost:
+    at_most = [most for _, most in bounds]
+    return sum(least for least, _ in bounds), None if None in at_most else _sum(at_most)
+
+
+def _greatest(bounds: Iterable[_Lost]) -> _Lost:
+    at_least, at_most = zip(*bounds, strict=True)
+    return max(at_least), None if None in at_most else _most(at_most)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

@@ -71,6 +71,13 @@ class _Discovery(Struct):
     texts: list[tuple[Uri, FileStatus]] = field(default_factory=list)
     visited: set[Hashable] = field(default_factory=set)
     log_directories: dict[Uri, _LogDirectory] = field(default_factory=dict)
+    revisits: int = 0
+    empty_inputs: list[Unreadable] = field(default_factory=list)
+
+    def held(self) -> tuple[int, ...]:
+        """Count what an input may hold: segments' partitions, what cannot be read, and directories met before."""
+        with_segments = sum(1 for directory in self.partitions if directory.segments)
+        return (with_segments, len(self.unreadable), self.revisits)
 
 
 def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layout:
@@ -86,6 +93,7 @@ def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layo
     """
     found = _Discovery(pattern=pattern)
     lone: dict[Uri, list[tuple[Uri, FileStatus]]] = {}
+    files_given: dict[str, str] = {}
     for text in paths:
         place = Uri.parse(text)
         try:
@@ -96,8 +104,12 @@ def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layo
             found.unreadable.append(Unreadable(str(place), _reason(error)))
             continue
         if entry.is_directory:
+            held = found.held()
             _visit(found, place, place, 0)
+            if found.held() == held:
+                found.empty_inputs.append(Unreadable(text, _what_else(found, place)))
         else:
+            files_given[str(place)] = text
             lone.setdefault(place.absolute().parent, []).append((place, entry))
     for parent, files in lone.items():
         _take_files(found, parent, files)
@@ -108,6 +120,7 @@ def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layo
         found.partitions += in_texts.partitions
         found.unreadable += in_texts.unreadable
         found.skipped += in_texts.skipped
+    found.empty_inputs += _files_of_no_partition(found, files_given)
     if not found.partitions:
         found.skipped += found.dumps  # beside real logs they are nobody's mistake
     partitions = sorted(
@@ -119,7 +132,29 @@ def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layo
         unreadable=found.unreadable,
         skipped=found.skipped,
         evidence=Evidence(found.meta, found.bootstrap),
+        empty_inputs=found.empty_inputs,
     )
+
+
+def _what_else(found: _Discovery, place: Uri) -> str:
+    """Return what a directory holds where it holds no segment."""
+    for leftover in found.leftover_files:
+        if leftover.log_dir is not None and Uri.parse(leftover.log_dir).lies_in(place):
+            return f"no segment: only {leftover.relative} ({leftover.kind})"
+    for dump in found.dumps:
+        if Uri.parse(dump.path).lies_in(place):
+            return f"{dump.path}: {dump.reason}"
+    return "no segment (a file such as 00000000000000000000.log) was found"
+
+
+def _files_of_no_partition(found: _Discovery, given: Mapping[str, str]) -> Iterator[Unreadable]:
+    """Yield the files given by name that show no batch."""
+    known = {segment.path for directory in found.partitions for segment in directory.segments} if given else set()
+    known.update(entry.path for entry in found.unreadable)
+    reasons = {entry.path: entry.reason for entry in found.skipped}
+    for path, text in given.items():
+        if path not in known:
+            yield Unreadable(text, reasons.get(path, "no batch was found"))
 
 
 def _visit(found: _Discovery, root: Uri, directory: Uri, depth: int) -> None:
@@ -144,6 +179,7 @@ def _list_once(found: _Discovery, directory: Uri, depth: int) -> Sequence[FileSt
     try:
         identity = files.identity(directory)
         if identity in found.visited:
+            found.revisits += 1
             return ()
         found.visited.add(identity)
         return list(files.entries(directory))

@@ -127,6 +127,8 @@ class Layout(Struct, frozen=True):
     skipped: Sequence[Unreadable] = ()
     evidence: Evidence = field(default_factory=Evidence)
     unchosen: Sequence[PartitionDirectory] = ()
+    empty_inputs: Sequence[Unreadable] = ()
+    """Inputs, as they were given, that hold no segment, and what they hold instead."""
 
     @property
     def everything(self) -> tuple[PartitionDirectory, ...]:

@@ -81,6 +81,11 @@ class Uri(Struct, frozen=True):
             return self
         return self._at(posixpath.join(os.getcwd(), self.path))  # noqa: PTH109 - a text is wanted
 
+    def lies_in(self, root: "Uri") -> bool:
+        """Return whether it is `root` or lies below it, by their texts."""
+        own, above = self.absolute(), root.absolute()
+        return own == above or str(own).startswith(str(above).rstrip("/") + "/")
+
     def relative_to(self, root: "Uri") -> str:
         """Path below `root`, the own name for `root` itself. Raises ValueError where it does not lie there."""
         own, above = _split(self.path), _split(root.path)

@@ -85,7 +85,9 @@ def test_nothing_to_audit_is_still_a_document_for_programs(engine, kaudit):
     document = json.loads(outcome.out)
     assert outcome.code == 3
     assert document["incomplete"] is True
-    assert document["not_audited"] == [{"path": "/data", "reason": "no segment under /data", "unreadable": False}]
+    assert document["not_audited"] == [
+        {"path": "/data", "reason": "no segment under /data", "unreadable": False, "asked_for": False}
+    ]
     lines = kaudit("timeline", "/data", "--output-format", "jsonl").out.splitlines()
     assert [json.loads(line)["type"] for line in lines] == ["summary"]
 

@@ -9,26 +9,17 @@ from kaudit.broker.broker import Broker
 from kaudit.broker.partition import produce
 from kaudit.broker.partition.record_set import split
 from kaudit.replay.session import Session
+from tests.conformance.agreement import recordings, write_table
 from tests.conformance.comparison import differences, sent_timestamps
-from tests.conformance.exclusions import EXCLUSIONS, UNRECORDED_CONFIG
-
-RECORDED = Path(__file__).parents[1] / "data" / "recorded"
-"""What tests/conformance/recorder has recorded."""
-RECORDINGS = [
-    *((version, name) for version in ("1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0") for name in ("main", "expiry")),
-    ("3.9.1", "failover"),
-    *sorted((path.parent.name, path.name.partition(".")[0]) for path in RECORDED.glob("*/*.attempts.jsonl.xz")),
-]
+from tests.conformance.exclusions import EXCLUSIONS
 
 
-@pytest.mark.parametrize(("version", "name"), RECORDINGS, ids=lambda value: value)
-def test_answers_are_those_of_the_real_broker(evidence, version, name, record_property, monkeypatch):
-    attempts = [json.loads(line) for line in evidence.oracle_lines(version, f"{name}.attempts.jsonl")]
-    attempts[0]["config"] = UNRECORDED_CONFIG | attempts[0]["config"]
+@pytest.mark.parametrize("recorded", recordings(), ids=lambda recorded: f"{recorded.version}-{recorded.name}")
+def test_answers_are_those_of_the_real_broker(recorded, record_property, monkeypatch):
+    attempts = recorded.attempts()
+    version, name = recorded.version, recorded.name
     lines = [json.dumps(attempt) for attempt in attempts]
-    answers = {
-        answer["index"]: answer for answer in map(json.loads, evidence.oracle_lines(version, f"{name}.answers.jsonl"))
-    }
+    answers = {answer["index"]: answer for answer in recorded.lines("answers")}
     assert len(answers) == len(attempts)
     sent = sent_timestamps(attempts)
     wrong = []
@@ -44,6 +35,14 @@ def test_answers_are_those_of_the_real_broker(evidence, version, name, record_pr
     record_property("conformance", f"{version} {name}: {len(attempts) - len(wrong)} of {len(attempts)}")
     print(f"{version} {name}: {len(attempts) - len(wrong)} of {len(attempts)}")  # noqa: T201
     assert wrong == []
+
+
+def test_the_table_of_agreement_is_as_generated(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "broker-rules.md"
+    copy = tmp_path / page.name
+    copy.write_text(page.read_text())
+    write_table(copy)
+    assert copy.read_text() == page.read_text(), "run: python -m tests.conformance.agreement docs/broker-rules.md"
 
 
 def test_there_are_at_most_ten_exclusions_each_with_a_reason():

@@ -108,6 +108,30 @@ def test_what_a_replica_would_be_truncated_to_is_where_it_left_its_reference(mad
             assert compared.truncation_offsets[name] == expected
 
 
+@settings(max_examples=100, deadline=None)
+@given(replicas())
+def test_what_a_diverged_replica_costs_is_what_the_reference_never_had(made):
+    copies, _, _ = made
+    with tempfile.TemporaryDirectory() as root:
+        paths = [copy.write(Path(root) / f"b{number}") for number, copy in enumerate(copies)]
+        result = run(*paths)
+    compared = result.partitions[0]
+    names = list(compared.end_offsets)
+    for finding in result.scan.findings:
+        if finding.code == "KA601":
+            missing = finding.evidence["missing_on_reference"]
+            assert isinstance(missing, dict)
+            assert compared.reference is not None
+            # every batch of the making has a payload of its own
+            had = {batch.payload for batch in copies[names.index(compared.reference)].batches}
+            from_here = min(finding.offset or 0, compared.end_offsets[compared.reference])
+            for name, relation in compared.relations.items():
+                if relation is Relation.DIVERGED:
+                    own = [batch for batch in copies[names.index(name)].batches if batch.base_offset >= from_here]
+                    assert missing[name]["records"] == sum(batch.count for batch in own if batch.payload not in had)
+                    assert missing[name]["elsewhere"] == missing[name]["below_high_watermark"] == 0
+
+
 @settings(max_examples=80, deadline=None)
 @given(histories(), st.data())
 def test_the_cleaner_makes_no_difference(log, data):

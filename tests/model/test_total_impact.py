@@ -75,6 +75,10 @@ def test_replicas_lose_a_record_once_and_partitions_each_their_own():
     assert bounds(lost(10, 14, 5, 5), lost(10, 14, 5, 5, partition=1)) == (10, 10)
 
 
+def test_replicas_that_lost_other_offsets_lost_other_records():
+    assert bounds(lost(10, 14, 5, 5), lost(20, 21, 0, 2, replica="2")) == (5, 7)
+
+
 def test_copies():
     copies = [found(10, 12, records_duplicated=3), found(13, 13, records_duplicated=1)]
     assert total_impact(copies).records_duplicated == 4

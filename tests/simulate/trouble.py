@@ -5,7 +5,7 @@ findings are those of the leader's log alone, as an operator has it after the ol
 
 What a log can show of it, by rule:
 - a lost tail, where its producer is idempotent and not transactional, raises its epoch for it (2.5 and later), and wrote
-  to the partition before the tail and after it;
+  to the partition before the tail and after it; or goes on in the same epoch, as only a broker without its state lets it;
 - a batch written twice, except by an application that was started again: its records, not its batches, come again.
 """
 
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import kaudit
+from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.broker.response import TopicPartition
 from kaudit.model.finding import Finding, Severity
 from kaudit.simulate.application import TransactionEnding
@@ -34,9 +35,10 @@ LOSS = {"KA104", "KA206"}
 REPEATS = {"KA101", "KA102", "KA103", "KA105", "KA701", "KA702", "KA704"}
 ALARMS = (Severity.ERROR, Severity.WARNING)
 
-TRUE, CUT_OFF, GAVE_UP, INVENTED = "true", "cut off, but not lost", "gave up a batch", "nothing"
+TRUE, CUT_OFF, OTHER_BUMP, INVENTED = "true", "cut off, but not lost", "another cause", "nothing"
 """What is behind a finding. Of KA206, which is possible and not certain, also: a tail was cut off, but nobody had been told
-that it was written, or it came back; or nothing was, and the client raised its epoch because a delivery had timed out."""
+that it was written, or it came back; or nothing was, and the client raised its epoch because a delivery had timed out, or
+because of another partition."""
 
 
 class Trouble(NamedTuple):
@@ -132,6 +134,15 @@ def _lost_tail(
 
     if not config.idempotent:
         return of(f"no idempotence, acks={'all' if config.acks < 0 else config.acks}")
+    goes_on = [
+        stored.base_offset
+        for stored in log
+        if isinstance(stored.state, DataBatch)
+        and (stored.state.producer_id, stored.state.producer_epoch) == (batch.producer_id, batch.epoch)
+        and stored.state.base_sequence > batch.base_sequence
+    ]
+    if goes_on:
+        return of("idempotent, went on in the same epoch", goes_on[0], "KA104")
     if batch.transactional:
         return of("transactional, committed" if _is_committed(simulation, batch) else "transactional, not committed")
     mine = [stored for stored in log if stored.state is not None and stored.state.producer_id == batch.producer_id]
@@ -253,7 +264,8 @@ def explained(finding: Finding, troubles: list[Trouble], why: Bumps) -> str:
     assert isinstance(after, int)
     if any((key, finding.producer_id, epoch) in why.cut for epoch in range(before + 1, after + 1)):
         return CUT_OFF
-    return GAVE_UP if finding.producer_id in why.gave_up else INVENTED
+    elsewhere = {producer_id for _, producer_id, epoch in why.cut if epoch >= 0}
+    return OTHER_BUMP if finding.producer_id in why.gave_up | elsewhere else INVENTED
 
 
 def report(seeds: range) -> str:
@@ -284,7 +296,7 @@ def report(seeds: range) -> str:
                     f"{kind:62} {shown:>7} {hit:6} {hit + missed:6} {records[kind, True]:8} "
                     f"{records[kind, True] + records[kind, False]:8}"
                 )
-    behind = (TRUE, CUT_OFF, GAVE_UP, INVENTED)
+    behind = (TRUE, CUT_OFF, OTHER_BUMP, INVENTED)
     lines.append(f"\n{'finding':16}" + "".join(f"{reason:>24}" for reason in behind))
     for code, severity in sorted({key[:2] for key in reasons}):
         lines.append(f"{code} {severity:10}" + "".join(f"{reasons[code, severity, reason]:24}" for reason in behind))

@@ -11,8 +11,6 @@ from contextlib import closing
 from itertools import chain
 from typing import NamedTuple
 
-import numpy as np
-
 from kaudit.analysis.repeats.record_content import contents_of
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource, boundary_from
@@ -185,7 +183,7 @@ def _joined(sides: Sequence[_Side], kept: slice) -> _Side:
 
 def _side(batches: Batches, segment: int) -> _Side:
     columns = (
-        records_crcs(batches, np.arange(len(batches))),
+        records_crcs(batches),
         batches["size"],
         batches["record_count"],
         batches["last_offset_delta"],

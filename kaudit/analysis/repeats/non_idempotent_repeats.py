@@ -5,14 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from kaudit.analysis.repeats.record_content import MAX_BATCH_BYTES, batch_bytes, content_of
+from kaudit.analysis.repeats.record_content import batch_bytes, contents
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.chunk_rows import ChunkRows
-from kaudit.analysis.scan.non_idempotent_rows import DISTANCE
+from kaudit.analysis.scan.equal_batches import DISTANCE, NO_RANGES, EqualBatches, Indexes, Ranges, merged, near_none
 from kaudit.analysis.scan.rows import NON_IDEMPOTENT_BATCH, Rows
-from kaudit.formats.errors import WireError
-from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET
-from kaudit.formats.log.records import read_records
+from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.model.log_rows import NonIdempotentBatch
 from kaudit.model.repeats import ReorderedBatches, RepeatedBatch, Repeats
 from kaudit.source.layout import PartitionDirectory
@@ -22,20 +20,25 @@ MAX_REPEATS = 1000
 _BURST = 5
 """Late batches no further apart than this were put out of order by one retry."""
 
-_EQUAL = ("crc", "size", "record_count", "base_timestamp", "max_timestamp")
+_RECORDS = ("record_count", "size", "records_crc")
+_MOST = 3
+"""If more than one of so many batches has records of one before it under other timestamps, they recur for their own reasons."""
 
 
 class RepeatDetector:
     """Takes a partition's chunks in offset order. Memory is DISTANCE batches and what is listed."""
 
     def __init__(self) -> None:
-        self.unlisted = 0
         self._batches = 0
         self._regressions = 0
         self._explained = 0
         self._recent = np.empty(0, dtype=NON_IDEMPOTENT_BATCH)
         self._covered = np.empty(0, dtype=bool)
         self._repeats: list[RepeatedBatch] = []
+        self._more_repeats = 0
+        self._restamped: list[RepeatedBatch] = []
+        self._more_restamped = 0
+        self._recurring = NO_RANGES
         self._late: list[tuple[NonIdempotentBatch, NonIdempotentBatch, bool]] = []
 
     def feed(self, chunk: ChunkRows) -> None:
@@ -50,28 +53,34 @@ class RepeatDetector:
             self._regressions += 1
         joined = np.concatenate((self._recent, rows))
         covered = np.concatenate((self._covered, np.zeros(len(rows), dtype=bool)))
-        first, again = self._pairs(joined)
+        records = [joined[name] for name in _RECORDS]
+        first, again = self._in_log_order(
+            joined, *EqualBatches.of([joined["base_timestamp"], *records], joined["ordinal"]).copies()
+        )
         if len(first):
             self._note(joined, covered, first, again)
+        self._note_restamped(joined, EqualBatches.of(records, joined["ordinal"]), chunk.non_idempotent.recurring)
         self._batches += chunk.non_idempotent.batches
         kept = joined["ordinal"] >= self._batches - DISTANCE
         self._recent, self._covered = joined[kept], covered[kept]
 
-    def _pairs(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Return indexes of the new copies, in log order, and of the first copy of each no more than DISTANCE before."""
-        order = np.lexsort((rows["ordinal"], rows["size"], rows["crc"]))
-        ordinals = rows["ordinal"][order]
-        changes = np.zeros(len(order), dtype=np.int64)
-        for name in _EQUAL:
-            changes[1:] |= rows[name][order[1:]] != rows[name][order[:-1]]
-        group = np.cumsum(changes)
-        width = int(ordinals.max()) + 1 if len(ordinals) else 1
-        # ordinals ascend within a group, and groups ascend: one search finds the first near enough in each row's own
-        earliest = np.searchsorted(group * width + ordinals, group * width + np.maximum(ordinals - DISTANCE, 0))
-        copies = np.flatnonzero((earliest < np.arange(len(order))) & (ordinals >= self._batches))
-        first, again = order[earliest[copies]], order[copies]
-        in_log_order = np.argsort(again, kind="stable")
-        return first[in_log_order], again[in_log_order]
+    def _in_log_order(self, rows: Rows, first: Indexes, again: Indexes) -> tuple[Indexes, Indexes]:
+        """Return the pairs whose second batch is new."""
+        new = rows["ordinal"][again] >= self._batches
+        order = np.argsort(again[new], kind="stable")
+        return first[new][order], again[new][order]
+
+    def _note_restamped(self, rows: Rows, equal: EqualBatches, recurring: Ranges) -> None:
+        times = rows["base_timestamp"]
+        found = equal.recurring(times)
+        self._recurring = merged(np.concatenate((self._recurring, recurring + self._batches, found)))
+        first, again = self._in_log_order(rows, *equal.restamped(times))
+        alone = near_none(rows["ordinal"][again], self._recurring)
+        for one, two in zip(first[alone].tolist(), again[alone].tolist(), strict=True):
+            if len(self._restamped) < MAX_REPEATS:
+                self._restamped.append(RepeatedBatch(_batch(rows, one), _batch(rows, two)))
+            else:
+                self._more_restamped += 1
 
     def _note(self, rows: Rows, covered: Rows, first: Rows, again: Rows) -> None:
         edges = np.zeros(len(rows) + 1, dtype=np.int64)
@@ -83,7 +92,7 @@ class RepeatDetector:
         copies = np.zeros(len(rows), dtype=bool)
         copies[again] = True
         room = MAX_REPEATS - len(self._repeats)
-        self.unlisted += max(len(first) - room, 0)
+        self._more_repeats += max(len(first) - room, 0)
         if room <= 0:
             covered |= inside
             return
@@ -102,9 +111,22 @@ class RepeatDetector:
 
         Where several producers write, timestamps go back and forth without any retry.
         """
+        repeated = sorted([*self._repeats, *self._restamped_alone()], key=lambda repeat: repeat.again.ordinal)
         if self._regressions > self._explained:
-            return Repeats(self._repeats)
-        return Repeats(self._repeats, _grouped(sorted(self._late, key=lambda entry: entry[1].ordinal)))
+            return Repeats(repeated)
+        return Repeats(repeated, _grouped(sorted(self._late, key=lambda entry: entry[1].ordinal)))
+
+    @property
+    def unlisted(self) -> int:
+        """How many copies `result` leaves out because there are too many."""
+        return self._more_repeats + (self._more_restamped if self._restamped_alone() else 0)
+
+    def _restamped_alone(self) -> list[RepeatedBatch]:
+        """The copies with other timestamps around which nothing recurs; what came behind them is known by now."""
+        ordinals = np.array([repeat.again.ordinal for repeat in self._restamped], dtype=np.int64)
+        alone = near_none(ordinals, self._recurring).tolist()
+        kept = [repeat for repeat, is_alone in zip(self._restamped, alone, strict=True) if is_alone]
+        return kept if (len(kept) + self._more_restamped) * _MOST <= self._batches else []
 
 
 def _is_reversed(before: RepeatedBatch, repeat: RepeatedBatch) -> bool:
@@ -134,31 +156,21 @@ def without_equal_records(found: Repeats, directory: PartitionDirectory, open_so
     batches are in memory at a time.
     """
     kept: list[RepeatedBatch] = []
-    contents: dict[int, int] = {}
+    single: dict[int, int] = {}
     times: dict[int, set[int]] = {}
     for repeat in found.repeated:
         again = batch_bytes(repeat.again, directory, open_source)
         if again is not None:
             first = batch_bytes(repeat.first, directory, open_source)
-            if first is not None and first[ATTRIBUTES_OFFSET:] != again[ATTRIBUTES_OFFSET:]:
+            if first is not None and first[HEADER_SIZE:] != again[HEADER_SIZE:]:
                 continue  # no copy: the CRCs are equal by chance
-        records = _contents(again)
+        records = contents(again)
         if len(records) > 1 and len(set(records)) == 1:
             continue
         kept.append(repeat)
-        if len(records) == 1:
-            contents[repeat.again.ordinal] = records[0]
+        if len(records) == 1 and repeat.same_times:
+            single[repeat.again.ordinal] = records[0]
             times.setdefault(records[0], set()).add(repeat.again.base_timestamp)
     usual = {content for content, timestamps in times.items() if len(timestamps) > 1}
-    kept = [repeat for repeat in kept if contents.get(repeat.again.ordinal) not in usual]
+    kept = [repeat for repeat in kept if single.get(repeat.again.ordinal) not in usual]
     return Repeats(kept, found.reordered if kept else ())
-
-
-def _contents(batch: bytes | None) -> list[int]:
-    """A number for the key, value and headers of each record; none where the batch cannot be unpacked."""
-    if batch is None:
-        return []
-    try:
-        return [content_of(record) for record in read_records(memoryview(batch), MAX_BATCH_BYTES)]
-    except WireError:
-        return []  # malformed, and reported as such when records are decoded

@@ -45,10 +45,14 @@ def contents_of(
     batch: BoundaryBatch | NonIdempotentBatch, directory: PartitionDirectory, open_source: OpenSource
 ) -> list[int]:
     """Return the content of each record of a batch; none where it cannot be read or unpacked."""
-    data = batch_bytes(batch, directory, open_source)
-    if data is None:
+    return contents(batch_bytes(batch, directory, open_source))
+
+
+def contents(batch: bytes | None) -> list[int]:
+    """Return the content of each record in a batch's bytes; none where there are none, or they cannot be unpacked."""
+    if batch is None:
         return []
     try:
-        return [content_of(record) for record in read_records(memoryview(data), MAX_BATCH_BYTES)]
+        return [content_of(record) for record in read_records(memoryview(batch), MAX_BATCH_BYTES)]
     except WireError:
         return []  # malformed, and reported as such when records are decoded

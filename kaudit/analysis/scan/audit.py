@@ -1,6 +1,6 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,11 +13,12 @@ from kaudit.analysis.repeats.non_idempotent_repeats import without_equal_records
 from kaudit.analysis.repeats.sessions import compare_sessions
 from kaudit.analysis.replicas.moments import BrokerMoments, broker_moments, same_time
 from kaudit.analysis.replicas.other_copies import other_copies
+from kaudit.analysis.scan.asked_for import missing_from_inputs, missing_producers
 from kaudit.analysis.scan.broker_versions import AUTO, given_version, inferred_versions
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.command_line import asked_for, asked_of
 from kaudit.analysis.scan.not_audited import anomalies_not_listed, partitions_not_audited
-from kaudit.analysis.scan.options import ScanOptions
+from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_context import partition_context
 from kaudit.analysis.scan.partition_evidence import partition_evidence, transaction_evidence
@@ -33,6 +34,7 @@ from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
+from kaudit.model.other_copies import HeldRecords, OtherCopies
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, Unreadable
 
@@ -85,36 +87,54 @@ class Audit:
                 found = [*ended, *allocation.partitions[number], *others[number]]
                 findings += self._findings(around, parts[number], found)
         findings = with_incidents(sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key))
-        unreadable = self._unreadable()
+        not_audited = [
+            *self._missing(findings),
+            *self._not_audited(moments),
+            *self.histories.notes,
+            *allocation.unlisted,
+        ]
         partitions = [partition_summary(part, self.options.log_start_offset) for part in parts]
         return ScanResult(
             inputs=tuple(self.options.paths),
             broker_version=stated,
             partitions=partitions,
             findings=findings,
-            not_audited=[
-                *(NotAudited(entry.path, entry.reason, unreadable=True) for entry in unreadable),
-                *(NotAudited(entry.path, entry.reason) for entry in self.layout.skipped),
-                *partitions_not_audited(
-                    parts,
-                    log_start_given=self.options.log_start_offset is not None,
-                    without_coordinator=[
-                        parts[number]
-                        for moment in moments
-                        if not moment.coordinator.present
-                        for number in moment.numbers
-                    ],
-                ),
-                *(NotAudited(TRANSACTION_STATE, text) for moment in moments for text in moment.reader.unreadable),
-                *anomalies_not_listed(parts),
-                *self.histories.notes,
-                *allocation.unlisted,
-            ],
+            not_audited=not_audited,
             summary=total(partitions, findings),
-            incomplete=bool(unreadable) or any(note.unreadable for note in self.histories.notes),
+            incomplete=any(note.unreadable for note in not_audited),
             segments=[row for part in parts for row in segment_rows(part.directory, part.unreadable)],
-            suggestions=list(suggestions(self.options, self.layout.partitions, copies)),
+            suggestions=list(suggestions(self.options, self.layout.partitions, copies, _held(parts, others))),
         )
+
+    def _not_audited(self, moments: Sequence[_Moment]) -> Iterator[NotAudited]:
+        """Yield what was there and could not be checked."""
+        named = {entry.path for entry in self.layout.empty_inputs}
+        for entry in self._unreadable():
+            yield NotAudited(entry.path, entry.reason, unreadable=True)
+        for entry in self.layout.skipped:
+            if entry.path not in named:
+                yield NotAudited(entry.path, entry.reason)
+        alone = [number for moment in moments if not moment.coordinator.present for number in moment.numbers]
+        yield from partitions_not_audited(
+            self.partitions,
+            log_start_given=self.options.log_start_offset is not None,
+            without_coordinator=[self.partitions[number] for number in alone],
+        )
+        for moment in moments:
+            for text in moment.reader.unreadable:
+                yield NotAudited(TRANSACTION_STATE, text)
+        yield from anomalies_not_listed(self.partitions)
+
+    def _missing(self, findings: Sequence[Finding]) -> list[NotAudited]:
+        """Return what was asked for and is not there.
+
+        Raises NothingToAuditError where that is every producer id asked for.
+        """
+        known = [finding.producer_id for finding in findings]
+        producers = list(missing_producers(self.options, [part.producer_ids for part in self.partitions], known))
+        if producers and len(producers) == len(set(self.options.producer_ids)):
+            raise NothingToAuditError("; ".join(f"{entry.path}: {entry.reason}" for entry in producers))
+        return [*missing_from_inputs(self.options, self.layout), *producers]
 
     def _look_for_repeats(self, partition: PartitionAudit) -> None:
         directory = partition.directory
@@ -198,6 +218,15 @@ class Audit:
             return True
         since, until = self.options.since_ms, self.options.until_ms
         return (since is None or at >= since) and (until is None or at <= until)
+
+
+def _held(
+    parts: Sequence[PartitionAudit], others: Sequence[Sequence[OtherCopies]]
+) -> Iterator[tuple[str, HeldRecords]]:
+    """The records that other copies hold where the leader of each of `parts` changed, by the partition's name."""
+    for part, changes in zip(parts, others, strict=True):
+        for change in changes:
+            yield from ((part.directory.name, held) for held in change.held_by)
 
 
 def latest_modification(layout: Layout) -> int:

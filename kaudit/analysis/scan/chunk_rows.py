@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct, field
 
+from kaudit.analysis.scan.equal_batches import NO_RANGES, Ranges
 from kaudit.analysis.scan.rows import (
     BOUNDARY_BATCH,
     GAP,
@@ -58,12 +59,14 @@ class ChunkRange(NamedTuple):
 class NonIdempotentRows(Struct):
     """The batches without a producer id: `rows`, of NON_IDEMPOTENT_BATCH, are those of them that may be copies.
 
-    `batches` counts them all, `regressions` those whose base timestamp is lower than that of the one before.
+    `batches` counts them all, `regressions` those whose base timestamp is lower than that of the one before. `recurring`:
+    ranges of ordinals where records recur that no client sends again, shape (m, 2), both inclusive.
     """
 
     rows: Rows = field(default_factory=lambda: np.empty(0, dtype=NON_IDEMPOTENT_BATCH))
     batches: int = 0
     regressions: int = 0
+    recurring: Ranges = field(default_factory=NO_RANGES.copy)
 
 
 class ChunkRows(Struct):

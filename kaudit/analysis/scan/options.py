@@ -39,6 +39,8 @@ class ScanOptions(Struct, frozen=True):
     zookeeper: str | None = None
     blocks: str | None = None
     metadata: str | None = None
+    require_all: bool = False
+    """Nothing is audited unless every input, and all that was asked for, is there."""
     layout: str | None = None
     """Pattern of --layout: where topic, partition and replica stand in a path."""
     chunk_bytes: int | None = None
@@ -71,6 +73,10 @@ class SilentProgress:
 
 class NothingToAuditError(Exception):
     """No segment was found under the given paths: exit code 3. The text says what was found instead."""
+
+
+class UnreadableInputError(NothingToAuditError):
+    """What was given could not be read: exit code 4."""
 
 
 class UsageError(Exception):

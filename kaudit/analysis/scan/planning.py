@@ -7,10 +7,17 @@ from msgspec.structs import replace
 
 from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE
 from kaudit.analysis.producer_ids.block_histories import BlockHistories
+from kaudit.analysis.scan.asked_for import inputs_without_choice, missing_from_inputs, missing_partitions
 from kaudit.analysis.scan.audit import latest_modification
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut, whole_segments
 from kaudit.analysis.scan.chunk_reader import CHUNK_BYTES
-from kaudit.analysis.scan.options import Depth, NothingToAuditError, ScanOptions, UsageError
+from kaudit.analysis.scan.options import (
+    Depth,
+    NothingToAuditError,
+    ScanOptions,
+    UnreadableInputError,
+    UsageError,
+)
 from kaudit.analysis.scan.partition_audit import Needs
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import Layout, PartitionDirectory
@@ -55,7 +62,8 @@ def find_input(options: ScanOptions) -> Layout:
 
     Raises:
         UsageError: a path does not exist, a URL cannot be read from, or the layout pattern is wrong.
-        NothingToAuditError: no segment was found.
+        NothingToAuditError: no segment was found, or not all that --require-all requires.
+        UnreadableInputError: what was given cannot be read.
 
     """
     try:
@@ -76,7 +84,11 @@ def find_input(options: ScanOptions) -> Layout:
     if options.log_start_offset is not None:
         chosen = [replace(directory, log_start_offset=options.log_start_offset) for directory in chosen]
     if not any(directory.segments for directory in chosen):
-        raise NothingToAuditError(_nothing(options, layout))
+        failure = UnreadableInputError if layout.unreadable else NothingToAuditError
+        raise failure(f"nothing to audit under {', '.join(options.paths)}: {_instead(options, layout)}")
+    if options.require_all:
+        for missing in (*missing_from_inputs(options, layout), *inputs_without_choice(options, chosen, unchosen)):
+            raise NothingToAuditError(f"--require-all: {missing.path}: {missing.reason}")
     return replace(layout, partitions=chosen, unchosen=unchosen)
 
 
@@ -91,18 +103,17 @@ def _named(directory: PartitionDirectory, options: ScanOptions) -> PartitionDire
     )
 
 
-def _nothing(options: ScanOptions, layout: Layout) -> str:
-    where = ", ".join(options.paths)
+def _instead(options: ScanOptions, layout: Layout) -> str:
+    """Return what the inputs hold where that is nothing to audit."""
     if layout.unreadable:
-        return f"nothing to audit under {where}: {layout.unreadable[0].path}: {layout.unreadable[0].reason}"
+        return f"{layout.unreadable[0].path}: {layout.unreadable[0].reason}"
     if layout.leftover_files:
-        return f"nothing to audit under {where}: only {layout.leftover_files[0].relative} ({layout.leftover_files[0].kind})"
-    if layout.partitions:
-        names = sorted({directory.topic for directory in layout.partitions})
-        return f"nothing to audit under {where}: no segment matches; topics there: {', '.join(names[:10])}"
+        return f"only {layout.leftover_files[0].relative} ({layout.leftover_files[0].kind})"
+    for missing in missing_partitions(options, layout.partitions):
+        return f"{missing.path}: {missing.reason}"
     if layout.skipped:
-        return f"nothing to audit under {where}: {layout.skipped[0].path}: {layout.skipped[0].reason}"
-    return f"nothing to audit under {where}: no segment (a file such as 00000000000000000000.log) was found"
+        return f"{layout.skipped[0].path}: {layout.skipped[0].reason}"
+    return "no segment (a file such as 00000000000000000000.log) was found"
 
 
 def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDirectory], Needs]) -> list[Job]:
@@ -123,12 +134,15 @@ def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDi
     return jobs
 
 
-def audit_needs(layout: Layout, histories: BlockHistories) -> Callable[[PartitionDirectory], Needs]:
-    """Return what an audit needs of a partition: its ids where blocks are known, its markers where decisions are."""
+def audit_needs(
+    options: ScanOptions, layout: Layout, histories: BlockHistories
+) -> Callable[[PartitionDirectory], Needs]:
+    """Return what an audit needs of a partition: its ids where they are looked up, its markers where decisions are."""
     decided = any(entry.topic == TRANSACTION_STATE for entry in layout.everything)
 
     def needs(directory: PartitionDirectory) -> Needs:
-        return Needs(producer_ids=histories.of(directory.log_dir) is not None, markers=decided)
+        looked_up = bool(options.producer_ids) or histories.of(directory.log_dir) is not None
+        return Needs(producer_ids=looked_up, markers=decided)
 
     return needs
 

@@ -1,19 +1,26 @@
 """Commands that show more of a scan's inputs than a scan does."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kaudit.analysis.replicas.moments import BrokerMoments
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.checks.command_line import quote
+from kaudit.model.other_copies import HeldRecords
 from kaudit.model.result import Suggestion
 from kaudit.source.layout import PartitionDirectory
 
 
 def suggestions(
-    options: ScanOptions, directories: Sequence[PartitionDirectory], moments: Sequence[BrokerMoments]
+    options: ScanOptions,
+    directories: Sequence[PartitionDirectory],
+    moments: Sequence[BrokerMoments],
+    held: Iterable[tuple[str, HeldRecords]],
 ) -> Iterator[Suggestion]:
-    """Suggest to compare the copies of partitions that a scan audits each by itself."""
+    """Suggest to compare the copies of partitions that a scan audits each by itself.
+
+    `held` are records of partitions (by name) on one copy that another's newer leader began without.
+    """
     whole = [entry for entry in directories if entry.whole_directory and entry.segments]
     copies = Counter((entry.topic, entry.partition) for entry in whole)
     several = [entry for entry in whole if copies[entry.topic, entry.partition] > 1]
@@ -30,6 +37,17 @@ def suggestions(
     chosen = [f"--topic {quote(topic)}" for topic in options.topics]
     chosen += [f"--partition {partition}" for partition in options.partitions]
     yield Suggestion(
-        f"{what}; a scan audits each copy by itself, kaudit diff compares them",
+        "; ".join([what, *_held(held), "a scan audits each copy by itself, kaudit diff compares them"]),
         " ".join(["kaudit diff", *chosen, *map(quote, paths)]),
     )
+
+
+def _held(held: Iterable[tuple[str, HeldRecords]]) -> Iterator[str]:
+    """Say which records are on one copy and were left behind, the most of one first; several copies show the same."""
+    found = sorted(set(held), key=lambda entry: (-entry[1].records, entry[0], entry[1].copy))
+    for partition, records in found[:1]:
+        more = f" (the most of {len(found)} such places)" if len(found) > 1 else ""
+        yield (
+            f"{records.copy} holds {records.records:,} record{'' if records.records == 1 else 's'} of {partition} at offsets "
+            f"{records.first_offset}..{records.last_offset} that a newer leader began without{more}"
+        )

@@ -16,8 +16,8 @@ from kaudit.model.observation import Observation
 from kaudit.model.other_copies import HeldRecords, OtherCopies, copies_between
 
 _RULE = (
-    "an idempotent producer goes on with the next sequence after a change of leader; a leader that lacks its last batches "
-    "refuses that with OUT_OF_ORDER_SEQUENCE_NUMBER, and the client raises its epoch and starts at 0 (KIP-360)"
+    "a new leader that lacks a producer's last batches refuses its next one (OUT_OF_ORDER_SEQUENCE_NUMBER); the client then "
+    "raises its epoch and starts at sequence 0 (KIP-360)"
 )
 
 
@@ -54,8 +54,8 @@ def _bump(context: Context, evidence: Evidence, change: LeaderChange, bump: Obse
         confidence=Confidence.LIKELY if held else Confidence.POSSIBLE,
         evidence={
             **classified_evidence(bump, _RULE),
-            "broker": f"truncates the old leader's copy to offset {change.start_offset} when that follows the new one; "
-            "until then kaudit diff of the replicas shows what only the old leader has",
+            "broker": f"truncates the old leader's copy to offset {change.start_offset} when that one comes back; until "
+            "then kaudit diff shows what only that copy has",
             "leader_epoch": change.leader_epoch,
             "leader_epoch_start_offset": change.start_offset,
             "previous_leader_epoch": last.leader_epoch,
@@ -85,7 +85,8 @@ def _explanations(
             speaks_against=in_sequence,
         ),
         Explanation(
-            "the client gave up a batch while there was no leader (delivery.timeout.ms), and nothing was cut off",
+            "nothing was cut off here: the client raised its epoch because it gave up a batch while there was no leader "
+            "(delivery.timeout.ms), or because of another partition",
             innocent=True,
             speaks_for=in_sequence,
             speaks_against=(*held, *bumped),

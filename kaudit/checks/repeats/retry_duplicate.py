@@ -29,7 +29,9 @@ def _bursts(repeats: Sequence[RepeatedBatch]) -> list[list[RepeatedBatch]]:
     """Copies right behind one another are one event."""
     bursts: list[list[RepeatedBatch]] = []
     for repeat in repeats:
-        if bursts and repeat.again.ordinal == bursts[-1][-1].again.ordinal + 1:
+        before = bursts[-1][-1] if bursts else None
+        follows = before is not None and repeat.again.ordinal == before.again.ordinal + 1
+        if follows and repeat.same_times == bursts[-1][-1].same_times:
             bursts[-1].append(repeat)
         else:
             bursts.append([repeat])
@@ -39,21 +41,23 @@ def _bursts(repeats: Sequence[RepeatedBatch]) -> list[list[RepeatedBatch]]:
 def _repeated(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
     first, again, last = burst[0].first, burst[0].again, burst[-1].again
     records = sum(repeat.again.record_count for repeat in burst)
+    same = "the same records" + ("" if burst[0].same_times else " under new timestamps")
     if len(burst) == 1:
         message = (
             f"the batch at offset {again.base_offset} ({records_text(records)}) is a repeat of the batch at offset "
         )
-        message += f"{first.base_offset}: the same bytes"
+        message += f"{first.base_offset}: {same}"
     else:
         low = min(repeat.first.base_offset for repeat in burst)
         high = max(repeat.first.last_offset for repeat in burst)
         message = (
             f"{len(burst)} batches at offsets {again.base_offset}..{last.last_offset} ({records_text(records)}) are "
         )
-        message += f"repeats of batches at {low}..{high}: the same bytes"
+        message += f"repeats of batches at {low}..{high}: {same}"
     return retry_duplicate.finding(
         context,
         message,
+        confidence=Confidence.LIKELY if burst[0].same_times or len(burst) > 1 else Confidence.POSSIBLE,
         segment=again.segment,
         position=again.position,
         offset=again.base_offset,
@@ -70,10 +74,12 @@ def _repeated(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
             Explanation(
                 "a producer without idempotence sent the batch again, because the answer to the first request was late or "
                 "lost",
-                speaks_for=(f"same CRC, size and timestamps, {again.ordinal - first.ordinal} batches apart",),
+                speaks_for=(_likeness(burst[0]),),
             ),
             Explanation(
-                "an application sends equal records in equal batches within one millisecond, as load generators do",
+                "an application sends equal records in equal batches within one millisecond, as load generators do"
+                if burst[0].same_times
+                else "an application means to write these records again",
                 innocent=True,
             ),
         ),
@@ -81,3 +87,15 @@ def _repeated(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
         following=(inspect_around(context, again.base_offset),),
         absent=NO_PRODUCER,
     )
+
+
+def _likeness(repeat: RepeatedBatch) -> str:
+    apart = repeat.again.ordinal - repeat.first.ordinal
+    where = f"{apart} batches apart" if apart > 1 else "right behind it"
+    if repeat.same_times:
+        return f"same records and timestamps, {where}"
+    return f"same records, {where}, and nothing else around is repeated; stamped {_later(repeat)} ms later"
+
+
+def _later(repeat: RepeatedBatch) -> int:
+    return repeat.again.base_timestamp - repeat.first.base_timestamp

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
+from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.replicas.wording import (
     ABSENT,
     inspect_replica,
     listed,
     offsets_count,
     offsets_text,
-    records_count,
     recreated_topic,
 )
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -56,7 +56,7 @@ def _truncated(
     recreated = recreated_topic(ids)
     mark = found.high_watermarks.get(change.earlier)
     below = missing is not None and missing.below_high_watermark > 0 and not recreated
-    count = offsets_count(offsets.last - offsets.first + 1) if missing is None else records_count(missing.records)
+    count = offsets_count(offsets.last - offsets.first + 1) if missing is None else records_text(missing.records)
     acknowledged = (
         f"; {missing.below_high_watermark:,} lie below its high watermark {mark}" if missing and below else ""
     )
@@ -85,7 +85,7 @@ def _truncated(
             "high_watermark_of": None if mark is None else change.earlier,
             "missing_on_later_copy": None if missing is None else missing.to_dict(),
         },
-        explanations=[*recreated, *_causes_of_truncation(found, change, missing)],
+        explanations=[*recreated, *_causes_of_truncation(change, missing)],
         impact=Impact(records_lost_at_least=0)
         if missing is None
         else Impact(records_lost_at_least=missing.below_high_watermark, records_lost_at_most=missing.records),
@@ -94,9 +94,7 @@ def _truncated(
     )
 
 
-def _causes_of_truncation(
-    found: ReplicaEvidence, change: MomentChange, missing: MissingRecords | None
-) -> Iterator[Explanation]:
+def _causes_of_truncation(change: MomentChange, missing: MissingRecords | None) -> Iterator[Explanation]:
     difference = change.first_difference
     if difference is None:
         yield Explanation(
@@ -110,16 +108,15 @@ def _causes_of_truncation(
             "next one (acks=0 or 1, or an unclean election)",
             speaks_for=(f"leader epochs {' and '.join(epochs)} there",) if len(set(epochs)) > 1 else (),
         )
+    if missing is not None and missing.below_high_watermark:
+        return
     again = missing.elsewhere if missing is not None else 0
-    mark = found.high_watermarks.get(change.earlier)
-    acknowledged = missing is not None and missing.below_high_watermark
     yield Explanation(
         "they had not been acknowledged: with acks=all their producers sent them again or were told of the failure",
         innocent=True,
-        speaks_for=(f"{records_count(again)} truncated with them are in {change.later} at other offsets",)
+        speaks_for=(f"{records_text(again)} truncated with them are in {change.later} at other offsets",)
         if again
         else (),
-        speaks_against=(f"{records_count(acknowledged)} lie below the high watermark {mark}",) if acknowledged else (),
     )
 
 

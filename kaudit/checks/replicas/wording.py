@@ -36,11 +36,6 @@ def offsets_text(first: int, last: int) -> str:
     return f"offsets {first}..{last} ({offsets_count(last - first + 1)})"
 
 
-def records_count(number: int) -> str:
-    """Return `1 record` or `1,234 records`."""
-    return f"{number:,} record" + ("" if number == 1 else "s")
-
-
 def recreated_topic(topic_ids: Mapping[str, str]) -> list[Explanation]:
     """The explanation for copies (by name) whose topic ids differ; none where they are the same or not known."""
     if len(set(topic_ids.values())) < 2:

@@ -45,6 +45,7 @@ def producers(  # noqa: PLR0913 - typer reads the options off the signature
     log: LogFacts,
     read: ReadOptions,
     layout: options.Layout = None,
+    require_all: options.RequireAll = False,
     engine: EngineOptions,
     display: DisplayOptions,
 ) -> int:
@@ -61,6 +62,7 @@ def producers(  # noqa: PLR0913 - typer reads the options off the signature
         blocks=blocks,
         read=read,
         layout=layout,
+        require_all=require_all,
     )
     request = audit.request(settings_of(context), paths, display)
     query = listing.query(request.selection)

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from kaudit.analysis.scan.options import UsageError
-from kaudit.cli.parsing import parse_codes, suggestion
+from kaudit.cli.parsing import parse_codes
+from kaudit.model.near_names import suggestion
 from kaudit.policy.topics import Accepted, TopicRule
 
 _KEYS = ("compacted", "expected-producers", "ignore")

@@ -124,6 +124,14 @@ def test_copies_that_a_scan_audits_each_by_itself_are_for_diff(tmp_path):
     assert audit(first).suggestions == []
 
 
+def test_what_a_new_leader_began_without_is_named_beside_the_command(evidence):
+    # truth.json: the lost records of acks1-unclean, of whose producers no bump of an epoch tells
+    capture = evidence.capture("failover-acks1")
+    copies = [capture / moment / "b1" for moment in ("B2-unclean-leader-old-one-down", "B3-recovered")]
+    (suggestion,) = audit(*copies, topics=("acks1-unclean",)).suggestions
+    assert "b1 holds 1,170 records of acks1-unclean-0 at offsets 5713..6882 that a newer leader" in suggestion.reason
+
+
 def test_the_suggested_command_stands_whole_in_the_table(tmp_path):
     for number in (1, 2):
         history((0, 2)).write(tmp_path / f"b{number}")

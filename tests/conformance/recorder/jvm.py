@@ -172,7 +172,9 @@ class Broker:
                 return
             finally:
                 connection.close()
-        raise BrokenStartError(f"{self.version} does not start: {self.home / 'broker.out'}")
+        said = (self.home / "broker.out").read_text(errors="replace").splitlines()
+        causes = [line for line in said if "Exception" in line] or ["it says nothing"]
+        raise BrokenStartError(f"{self.version} does not start: {causes[-1].strip()}")
 
     def stop(self, *, clean: bool) -> None:
         """Stop the broker: as an operator does, or by kill -9."""

@@ -32,7 +32,8 @@ from tests.conformance.recorder.protocol import (
 )
 from tests.conformance.recorder.topic import Line, Step, Topic, clock
 
-BUSY = (14, 15, 16, 51)
+BUSY = (14, 15, 16, 19, 51)
+"""The coordinator is loading or busy; in a produce answer 19 says that it could not be asked (KAFKA-15459)."""
 NOT_READY = (3, 5, 6, 38)
 INVALID_CONFIG = 40
 READY_SECONDS = 20
