@@ -10,7 +10,7 @@ from kaudit.model.result import ScanResult
 from kaudit.policy.baseline import read_baseline
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy
-from kaudit.report.selection import Selection
+from kaudit.report.selection import Selection, parse_codes
 
 __all__ = ["AnyPath", "Finding", "NothingToAuditError", "ScanResult", "Severity", "UsageError", "scan"]
 
@@ -37,7 +37,7 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
 ) -> ScanResult:
     """Audit logs and return what was found, in the order of `kaudit scan`.
 
-    `paths` are what `kaudit scan` takes. Times without a zone are UTC. `select` and `ignore` are codes or prefixes,
+    `paths` are what `kaudit scan` takes. Times without a zone are UTC. `select` and `ignore` are codes, prefixes or names of checks,
     `compacted_topics` names or patterns. No configuration is read. `jobs` is 1 so that a library never forks unasked;
     None is one process per core.
 
@@ -62,7 +62,7 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
         jobs=jobs,
         depth=Depth(depth),
     )
-    selection = Selection(select, ignore)
+    selection = Selection(parse_codes(select, "select"), parse_codes(ignore, "ignore"))
     known = None if baseline is None else os.fspath(baseline)
     policy = Policy(known=None if known is None else NamedBaseline(known, read_baseline(known)))
     result = selection.of_scan(local.scan(options, SilentProgress()))

@@ -51,6 +51,9 @@ def test_options_narrow_what_is_told(evidence, damaged):
     assert {finding.code[:3] for finding in hanging.findings} == {"KA3"}
     assert kaudit.scan(damaged, ignore=["KA0", "KA4"]).findings == []
     assert kaudit.scan(damaged, depth="headers", select=["KA0"]).findings == []
+    assert [found.code for found in kaudit.scan(damaged, select=["crc-mismatch"]).findings] == ["KA001"]
+    with pytest.raises(kaudit.UsageError, match="did you mean crc-mismatch"):
+        kaudit.scan(damaged, select=["crc-missmatch"])
     assert kaudit.scan(str(damaged), since=datetime(2000, 1, 1, tzinfo=UTC)).summary.batches > 0
 
 

@@ -5,12 +5,13 @@
 
 import importlib
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import kaudit.checks
 from kaudit.checks.check import Check, Evidence
 from kaudit.checks.context import Context
 from kaudit.model.finding import Finding
+from kaudit.model.near_names import suggestion
 
 
 def discover() -> Iterator[Check]:
@@ -31,6 +32,35 @@ def find(code_or_name: str) -> Check | None:
     """Return the check with this code or this name, in any case; None if there is none."""
     named = {check.name: check for check in CHECKS.values()}
     return CHECKS.get(code_or_name.upper()) or named.get(code_or_name.lower())
+
+
+def matching(typed: str) -> list[Check]:
+    """Return the checks of this code or name; else those of this prefix, or about all of these words.
+
+    Words are looked for in names and summaries, and in the pages only where those say nothing.
+    """
+    named = find(typed)
+    if named is not None:
+        return [named]
+    words = typed.lower().split()
+    if not words:
+        return []
+    of_family = [check for check in CHECKS.values() if check.code.startswith(typed.upper())]
+    return (
+        of_family
+        or [check for check in CHECKS.values() if _has(words, f"{check.name} {check.summary}")]
+        or [check for check in CHECKS.values() if _has(words, check.page())]
+    )
+
+
+def nearest(typed: str) -> str:
+    """Return `; did you mean X?` of codes or names, and where all of them are listed."""
+    names = [check.name for check in CHECKS.values()]
+    return f"{suggestion(typed.upper(), CHECKS) or suggestion(typed.lower(), names)} ('kaudit checks' lists them)"
+
+
+def _has(words: Sequence[str], text: str) -> bool:
+    return all(word in text.lower() for word in words)
 
 
 def run_checks(context: Context, evidence: Evidence) -> list[Finding]:

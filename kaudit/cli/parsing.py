@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from kaudit.analysis.scan.options import UsageError
 from kaudit.checks.check import Check
-from kaudit.checks.registry import CHECKS, find
+from kaudit.checks.registry import matching, nearest
 from kaudit.model.near_names import suggestion
-from kaudit.report.selection import Selection
+from kaudit.report.selection import Selection, parse_codes
 
 _INT64_MAX, _INT64_DIGITS = 2**63 - 1, 19
 
@@ -15,26 +15,6 @@ _INT64_MAX, _INT64_DIGITS = 2**63 - 1, 19
 def parse_selection(select: Sequence[str], ignore: Sequence[str]) -> Selection:
     """Parse --select and --ignore: codes, prefixes or names of checks, commas between, repeatable."""
     return Selection(parse_codes(select, "--select"), parse_codes(ignore, "--ignore"))
-
-
-def parse_codes(values: Sequence[str], option: str) -> tuple[str, ...]:
-    """Parse codes, prefixes of codes or names of checks, commas between, to codes and prefixes; `option` is the one an error message names."""
-    typed = [code.strip() for value in values for code in value.split(",")]
-    return tuple(_code(code, option) for code in typed if code)
-
-
-def _code(typed: str, option: str) -> str:
-    found, prefix = find(typed), typed.upper()
-    if found is not None:
-        return found.code
-    if any(code.startswith(prefix) for code in CHECKS):
-        return prefix
-    raise UsageError(f"{option} {typed}: no check has this code, prefix or name{_nearest_check(typed)}")
-
-
-def _nearest_check(typed: str) -> str:
-    names = [check.name for check in CHECKS.values()]
-    return f"{suggestion(typed.upper(), CHECKS) or suggestion(typed.lower(), names)} ('kaudit checks' lists them)"
 
 
 def parse_names(values: Sequence[str], paths: Sequence[str]) -> Mapping[str, str]:
@@ -54,11 +34,11 @@ def parse_names(values: Sequence[str], paths: Sequence[str]) -> Mapping[str, str
     return named
 
 
-def parse_check(typed: str) -> Check:
-    """Find a check by code or by name, in any case."""
-    found = find(typed)
-    if found is None:
-        raise UsageError(f"there is no check {typed}{_nearest_check(typed)}")
+def parse_checks(typed: str) -> Sequence[Check]:
+    """Find a check by code or by name, in any case, or those a prefix or words describe."""
+    found = matching(typed)
+    if not found:
+        raise UsageError(f"there is no check {typed}, and none about it{nearest(typed)}")
     return found
 
 

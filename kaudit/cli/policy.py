@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from kaudit.analysis.scan.options import UsageError
-from kaudit.cli.parsing import parse_codes
 from kaudit.cli.settings.settings import Settings
 from kaudit.model.finding import Severity
 from kaudit.model.near_names import suggestion
 from kaudit.policy.baseline import read_baseline
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.policy.severities import Severities
+from kaudit.report.selection import parse_codes
 
 
 def parse_policy(severity: Sequence[str], baseline: str | None, max_findings: int | None, settings: Settings) -> Policy:

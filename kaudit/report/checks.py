@@ -18,9 +18,9 @@ def page_text(check: Check, console: Console) -> str:
     """Return one check's page for a terminal."""
     # Prose wider than this is hard to read; a pipe gets the same, there is nothing to cut short here.
     console = replace(console, width=min(console.width or _READABLE, _READABLE))
-    severity = console.paint(severity_text(check), SEVERITY_STYLE[check.severity])
     title = console.paint(f"{check.code} {check.name}", Style.STRONG)
-    lines = [title, f"{severity} (since {check.since})"]
+    severity = f"{severity_text(check)} (since {check.since})"
+    lines = [title, *console.wrap(severity, style=SEVERITY_STYLE[check.severity])]
     documentation = check.documentation()
     for heading in HEADINGS:
         lines += ["", console.paint(heading, Style.STRONG), *markdown_lines(documentation[heading], console)]

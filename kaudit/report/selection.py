@@ -5,11 +5,30 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.checks.registry import CHECKS
+from kaudit.analysis.scan.options import UsageError
+from kaudit.checks.registry import CHECKS, find, nearest
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
+
+
+def parse_codes(values: Sequence[str], option: str) -> tuple[str, ...]:
+    """Parse codes, prefixes of codes or names of checks, commas between, to codes and prefixes.
+
+    Raises UsageError for what is none of these; `option` is where it stood.
+    """
+    typed = [code.strip() for value in values for code in value.split(",")]
+    return tuple(_code(code, option) for code in typed if code)
+
+
+def _code(typed: str, option: str) -> str:
+    found, prefix = find(typed), typed.upper()
+    if found is not None:
+        return found.code
+    if any(code.startswith(prefix) for code in CHECKS):
+        return prefix
+    raise UsageError(f"{option} {typed}: no check has this code, prefix or name{nearest(typed)}")
 
 
 class Selection(Struct, frozen=True):

@@ -7,7 +7,7 @@ import pytest
 from kaudit import __version__
 from kaudit.checks.check import HEADINGS
 from kaudit.checks.registry import CHECKS
-from kaudit.cli.parsing import parse_codes
+from kaudit.report.selection import parse_codes
 
 
 @pytest.mark.parametrize("code", CHECKS)
@@ -64,3 +64,36 @@ def test_every_command_has_help(kaudit, command):
 
 def test_codes_prefixes_and_names_select_the_same_checks():
     assert parse_codes(["duplicate-batch, ka2", "Stray-File"], "--select") == ("KA101", "KA2", "KA011")
+
+
+@pytest.mark.parametrize(
+    ("typed", "codes"),
+    [
+        ("sequence-gap", ["KA104"]),
+        ("duplicate", ["KA101", "KA102", "KA702"]),
+        ("KA60", ["KA601", "KA602", "KA603"]),
+        ("late transactional", ["KA304"]),
+    ],
+)
+def test_a_check_is_found_by_a_word(kaudit, typed, codes):
+    outcome = kaudit("explain", typed)
+    assert outcome.code == 0
+    if len(codes) == 1:
+        assert outcome.out == kaudit("explain", codes[0]).out
+        return
+    assert set(codes) <= {line[:5] for line in outcome.out.splitlines()}
+    listed = json.loads(kaudit("explain", typed, "--output-format", "json").out)
+    assert set(codes) <= {check["code"] for check in listed["checks"]}
+    assert all(
+        typed.lower() in (check["code"] + check["name"] + check["summary"]).lower() for check in listed["checks"]
+    )
+
+
+def test_a_word_that_only_a_page_holds(kaudit):
+    assert "KA301" in kaudit("explain", "KIP-664").out
+
+
+def test_a_word_no_page_holds(kaudit):
+    outcome = kaudit("explain", "sequense-gap")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "did you mean sequence-gap" in outcome.err

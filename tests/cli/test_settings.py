@@ -168,3 +168,11 @@ def test_a_baseline_in_a_file_is_beside_that_file(engine, kaudit, here):
     assert kaudit("baseline", "create", "/data").code == 0
     assert (here.parent / "known.json").exists()
     assert kaudit("scan", "/data").code == 0
+
+
+def test_checks_are_configured_by_name(engine, kaudit, here):
+    (here / "kaudit.toml").write_text('ignore = ["old-duplicate", "crc-mismatch"]\n')
+    assert kaudit("scan", "/data").code == 0
+    (here / "kaudit.toml").write_text('ignore = ["old-duplicat"]\n')
+    outcome = kaudit("scan", "/data")
+    assert (outcome.code, "did you mean old-duplicate" in outcome.err) == (2, True)

@@ -7,14 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
-from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.chunk_plan import OpenSource, boundary_from
+from kaudit.formats.log.batch_header import PREFIX_SIZE, base_offset_of
 from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.batch_fields import CONTROL_FLAG
+from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import PartitionDirectory
+
+_NEAR_BYTES = 4 << 20
 
 
 def batches_from(directory: PartitionDirectory, open_source: OpenSource, first: int) -> Iterator[Batches]:
-    """Yield the valid batches that end at or after offset `first`, as the segments hold them, a window at a time.
+    """Yield the valid batches that end at or after offset `first`, as the segments hold them, some at a time.
 
     Raises:
         OSError: a segment cannot be read.
@@ -22,11 +26,33 @@ def batches_from(directory: PartitionDirectory, open_source: OpenSource, first: 
     """
     segments = directory.segments
     begin = max((index for index, segment in enumerate(segments) if segment.base_offset <= first), default=0)
-    for segment in segments[begin:]:
+    for number, segment in enumerate(segments[begin:]):
         with closing(open_source(segment)) as source:
-            whole = ByteRange(0, segment.size, segment.size)
-            for piece in stream_batches(source, whole, expected_offset=segment.base_offset):
-                yield piece.batches[last_offsets(piece.batches) >= first]
+            start = 0 if number else _before(first, source, segment.size)
+            tail = ByteRange(start, segment.size, segment.size)
+            for piece in stream_batches(source, tail, expected_offset=segment.base_offset):
+                found = piece.batches[last_offsets(piece.batches) >= first]
+                if len(found):
+                    yield found
+
+
+def _before(offset: int, source: ByteSource, size: int) -> int:
+    """Return where a batch begins that is at or before `offset`, not far from the batch that holds it."""
+    low, high = 0, size
+    while high - low > _NEAR_BYTES:
+        middle = (low + high) // 2
+        at = boundary_from(source, middle, high)
+        if at < high and _base_offset(source, at) <= offset:
+            low = at
+        else:
+            high = middle
+    return low
+
+
+def _base_offset(source: ByteSource, position: int) -> int:
+    head = bytearray(PREFIX_SIZE)
+    source.read_into(position, memoryview(head))
+    return base_offset_of(head)
 
 
 def producers_records(batches: Batches) -> NDArray[np.int64]:

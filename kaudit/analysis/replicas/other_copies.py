@@ -12,6 +12,8 @@ from kaudit.model.other_copies import HeldRecords, OtherCopies
 
 MAX_CHANGES = 1000
 """Leader changes compared in one log, the newest."""
+MAX_READ = 100
+"""Ends of other copies read for one log; more are not compared, so that logs of nothing in common cost no hours."""
 
 
 def other_copies(parts: Sequence[PartitionAudit], open_source: OpenSource) -> list[list[OtherCopies]]:
@@ -39,19 +41,27 @@ def _comparable(part: PartitionAudit) -> bool:
 
 def _one_topic(part: PartitionAudit, other: PartitionAudit) -> bool:
     """Whether these may be one topic: not one that was deleted and created again, or another cluster's of that name."""
-    ids = {part.directory.topic_id, other.directory.topic_id}
-    return None in ids or len(ids) == 1
+    directories = part.directory, other.directory
+    topics = {directory.topic_id for directory in directories}
+    clusters = {directory.identity.cluster_id if directory.identity else None for directory in directories}
+    return all(None in ids or len(ids) == 1 for ids in (topics, clusters))
 
 
 def _changes(part: PartitionAudit, others: Sequence[PartitionAudit], open_source: OpenSource) -> list[OtherCopies]:
     changes: list[OtherCopies] = []
+    read = 0
     for step in part.leader_epochs[1:][-MAX_CHANGES:]:
         epoch, offset = int(step["leader_epoch"]), int(step["base_offset"])
         compared: list[str] = []
         held: list[HeldRecords] = []
         for other in others:
+            end = _older_until(other, epoch)
+            if end > offset:
+                read += 1
+                if read > MAX_READ:
+                    continue
             try:
-                records = _held(part, other, epoch, offset, open_source)
+                records = _held(part, other, epoch, range(offset, end), open_source)
             except OSError:
                 continue
             compared.append(other.directory.replica)
@@ -60,20 +70,23 @@ def _changes(part: PartitionAudit, others: Sequence[PartitionAudit], open_source
     return changes
 
 
+def _older_until(other: PartitionAudit, epoch: int) -> int:
+    """The offset at which a copy's first leader epoch from `epoch` on begins, else its log's end."""
+    newer = other.leader_epochs[other.leader_epochs["leader_epoch"] >= epoch]
+    return int(newer["base_offset"][0]) if len(newer) else other.log_end_offset or 0
+
+
 def _held(
-    part: PartitionAudit, other: PartitionAudit, epoch: int, offset: int, open_source: OpenSource
+    part: PartitionAudit, other: PartitionAudit, epoch: int, offsets: range, open_source: OpenSource
 ) -> HeldRecords | None:
-    """What `other` holds from `offset` on under leader epochs below `epoch`; None where it is nothing, or the same records."""
-    steps = other.leader_epochs
-    newer = steps[steps["leader_epoch"] >= epoch]
-    end = int(newer["base_offset"][0]) if len(newer) else other.log_end_offset
-    if end is None or end <= offset:
+    """What `other` holds at `offsets` under leader epochs below `epoch`; None where it is nothing, or the same records."""
+    if not offsets:
         return None
     count, timestamp, newest = 0, -1, -1
     first: int | None = None
-    last = offset
-    for batches in batches_from(other.directory, open_source, offset):
-        older = batches[(batches["base_offset"] < end) & (batches["leader_epoch"] < epoch)]
+    last = offsets.start
+    for batches in batches_from(other.directory, open_source, offsets.start):
+        older = batches[(batches["base_offset"] < offsets.stop) & (batches["leader_epoch"] < epoch)]
         if not len(older):
             break
         if first is None:

@@ -10,6 +10,7 @@ from kaudit.analysis.producer_ids.allocation_evidence import allocation_evidence
 from kaudit.analysis.producer_ids.block_histories import BlockHistories
 from kaudit.analysis.repeats.epochs import one_for_each_bump, repeated_epochs
 from kaudit.analysis.repeats.non_idempotent_repeats import without_equal_records
+from kaudit.analysis.repeats.restarts import handovers
 from kaudit.analysis.repeats.sessions import compare_sessions
 from kaudit.analysis.replicas.moments import BrokerMoments, broker_moments, same_time
 from kaudit.analysis.replicas.other_copies import other_copies
@@ -139,8 +140,10 @@ class Audit:
     def _look_for_repeats(self, partition: PartitionAudit) -> None:
         directory = partition.directory
         partition.repeats = without_equal_records(partition.repeats, directory, self.open_source)
-        partition.repeated_sessions, epochs = compare_sessions(partition.sessions, directory, self.open_source)
-        partition.sessions = ()
+        sessions = [*partition.sessions, *handovers(partition.restarts, directory, self.open_source)]
+        partition.repeated_sessions, epochs = compare_sessions(sessions, directory, self.open_source)
+        partition.restarts_compared, partition.sessions = len(partition.restarts), ()
+        partition.restarts = ()
         if not partition.coverage_gaps and directory.topic not in INTERNAL_TOPICS:
             of_batches, partition.bumps_not_compared = repeated_epochs(
                 partition.observations, directory, self.open_source

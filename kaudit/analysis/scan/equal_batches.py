@@ -1,8 +1,8 @@
 """Batches with equal records near one another: copies that a client sent again, or records that recur for their own reasons.
 
-What recurs around is no evidence of a copy. Where timestamps are equal too, that needs the records themselves
-(analysis/repeats/non_idempotent_repeats.py). Where they are not, records recur if they are found more than MAX_COPIES times, or further than
-NEAR apart, within DISTANCE: a client that sends a batch again does so a few times, and soon.
+What recurs around is no evidence of a copy. Where timestamps are equal too, the records themselves show what recurs
+(analysis/repeats/non_idempotent_repeats.py). Where they are not, records recur if they are found more than MAX_COPIES times,
+or further than NEAR apart, within DISTANCE: a client that sends a batch again does so a few times, and soon.
 """
 
 from collections.abc import Sequence

@@ -31,6 +31,10 @@ def partitions_not_audited(
         "compacted: missing offsets and the sequences they held are not reported",
     )
     yield from _reason((part for part in parts if part.still_growing), "the last batch was still being written")
+    yield from _reason(
+        (part for part in users if part.restarts_compared),
+        "producers that begin after others ended: only whole batches were compared (KA701; --depth records compares records)",
+    )
     for kind in CoverageGap:
         yield from _reason((part for part in parts if kind in part.coverage_gaps), kind.value)
     for part in parts:
@@ -49,6 +53,9 @@ def anomalies_not_listed(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited
             yield NotAudited(part.directory.name, f"{more} more anomalies are counted here, not listed")
         if part.bumps_not_compared:
             reason = f"{part.bumps_not_compared} more epoch bumps were not searched for repeated records (KA704)"
+            yield NotAudited(part.directory.name, reason)
+        if part.restarts_not_compared:
+            reason = f"{part.restarts_not_compared} more producers were not compared with those before them (KA701)"
             yield NotAudited(part.directory.name, reason)
 
 

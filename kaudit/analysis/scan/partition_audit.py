@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
+from kaudit.analysis.repeats.restarts import Restart
 from kaudit.analysis.repeats.sessions import Handover
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.chunk_rows import Counts
@@ -63,6 +64,10 @@ class PartitionAudit(Struct):
     repeats: Repeats = field(default_factory=Repeats)
     sessions: Sequence[Handover] = ()
     """Where one producer id's session follows on others: only when records were decoded."""
+    restarts: Sequence[Restart] = ()
+    """Where a producer begins behind the end of others, unless records were decoded."""
+    restarts_compared: int = 0
+    restarts_not_compared: int = 0
     repeated_sessions: Sequence[RepeatedSession] = ()
     leader_epochs: Rows = field(default_factory=lambda: np.empty(0, dtype=LEADER_EPOCH_START))
     """The first batch of every range with one leader epoch, in offset order."""
@@ -100,6 +105,7 @@ def close_partition(
     known = replay.spans.has_all_commits and CoverageGap.MARKERS not in replay.coverage_gaps
     if needs.markers and log.ended is not None and len(log.ended) and known and not log.damages:
         markers = Markers(replay.directory, log.ended)
+    restarts, more_restarts = replay.starts.restarts(rows)
     return PartitionAudit(
         directory=replay.directory,
         counts=replay.counts,
@@ -134,6 +140,8 @@ def close_partition(
         markers=markers,
         repeats=replay.repeats.result(),
         sessions=replay.sessions.handovers(),
+        restarts=restarts,
+        restarts_not_compared=more_restarts,
         leader_changes=leader_changes(
             observations, log.epoch_steps, replay.transitions.leader_changes, compacted=compacted
         ),

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.analysis.repeats.non_idempotent_repeats import RepeatDetector
+from kaudit.analysis.repeats.restarts import RestartTracker
 from kaudit.analysis.repeats.sessions import SessionTracker
 from kaudit.analysis.scan.chunk_rows import ChunkRows, Counts
 from kaudit.analysis.scan.continuity import MAX_LISTED, Continuity
@@ -75,6 +76,7 @@ class PartitionReplay:
         self.snapshots = SnapshotWatch(list_snapshots(directory))
         self.repeats = RepeatDetector()
         self.sessions = SessionTracker()
+        self.starts = RestartTracker()
         self.malformed: list[MalformedBatch] = []
         self.more_malformed = 0
         self.counts = Counts()
@@ -101,6 +103,8 @@ class PartitionReplay:
             self.repeats.feed(chunk)
             if chunk.decoded:
                 self.sessions.feed(chunk.runs, chunk.boundary_batches)
+            else:
+                self.starts.feed(chunk.runs, chunk.boundary_batches)
         room = max(MAX_LISTED - len(self.malformed), 0)
         self.malformed += chunk.malformed[:room]
         self.more_malformed += chunk.more_malformed + len(chunk.malformed[room:])

@@ -14,7 +14,7 @@ from kaudit.model.repeats import RepeatedSession
     "KA701",
     severity=Severity.WARNING,
     confidence=Confidence.LIKELY,
-    summary="a producer's first records are those another session had written (--depth records)",
+    summary="a producer's first records are those another session had written",
     needs=(RepeatedSession,),
 )
 def repeated_across_sessions(context: Context, evidence: Evidence) -> Iterator[Finding]:

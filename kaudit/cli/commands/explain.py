@@ -16,7 +16,8 @@ app = typer.Typer()
 @with_option_groups
 def explain(
     code: Annotated[
-        str | None, typer.Argument(metavar="[CODE]", help="A code or a name: KA101, duplicate-batch.")
+        str | None,
+        typer.Argument(metavar="[CODE]", help="A code, a name or a word: KA101, duplicate-batch, duplicate."),
     ] = None,
     *,
     broker_version: Annotated[
@@ -28,9 +29,9 @@ def explain(
 ) -> None:
     """Explain a check: what it means, harmless causes, what to do. Or a broker version's rules."""
     from kaudit.cli.pager import paged
-    from kaudit.cli.parsing import parse_check
+    from kaudit.cli.parsing import parse_checks
     from kaudit.cli.stdout import stdout_console, write_stdout
-    from kaudit.report.checks import page_document, page_text
+    from kaudit.report.checks import list_document, list_text, page_document, page_text
 
     if (code is None) == (broker_version is None):
         raise UsageError("say what to explain: a check's CODE, or --broker-version VERSION")
@@ -38,12 +39,13 @@ def explain(
         assert broker_version is not None
         _explain_version(broker_version)
         return
-    check = parse_check(code)
+    check, *others = found = parse_checks(code)
     if output_format is options.TextFormat.JSON:
-        write_stdout(page_document(check))
-    else:
-        with paged(wanted=not terminal.no_pager):
-            write_stdout(page_text(check, stdout_console(terminal.color_choice)))
+        write_stdout(list_document(found) if others else page_document(check))
+        return
+    console = stdout_console(terminal.color_choice)
+    with paged(wanted=not terminal.no_pager):
+        write_stdout(list_text(found, console) if others else page_text(check, console))
 
 
 def _explain_version(text: str) -> None:

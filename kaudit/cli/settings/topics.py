@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from kaudit.analysis.scan.options import UsageError
-from kaudit.cli.parsing import parse_codes
 from kaudit.model.near_names import suggestion
 from kaudit.policy.topics import Accepted, TopicRule
+from kaudit.report.selection import parse_codes
 
 _KEYS = ("compacted", "expected-producers", "ignore")
 _IGNORE_KEYS = ("codes", "reason")

@@ -26,6 +26,7 @@ from kaudit.source.bytes import LocalFile
 from tests.logs import Batch, Log, data
 
 ONCE = {"idem-drop", "idem-dup", "idem-mix", "idem-reord", "rdk-idem-mix", "franz-idem-mix", "kjs-idem-mix"}
+DEPTHS = pytest.mark.parametrize("depth", [Depth.CRC, Depth.RECORDS])
 REORDERED = {"nonidem-dup", "nonidem1-dup", "nonidem-mix", "nonidem-drop", "nonidem-reord"}
 
 
@@ -94,8 +95,11 @@ def test_a_restarted_application_that_sends_again_is_found_when_records_are_look
     assert set(found) == {"resend-0", "resend-1", "resend-samets-0"}
 
 
-def test_without_records_sessions_are_not_compared(evidence):
-    assert seventh(evidence.capture("cross-session") / "logdirs" / "b1") == []
+def test_what_was_batched_anew_shows_with_records_only_and_the_report_says_so(evidence):
+    path = evidence.capture("cross-session") / "logdirs" / "b1"
+    found = scan(ScanOptions([str(path)], jobs=1), SilentProgress())
+    assert [finding for finding in found.findings if finding.code.startswith("KA7")] == []
+    assert any("--depth records" in note.reason for note in found.not_audited)
 
 
 HEALTHY = (
@@ -111,14 +115,16 @@ HEALTHY = (
 )
 
 
+@DEPTHS
 @pytest.mark.parametrize(("capture", "directory"), HEALTHY)
-def test_healthy_captures_are_silent(evidence, capture, directory):
-    assert seventh(evidence.capture(capture) / directory, Depth.RECORDS) == []
+def test_healthy_captures_are_silent(evidence, capture, directory, depth):
+    assert seventh(evidence.capture(capture) / directory, depth) == []
 
 
+@DEPTHS
 @pytest.mark.parametrize("version", ["1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0"])
-def test_oracle_logs_are_silent(evidence, version):
-    assert seventh(evidence.oracle(version, "logdir"), Depth.RECORDS) == []
+def test_oracle_logs_are_silent(evidence, version, depth):
+    assert seventh(evidence.oracle(version, "logdir"), depth) == []
 
 
 def write(root: Path, log: Log, name: str = "orders-0") -> Path:
@@ -259,6 +265,7 @@ def session(
 ORDERS = [b"a", b"b", b"c", b"d", b"e"]
 
 
+@DEPTHS
 @pytest.mark.parametrize(
     ("again", "expected"),
     [
@@ -269,46 +276,50 @@ ORDERS = [b"a", b"b", b"c", b"d", b"e"]
         ([b"c", b"c", b"c"], []),
     ],
 )
-def test_a_session_that_begins_with_three_records_of_the_last(tmp_path, again, expected):
+def test_a_session_that_begins_with_three_records_of_the_last(tmp_path, again, expected, depth):
     log = Log()
     session(log, 1, ORDERS)
     session(log, 2, again)
-    found = seventh(write(tmp_path, log), Depth.RECORDS)
+    found = seventh(write(tmp_path, log), depth)
     assert [(finding.offset, finding.last_offset) for finding in found] == expected
 
 
-def test_one_record_with_its_time_tells_after_an_epoch_bump(tmp_path):
+@DEPTHS
+def test_one_record_with_its_time_tells_after_an_epoch_bump(tmp_path, depth):
     # librdkafka#4953: one record written under both epochs
     log = Log()
     times = [1_700_000_000_000 + 10 * number for number in range(5)]
     session(log, 7, ORDERS, times=times)
     session(log, 7, [b"e", b"f"], epoch=1, times=[times[-1], times[-1] + 10])
-    (found,) = seventh(write(tmp_path, log), Depth.RECORDS)
+    (found,) = seventh(write(tmp_path, log), depth)
     assert (found.offset, found.last_offset, found.producer_epoch) == (5, 5, 1)
     assert (found.code, found.severity, found.impact.records_duplicated) == ("KA704", Severity.WARNING, 1)
 
 
-def test_equal_records_all_the_time_tell_nothing(tmp_path):
+@DEPTHS
+def test_equal_records_all_the_time_tell_nothing(tmp_path, depth):
     log = Log()
     session(log, 1, [b"tick"] * 6)
     session(log, 2, [b"tick"] * 6)
-    assert seventh(write(tmp_path, log), Depth.RECORDS) == []
+    assert seventh(write(tmp_path, log), depth) == []
 
 
-def test_a_transaction_written_again_is_no_repetition(tmp_path):
+@DEPTHS
+def test_a_transaction_written_again_is_no_repetition(tmp_path, depth):
     log = Log()
     for producer_id in (1, 2):
         for sequence, message in enumerate(ORDERS):
             log.append(data(producer_id, 0, sequence, payload=message, transactional=True))
-    assert seventh(write(tmp_path, log), Depth.RECORDS) == []
+    assert seventh(write(tmp_path, log), depth) == []
 
 
-def test_a_session_that_still_writes_is_no_predecessor(tmp_path):
+@DEPTHS
+def test_a_session_that_still_writes_is_no_predecessor(tmp_path, depth):
     log = Log()
     session(log, 1, ORDERS)
     session(log, 2, ORDERS)
     log.append(data(1, 0, 5, payload=b"later"))
-    assert seventh(write(tmp_path, log), Depth.RECORDS) == []
+    assert seventh(write(tmp_path, log), depth) == []
 
 
 @settings(max_examples=60, deadline=None)

@@ -11,7 +11,7 @@ from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.model.other_copies import OtherCopies, copies_between
 from kaudit.source.schemes import open_segment
-from tests.diff.replicas import Copy, history
+from tests.diff.replicas import Copy, broker, history
 from tests.logs import BASE_TIMESTAMP, marker
 
 
@@ -65,6 +65,15 @@ def test_a_copy_that_went_on_under_the_old_leader_epoch_holds_what_the_new_leade
     assert found["old"] == []
 
 
+def test_what_lies_far_behind_in_a_large_segment_is_found(tmp_path):
+    log = Copy()
+    for number in range(1200):
+        log.append(1, 0, b"%d" % number + bytes(10_000))
+    old, new = log.copy().append(3, 0, b"old"), log.copy().append(1, 1, b"new")
+    (change,) = changes(old.write(tmp_path / "old"), new.write(tmp_path / "new"))["new"]
+    assert [(held.first_offset, held.records) for held in change.held_by] == [(1200, 3)]
+
+
 def test_copies_that_agree_or_are_behind_hold_nothing_else(tmp_path):
     log = history((0, 3), (1, 2))
     paths = [log.write(tmp_path / "b1"), history((0, 3)).write(tmp_path / "b2"), history((0, 2)).write(tmp_path / "b3")]
@@ -89,6 +98,26 @@ def test_a_topic_created_again_is_another_topic(tmp_path):
             f"version: 0\ntopic_id: {name}aaaaaaaaaaaaaaaaaaaa\n"
         )
     assert changes(tmp_path)["b2"] == [OtherCopies(1, 6, ())]
+
+
+def test_another_clusters_topic_of_that_name_is_another_topic(tmp_path):
+    old = history((0, 3))
+    new = old.copy().append(1, 1, b"new")
+    old.append(1, 0, b"old")
+    for name, log in (("b1", old), ("b2", new)):
+        broker(log.write(tmp_path / name), 1, cluster=name)
+    assert changes(tmp_path)["b2"] == [OtherCopies(1, 6, ())]
+
+
+def test_no_more_ends_are_read_than_a_bound(tmp_path, monkeypatch):
+    monkeypatch.setattr("kaudit.analysis.replicas.other_copies.MAX_READ", 1)
+    new = history((0, 1), (1, 1), (2, 1))
+    old = history((0, 1)).append(8, 0, b"old")
+    found = changes(old.write(tmp_path / "old"), new.write(tmp_path / "new"))["new"]
+    assert [(change.leader_epoch, change.compared, len(change.held_by)) for change in found] == [
+        (1, ("old",), 1),
+        (2, (), 0),
+    ]
 
 
 def test_descending_leader_epochs_are_damage_and_not_compared(tmp_path):
