@@ -37,6 +37,17 @@ class Answer:
 
 
 @pytest.fixture
+def kaudit_json(capsys):
+    """Run a command; it answers with a document."""
+
+    def answer(command):
+        assert run([*shlex.split(command)[1:], "--output-format", "json"]) in (0, 1)
+        return json.loads(capsys.readouterr().out)
+
+    return answer
+
+
+@pytest.fixture
 def confirm(capsys, tmp_path):
     """Run the commands of findings; none may be taken back by its answer. Returns how many commands of kaudit it ran."""
     answers: dict[str, Answer] = {}
@@ -95,7 +106,15 @@ def _divergence(finding, answer):
     assert partition["common_end_offset"] == finding.evidence["leader_epoch_start_offset"], answer.command
 
 
+def _decided(finding, answer):
+    """Reading the records confirms the finding, or shows that its producer wrote them again."""
+    found = {one["fingerprint"]: one for one in answer.document["findings"]}
+    again = {one["producer_id"] for one in found.values() if one["code"] == "KA704"}
+    assert finding.fingerprint in found or finding.producer_id in again, answer.command
+
+
 CONFIRMS = {
+    "scan": _decided,
     "timeline": _same_finding,
     "producers": _same_finding,
     "inspect": _rows,
@@ -203,3 +222,12 @@ def test_commands_over_a_remote_store(confirm, tmp_path):
         assert not any("kafka-dump-log" in command for finding in findings for command in finding.next)
         assert confirm(findings)
         assert confirm(_findings(f"{store.url}/duplicates"))
+
+
+def test_commands_that_show_more_of_the_inputs(kaudit_json):
+    paths = [str(SAMPLES / "replicas" / name) for name in ("b1", "b2", "b3")]
+    suggested = scan(ScanOptions(paths, jobs=1), SilentProgress()).suggestions
+    assert suggested
+    for suggestion in suggested:
+        assert suggestion.command.startswith("kaudit diff ")
+        assert kaudit_json(suggestion.command)["partitions"]

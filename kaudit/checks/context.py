@@ -74,9 +74,10 @@ class Context(Struct, frozen=True, kw_only=True):
         """The command that shows the history of a producer in all partitions, where what was found takes more than one."""
         return self._over_inputs("timeline", "--producer-id", str(producer_id), of_partition=False)
 
-    def scan_command(self, *options: str) -> str:
-        """The command that audits the partition again, with more options."""
-        return self._over_inputs("scan", *options)
+    def compare_records_command(self) -> Sequence[str]:
+        """The command that compares keys and values too, which shows what was sent again; none where it was given."""
+        command = self._over_inputs("scan", "--depth", "records")
+        return () if "--depth" in self.asked.options else (command,)
 
     def producers_command(self, *options: str) -> str:
         """The command that lists the producer ids of the partition."""

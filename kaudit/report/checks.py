@@ -20,7 +20,7 @@ def page_text(check: Check, console: Console) -> str:
     console = replace(console, width=min(console.width or _READABLE, _READABLE))
     title = console.paint(f"{check.code} {check.name}", Style.STRONG)
     severity = f"{severity_text(check)} (since {check.since})"
-    lines = [title, *console.wrap(severity, style=SEVERITY_STYLE[check.severity])]
+    lines = [title, *(console.paint(line, SEVERITY_STYLE[check.severity]) for line in console.wrap(severity))]
     documentation = check.documentation()
     for heading in HEADINGS:
         lines += ["", console.paint(heading, Style.STRONG), *markdown_lines(documentation[heading], console)]

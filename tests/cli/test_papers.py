@@ -50,7 +50,7 @@ def test_the_guide_lists_what_inspect_has_of_its_own():
     listed = {option for row in rows for option in re.findall(r"`(--?[a-zA-Z0-9-]+)", row.split("|")[1])}
     own = {option for param in COMMANDS["inspect"].params for option in param.opts if option.startswith("-")}
     named_above = {"--topic", "--partition"}
-    general = {"--output", "--color", "--no-color", "--version", "-V", "--help"}
+    general = {"--output", "--color", "--no-color", "--no-pager", "--version", "-V", "--help"}
     assert listed | named_above == own - general
 
 

@@ -255,7 +255,7 @@ def explained(finding: Finding, troubles: list[Trouble], why: Bumps) -> str:
     key = (finding.topic, finding.partition)
     if any(covers(finding, trouble) for trouble in troubles):
         return TRUE
-    if finding.code == "KA701" and any(t.partition == key and "sent again" in t.kind for t in troubles):
+    if finding.code in ("KA701", "KA702") and any(t.partition == key and "sent again" in t.kind for t in troubles):
         return TRUE
     if finding.code != "KA206":
         return INVENTED

@@ -67,7 +67,10 @@ def _bump(context: Context, evidence: Evidence, change: LeaderChange, bump: Obse
         impact=Impact(
             records_lost_at_least=0, records_lost_at_most=max((records.records for records in held), default=None)
         ),
-        following=[f"kaudit diff {quote(records.directory)} {quote(context.directory)}" for records in held[:1]],
+        following=[
+            *(f"kaudit diff {quote(records.directory)} {quote(context.directory)}" for records in held[:1]),
+            *context.compare_records_command(),
+        ],
     )
 
 

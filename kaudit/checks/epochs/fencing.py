@@ -50,5 +50,6 @@ def _raised(context: Context, observation: Observation) -> Finding:
         observation,
         message,
         evidence=classified_evidence(observation, "a higher epoch fences every writer of the lower one"),
+        following=context.compare_records_command() if observation.kind is ObservationKind.CLIENT_BUMP else (),
     )
     return replace(found, file=None, segment=None, position=None, absent=_NOT_KEPT) if by_abort else found

@@ -15,6 +15,7 @@ Examples:
   kaudit diff --topic orders --name old=/mnt/b1/kafka --name new=/data/kafka \\
       /mnt/b1/kafka /data/kafka
   kaudit diff b1/orders-3 b2/orders-3
+  kaudit diff before-restart/b1 after-restart/b1
 """
 
 _Replicas = Annotated[
@@ -49,8 +50,9 @@ def diff(  # noqa: PLR0913 - typer reads the options off the signature
 ) -> int:
     """Compare replicas of the same partitions batch by batch: which agree, which are behind, where they part.
 
-    Normal differences are ignored: other segment boundaries, an older log start, compaction. Nothing is ever written
-    into DIR.
+    Normal differences are ignored: other segment boundaries, an older log start, compaction. Copies of one broker made at
+    different times (by meta.properties) are not replicas: shown is what it appended or truncated in between. Nothing is
+    ever written into DIR.
     """
     from msgspec.structs import replace
 

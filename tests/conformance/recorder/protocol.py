@@ -69,12 +69,6 @@ class Reader:
         """An array's length, 0 for null."""
         return max(self.varint() - 1 if compact else self.number("i"), 0)
 
-    def data(self) -> bytes:
-        """Bytes, none for null."""
-        size = max(self.number("i"), 0)
-        self._at += size
-        return self._data[self._at - size : self._at]
-
     def tags(self) -> None:
         """Skip tagged fields."""
         for _ in range(self.varint()):
@@ -120,13 +114,12 @@ class Appended(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """What a fetch tells of a partition besides its records; `next_offset` is where the next one goes on."""
+    """What a fetch tells of a partition besides its records."""
 
     error: int
     high_watermark: int
     last_stable_offset: int
     aborted: list[dict[str, int]]
-    next_offset: int
 
 
 def produce_body(
@@ -150,18 +143,6 @@ def read_produced(version: int, reader: Reader) -> Appended:
     reader.count(compact=compact)
     reader.number("i")
     return Appended(reader.number("h"), reader.number("q"))
-
-
-def _behind(records: bytes, offset: int) -> int:
-    """The offset behind the last whole batch, `offset` if there is none."""
-    at = 0
-    while at + 27 <= len(records):
-        base, size = struct.unpack_from(">qi", records, at)
-        if at + 12 + size > len(records):
-            break
-        offset = base + int(struct.unpack_from(">i", records, at + 23)[0]) + 1
-        at += 12 + size
-    return offset
 
 
 class Connection:
@@ -266,18 +247,7 @@ class Connection:
         aborted = [
             {"producer_id": reader.number("q"), "first_offset": reader.number("q")} for _ in range(reader.count())
         ]
-        return Fetched(error, watermark, stable, aborted, _behind(reader.data(), offset))
-
-    def fetch_all(self, topic: str, partition: int, start: int) -> Fetched:
-        """Fetch from `start` to the last stable offset: one fetch reads no further than a segment."""
-        fetched = self.fetch(topic, partition, start)
-        aborted = {tuple(row.items()): row for row in fetched.aborted}
-        offset = start
-        while offset < fetched.next_offset < fetched.last_stable_offset:
-            offset = fetched.next_offset
-            fetched = self.fetch(topic, partition, offset)
-            aborted |= {tuple(row.items()): row for row in fetched.aborted}
-        return fetched._replace(aborted=list(aborted.values()))
+        return Fetched(error, watermark, stable, aborted)
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> int:
         """Delete the records below an offset, -1 for all; return the error code."""
