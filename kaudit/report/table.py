@@ -28,7 +28,10 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
 def _suggestion(suggestion: Suggestion, console: Console) -> list[str]:
     # the command is never wrapped: it is there to be copied
     reason = visible(suggestion.reason)
-    return [*console.wrap(f"{reason[:1].upper()}{reason[1:]}:"), f"  {console.paint(visible(suggestion.command), Style.COMMAND)}"]
+    return [
+        *console.wrap(f"{reason[:1].upper()}{reason[1:]}:"),
+        f"  {console.paint(visible(suggestion.command), Style.COMMAND)}",
+    ]
 
 
 def finding_sections(shown: Sequence[Finding], options: RenderOptions, *, many_inputs: bool) -> list[list[str]]:
