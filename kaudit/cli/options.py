@@ -20,6 +20,22 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
+def complete_codes(incomplete: str) -> list[tuple[str, str]]:
+    """Return the codes, or the names, that what has been typed of the last one begins, each with the check's summary."""
+    from kaudit.checks.registry import CHECKS
+
+    before, comma, typed = incomplete.rpartition(",")
+    by_name = bool(typed) and not typed.upper().startswith("K")
+    known = {check.name if by_name else code: check.summary for code, check in CHECKS.items()}
+    own = typed.lower() if by_name else typed.upper()
+    return [(before + comma + name, summary) for name, summary in known.items() if name.startswith(own)]
+
+
+def complete_formats(incomplete: str) -> list[str]:
+    """Return the output formats that begin so."""
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
 class EngineChoice(enum.Enum):
     """Where the work is done."""
 
@@ -46,6 +62,7 @@ OutputFormats = Annotated[
     typer.Option(
         "--output-format",
         metavar="FMT[:FILE]",
+        autocompletion=complete_formats,
         help=f"table (default), {', '.join(name for name in FORMATS if name not in ('table', 'parquet'))}; "
         "with :FILE into a file. parquet: tables into a directory. Repeatable.",
     ),
@@ -61,11 +78,17 @@ Select = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CODES",
+        autocompletion=complete_codes,
         help="Only these checks: KA101, a prefix like KA1, or a name like duplicate-batch. Commas or repeated.",
     ),
 ]
 Ignore = Annotated[
-    list[str] | None, typer.Option(metavar="CODES", help="All but these checks; the longer prefix wins over --select.")
+    list[str] | None,
+    typer.Option(
+        metavar="CODES",
+        autocompletion=complete_codes,
+        help="All but these checks; the longer prefix wins over --select.",
+    ),
 ]
 FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="The least severity that makes the exit code 1.")]
 ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 even with findings; other codes stay.")]

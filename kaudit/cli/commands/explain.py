@@ -17,7 +17,11 @@ app = typer.Typer()
 def explain(
     code: Annotated[
         str | None,
-        typer.Argument(metavar="[CODE]", help="A code, a name or a word: KA101, duplicate-batch, duplicate."),
+        typer.Argument(
+            metavar="[CODE]",
+            autocompletion=options.complete_codes,
+            help="A code, a name or a word: KA101, duplicate-batch, duplicate.",
+        ),
     ] = None,
     *,
     broker_version: Annotated[
