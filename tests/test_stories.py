@@ -1,5 +1,6 @@
 """The stories in docs/ still end as they say."""
 
+import json
 import re
 
 import pytest
@@ -14,13 +15,34 @@ def test_commands_and_outputs_are_real(page, tmp_path):
     assert renewed(page, tmp_path) == written, "run `python -m tests.stories`, then read the diff"
 
 
-def test_there_are_five_stories_each_from_symptom_to_action():
+def stories():
     text = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
-    stories = re.split(r"^## \d\. ", text, flags=re.MULTILINE)[1:]
-    assert len(stories) == 5
-    for story in stories:
+    return re.split(r"^## \d+\. ", text, flags=re.MULTILINE)[1:]
+
+
+def test_each_story_goes_from_symptom_to_action():
+    assert len(stories()) == 13
+    for story in stories():
         assert re.findall(r"^\*\*(\w+)\.\*\*", story, re.MULTILINE) == ["Symptom", "Finding", "Action"]
         assert "$ kaudit " in story
+
+
+def test_figures_of_the_stories_are_those_of_the_captures_accounts(evidence):
+    lost = json.loads((evidence.capture("failover-acks1") / "truth.json").read_text(encoding="utf-8"))
+    idempotent, acks1 = stories()[2], stories()[3]
+    assert f"at most {lost['all-idem-unclean']['lost_acked_count']:,} records lost" in idempotent
+    assert f"at most {lost['acks1']['lost_acked_count']:,} records lost" in acks1
+    steps = [last - first + 1 for first, last in lost["acks1-unclean"]["lost_acked_offsets_as_reported"]]
+    assert sum(steps) == lost["acks1-unclean"]["lost_acked_count"]
+    for records in steps:
+        assert f"at most {records:,} records lost" in acks1
+    written = json.loads((evidence.capture("retry-dup") / "truth.json").read_text(encoding="utf-8"))
+    for topic, account in written.items():
+        if account.get("duplicate_records"):
+            cost = f"{account['duplicate_records']} records were written twice"
+            assert re.search(rf"^{topic} +KA702 .* {cost}$", stories()[6], re.MULTILINE), topic
+        else:
+            assert f"\n{topic} " not in stories()[6]
 
 
 def test_the_ci_page_goes_red_on_new_and_green_on_known():

@@ -22,6 +22,7 @@ class Style(enum.Enum):
     WARNING = "1;33"
     NOTE = "1;36"
     GOOD = "32"
+    COMMAND = "36"
     STRONG = "1"
     FAINT = "2"
 

@@ -64,7 +64,8 @@ def cause_lines(finding: Finding, console: Console) -> list[str]:
 
 def command_lines(finding: Finding, console: Console) -> list[str]:
     """Return the commands to run next, never wrapped: they are there to be copied."""
-    return [f"  {console.paint('= help:', Style.STRONG)} {visible(command)}" for command in finding.next]
+    help_ = console.paint("= help:", Style.STRONG)
+    return [f"  {help_} {console.paint(visible(command), Style.COMMAND)}" for command in finding.next]
 
 
 def _place(finding: Finding, *, many_inputs: bool, replicas: Sequence[str]) -> str:

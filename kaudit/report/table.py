@@ -28,7 +28,10 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
 def _suggestion(suggestion: Suggestion, console: Console) -> list[str]:
     # the command is never wrapped: it is there to be copied
     reason = visible(suggestion.reason)
-    return [*console.wrap(f"{reason[:1].upper()}{reason[1:]}:"), f"  {visible(suggestion.command)}"]
+    return [
+        *console.wrap(f"{reason[:1].upper()}{reason[1:]}:"),
+        f"  {console.paint(visible(suggestion.command), Style.COMMAND)}",
+    ]
 
 
 def finding_sections(shown: Sequence[Finding], options: RenderOptions, *, many_inputs: bool) -> list[list[str]]:
@@ -59,7 +62,7 @@ def explain_lines(shown: Sequence[Finding], console: Console) -> list[str]:
         return ["kaudit explain CODE says more about a check"]
     tally = Counter((finding.code, finding.name) for finding in shown)
     rows = [
-        (f"kaudit explain {code}", f"{name}, {plural(number, 'finding')}")
+        (console.paint(f"kaudit explain {code}", Style.COMMAND), f"{name}, {plural(number, 'finding')}")
         for (code, name), number in sorted(tally.items())
     ]
     return [console.paint("More about each:", Style.STRONG), *_aligned(rows)]

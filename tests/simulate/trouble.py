@@ -134,15 +134,16 @@ def _lost_tail(
 
     if not config.idempotent:
         return of(f"no idempotence, acks={'all' if config.acks < 0 else config.acks}")
-    goes_on = [
-        stored.base_offset
+    same_epoch = [
+        (stored.state.base_sequence > batch.base_sequence, stored.base_offset)
         for stored in log
         if isinstance(stored.state, DataBatch)
         and (stored.state.producer_id, stored.state.producer_epoch) == (batch.producer_id, batch.epoch)
-        and stored.state.base_sequence > batch.base_sequence
     ]
-    if goes_on:
-        return of("idempotent, went on in the same epoch", goes_on[0], "KA104")
+    if (min(same_epoch, default=(True, 0))[0], max(same_epoch, default=(False, 0))[0]) == (False, True):
+        return of("idempotent, went on in the same epoch", min(at for later, at in same_epoch if later), "KA104")
+    if same_epoch and same_epoch[0][0]:
+        return of("idempotent, began above sequence 0 (KA106, a note)")
     if batch.transactional:
         return of("transactional, committed" if _is_committed(simulation, batch) else "transactional, not committed")
     mine = [stored for stored in log if stored.state is not None and stored.state.producer_id == batch.producer_id]

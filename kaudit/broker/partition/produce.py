@@ -38,6 +38,7 @@ class ProduceHandler:
         self._profile = profile
         self._coordinator = coordinator
         self._verifies = profile.verifies_transactions and verifies
+        self._remembers_refused = profile.refused_batch_is_remembered
 
     def produce(
         self, attempt: Produce, key: TopicPartition, partition: Partition, limits: TopicLimits, now: int
@@ -62,8 +63,7 @@ class ProduceHandler:
                 if refusal is not None:
                     return _refused(attempt.index, refusal)
         ruling = _decide(attempt.index, batch, key, partition)
-        waits = attempt.acks == -1 and self._profile.refused_batch_is_remembered
-        return _timed_out(ruling, partition) if waits else ruling
+        return _timed_out(ruling, partition) if self._remembers_refused and attempt.acks == -1 else ruling
 
     def _check_and_append(
         self, attempt: Produce, key: TopicPartition, partition: Partition, limits: TopicLimits, now: int
@@ -87,7 +87,7 @@ class ProduceHandler:
             closes = answer.fields["outcome"] in ("connection-closed", "rejected")
             outcome, what = ("connection-closed", "a rejection closes the connection") if closes else _SILENCE
             return Response(index, {"outcome": outcome}, f"acks=0, {what}: {answer.why}", answer.producer)
-        if acks == -1 and self._profile.refused_batch_is_remembered and isinstance(answer, Ruling):
+        if acks == -1 and self._remembers_refused and isinstance(answer, Ruling):
             return _timed_out(answer, partition)
         return answer
 

@@ -58,7 +58,8 @@ def validate_append(
     (but see Switches.refused_batch_is_remembered); a duplicate too. Source: analyzeAndValidateProducerState, then appendDataBatch.
     """
     if origin is _CLIENT:
-        if verification is None and not _looks_back_first(profile) and _is_next(state, batch):
+        looks_back_first = profile.old_duplicate_error is _DUPLICATE_SEQUENCE
+        if verification is None and not looks_back_first and _is_next(state, batch):
             return add_batch(state, batch, profile), Verdict(_APPENDED, _NONE, _NEXT, batch.base_offset, batch, state)
         duplicate = find_duplicate_batch(state, batch, profile)
         if duplicate is not None:
@@ -145,7 +146,8 @@ def _check_sequence(state: ProducerStateEntry, batch: DataBatch, profile: Profil
     if batch.producer_epoch != state.epoch:
         return _check_first_of_epoch(state, profile) if batch.base_sequence != 0 else None
     last = state.last_sequence
-    if _looks_back_first(profile) and _ends_before_window(state, batch, profile):
+    looks_back_first = profile.old_duplicate_error is _DUPLICATE_SEQUENCE
+    if looks_back_first and _ends_before_window(state, batch, profile):
         return _Refusal(profile.old_duplicate_error, Rule.OLD_DUPLICATE)
     if in_sequence(last, batch.base_sequence) or (state.epoch == NO_PRODUCER_EPOCH and profile.accepts_unknown_nonzero):
         return None  # an entry of epoch -1 counts as unknown
@@ -162,11 +164,6 @@ def _check_first_of_epoch(state: ProducerStateEntry, profile: Profile) -> _Refus
     if profile.accepts_unknown_nonzero:
         return None
     return _Refusal(profile.unknown_producer_error, Rule.UNKNOWN_PRODUCER)
-
-
-def _looks_back_first(profile: Profile) -> bool:
-    """Return whether an old duplicate is looked for before the next sequence is (1.0.0 and 1.0.1)."""
-    return profile.old_duplicate_error is _DUPLICATE_SEQUENCE
 
 
 def _ends_before_window(state: ProducerStateEntry, batch: DataBatch, profile: Profile) -> bool:

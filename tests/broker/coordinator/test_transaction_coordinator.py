@@ -415,3 +415,22 @@ def test_4_1_0_refuses_a_fenced_epoch_before_it_asks_about_the_transactional_id(
     client.produce(producer, 0)
     client.init()
     assert client.produce(producer, 0, transactional_id="nobody") == 47
+
+
+@pytest.mark.parametrize(
+    ("config", "coordinator_epochs"),
+    [({"zookeeper.connect": "localhost"}, [0, 0]), ({"process.roles": "broker,controller"}, [0, 52])],
+)
+def test_the_configuration_says_whether_a_release_runs_with_zookeeper(config, coordinator_epochs):
+    """With KRaft a clean restart raises the coordinator's epoch, so a hand-written marker of epoch 0 is fenced then."""
+    client = Client("3.4.1", **config)
+    producer = client.init()
+    answered: list[int] = []
+    for _ in range(2):
+        client.add(producer)
+        client.produce(producer, len(answered))
+        client.end(producer)
+        marker = {"producer_id": producer[0], "producer_epoch": producer[1], "commit": True, "coordinator_epoch": 0}
+        answered.append(client.ask("write_marker", **marker)["error_code"])
+        client.ask("restart", clean=True)
+    assert answered == coordinator_epochs
