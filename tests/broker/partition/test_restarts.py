@@ -100,3 +100,12 @@ def test_idle_producers_are_looked_for_between_stop_and_answer(clean):
     assert [row["producer_id"] for row in client.restart(clean, started_at=client.at + 2_000)["producers"]] == [900001]
     client.at += 2_000
     assert client.restart(clean, started_at=client.at + 2_000)["producers"] == []
+
+
+@pytest.mark.parametrize(("version", "answer"), [("2.0.1", 59), ("2.8.2", 1)])
+def test_a_follower_takes_over_its_leaders_log_start_and_forgets_what_its_release_forgets(version, answer):
+    """ReplicaFetcherThread.processPartitionData, ProducerStateManager.truncateHead: until 2.4 a producer goes with its data."""
+    client = PartitionClient(version)
+    assert [client.produce(0), client.code("delete_records", before_offset=1)] == [0, 0]
+    client.ask("leader_change", how="kill9", old_leader=1, new_leader=2)
+    assert client.produce(1) == answer
