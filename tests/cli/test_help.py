@@ -24,7 +24,7 @@ every_command = pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 
 def sections(text):
     """The headings of a page and the lines under each, without those that only carry on."""
-    headings = {}
+    headings: dict[str, list[str]] = {}
     for line in text.splitlines():
         if re.fullmatch(r"\S.*:", line):
             own = headings.setdefault(line[:-1], [])
@@ -34,7 +34,7 @@ def sections(text):
 
 
 def options_in(lines):
-    return [re.match(r"(?:-\w, )?(--[a-z0-9-]+)", line)[1] for line in lines]
+    return [re.findall(r"--[a-z0-9-]+", line)[0] for line in lines]
 
 
 @every_command

@@ -4,6 +4,7 @@ import inspect
 from typing import Annotated, get_args
 
 import typer
+from typer.core import TyperOption
 from typer.main import get_command
 
 from kaudit.cli.command_tree import command_tree
@@ -67,7 +68,7 @@ def test_options_stand_under_the_nearest_heading():
     @with_option_groups
     def main(*, headed: Headed, alone: Annotated[bool, typer.Option("--alone")] = False): ...
 
-    panels = {param.name: param.rich_help_panel for param in get_command(app).params}
+    panels = {param.name: param.rich_help_panel for param in get_command(app).params if isinstance(param, TyperOption)}
     assert panels == {"limit": "All", "alias": "Names", "alone": None}
 
 
