@@ -197,7 +197,7 @@ BAD = {
     ),
     "deep": ("[" * 100_000, "line 2: expected one JSON object"),
     "configuration": ('{"op": "topic", "topic": "t", "partition": 0, "config": {"max.message.bytes": "much"}}', "max.message.bytes to be a number"),
-    "unknown version": ('{"op": "broker", "broker_version": "7.6.0"}', "a known broker version, 4.3.0, 4.3.1, not '7.6.0'"),
+    "unknown version": ('{"op": "broker", "broker_version": "7.6.0"}', "a known broker version, 4.3.1, 4.4.0, not '7.6.0'"),
 }  # fmt: skip
 
 
@@ -258,7 +258,7 @@ def test_a_version_is_told_from_its_neighbours(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--broker-version", "9.0"], "nearest known: 4.3.0, 4.3.1"),
+        (["--broker-version", "9.0"], "nearest known: 4.3.1, 4.4.0"),
         ([], "a check's CODE, or --broker-version"),
         (["KA101", "--broker-version", "2.0.1"], "a check's CODE, or --broker-version"),
     ],

@@ -14,7 +14,7 @@ from tests import scan_results as results
 from tests.rendered import scan_text
 
 
-def test_those_that_cost_most_come_first_and_the_gravest_finding_first_in_each():
+def test_those_that_cost_most_come_first_and_the_most_severe_finding_first_in_each():
     groups = members(results.in_incidents().findings)
     assert [(group[0].code, group[0].topic, len(group)) for group in groups] == [
         ("KA102", "orders", 2),  # the only error that cost anything

@@ -177,7 +177,7 @@ class ProduceHandler:
             # Before 1.1.0 the delta may contradict the count: offsets are then counted back from the end.
             last_offset - batch.last_offset_delta,
             last_offset,
-            batch.max_timestamp if stamp is None else stamp,
+            _written_timestamp(batch) if stamp is None else stamp,
             batch.is_transactional,
         )
         return _decide(index, data, key, partition)
@@ -224,6 +224,15 @@ class ProduceHandler:
             if error is KafkaError.TRANSACTION_ABORTABLE and not understood:
                 error = KafkaError.INVALID_TXN_STATE
         return None if error is KafkaError.NONE else Refusal(error, why)
+
+
+def _written_timestamp(batch: WireBatch) -> int:
+    """Return the time a batch gets in the log: that of its latest record. Without records it has none.
+
+    Its producer then counts as idle since 1970. Source: LogValidator.assignOffsetsNonCompressed; see
+    Switches.rejects_empty_batch.
+    """
+    return batch.max_timestamp if batch.record_count else NO_TIMESTAMP
 
 
 def _decide(index: int, batch: DataBatch, key: TopicPartition, partition: Partition) -> Ruling:

@@ -29,6 +29,7 @@ _LINES: tuple[tuple[str, range], ...] = (
     ("4.1", range(3)),
     ("4.2", range(3)),
     ("4.3", range(2)),
+    ("4.4", range(1)),
 )
 
 RELEASES: tuple[Version, ...] = tuple(Version.parse(f"{line}.{patch}") for line, patches in _LINES for patch in patches)
