@@ -11,7 +11,7 @@ from tests.conformance.recorder import disk, failover
 from tests.conformance.recorder.batches import Sent
 from tests.conformance.recorder.histories import FAIL_OVERS, fail_overs, histories
 from tests.conformance.recorder.jars import pom
-from tests.conformance.recorder.protocol import Connection
+from tests.conformance.recorder.protocol import DESCRIBE_PRODUCERS, Connection, Led
 from tests.conformance.recorder.recording import Recording, renamed, same_difference
 from tests.conformance.recorder.scenarios import FAIL_OVER, SCENARIOS, named
 from tests.conformance.recorder.script import Recorder
@@ -123,8 +123,8 @@ class Leader:
 def test_what_the_new_leader_lacks_is_what_its_end_says(monkeypatch, end, told):
     nobody: Any = SimpleNamespace(port=0, leaders={"t": 1}, replicas={2: SimpleNamespace(port=2)})
     recorder = failover.FailOverRecorder(nobody)
-    monkeypatch.setattr(recorder, "_versions", {failover.DESCRIBE_PRODUCERS: (0, 0)})
-    monkeypatch.setattr(recorder, "_led", lambda _: failover.Led(2, [2, 3]))
+    monkeypatch.setattr(recorder, "_versions", {DESCRIBE_PRODUCERS: (0, 0)})
+    monkeypatch.setattr(recorder, "_led", lambda _: Led(2, [2, 3]))
     monkeypatch.setattr(failover, "Connection", lambda _: Leader(end))
     topic = Topic({"name": "t", "steps": []}, NOBODY, NOBODY)
     topic.ends[0] = 8
