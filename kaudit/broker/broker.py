@@ -347,10 +347,17 @@ class Broker:
     def _leader_change(
         self, attempt: attempts.LeaderChange, _: TopicPartition, partition: Partition, now: int
     ) -> Answer:
-        old_restarts = attempt.how in ("kill9", "unclean") or attempt.via == "controlled_shutdown"
+        killed = attempt.how in ("kill9", "unclean")
         if attempt.old_leader is not None:
             partition.leader = attempt.old_leader
-        partition.change_leader(now, attempt.new_leader, attempt.lost_from_offset, old_restarts=old_restarts)
+        checkpointed_at = self._log_start_checkpointed_at(now)
+        partition.change_leader(
+            now,
+            attempt.new_leader,
+            attempt.lost_from_offset,
+            old_restarts=killed or attempt.via == "controlled_shutdown",
+            old_log_start=partition.log_start_written(checkpointed_at) if killed else partition.log_start,
+        )
         fields: dict[str, Any] = {"outcome": "ok"}
         if self.profile.describes_producers:
             fields["producers"] = _described(partition)

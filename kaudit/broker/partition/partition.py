@@ -77,6 +77,8 @@ class Partition:
         self._snapshots: set[int] = set()
         self._replicas: dict[int, _Replica] = {}
         self._restarted_follower: _Replica | None = None
+        self._cut: tuple[int, int, int] | None = None
+        """(replica, log end, log start) of the leader whose tail was lost last."""
 
     # -- appends -----------------------------------------------------------------------------------------------------
     def append(self, batch: DataBatch, origin: Origin = _CLIENT) -> tuple[ProducerStateEntry, Verdict]:
@@ -188,8 +190,12 @@ class Partition:
             self._snapshots = {offset for offset in self._snapshots if offset >= before_offset}
 
     def _take_checkpoint(self, at: int | None) -> None:
-        if at is not None and at > self._log_start_moved_at:
-            self._checkpointed_log_start = self.log_start
+        self._checkpointed_log_start = self.log_start_written(at)
+
+    def log_start_written(self, at: int | None) -> int:
+        """Return the log start in the checkpoint, last written at `at` (ms, None: never)."""
+        moved_since = at is None or at <= self._log_start_moved_at
+        return self._checkpointed_log_start if moved_since else self.log_start
 
     def come_back_from(self, checkpointed_at: int | None, log_start: int | None, *, clean: bool) -> None:
         """Begin a restart with the log start the broker finds: `log_start` if that is known, else its checkpoint's.
@@ -358,13 +364,20 @@ class Partition:
             self._replicas[replica] = restarted
 
     def change_leader(
-        self, now: int, new_leader: int | None, lost_from_offset: int | None, *, old_restarts: bool
+        self,
+        now: int,
+        new_leader: int | None,
+        lost_from_offset: int | None,
+        *,
+        old_restarts: bool,
+        old_log_start: int,
     ) -> None:
         """Let another replica lead; `lost_from_offset`: it lacks what lies from there on.
 
         `old_restarts`: the old leader went down and comes back as a follower. The new leader knows what it replicated,
         five batches a producer, or since its restart. Where the tail was lost, replicas that had it truncate and read
         their log again, from the newest snapshot that is left.
+        `old_log_start`: the log start that the old leader comes back with, if it learns no other.
         """
         written, stopped_at = self.producers, self.log_end
         leaving = self._leaving(now, old_restarts=old_restarts)
@@ -372,7 +385,10 @@ class Partition:
         new = _FIRST_LEADER if new_leader is None else new_leader
         leading = self._restarted_follower or self._replicas.pop(new, _FAITHFUL)
         self._restarted_follower = None
+        if self._cut is not None and self._cut[:2] == (new, self.log_end) and self._profile.cut_replica_keeps_log_start:
+            self.log_start = self._cut[2]
         if lost_from_offset is not None and lost_from_offset < self.log_end:
+            self._cut = (old, lost_from_offset, old_log_start)
             self._truncate(lost_from_offset)
             leaving = self._after_truncation(leaving, now)
             self._replicas = {name: self._after_truncation(other, now) for name, other in self._replicas.items()}

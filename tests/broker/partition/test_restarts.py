@@ -111,6 +111,36 @@ def test_a_follower_takes_over_its_leaders_log_start_and_forgets_what_its_releas
     assert client.produce(1) == answer
 
 
+@pytest.mark.parametrize("how", ["kill9", "paused"])
+@pytest.mark.parametrize(
+    ("version", "appended", "log_start"),
+    [("2.6.3", False, 2), ("2.7.2", False, 0), ("4.1.0", False, 0), ("4.1.0", True, 2)],
+)
+def test_a_leader_that_lost_its_tail_learns_a_log_start_with_the_next_records(version, how, appended, log_start):
+    """From 2.7 on a fetch that says where the logs part carries no more; recorded, on 4.1.0 with and without records."""
+    client = PartitionClient(version)
+    assert [client.produce(sequence) for sequence in range(5)] == [0, 1, 2, 3, 4]
+    client.ask("leader_change", how=how, old_leader=1, new_leader=2, lost_from_offset=3)
+    if appended:
+        assert client.produce(3) == 3
+    assert client.code("delete_records", before_offset=2) == 0
+    client.ask("leader_change", how="clean", via="restarted_old_leader", old_leader=2, new_leader=1)
+    assert client.describe()["log_start_offset"] == log_start
+
+
+@pytest.mark.parametrize(("how", "log_start"), [("kill9", 0), ("paused", 1)])
+def test_such_a_leader_has_the_log_start_it_left_with_or_had_checkpointed(how, log_start):
+    """Recorded on 4.1.0, the killed one before its first checkpoint."""
+    client = PartitionClient("4.1.0")
+    assert [client.produce(sequence) for sequence in range(3)] == [0, 1, 2]
+    assert client.code("delete_records", before_offset=1) == 0
+    assert [client.produce(3), client.produce(4)] == [3, 4]
+    client.ask("leader_change", how=how, old_leader=1, new_leader=2, lost_from_offset=3)
+    assert client.code("delete_records", before_offset=2) == 0
+    client.ask("leader_change", how="clean", via="restarted_old_leader", old_leader=2, new_leader=1)
+    assert client.describe()["log_start_offset"] == log_start
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_batch_without_records_makes_the_next_start_forget_its_producer(clean):
     """It has no timestamp in the log (LogValidator), so its producer seems idle since 1970; recorded on 0.11.0.0."""
