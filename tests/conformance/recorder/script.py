@@ -22,7 +22,9 @@ from tests.conformance.recorder.protocol import (
     END_TXN,
     INIT_PRODUCER_ID,
     LATEST,
+    OF_GROUP,
     PRODUCE,
+    TXN_OFFSET_COMMIT,
     WRITE_MARKERS,
     Appended,
     Connection,
@@ -49,6 +51,7 @@ EXPIRY_CONFIGS = ("producer.id.expiration.ms", "transactional.id.expiration.ms")
 """A broker that is down stays down for as long: whoever could be forgotten is, whenever it loads its logs."""
 SWEEP_CONFIG = "producer.id.expiration.check.interval.ms"
 """Producers read from the log, not from a snapshot, are forgotten at the first sweep only: it is waited for."""
+OFFSETS_TOPIC = "__consumer_offsets"
 ENDING = ("PrepareCommit", "PrepareAbort")
 _LAST_ADD_OF_CLIENTS = 3
 """AddPartitionsToTxn from version 4 on is for brokers."""
@@ -80,6 +83,9 @@ class Recorder:
             "pipeline": self._pipeline,
             "init_pid": self._init_producer_id,
             "add_partitions": self._add_partitions,
+            "add_offsets": self._add_offsets,
+            "commit_offsets": self._commit_offsets,
+            "check_offsets": self._describe_offsets,
             "end_txn": self._end_txn,
             "write_marker": self._write_marker,
             "delete_records": self._delete_records,
@@ -225,17 +231,26 @@ class Recorder:
             data = b"".join(data for _, data in parts)
         else:
             attempt, data = self._described(topic, step)
-        self._ask_produce(topic, step.get("partition", 0), attempt, data)
+        others = {}
+        for other in step.get("also", ()):
+            partition = other["partition"]
+            described, others[partition] = self._described(topic, other)
+            attempt.setdefault("other_partitions", []).append({"partition": partition, **described})
+        self._ask_produce(topic, attempt, {step.get("partition", 0): data, **others})
 
     def _produce_raw(self, topic: Topic, step: Step) -> None:
         sent = Sent(step.get("pid", -1), step.get("epoch", -1), step.get("seq", -1), 2, clock(), {})
         data = raw(step["kind"], sent)
         version = self._version(PRODUCE, PLAIN_PRODUCE)
-        self._ask_produce(topic, 0, {"acks": -1, "api_version": version, "records_hex": data.hex()}, data)
+        self._ask_produce(topic, {"acks": -1, "api_version": version, "records_hex": data.hex()}, {0: data})
 
-    def _ask_produce(self, topic: Topic, partition: int, attempt: Step, data: bytes) -> None:
+    def _ask_produce(self, topic: Topic, attempt: Step, sent: dict[int, bytes]) -> None:
+        """Ask; `sent` is a record set per partition, the attempt's own first."""
         version, acks = attempt["api_version"], attempt["acks"]
-        body = produce_body(version, attempt.get("transactional_id"), acks, topic.name, partition, data)
+        own = next(iter(sent))
+        others = attempt.get("other_partitions", [])
+        parts = [(own, attempt), *((other["partition"], other) for other in others)]
+        body = produce_body(version, attempt.get("transactional_id"), acks, topic.name, sent)
         note = {"op": "produce", **attempt}
         connection = topic.connection
         try:
@@ -243,19 +258,25 @@ class Recorder:
             if acks == 0:
                 connection.api_versions()  # requests are answered in order; a refused produce closes the connection
                 answer: Step = {"outcome": "no-response"}
-                self._grown(topic, partition, attempt)
+                for partition, part in parts:
+                    self._grown(topic, partition, part)
             else:
                 produced = read_produced(version, connection.receive(PRODUCE, version))
-                if produced.error in BUSY:
+                if _all_busy(produced):
                     produced = self._until(
                         lambda: read_produced(version, connection.ask(PRODUCE, version, body)),
-                        lambda answer: answer.error not in BUSY,
+                        lambda answers: not _all_busy(answers),
                         BUSY_SECONDS,
                     )
-                answer = self._appended(topic, partition, attempt, produced)
+                answers = [self._appended(topic, partition, part, produced[partition]) for partition, part in parts]
+                answer = answers[0]
+                if others:
+                    where = [{"topic": topic.name, "partition": other["partition"]} for other in others]
+                    told = zip(where, answers[1:], strict=True)
+                    answer["other_partitions"] = [{**place, **each} for place, each in told]
         except ConnectionClosedError:
             answer = {"outcome": "connection-closed"}
-        topic.note(partition, note, answer)
+        topic.note(own, note, answer)
 
     def _grown(self, topic: Topic, partition: int, attempt: Step, base_offset: int = -1) -> bool:
         """Return whether a batch was written: the log has grown, or it begins where the log ended.
@@ -285,12 +306,12 @@ class Recorder:
         sent = [self._described(topic, item) for item in step["items"]]
         for attempt, data in sent:
             version = attempt["api_version"]
-            body = produce_body(version, attempt["transactional_id"], attempt["acks"], topic.name, 0, data)
+            body = produce_body(version, attempt["transactional_id"], attempt["acks"], topic.name, {0: data})
             topic.connection.send(PRODUCE, version, body)
         end = topic.ends[0]
         for attempt, _ in sent:
             version = attempt["api_version"]
-            produced = read_produced(version, topic.connection.receive(PRODUCE, version))
+            produced = read_produced(version, topic.connection.receive(PRODUCE, version))[0]
             answer: Step = {"outcome": "rejected", "error": name_of(produced.error), "error_code": produced.error}
             if not produced.error:
                 answer["outcome"] = "duplicate" if produced.base_offset < end else "appended"
@@ -332,6 +353,31 @@ class Recorder:
         )
         attempt = {"op": "add_partitions", **_owner(transactional_id, producer), "api_version": version}
         topic.note(partition, attempt, _done(error))
+
+    def _add_offsets(self, topic: Topic, step: Step) -> None:
+        """Add the partition that holds the group, of which there is one only."""
+        producer, transactional_id = topic.producer(step), step["txn_id"]
+        self._until(lambda: topic.connection.find_coordinator(topic.name, OF_GROUP), lambda error: error == 0)
+        (error,) = self._when_free(lambda: (topic.connection.add_offsets(transactional_id, producer, topic.name),))
+        attempt = {"op": "add_partitions", **_owner(transactional_id, producer), "api_version": 0}
+        topic.note(0, {**_in_offsets(topic), **attempt}, _done(error))
+
+    def _commit_offsets(self, topic: Topic, step: Step) -> None:
+        """Commit an offset for every partition of the scenario's topic."""
+        producer, transactional_id = topic.producer(step), step["txn_id"]
+        version = self._version(TXN_OFFSET_COMMIT, step.get("version", 0))
+        owner = (transactional_id, *producer)
+        self._until(lambda: topic.connection.find_coordinator(topic.name, OF_GROUP), lambda error: error == 0)
+        (error,) = self._when_free(
+            lambda: (topic.connection.commit_offsets(version, owner, topic.name, topic.name, topic.partitions),)
+        )
+        attempt = {
+            "op": "txn_offset_commit",
+            **_owner(transactional_id, producer),
+            "record_count": len(topic.partitions),
+            "api_version": version,
+        }
+        topic.note(0, {**_in_offsets(topic), **attempt}, _done(error))
 
     def _end_txn(self, topic: Topic, step: Step) -> None:
         version = self._version(END_TXN, step.get("version", 0))
@@ -397,20 +443,27 @@ class Recorder:
         self._take_ends(topic)
 
     def _describe(self, topic: Topic, step: Step) -> None:
-        partition, connection = step.get("partition", 0), topic.connection
-        start = connection.offset(topic.name, EARLIEST, partition)[1]
-        fetched = connection.fetch(topic.name, partition, start)
+        partition = step.get("partition", 0)
+        topic.note(partition, {"op": "describe"}, self._described_log(topic.connection, topic.name, partition))
+
+    def _describe_offsets(self, topic: Topic, step: Step) -> None:
+        answer = self._described_log(topic.connection, OFFSETS_TOPIC, 0)
+        topic.note(0, {**_in_offsets(topic), "op": "describe"}, answer)
+
+    def _described_log(self, connection: Connection, name: str, partition: int) -> Step:
+        start = connection.offset(name, EARLIEST, partition)[1]
+        fetched = connection.fetch(name, partition, start)
         answer: Step = {
             "outcome": "ok",
             "high_watermark": fetched.high_watermark,
             "log_start_offset": start,
             "last_stable_offset": fetched.last_stable_offset,
         }
-        if len(self.broker.segments(topic.name, partition)) == 1:  # a fetch lists what the segments it reads know
+        if len(self.broker.segments(name, partition)) == 1:  # a fetch lists what the segments it reads know
             answer["aborted"] = fetched.aborted
         if DESCRIBE_PRODUCERS in self._versions:
-            answer["producers"] = connection.describe_producers(topic.name, partition)
-        topic.note(partition, {"op": "describe"}, answer)
+            answer["producers"] = connection.describe_producers(name, partition)
+        return answer
 
     def _nothing(self, topic: Topic, step: Step) -> None:
         """A step that asks what no attempt tells of."""
@@ -481,6 +534,15 @@ class Recorder:
 
 def _owner(transactional_id: str, producer: tuple[int, int]) -> Step:
     return {"transactional_id": transactional_id, "producer_id": producer[0], "producer_epoch": producer[1]}
+
+
+def _in_offsets(topic: Topic) -> Step:
+    """Where a line of a scenario belongs that is not about its own topic."""
+    return {"topic": OFFSETS_TOPIC, "scenario": topic.name}
+
+
+def _all_busy(produced: dict[int, Appended]) -> bool:
+    return all(answer.error in BUSY for answer in produced.values())
 
 
 def _done(error: int) -> Step:
