@@ -1,6 +1,6 @@
 """The groups of options that scan, timeline, producers, diff and report share, and the request each makes.
 
-A command takes groups as parameters (`kaudit.cli.option_groups`); `--help` lists the options in that order.
+A command takes groups as parameters (`kaudit.cli.option_groups`); `--help` lists the options in that order, under the headings of the groups.
 """
 
 from collections.abc import Sequence
@@ -22,12 +22,24 @@ if TYPE_CHECKING:  # every format comes with it
 class OutputOptions(OptionGroup, frozen=True, kw_only=True):
     """Which formats, and where they go."""
 
+    heading = "Output"
+
     output_format: options.OutputFormats = None
     output: options.OutputFile = None
 
 
+class TableOptions(OptionGroup, frozen=True, kw_only=True):
+    """What tables show."""
+
+    heading = OutputOptions.heading
+
+    statistics: options.Statistics = False
+
+
 class FindingOptions(OptionGroup, frozen=True, kw_only=True):
     """Which findings are reported, how severe they are, and which of them fail the run."""
+
+    heading = "Findings"
 
     select: options.Select = None
     ignore: options.Ignore = None
@@ -38,31 +50,51 @@ class FindingOptions(OptionGroup, frozen=True, kw_only=True):
     max_findings: options.MaxFindings = None
 
 
-class PartitionFilter(OptionGroup, frozen=True, kw_only=True):
+class Filter(OptionGroup, frozen=True, kw_only=True):
+    """What an answer is limited to."""
+
+    heading = "Filters"
+
+
+class PartitionFilter(Filter, frozen=True, kw_only=True):
     """Which partitions are read."""
 
     topic: options.Topics = None
     partition: options.Partitions = None
 
 
-class ProducerFilter(OptionGroup, frozen=True, kw_only=True):
+class ProducerFilter(Filter, frozen=True, kw_only=True):
     """Which producers and which times are reported."""
 
     producer_id: options.ProducerIds = None
     since: options.Since = None
     until: options.Until = None
-    now: options.Now = None
 
 
 class LogFacts(OptionGroup, frozen=True, kw_only=True):
     """What a broker knows of a log and a copy of its directory may lack."""
 
+    heading = "About the log"
+
     log_start_offset: options.LogStartOffset = None
     compacted: options.Compacted = False
 
 
+class AuditedLog(OptionGroup, frozen=True, kw_only=True):
+    """What an audit takes for granted of a log instead of looking for it."""
+
+    heading = LogFacts.heading
+
+    broker_version: options.BrokerVersion = "auto"
+    facts: LogFacts
+    now: options.Now = None
+    layout: options.Layout = None
+
+
 class BlockSources(OptionGroup, frozen=True, kw_only=True):
     """Where the blocks of producer ids are recorded."""
+
+    heading = "Blocks of producer ids"
 
     zookeeper: options.ZooKeeper = None
     blocks: options.Blocks = None
@@ -72,12 +104,22 @@ class BlockSources(OptionGroup, frozen=True, kw_only=True):
 class ReadOptions(OptionGroup, frozen=True, kw_only=True):
     """How logs are read."""
 
-    jobs: options.Jobs = None
+    heading = "Reading"
+
     depth: options.DepthOption = Depth.CRC
+    jobs: options.Jobs = None
+
+
+class AuditReadOptions(ReadOptions, frozen=True, kw_only=True):
+    """How logs are read, and what must be there."""
+
+    require_all: options.RequireAll = False
 
 
 class EngineOptions(OptionGroup, frozen=True, kw_only=True):
     """Which engine does the work."""
+
+    heading = "Engine"
 
     engine: options.EngineOption = options.EngineChoice.LOCAL
     master: options.Master = None
@@ -90,57 +132,57 @@ class EngineOptions(OptionGroup, frozen=True, kw_only=True):
         return choose_engine(self.engine, self.master, self.spark_conf or ())
 
 
-class DisplayOptions(OptionGroup, frozen=True, kw_only=True):
+class DisplayOptions(options.GeneralOptions, frozen=True, kw_only=True):
     """How the result is shown, and what every command that can be configured takes."""
 
-    terminal: options.TerminalOptions
-    quiet: options.Quiet = False
     verbose: options.Verbose = False
+    quiet: options.Quiet = False
     reproducible: options.Reproducible = False
+    terminal: options.TerminalOptions
     configuration: options.ConfigurationOptions
-    version: options.Version = False
-    """Its callback has answered."""
+    version: options.VersionOption
 
 
 class ReportOptions(OptionGroup, frozen=True, kw_only=True):
     """How `report` renders a saved scan."""
 
     output: OutputOptions
+    tables: TableOptions
     findings: FindingOptions
 
     def request(self, settings: Settings, saved: str, display: DisplayOptions) -> "AuditRequest":
         """Return the request these options make. Raises UsageError for an option that means nothing."""
-        return _request(settings, ScanOptions(paths=[saved]), self.output, self.findings, display)
+        request = _request(settings, ScanOptions(paths=[saved]), self.output, self.findings, display)
+        return replace(request, statistics=self.tables.statistics)
 
 
 class DiffOptions(OptionGroup, frozen=True, kw_only=True):
     """What `diff` compares, and how."""
 
     output: OutputOptions
-    findings: FindingOptions
+    tables: TableOptions
     partitions: PartitionFilter
+    findings: FindingOptions
     log: LogFacts
     read: ReadOptions
 
     def request(self, settings: Settings, paths: Sequence[str], display: DisplayOptions) -> "AuditRequest":
         """Return the request these options make. Raises UsageError for an option that means nothing."""
         scan = _scan_options(settings, paths, self.partitions, self.log, self.read)
-        return replace(_request(settings, scan, self.output, self.findings, display), compares=True)
+        request = _request(settings, scan, self.output, self.findings, display)
+        return replace(request, compares=True, statistics=self.tables.statistics)
 
 
 class AuditOptions(OptionGroup, frozen=True, kw_only=True):
     """What `scan`, `timeline` and `producers` audit, and how."""
 
-    output: OutputOptions
-    broker_version: options.BrokerVersion = "auto"
-    findings: FindingOptions
     partitions: PartitionFilter
     producers: ProducerFilter
-    log: LogFacts
+    output: OutputOptions
+    findings: FindingOptions
+    log: AuditedLog
     blocks: BlockSources
-    read: ReadOptions
-    layout: options.Layout = None
-    require_all: options.RequireAll = False
+    read: AuditReadOptions
 
     def request(self, settings: Settings, paths: Sequence[str], display: DisplayOptions) -> "AuditRequest":
         """Return the request these options make. Raises UsageError for an option that means nothing."""
@@ -149,17 +191,17 @@ class AuditOptions(OptionGroup, frozen=True, kw_only=True):
         since_ms, until_ms = parse_window(self.producers.since, self.producers.until)
         check_int64(self.producers.producer_id or (), "--producer-id")
         scan = replace(
-            _scan_options(settings, paths, self.partitions, self.log, self.read),
-            broker_version=parse_broker_version(self.broker_version),
+            _scan_options(settings, paths, self.partitions, self.log.facts, self.read),
+            broker_version=parse_broker_version(self.log.broker_version),
             producer_ids=self.producers.producer_id or (),
             since_ms=since_ms,
             until_ms=until_ms,
-            now_ms=parse_time(self.producers.now, "--now"),
+            now_ms=parse_time(self.log.now, "--now"),
             zookeeper=self.blocks.zookeeper,
             blocks=self.blocks.blocks,
             metadata=self.blocks.metadata,
-            layout=self.layout,
-            require_all=self.require_all,
+            layout=self.log.layout,
+            require_all=self.read.require_all,
         )
         return _request(settings, scan, self.output, self.findings, display)
 

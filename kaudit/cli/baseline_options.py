@@ -18,6 +18,8 @@ Inputs = Annotated[
 class BaselineAuditOptions(OptionGroup, frozen=True, kw_only=True):
     """The baseline, and the audit whose findings it is compared with."""
 
+    heading = "Audit"
+
     baseline: Annotated[str, typer.Option("--baseline", metavar="FILE", help="The baseline.")] = DEFAULT_FILE
     select: options.Select = None
     ignore: options.Ignore = None
@@ -28,6 +30,8 @@ class BaselineAuditOptions(OptionGroup, frozen=True, kw_only=True):
 
 class NewEntryOptions(OptionGroup, frozen=True, kw_only=True):
     """Which findings become entries of the baseline, why, and until when."""
+
+    heading = "Entries"
 
     reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why these findings are accepted.")] = None
     expires: Annotated[str | None, typer.Option(metavar="DATE", help="The last day they are accepted: 2026-12-31.")] = (

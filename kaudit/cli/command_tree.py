@@ -1,12 +1,14 @@
 """The typer application, built from the modules of kaudit.cli.commands."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
+from typer.models import CommandInfo
 
+from kaudit.cli.command_help import GroupedCommand
 from kaudit.cli.commands import COMMANDS, module_of
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.options import Version
@@ -24,6 +26,8 @@ kaudit --help lists all commands, kaudit checks all checks.
 _EXIT_CODES = (
     "Exit codes: 0 nothing found, 1 findings, 2 usage, 3 nothing to audit, 4 unreadable files, 70 internal error."
 )
+_HELP_WIDTH = 100
+"""Columns; longer lines are harder to read."""
 
 
 def command_tree(names: Iterable[str] = COMMANDS) -> TyperGroup:
@@ -32,14 +36,23 @@ def command_tree(names: Iterable[str] = COMMANDS) -> TyperGroup:
         name="kaudit",
         rich_markup_mode=None,  # rich's boxes cost a quarter of a second
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH},
     )
     app.callback(invoke_without_command=True, epilog=_EXIT_CODES)(_root)
     for name in names:
         app.add_typer(module_of(name).app)
+    for command in _commands(app):
+        command.cls = GroupedCommand
     tree = get_command(app)
     assert isinstance(tree, TyperGroup)
     return tree
+
+
+def _commands(app: typer.Typer) -> Iterator[CommandInfo]:
+    yield from app.registered_commands
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        yield from _commands(group.typer_instance)
 
 
 def _root(context: typer.Context, version: Version = False) -> None:  # noqa: ARG001 - its callback has answered

@@ -1,9 +1,10 @@
 """Options that several commands share as one parameter of a command; typer itself knows single options only."""
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Annotated, Any, ClassVar, get_args
 
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
@@ -11,6 +12,9 @@ from msgspec.structs import fields
 
 class OptionGroup(Struct, frozen=True, kw_only=True):
     """Options that belong together. Every field is an option with a default, annotated as typer wants it, or a group."""
+
+    heading: ClassVar[str | None] = None
+    """What its options stand under in --help, and those of groups in it that have none."""
 
 
 def with_option_groups(command: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -22,20 +26,28 @@ def with_option_groups(command: Callable[..., int | None]) -> Callable[..., int 
         groups = signature.parameters.values()
         return command(**{each.name: _assemble(each.annotation, each.name, values) for each in groups})
 
-    parameters = [option for parameter in signature.parameters.values() for option in _options(parameter)]
+    parameters = [option for parameter in signature.parameters.values() for option in _options(parameter, None)]
     flat.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # what inspect reads
     return flat
 
 
-def _options(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
-    if not _is_group(parameter.annotation):
-        yield parameter
+def _options(parameter: inspect.Parameter, heading: str | None) -> Iterator[inspect.Parameter]:
+    group = parameter.annotation
+    if not _is_group(group):
+        yield parameter if heading is None else parameter.replace(annotation=_under(heading, group))
         return
-    for field in fields(parameter.annotation):
+    for field in fields(group):
         default = inspect.Parameter.empty if field.default is NODEFAULT else field.default
-        yield from _options(
-            inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default, annotation=field.type)
-        )
+        option = inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default, annotation=field.type)
+        yield from _options(option, group.heading or heading)
+
+
+def _under(heading: str, annotation: Any) -> Any:  # noqa: ANN401 - what typer reads an option off
+    """Return the annotation of the option under a heading; other groups may have the same option under another."""
+    value, option = get_args(annotation)
+    option = copy.copy(option)
+    option.rich_help_panel = heading  # typer's own name for it, whether rich shows it or not
+    return Annotated[value, option]
 
 
 def _assemble(annotation: Any, name: str, values: dict[str, Any]) -> Any:  # noqa: ANN401 - an option's value, or a group

@@ -50,7 +50,9 @@ class TextFormat(enum.Enum):
     JSON = "json"
 
 
-TextOrJson = Annotated[TextFormat, typer.Option("--output-format", help="For people or for programs.")]
+TextOrJson = Annotated[
+    TextFormat, typer.Option("--output-format", metavar="FORMAT", help="For people or for programs.")
+]
 Paths = Annotated[
     list[str],
     typer.Argument(
@@ -61,7 +63,7 @@ OutputFormats = Annotated[
     list[str] | None,
     typer.Option(
         "--output-format",
-        metavar="FMT[:FILE]",
+        metavar="FORMAT[:FILE]",
         autocompletion=complete_formats,
         help=f"table (default), {', '.join(name for name in FORMATS if name not in ('table', 'parquet'))}; "
         "with :FILE into a file. parquet: tables into a directory. Repeatable.",
@@ -90,7 +92,9 @@ Ignore = Annotated[
         help="All but these checks; the longer prefix wins over --select.",
     ),
 ]
-FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="The least severity that makes the exit code 1.")]
+FailOnOption = Annotated[
+    FailOn, typer.Option("--fail-on", metavar="LEVEL", help="The least severity that makes the exit code 1.")
+]
 ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 even with findings; other codes stay.")]
 SeverityOption = Annotated[
     list[str] | None,
@@ -155,7 +159,7 @@ Metadata = Annotated[
 ]
 Jobs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Processes to read with; default: one per core.")]
 DepthOption = Annotated[
-    Depth, typer.Option("--depth", help="How deep to read: trust headers, verify every CRC, or decode records too.")
+    Depth, typer.Option("--depth", metavar="DEPTH", help="Trust headers, verify every CRC, or decode records too.")
 ]
 RequireAll = Annotated[
     bool,
@@ -172,7 +176,8 @@ Layout = Annotated[
     ),
 ]
 EngineOption = Annotated[
-    EngineChoice, typer.Option("--engine", help="Read with this machine's processes, or on Apache Spark.")
+    EngineChoice,
+    typer.Option("--engine", metavar="ENGINE", help="Read with this machine's processes, or on Apache Spark."),
 ]
 Master = Annotated[
     str | None,
@@ -189,7 +194,7 @@ Statistics = Annotated[
     bool,
     typer.Option("--statistics", help="With table: count findings and their cost by check, instead of listing them."),
 ]
-Color = Annotated[ColorChoice, typer.Option("--color", help="When to colour.")]
+Color = Annotated[ColorChoice, typer.Option("--color", metavar="WHEN", help="When to colour.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="The same as --color never.")]
 NoPager = Annotated[bool, typer.Option("--no-pager", help="Never show long output in a pager.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing line; errors stay.")]
@@ -198,7 +203,7 @@ Verbose = Annotated[
     typer.Option(
         "--verbose",
         "-v",
-        help="Show notes, all findings of an incident, and reasons; off a terminal, report progress every 30 s.",
+        help="Show notes, all findings of an incident, and reasons; off a terminal, report progress every 30 seconds.",
     ),
 ]
 Reproducible = Annotated[
@@ -210,7 +215,13 @@ Version = Annotated[
 ]
 
 
-class TerminalOptions(OptionGroup, frozen=True, kw_only=True):
+class GeneralOptions(OptionGroup, frozen=True, kw_only=True):
+    """What has to do with no command in particular."""
+
+    heading = "General"
+
+
+class TerminalOptions(GeneralOptions, frozen=True, kw_only=True):
     """What a terminal is sent."""
 
     color: Color = ColorChoice.AUTO
@@ -223,7 +234,13 @@ class TerminalOptions(OptionGroup, frozen=True, kw_only=True):
         return ColorChoice.NEVER if self.no_color else self.color
 
 
-class ConfigurationOptions(OptionGroup, frozen=True, kw_only=True):
+class VersionOption(GeneralOptions, frozen=True, kw_only=True):
+    """The version. Its callback has answered before a command runs."""
+
+    version: Version = False
+
+
+class ConfigurationOptions(GeneralOptions, frozen=True, kw_only=True):
     """Where the configuration is. Their callbacks have read it before a command runs."""
 
     config: Config = None

@@ -15,9 +15,14 @@ if TYPE_CHECKING:  # every check comes with it
 class ListingOptions(OptionGroup, frozen=True, kw_only=True):
     """Which ids are listed, and in which order."""
 
+    heading = "Listing"
+
     summary: Annotated[bool, typer.Option("--summary", help="Only the figures of all ids, no list.")] = False
     sort: Annotated[
-        SortKey, typer.Option("--sort", help="The order: id, oldest first, or the latest, busiest, most suspect first.")
+        SortKey,
+        typer.Option(
+            "--sort", metavar="ORDER", help="By id, oldest first, or the latest, busiest, most suspect first."
+        ),
     ] = SortKey.ID
     reverse: Annotated[bool, typer.Option("--reverse", help="The other way round.")] = False
     limit: Annotated[int | None, typer.Option(metavar="N", min=0, help="List the first N only.")] = None

@@ -1,13 +1,13 @@
 """Writes the reference of commands from the command tree: `python -m kaudit.cli.reference docs/reference.md`."""
 
-import enum
 import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from kaudit.cli.command_help import arguments, meaning, metavar, sections_of, usage_pieces
 from kaudit.cli.command_tree import command_tree
 from kaudit.cli.settings.configure import configurable_options
 from kaudit.cli.settings.settings import PREFIX
@@ -18,7 +18,7 @@ _MARK = r" \*"
 _INTRODUCTION = f"""
 # Reference
 
-Every command with its arguments and options, as `--help` shows them. Options marked with * can be set in
+Every command with its arguments and options, as `--help` shows and groups them. Options marked with * can be set in
 [kaudit.toml](configuration.md) under their name without dashes, and as an environment variable: `--fail-on` is `fail-on`
 and `{PREFIX}FAIL_ON`. Exit codes are in the [README](../README.md#exit-codes), formats in [formats.md](formats.md).
 """
@@ -40,29 +40,22 @@ def _commands(name: str, command: object) -> Iterator[tuple[str, TyperCommand]]:
 
 
 def _section(name: str, command: TyperCommand) -> str:
-    arguments = [param for param in command.params if isinstance(param, TyperArgument)]
-    options = [param for param in command.params if isinstance(param, TyperOption)]
-    usage = " ".join([name, "[OPTIONS]", *(_usage(argument) for argument in arguments)])
-    parts = [f"## {name}\n", f"    {usage}\n", inspect.cleandoc(command.help or "") + "\n"]
+    parts = [
+        f"## {name}\n",
+        f"    {' '.join([name, *usage_pieces(command)])}\n",
+        inspect.cleandoc(command.help or "") + "\n",
+    ]
     if command.epilog:
         parts.append(_examples(command.epilog) + "\n")
-    parts += [f"`{_name(argument)}`: {_text(argument)}\n" for argument in arguments]
+    parts += [f"`{metavar(argument)}`: {_cell(meaning(argument))}\n" for argument in arguments(command)]
     configurable = configurable_options(command)
-    rows = [
-        f"| {_names(option)}{_MARK if key_of(option) in configurable else ''} | {_text(option)}{_default(option)} |"
-        for option in options
-    ]
-    parts.append("\n".join(["| option | meaning |", "|---|---|", *rows]) + "\n")
+    for heading, options in sections_of(command).items():
+        rows = [
+            f"| {_names(option)}{_MARK if key_of(option) in configurable else ''} | {_cell(meaning(option))} |"
+            for option in options
+        ]
+        parts.append("\n".join([f"| {heading} | |", "|---|---|", *rows]) + "\n")
     return "\n".join(parts)
-
-
-def _usage(argument: TyperArgument) -> str:
-    many = "..." if argument.nargs == -1 else ""
-    return f"{_name(argument)}{many}" if argument.required else f"[{_name(argument)}{many}]"
-
-
-def _name(argument: TyperArgument) -> str:
-    return argument.metavar or str(argument.name).upper()
 
 
 def _examples(epilog: str) -> str:
@@ -72,23 +65,11 @@ def _examples(epilog: str) -> str:
 
 def _names(option: TyperOption) -> str:
     names = ", ".join(f"`{name}`" for name in option.opts)
-    value = "" if option.is_flag else f" `{_value(option)}`"
-    return names + value
+    return names if option.is_flag else f"{names} `{_cell(metavar(option))}`"
 
 
-def _value(option: TyperOption) -> str:
-    if option.metavar is None and isinstance(option.default, enum.Enum):
-        return r"\|".join(str(choice.value) for choice in type(option.default))
-    return option.metavar or str(option.name).upper()
-
-
-def _text(param: TyperArgument | TyperOption) -> str:
-    return (param.help or "").replace("|", r"\|")
-
-
-def _default(option: TyperOption) -> str:
-    value = option.default.value if isinstance(option.default, enum.Enum) else option.default
-    return "" if value in (None, False) or option.is_flag else f" Default: `{value}`."
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|")
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ class Targets(Struct, frozen=True):
 
 
 def parse_outputs(formats: list[str], output: Path | None) -> Targets:
-    """Read `FMT[:FILE]` options; `output` is the file of the one format without a file. Raises OutputError."""
+    """Read `FORMAT[:FILE]` options; `output` is the file of the one format without a file. Raises OutputError."""
     targets = []
     for text in formats:
         name, _, file = text.partition(":")

@@ -1,4 +1,4 @@
-"""Where results go: --output-format FMT[:FILE] and --output, and writing them whole or not at all."""
+"""Where results go: --output-format FORMAT[:FILE] and --output, and writing them whole or not at all."""
 
 import os
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ def split_formats(formats: Sequence[str], output: str | None) -> list[tuple[str,
 
 
 def _split(value: str) -> tuple[str, str | None]:
-    """Split FMT[:FILE]; the file is None without one."""
+    """Split FORMAT[:FILE]; the file is None without one."""
     name, colon, file = value.partition(":")
     if colon and not file:
         raise UsageError(f"--output-format {value}: no file after the colon")

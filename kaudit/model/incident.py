@@ -17,7 +17,7 @@ class AffectedPartition(JsonRecord, frozen=True):
 
 
 class Incident(JsonRecord, frozen=True):
-    """What findings of one cause amount to. Severity and confidence are those of the gravest.
+    """What findings of one cause amount to. Severity and confidence are those of the most severe.
 
     `cause` and `title` are None for a finding that stands alone; `findings` counts each once, whatever the number of
     replicas that have it; `checks` counts them by code. Times are of the batches in question, ms since the epoch.

@@ -7,7 +7,7 @@ from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.formatting import extent, plural, verdict
 from kaudit.report.impact import with_impact
-from kaudit.report.incidents import distinct, impact_of, members
+from kaudit.report.incidents import distinct, fingerprints, impact_of, members
 from kaudit.report.locations import location_text
 from kaudit.report.most_severe import omitted_text
 from kaudit.report.render_options import RenderOptions
@@ -37,7 +37,7 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
 
 
 def _annotation(group: Sequence[Finding]) -> str:
-    """Return one annotation for an incident: its gravest finding, how many more there are, what all cost."""
+    """Return one annotation for an incident: its most severe finding, how many more there are, what all cost."""
     finding, more = group[0], len(distinct(group)) - 1
     properties = {"title": f"kaudit {finding.code} {finding.name}"}
     if finding.file is not None:
@@ -45,7 +45,7 @@ def _annotation(group: Sequence[Finding]) -> str:
     place = location_text(finding)
     others = f", and {plural(more, 'more finding')} of one cause" if more else ""
     text = with_impact(f"{finding.message}{f' ({place})' if place else ''}{others}", impact_of(group))
-    return _command(_LEVELS[finding.severity], properties, f"{text} [{finding.fingerprint}]")
+    return _command(_LEVELS[finding.severity], properties, f"{text} [{' '.join(fingerprints(group))}]")
 
 
 def _incomplete(result: ScanResult) -> str:

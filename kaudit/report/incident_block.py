@@ -85,7 +85,7 @@ def _replicas(finding: Finding, group: Sequence[Finding]) -> list[str]:
 
 
 def _named(group: Sequence[Finding], once: Sequence[Finding], console: Console, *, many_inputs: bool) -> list[str]:
-    """Return the gravest finding of a few in full, and the headlines of the others."""
+    """Return the most severe finding of a few in full, and the headlines of the others."""
     lead, others = once[0], once[1:]
     lines = place_lines(lead, console, many_inputs=many_inputs, replicas=_replicas(lead, group))
     for other in others:
@@ -97,7 +97,7 @@ def _named(group: Sequence[Finding], once: Sequence[Finding], console: Console, 
 
 
 def _block(incident: Incident, lead: Finding, options: RenderOptions, *, explained: bool) -> list[str]:
-    """Return what several findings have in common, with the evidence of the gravest.
+    """Return what several findings have in common, with the evidence of the most severe.
 
     `explained`: one like it has said what such incidents come from.
     """

@@ -9,16 +9,18 @@ from kaudit.model.impact import Impact
 from kaudit.model.incident import AffectedPartition, Incident
 from kaudit.model.total_impact import total_impact
 
+_FINGERPRINTS = 5
+"""Findings of an incident that a line for people names by fingerprint; machine formats have all."""
 _CONFIDENCES = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE)
 
 
 def members(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """Return the findings of each incident, the gravest first, and the incidents in the order of what they cost."""
+    """Return the findings of each incident, the most severe first, and the incidents in the order of what they cost."""
     groups: dict[object, list[Finding]] = {}
     for number, finding in enumerate(findings):
         groups.setdefault(number if finding.incident is None else finding.incident, []).append(finding)
     for group in groups.values():
-        group.sort(key=_gravest_first)
+        group.sort(key=_most_severe_first)
     return sorted(groups.values(), key=_costliest_first)
 
 
@@ -31,7 +33,7 @@ def distinct(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def describe(group: Sequence[Finding]) -> Incident:
-    """Return what the findings of one incident amount to, the gravest of them first."""
+    """Return what the findings of one incident amount to, the most severe of them first."""
     lead, rule = group[0], rule_of(group)
     once = distinct(group)
     times = [time for finding in once for time in _timestamps(finding)]
@@ -57,7 +59,7 @@ def incidents_of(findings: Iterable[Finding]) -> list[Incident]:
     return [describe(group) for group in members(found for found in findings if found.incident is not None)]
 
 
-def _gravest_first(finding: Finding) -> tuple[object, ...]:
+def _most_severe_first(finding: Finding) -> tuple[object, ...]:
     return -finding.severity.rank, _CONFIDENCES.index(finding.confidence), finding.sort_key()
 
 
@@ -92,3 +94,8 @@ def _timestamps(finding: Finding) -> Iterator[int]:
         evidence.get("last_timestamp"),
     ]
     return (time for time in found if isinstance(time, int) and time >= 0)
+
+
+def fingerprints(findings: Sequence[Finding]) -> list[str]:
+    """Return the fingerprints of the first findings of an incident."""
+    return [finding.fingerprint for finding in distinct(findings)[:_FINGERPRINTS]]

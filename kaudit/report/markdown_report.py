@@ -7,7 +7,7 @@ from kaudit.model.result import Expected, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.formatting import extent, partition_of, plural, short_producer_of, span, verdict
 from kaudit.report.impact import with_impact
-from kaudit.report.incidents import describe, distinct, impact_of, members
+from kaudit.report.incidents import describe, distinct, fingerprints, impact_of, members
 from kaudit.report.most_severe import omitted_text
 from kaudit.report.render_options import RenderOptions
 
@@ -45,7 +45,7 @@ def _table(groups: Sequence[Sequence[Finding]]) -> str:
 
 
 def _row(group: Sequence[Finding]) -> str:
-    """Return an incident's row: its gravest finding, where the others are, and what all cost."""
+    """Return an incident's row: its most severe finding, where the others are, and what all cost."""
     finding, once = group[0], distinct(group)
     where = [_offsets(finding), *short_producer_of(finding)] if finding.topic else short_producer_of(finding)
     if finding.file is not None:
@@ -65,7 +65,7 @@ def _row(group: Sequence[Finding]) -> str:
         "<br>".join(names),
         "<br>".join(where),
         prose(with_impact(text, impact_of(group))),
-        f"`{finding.fingerprint}`",
+        "<br>".join(f"`{fingerprint}`" for fingerprint in fingerprints(group)),
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -1,9 +1,10 @@
 """Groups of options: typer sees single options, the command gets its groups."""
 
 import inspect
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
+from typer.core import TyperOption
 from typer.main import get_command
 
 from kaudit.cli.command_tree import command_tree
@@ -13,6 +14,17 @@ from kaudit.cli.settings.configure import configurable_options
 
 class Inner(OptionGroup, frozen=True, kw_only=True):
     limit: Annotated[int | None, typer.Option("--limit", min=1)] = None
+
+
+class Named(OptionGroup, frozen=True, kw_only=True):
+    heading = "Names"
+    alias: Annotated[str, typer.Option("--alias")] = "none"
+
+
+class Headed(OptionGroup, frozen=True, kw_only=True):
+    heading = "All"
+    inner: Inner
+    named: Named
 
 
 class Outer(OptionGroup, frozen=True, kw_only=True):
@@ -47,6 +59,24 @@ def test_the_command_gets_its_groups():
     assert call("p")[0] == ("main", "p", Outer(inner=Inner()), False)
     given = call("p", "--limit", "3", "--name", "x", "--last", "--other")[0]
     assert given == ("main", "p", Outer(name="x", inner=Inner(limit=3), last=True), True)
+
+
+def test_options_stand_under_the_nearest_heading():
+    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+    @app.command()
+    @with_option_groups
+    def main(*, headed: Headed, alone: Annotated[bool, typer.Option("--alone")] = False): ...
+
+    panels = {param.name: param.rich_help_panel for param in get_command(app).params if isinstance(param, TyperOption)}
+    assert panels == {"limit": "All", "alias": "Names", "alone": None}
+
+
+def test_a_group_has_no_heading_where_another_command_gave_it_one():
+    """Both share what the option is annotated with."""
+    test_options_stand_under_the_nearest_heading()
+    _, main = call("p")
+    assert get_args(inspect.signature(main).parameters["limit"].annotation)[1].rich_help_panel is None
 
 
 def test_one_command_is_built_where_one_is_named():

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.engines import local
@@ -187,7 +188,12 @@ def test_dumps_made_of_samples(sample, tmp_path):
         texts.append(text)
     copies = alone(root, [str(path.relative_to(root)) for path in segments], tmp_path / "copies")
     printed, own = audit(*dict.fromkeys(texts)), audit(*copies)
-    assert found(printed) == found(own)
+    # without records a text cannot show that they are repeated: the raised epoch is all there is
+    repeated = {(finding.topic, finding.offset) for finding in own.findings if finding.code == "KA704"}
+    raised = [finding for finding in printed.findings if finding.code == "KA203"]
+    alike = [finding for finding in raised if (finding.topic, finding.offset) in repeated]
+    assert len(alike) == len(repeated)
+    assert found(printed) - found(replace(printed, findings=alike)) == found(own)
     assert printed.summary.batches == own.summary.batches > 0
     assert printed.summary.records == own.summary.records
 

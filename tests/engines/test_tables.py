@@ -178,7 +178,7 @@ def test_tables_need_a_directory(tmp_path, capsys):
 
 @pytest.fixture
 def result(tmp_path, evidence):
-    write("timeline", evidence.capture("txn-mix-2.8.2"), tmp_path / "result")
+    write("timeline", evidence.oracle("2.8.2", "logdir"), tmp_path / "result")
     return tmp_path / "result"
 
 

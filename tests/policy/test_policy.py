@@ -53,7 +53,7 @@ def test_a_finding_about_no_topic_is_no_topics_business():
     assert policy.apply(results.scan_result(lost), SCOPE).findings[0].status is Status.NEW
 
 
-def test_a_limit_leaves_the_gravest_and_counts_all():
+def test_a_limit_leaves_the_most_severe_and_counts_all():
     limited = Policy(max_findings=2).limit(Policy().apply(results.many(), SCOPE))
     assert [f.severity.value for f in limited.findings] == ["error", "error"]
     assert limited.summary.omitted == 2

@@ -310,7 +310,7 @@ def test_findings_left_out_of_the_result_are_told(name):
         )
 
 
-def test_the_gravest_are_kept_when_there_are_too_many(monkeypatch):
+def test_the_most_severe_are_kept_when_there_are_too_many(monkeypatch):
     monkeypatch.setattr(sarif, "RESULTS_SHOWN", 2)
     assert {entry["ruleId"] for entry in read_sarif(results.many())["results"]} == {"KA102", "KA001"}
     monkeypatch.setattr(sarif, "RESULTS_SHOWN", 1)

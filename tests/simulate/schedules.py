@@ -128,6 +128,8 @@ class LogTruth:
     last_offset: dict[int, int] = field(default_factory=dict)
     plain_repeats: set[int] = field(default_factory=set)
     """Copies of batches without a producer id."""
+    sent_again: set[int] = field(default_factory=set)
+    """Batches without a producer id whose records the application had sent before, in another batch."""
     copied_records: int = 0
     """Records in `repeats` that are copies of batches sent before."""
     log_end: int = 0
@@ -206,6 +208,7 @@ def _compare_epochs(truth: LogTruth, stored: StoredBatch, before: tuple[int, int
 def _compare_payloads(truth: LogTruth, log) -> None:
     """Compare what producers handed over, which no sequence tells."""
     copied: set[int] = set()
+    written: set[tuple[str, tuple[int, ...]]] = set()
     highest: dict[tuple[str, int], int] = {}
     for stored in log.batches:
         sent = stored.sent
@@ -216,6 +219,10 @@ def _compare_payloads(truth: LogTruth, log) -> None:
                 truth.plain_repeats.add(stored.base_offset)
             continue
         copied.add(id(sent))
+        records = (sent.payload.producer, tuple(sent.numbers))
+        if stored.state is None and records in written:
+            truth.sent_again.add(stored.base_offset)
+        written.add(records)
         session = (sent.payload.producer, sent.payload.session)
         truth.reordered |= sent.numbers[0] < highest.get(session, -1)
         highest[session] = max(highest.get(session, -1), sent.numbers[-1])

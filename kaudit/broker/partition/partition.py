@@ -407,6 +407,7 @@ class Partition:
             memory.states = dict(replica.memory.states)
             memory.ongoing = dict(replica.memory.ongoing)
         memory.replicate(self._history.between(start, self.log_end))
+        memory.advance_log_start(self.log_start)  # a follower takes over its leader's
         return memory
 
     def state_of(self, producer_id: int) -> ProducerStateEntry:

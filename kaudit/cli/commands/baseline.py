@@ -15,9 +15,14 @@ Examples:
   kaudit scan --baseline kaudit-baseline.json /var/lib/kafka/data
 """
 
-Force = Annotated[
-    bool, typer.Option("--force", help="Replace an existing baseline, with the reasons people wrote in it.")
-]
+
+class _NewBaseline(NewEntryOptions, frozen=True, kw_only=True):
+    """What a new baseline holds, and whether it may take the place of an old one."""
+
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing baseline, with the reasons people wrote in it.")
+    ] = False
+
 
 app = typer.Typer(name="baseline", short_help="Keep known findings in a file.", epilog=_EXAMPLES)
 
@@ -29,19 +34,12 @@ def _group() -> None:
 
 @app.command(short_help="Write a new baseline.")
 @with_option_groups
-def create(
-    context: typer.Context,
-    paths: Inputs,
-    *,
-    audit: BaselineAuditOptions,
-    entries: NewEntryOptions,
-    force: Force = False,
-) -> int:
+def create(context: typer.Context, paths: Inputs, *, entries: _NewBaseline, audit: BaselineAuditOptions) -> int:
     """Write a baseline of all findings there are: errors and warnings."""
     from kaudit.cli import baseline
     from kaudit.policy.baseline import Baseline
 
-    if not force:
+    if not entries.force:
         baseline.refuse_to_replace(audit.baseline)
     audited = baseline.audit(settings_of(context), paths, audit)
     return baseline.write_baseline(audited, audit.baseline, audited.added_to(Baseline(), entries))
@@ -49,7 +47,7 @@ def create(
 
 @app.command(short_help="Add what is new.")
 @with_option_groups
-def update(context: typer.Context, paths: Inputs, *, audit: BaselineAuditOptions, entries: NewEntryOptions) -> int:
+def update(context: typer.Context, paths: Inputs, *, entries: NewEntryOptions, audit: BaselineAuditOptions) -> int:
     """Add new findings to a baseline; entries that are there keep their reasons and dates, none is removed."""
     from kaudit.cli import baseline
     from kaudit.policy.baseline import read_baseline

@@ -14,7 +14,7 @@ def checks(
     *,
     output_format: options.TextOrJson = options.TextFormat.TEXT,
     terminal: options.TerminalOptions,
-    version: options.Version = False,  # noqa: ARG001 - its callback has answered
+    version: options.VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """List the checks: code, name, highest severity, what it finds."""
     from kaudit.checks.registry import CHECKS

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from kaudit.cli import options
 from kaudit.cli.audit_options import DiffOptions, DisplayOptions
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.settings.configure import settings_of
@@ -39,12 +38,11 @@ app = typer.Typer()
 
 @app.command(short_help="Compare replicas batch by batch.", epilog=_EXAMPLES)
 @with_option_groups
-def diff(  # noqa: PLR0913 - typer reads the options off the signature
+def diff(
     context: typer.Context,
     paths: _Replicas,
     *,
     name: _Names = None,
-    statistics: options.Statistics = False,
     comparison: DiffOptions,
     display: DisplayOptions,
 ) -> int:
@@ -54,13 +52,11 @@ def diff(  # noqa: PLR0913 - typer reads the options off the signature
     different times (by meta.properties) are not replicas: shown is what it appended or truncated in between. Nothing is
     ever written into DIR.
     """
-    from msgspec.structs import replace
-
     from kaudit.cli.audit import run_diff
     from kaudit.cli.parsing import parse_names
 
     names = parse_names(name or (), paths)
-    request = replace(comparison.request(settings_of(context), paths, display), statistics=statistics)
+    request = comparison.request(settings_of(context), paths, display)
     # numpy only loads now, when every option is known to be right.
     from kaudit.engines import replicas
 

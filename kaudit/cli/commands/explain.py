@@ -18,7 +18,7 @@ def explain(
     code: Annotated[
         str | None,
         typer.Argument(
-            metavar="[CODE]",
+            metavar="CODE",
             autocompletion=options.complete_codes,
             help="A code, a name or a word: KA101, duplicate-batch, duplicate.",
         ),
@@ -29,7 +29,7 @@ def explain(
     ] = None,
     output_format: options.TextOrJson = options.TextFormat.TEXT,
     terminal: options.TerminalOptions,
-    version: options.Version = False,  # noqa: ARG001 - its callback has answered
+    version: options.VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """Explain a check: what it means, harmless causes, what to do. Or a broker version's rules."""
     from kaudit.cli.pager import paged

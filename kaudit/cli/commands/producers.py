@@ -4,15 +4,15 @@ import typer
 
 from kaudit.cli import options
 from kaudit.cli.audit_options import (
+    AuditedLog,
     AuditOptions,
+    AuditReadOptions,
     BlockSources,
     DisplayOptions,
     EngineOptions,
     FindingOptions,
-    LogFacts,
     OutputOptions,
     PartitionFilter,
-    ReadOptions,
 )
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.producer_options import ActivityFilter, ListingOptions
@@ -35,17 +35,14 @@ def producers(  # noqa: PLR0913 - typer reads the options off the signature
     context: typer.Context,
     paths: options.Paths,
     *,
-    output: OutputOptions,
     listing: ListingOptions,
-    blocks: BlockSources,
-    broker_version: options.BrokerVersion = "auto",
-    findings: FindingOptions,
     partitions: PartitionFilter,
     active: ActivityFilter,
-    log: LogFacts,
-    read: ReadOptions,
-    layout: options.Layout = None,
-    require_all: options.RequireAll = False,
+    blocks: BlockSources,
+    output: OutputOptions,
+    findings: FindingOptions,
+    log: AuditedLog,
+    read: AuditReadOptions,
     engine: EngineOptions,
     display: DisplayOptions,
 ) -> int:
@@ -53,16 +50,13 @@ def producers(  # noqa: PLR0913 - typer reads the options off the signature
     from kaudit.cli.audit import run_producers
 
     audit = AuditOptions(
-        output=output,
-        broker_version=broker_version,
-        findings=findings,
         partitions=partitions,
         producers=active,
+        output=output,
+        findings=findings,
         log=log,
         blocks=blocks,
         read=read,
-        layout=layout,
-        require_all=require_all,
     )
     request = audit.request(settings_of(context), paths, display)
     query = listing.query(request.selection)

@@ -9,6 +9,8 @@ import typer
 
 from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
+from kaudit.cli.audit_options import OutputOptions
+from kaudit.cli.option_groups import OptionGroup, with_option_groups
 from kaudit.report.console import ColorChoice
 
 if TYPE_CHECKING:
@@ -29,40 +31,76 @@ class Memory(enum.Enum):
     FULL = "full"
 
 
+class _ReplayOutput(OptionGroup, frozen=True, kw_only=True):
+    """Which formats, and where they go."""
+
+    heading = OutputOptions.heading
+
+    output_format: Annotated[
+        list[str] | None,
+        typer.Option("--output-format", metavar="FORMAT[:FILE]", help="table, jsonl or json; repeatable with files."),
+    ] = None
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="File of the format without one.")
+    ] = None
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="JSON: the producer's state before and after.")] = (
+        False
+    )
+
+
+class _FirstState(OptionGroup, frozen=True, kw_only=True):
+    """What the broker begins with."""
+
+    heading = "Log to begin with"
+
+    on: Annotated[
+        Path | None, typer.Option("--on", metavar="DIR", help="Begin with a partition of this log directory.")
+    ] = None
+    topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="The topic in --on.")] = None
+    partition: Annotated[int | None, typer.Option(metavar="N", min=0, help="The partition in --on.")] = None
+    memory: Annotated[
+        Memory,
+        typer.Option("--memory", metavar="MEMORY", help="With --on, a broker that has just restarted, or never did."),
+    ] = Memory.RESTART
+
+    def recorded_log(self) -> "RecordedLog | None":
+        """Return what the broker begins with. Raises UsageError for options that belong together."""
+        if self.on is None:
+            if self.topic is not None or self.partition is not None or self.memory is Memory.FULL:
+                raise UsageError("--topic, --partition and --memory belong to --on DIR")
+            return None
+        if self.topic is None or self.partition is None:
+            raise UsageError("--on needs --topic and --partition")
+        from kaudit.replay.log_directory import NoSegmentsError, read_recorded_log
+
+        try:
+            return read_recorded_log(self.on, self.topic, self.partition, restarts=self.memory is Memory.RESTART)
+        except NoSegmentsError as error:
+            raise UsageError(str(error)) from None
+
+
 app = typer.Typer()
 
 
 @app.command(short_help="Say what a broker would have answered.", epilog=_EXAMPLES)
-def replay(  # noqa: PLR0913, PLR0917 - typer reads the options off the signature
+@with_option_groups
+def replay(  # noqa: PLR0913 - typer reads the options off the signature
     attempts: Annotated[
         str | None, typer.Argument(metavar="ATTEMPTS.jsonl", help="Attempts, one JSON object a line; - reads stdin.")
     ] = None,
+    *,
     broker_version: Annotated[
-        str, typer.Option("--broker-version", help="Answer as this version, whatever the attempts name.")
+        str, typer.Option(metavar="VERSION", help="Answer as this version, whatever the attempts name.")
     ] = "auto",
-    output_format: Annotated[
-        list[str] | None,
-        typer.Option("--output-format", metavar="FMT[:FILE]", help="table, jsonl or json; repeatable with files."),
-    ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="File of the format without one.")] = None,
     explain: Annotated[
         int | None, typer.Option("--explain", metavar="INDEX", help="Tell one attempt from before to after.")
     ] = None,
     list_profiles: Annotated[
         bool, typer.Option("--list-profiles", help="What every broker version does differently.")
     ] = False,
-    on: Annotated[
-        Path | None, typer.Option("--on", metavar="LOGDIR", help="Begin with a partition of this log directory.")
-    ] = None,
-    topic: Annotated[str | None, typer.Option("--topic", help="The topic in --on.")] = None,
-    partition: Annotated[int | None, typer.Option("--partition", min=0, help="The partition in --on.")] = None,
-    memory: Annotated[
-        Memory, typer.Option("--memory", help="With --on: the broker just restarted, or never did (full).")
-    ] = Memory.RESTART,
-    verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="JSON: the producer's state before and after.")
-    ] = False,
-    version: options.Version = False,  # noqa: ARG001 - its callback has answered
+    output: _ReplayOutput,
+    begin: _FirstState,
+    version: options.VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """Say what a broker would have answered to each attempt, and why."""
     from kaudit.broker.broker import Broker
@@ -76,26 +114,26 @@ def replay(  # noqa: PLR0913, PLR0917 - typer reads the options off the signatur
     from kaudit.report.replay.explain import explain as explain_attempt
 
     width = stdout_console(ColorChoice.NEVER).width
-    read = [str(path) for path in (on, attempts) if path not in (None, STDIN)]
+    read = [str(path) for path in (begin.on, attempts) if path not in (None, STDIN)]
     try:
-        place = output_file(None if output is None else str(output), read)
+        place = output_file(None if output.output is None else str(output.output), read)
         if list_profiles:
             deliver(profiles(), place, width)
             return
         if attempts is None:
             raise UsageError("ATTEMPTS.jsonl is missing; - reads stdin")
         profile = None if broker_version == "auto" else profile_for(broker_version)
-        recorded = _recorded_log(on, topic, partition, memory)
+        recorded = begin.recorded_log()
         if explain is not None:
             with opened(attempts) as lines:
                 deliver(explain_attempt(lines, explain, profile, recorded), place, width)
             return
-        targets = parse_outputs(output_format or ["table"], place)
+        targets = parse_outputs(output.output_format or ["table"], place)
         for target in targets.targets:
             output_file(None if target.file is None else str(target.file), read)
         broker = Broker(profile, recorded)
         with opened(attempts) as lines:
-            targets.write(lines, broker, with_state=verbose, width=width)
+            targets.write(lines, broker, with_state=output.verbose, width=width)
         _report_unread(attempts, broker.unread_config)
     except AttemptError as error:
         raise UsageError(f"{attempts}: {error}") from None
@@ -116,20 +154,3 @@ def _report_unread(attempts: str, config: dict[str, str | None]) -> None:
     for name, meant in config.items():
         hint = "" if meant is None else f"; {meant} is"
         sys.stderr.write(f"kaudit: {attempts}: configuration {visible(name)} is not used by replay{hint}\n")
-
-
-def _recorded_log(
-    directory: Path | None, topic: str | None, partition: int | None, memory: Memory
-) -> "RecordedLog | None":
-    if directory is None:
-        if topic is not None or partition is not None or memory is Memory.FULL:
-            raise UsageError("--topic, --partition and --memory belong to --on LOGDIR")
-        return None
-    if topic is None or partition is None:
-        raise UsageError("--on needs --topic and --partition")
-    from kaudit.replay.log_directory import NoSegmentsError, read_recorded_log
-
-    try:
-        return read_recorded_log(directory, topic, partition, restarts=memory is Memory.RESTART)
-    except NoSegmentsError as error:
-        raise UsageError(str(error)) from None

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from kaudit.cli import options
 from kaudit.cli.audit_options import DisplayOptions, ReportOptions
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.settings.configure import settings_of
@@ -25,14 +24,10 @@ def report(
     context: typer.Context,
     saved: Annotated[str, typer.Argument(metavar="SAVED.json", help="What scan wrote with json; - reads stdin.")],
     *,
-    statistics: options.Statistics = False,
     rendering: ReportOptions,
     display: DisplayOptions,
 ) -> int:
     """Render a saved scan in another format; the exit code is the one the scan would have given."""
-    from msgspec.structs import replace
-
     from kaudit.cli.rendering import run_report
 
-    request = replace(rendering.request(settings_of(context), saved, display), statistics=statistics)
-    return run_report(request, saved)
+    return run_report(rendering.request(settings_of(context), saved, display), saved)

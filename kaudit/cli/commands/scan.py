@@ -3,7 +3,7 @@
 import typer
 
 from kaudit.cli import options
-from kaudit.cli.audit_options import AuditOptions, DisplayOptions, EngineOptions
+from kaudit.cli.audit_options import AuditOptions, DisplayOptions, EngineOptions, TableOptions
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.settings.configure import settings_of
 
@@ -15,18 +15,23 @@ Examples:
 """
 
 
+class _ScanTables(TableOptions, frozen=True, kw_only=True):
+    """What tables show, and which rows parquet has."""
+
+    batches: options.BatchesTable = False
+
+
 app = typer.Typer()
 
 
 @app.command(short_help="Audit broker logs.", epilog=_EXAMPLES)
 @with_option_groups
-def scan(  # noqa: PLR0913 - typer reads the options off the signature
+def scan(  # noqa: PLR0913 - its groups of options
     context: typer.Context,
     paths: options.Paths,
     *,
     audit: AuditOptions,
-    batches: options.BatchesTable = False,
-    statistics: options.Statistics = False,
+    tables: _ScanTables,
     engine: EngineOptions,
     display: DisplayOptions,
 ) -> int:
@@ -39,10 +44,10 @@ def scan(  # noqa: PLR0913 - typer reads the options off the signature
     from kaudit.analysis.scan.options import UsageError
     from kaudit.cli.audit import run_recording, run_scan
 
-    request = replace(audit.request(settings_of(context), paths, display), statistics=statistics)
+    request = replace(audit.request(settings_of(context), paths, display), statistics=tables.statistics)
     chosen = engine.choose()
     if any(target.form.directory for target in request.targets):
-        return run_recording(request, chosen.record, batches=batches)
-    if batches:
+        return run_recording(request, chosen.record, batches=tables.batches)
+    if tables.batches:
         raise UsageError("--batches needs --output-format parquet")
     return run_scan(request, chosen.scan)

@@ -36,7 +36,8 @@ def simulate(  # noqa: C901, PLR0913 - typer reads the options off the signature
     ] = None,
     *,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="What chance does; the scenario has one of its own.")
+        int | None,
+        typer.Option("--seed", metavar="N", min=0, help="What chance does; the scenario has one of its own."),
     ] = None,
     sweep: Annotated[
         int | None, typer.Option("--sweep", min=1, metavar="N", help="Run N seeds and count the outcomes.")
@@ -47,16 +48,16 @@ def simulate(  # noqa: C901, PLR0913 - typer reads the options off the signature
     ] = None,
     output_format: Annotated[
         str,
-        typer.Option("--output-format", metavar="FMT[:FILE]", help="terminal, html, mermaid or json."),
+        typer.Option("--output-format", metavar="FORMAT[:FILE]", help="terminal, html, mermaid or json."),
     ] = "terminal",
-    rows: Annotated[int, typer.Option("--rows", min=0, help="Show so many messages at most.")] = 200,
+    rows: Annotated[int, typer.Option("--rows", metavar="N", min=0, help="Show so many messages at most.")] = 200,
     list_scenarios: Annotated[bool, typer.Option("--list", help="List the shipped scenarios.")] = False,
     show_scenario: Annotated[
         bool, typer.Option("--show", help="Print the scenario's TOML: a start for one's own.")
     ] = False,
     terminal: options.TerminalOptions,
     quiet: options.Quiet = False,
-    version: options.Version = False,  # noqa: ARG001 - its callback has answered
+    version: options.VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """Play a scenario: producers, brokers and replicas in simulated time. The same seed gives the same run."""
     from kaudit.cli.stdout import stdout_console, write_stdout

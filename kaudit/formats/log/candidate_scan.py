@@ -44,7 +44,7 @@ class Framing:
         """After an obstacle: how many bytes are followed next, as another may be near."""
 
     def follow(self, buffer: memoryview, start: int, end: int, last_start: int) -> Walk:
-        """Return what `walk` returns."""
+        """Return what `walk` returns; soon after an obstacle only the first batches of it."""
         if self._cautious is not None:
             return self._follow_cautiously(buffer, start, end, last_start)
         if self.mean_size is None:

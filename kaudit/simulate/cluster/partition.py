@@ -62,6 +62,14 @@ class _DelayedProduce(NamedTuple):
     complete: Callable[[ProduceCompletion], None]
 
 
+class FetchResponse(NamedTuple):
+    """What a leader gives a follower: batches, and its own high watermark and log start offset."""
+
+    batches: list[StoredBatch]
+    high_watermark: int
+    log_start: int
+
+
 class Truncation(Struct, frozen=True):
     """A replica cut its log back to `offset` at `at` (ms), because the leader of `leader_epoch` lacks what followed."""
 
@@ -319,20 +327,22 @@ class ReplicatedPartition:
         log, mine = self.leader_log(), self.logs[broker]
         first = log.position(mine.log_end)
         batches = log.batches[first : first + _FETCH_MAX_BATCHES]
-        watermark = log.high_watermark
-        self._clock.after(self._delay(), partial(self._receive, broker, generation, batches, watermark))
+        answer = FetchResponse(batches, log.high_watermark, log.log_start)
+        self._clock.after(self._delay(), partial(self._receive, broker, generation, answer))
 
-    def _receive(self, broker: int, generation: int, batches: list[StoredBatch], watermark: int) -> None:
+    def _receive(self, broker: int, generation: int, answer: FetchResponse) -> None:
         follower = self._followers[broker]
         if generation != follower.generation:
             return
         if not self._brokers.is_running(broker):
-            self._clock.after(_RETRY_MS, partial(self._receive, broker, generation, batches, watermark))
+            self._clock.after(_RETRY_MS, partial(self._receive, broker, generation, answer))
             return
         mine = self.logs[broker]
-        mine.follow([batch for batch in batches if batch.base_offset >= mine.log_end])
-        mine.high_watermark = max(mine.high_watermark, min(watermark, mine.log_end))
-        if batches and not self._trace.is_full:
+        mine.follow([batch for batch in answer.batches if batch.base_offset >= mine.log_end])
+        mine.high_watermark = max(mine.high_watermark, min(answer.high_watermark, mine.log_end))
+        # a follower's log begins where its leader's does (ReplicaFetcherThread.processPartitionData)
+        mine.delete_records(min(answer.log_start, mine.high_watermark), self._clock.timestamp)
+        if answer.batches and not self._trace.is_full:
             self._trace.add(
                 TraceEvent(
                     EventKind.REPLICATION,

@@ -102,6 +102,15 @@ def test_idle_producers_are_looked_for_between_stop_and_answer(clean):
     assert client.restart(clean, started_at=client.at + 2_000)["producers"] == []
 
 
+@pytest.mark.parametrize(("version", "answer"), [("2.0.1", 59), ("2.8.2", 1)])
+def test_a_follower_takes_over_its_leaders_log_start_and_forgets_what_its_release_forgets(version, answer):
+    """ReplicaFetcherThread.processPartitionData, ProducerStateManager.truncateHead: until 2.4 a producer goes with its data."""
+    client = PartitionClient(version)
+    assert [client.produce(0), client.code("delete_records", before_offset=1)] == [0, 0]
+    client.ask("leader_change", how="kill9", old_leader=1, new_leader=2)
+    assert client.produce(1) == answer
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_batch_without_records_makes_the_next_start_forget_its_producer(clean):
     """It has no timestamp in the log (LogValidator), so its producer seems idle since 1970; recorded on 0.11.0.0."""

@@ -7,6 +7,8 @@ from pathlib import Path
 from tests.conformance.recorder.topic import Step
 
 DATA = Path(__file__).parents[2] / "data"
+FAIL_OVER = "failover"
+"""The list that needs three brokers."""
 SCENARIOS = {
     "main": DATA / "oracle" / "scenarios.json.xz",
     "expiry": DATA / "oracle" / "scenarios-expiry.json.xz",
@@ -14,6 +16,7 @@ SCENARIOS = {
     "restarts": DATA / "recorded" / "scenarios-restarts.json.xz",
     "requests": DATA / "recorded" / "scenarios-requests.json.xz",
     "aborted": DATA / "recorded" / "scenarios-aborted.json.xz",
+    FAIL_OVER: DATA / "oracle" / "scenarios-failover.json.xz",
 }
 
 

@@ -102,9 +102,7 @@ class Recorder:
             self.broker.start()
             self._versions = self._connection.api_versions()
             self._await_coordinator()
-        supported = [scenario for scenario in scenarios if self._supported(scenario)]
-        topics = [Topic(scenario, Connection(self.broker.port)) for scenario in supported]
-        self._topics = topics
+        self._topics = topics = [self._topic(scenario) for scenario in scenarios if self._supported(scenario)]
         for topic in topics:
             self._create(topic)
         # a kill -9 first should find no snapshot that a clean stop wrote
@@ -121,6 +119,10 @@ class Recorder:
         for topic in topics:
             topic.connection.close()
             yield from topic.lines
+
+    def _topic(self, scenario: Step) -> Topic:
+        connection = Connection(self.broker.port)
+        return Topic(scenario, connection, connection)
 
     def _supported(self, scenario: Step) -> bool:
         needed = (scenario.get("min_api") or {}).items()
@@ -336,7 +338,7 @@ class Recorder:
             held = topic.producer({"pid": step["with_pid"], "epoch": step["with_epoch"]})
             attempt |= {"producer_id": held[0], "producer_epoch": held[1]}
         error, producer_id, epoch = self._when_free(
-            lambda: topic.connection.init_producer_id(version, transactional_id, timeout_ms, held)
+            lambda: topic.coordinator.init_producer_id(version, transactional_id, timeout_ms, held)
         )
         if not error:
             attempt["granted_producer_id"] = producer_id
@@ -349,7 +351,7 @@ class Recorder:
         transactional_id, partition = step["txn_id"], step.get("partition", 0)
         version = self._version(ADD_PARTITIONS, min(step.get("version", 0), _LAST_ADD_OF_CLIENTS))
         (error,) = self._when_free(
-            lambda: (topic.connection.add_partitions(version, transactional_id, producer, topic.name, partition),)
+            lambda: (topic.coordinator.add_partitions(version, transactional_id, producer, topic.name, partition),)
         )
         attempt = {"op": "add_partitions", **_owner(transactional_id, producer), "api_version": version}
         topic.note(partition, attempt, _done(error))
@@ -357,8 +359,8 @@ class Recorder:
     def _add_offsets(self, topic: Topic, step: Step) -> None:
         """Add the partition that holds the group, of which there is one only."""
         producer, transactional_id = topic.producer(step), step["txn_id"]
-        self._until(lambda: topic.connection.find_coordinator(topic.name, OF_GROUP), lambda error: error == 0)
-        (error,) = self._when_free(lambda: (topic.connection.add_offsets(transactional_id, producer, topic.name),))
+        self._until(lambda: topic.coordinator.find_coordinator(topic.name, OF_GROUP), lambda error: error == 0)
+        (error,) = self._when_free(lambda: (topic.coordinator.add_offsets(transactional_id, producer, topic.name),))
         attempt = {"op": "add_partitions", **_owner(transactional_id, producer), "api_version": 0}
         topic.note(0, {**_in_offsets(topic), **attempt}, _done(error))
 
@@ -367,9 +369,9 @@ class Recorder:
         producer, transactional_id = topic.producer(step), step["txn_id"]
         version = self._version(TXN_OFFSET_COMMIT, step.get("version", 0))
         owner = (transactional_id, *producer)
-        self._until(lambda: topic.connection.find_coordinator(topic.name, OF_GROUP), lambda error: error == 0)
+        self._until(lambda: topic.coordinator.find_coordinator(topic.name, OF_GROUP), lambda error: error == 0)
         (error,) = self._when_free(
-            lambda: (topic.connection.commit_offsets(version, owner, topic.name, topic.name, topic.partitions),)
+            lambda: (topic.coordinator.commit_offsets(version, owner, topic.name, topic.name, topic.partitions),)
         )
         attempt = {
             "op": "txn_offset_commit",
@@ -385,7 +387,7 @@ class Recorder:
         transactional_id = step["txn_id"]
 
         def ask() -> tuple[int, int, int]:
-            return topic.connection.end_txn(version, transactional_id, producer, commit=commit)
+            return topic.coordinator.end_txn(version, transactional_id, producer, commit=commit)
 
         error, producer_id, epoch = self._when_free(ask)
         answer = _done(error)
@@ -405,7 +407,7 @@ class Recorder:
         """Wait until a transaction is complete: by its state, else by EndTxn again, answered 51 until then."""
         if DESCRIBE_TRANSACTIONS in self._versions:
             self._until(
-                lambda: topic.connection.transaction_state(transactional_id),
+                lambda: topic.coordinator.transaction_state(transactional_id),
                 lambda state: state not in ENDING,
                 BUSY_SECONDS,
             )
