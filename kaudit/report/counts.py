@@ -10,6 +10,9 @@ from kaudit.report.impact import impact_text
 
 _ROWS = 20
 _GAP = "  "
+_COST = "cost"
+_NARROW = 24
+"""Columns a cost needs beside its row to be wrapped there."""
 
 
 def check_counts(findings: Iterable[Finding], console: Console) -> list[str]:
@@ -20,8 +23,8 @@ def check_counts(findings: Iterable[Finding], console: Console) -> list[str]:
     lines = []
     for severity, (count, code, name, cost) in zip(worst, rows, strict=True):
         lead = _GAP.join([count.rjust(_width(rows, 0)), code, name.ljust(_width(rows, 2)), ""])
-        first, *more = console.wrap(cost, lead=lead)
-        lines += [first.rstrip().replace(code, console.paint(code, SEVERITY_STYLE[severity]), 1), *more]
+        first, *more = _row(lead, cost, console)
+        lines += [first.replace(code, console.paint(code, SEVERITY_STYLE[severity]), 1), *more]
     return lines
 
 
@@ -29,16 +32,23 @@ def topic_counts(findings: Iterable[Finding], console: Console) -> list[str]:
     """Return a table of topics and checks, in order of their findings; at most as many rows as fit a screen."""
     groups = _grouped(findings, lambda finding: (visible(finding.topic or "-"), f"{finding.code} {finding.name}"))
     rows = [(*place, f"{len(found):,}", _cost(found)) for place, found in groups[:_ROWS]]
-    headings = ("topic", "check", "findings", "cost")
+    headings = ("topic", "check", "findings", _COST)
     topic, check, number, _ = (max(len(heading), _width(rows, at)) for at, heading in enumerate(headings))
     lines = []
     for name, what, count, cost in (headings, *rows):
         lead = _GAP.join([name.ljust(topic), what.ljust(check), count.rjust(number), ""])
-        lines += [line.rstrip() for line in console.wrap(cost, lead=lead)]
+        lines += _row(lead, cost, console)
     lines[0] = console.paint(lines[0], Style.FAINT)
     if len(groups) > len(rows):
         lines.append(f"{plural(len(groups) - len(rows), 'more row')} (json lists all findings)")
     return lines
+
+
+def _row(lead: str, cost: str, console: Console) -> list[str]:
+    """Return a row with its cost beside it, or below where there is too little room."""
+    if console.fits(len(lead) + min(len(cost), _NARROW)):
+        return [line.rstrip() for line in console.wrap(cost, lead=lead)]
+    return [lead.rstrip(), *(console.wrap(cost, lead="    ") if cost != _COST else ())]
 
 
 def _grouped(

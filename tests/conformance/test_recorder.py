@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.recorder import disk
+from tests.conformance.recorder import disk, failover
 from tests.conformance.recorder.batches import Sent
-from tests.conformance.recorder.histories import histories
+from tests.conformance.recorder.histories import FAIL_OVERS, fail_overs, histories
 from tests.conformance.recorder.jars import pom
-from tests.conformance.recorder.protocol import Connection
+from tests.conformance.recorder.protocol import DESCRIBE_PRODUCERS, Connection, Led
 from tests.conformance.recorder.recording import Recording, renamed, same_difference
-from tests.conformance.recorder.scenarios import SCENARIOS, named
+from tests.conformance.recorder.scenarios import FAIL_OVER, SCENARIOS, named
 from tests.conformance.recorder.script import Recorder
 from tests.conformance.recorder.shrink import shrink
 from tests.conformance.recorder.topic import Topic
@@ -71,12 +71,76 @@ def test_the_recorder_knows_every_step_of_every_list_of_scenarios():
     known = set(Recorder(nobody).steps) | {"barrier"}
     for name in SCENARIOS:
         assert {step["op"] for scenario in named(name) for step in scenario["steps"]} <= known
-    assert {step["op"] for step in steps_of(histories(1, 300))} <= known
+    assert {step["op"] for step in steps_of([*histories(1, 300), fail_overs(1, 100)])} <= known
+
+
+# -- fail-over -------------------------------------------------------------------------------------------------------
+def barriers(scenario):
+    return [step for step in scenario["steps"] if step["op"] == "barrier"]
+
+
+def test_a_seed_gives_the_same_fail_overs_every_time():
+    assert fail_overs(7, 20) == fail_overs(7, 20)
+    assert fail_overs(7, 20) != fail_overs(8, 20)
+
+
+def test_random_fail_overs_see_what_those_by_hand_do_and_are_played_with_them():
+    by_hand, drawn = named(FAIL_OVER), fail_overs(3, 2 * len(FAIL_OVERS))
+    seen = [barriers(scenario) for scenario in by_hand]
+    assert all(barriers(scenario) in seen for scenario in drawn)
+    assert len(failover.groups(by_hand + drawn)) == len(failover.groups(drawn)) == len(FAIL_OVERS)
+
+
+def test_while_followers_lag_only_the_leader_is_asked_for():
+    for scenario in fail_overs(5, 40):
+        behind = False
+        for step in scenario["steps"]:
+            if step["op"] == "barrier":
+                behind = step["kind"] == "lag"
+            elif step["op"] == "produce" and "acks" in step:
+                assert step["acks"] == (1 if behind else -1)
+            else:
+                assert not behind
+
+
+class Leader:
+    """A connection to a leader with `end` records and one producer."""
+
+    def __init__(self, end):
+        self.end = end
+
+    def offset(self, *_):
+        return 0, self.end
+
+    def describe_producers(self, *_):
+        return [{"producer_id": 5}]
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(("end", "told"), [(8, {}), (6, {"lost_from_offset": 6})])
+def test_what_the_new_leader_lacks_is_what_its_end_says(monkeypatch, end, told):
+    nobody: Any = SimpleNamespace(port=0, leaders={"t": 1}, replicas={2: SimpleNamespace(port=2)})
+    recorder = failover.FailOverRecorder(nobody)
+    monkeypatch.setattr(recorder, "_versions", {DESCRIBE_PRODUCERS: (0, 0)})
+    monkeypatch.setattr(recorder, "_led", lambda _: Led(2, [2, 3]))
+    monkeypatch.setattr(failover, "Connection", lambda _: Leader(end))
+    topic = Topic({"name": "t", "steps": []}, NOBODY, NOBODY)
+    topic.ends[0] = 8
+    recorder.note_leaders({"how": "kill9"}, [topic], 77)
+    ((attempt, answer),) = topic.lines
+    assert attempt == {
+        "topic": "t", "partition": 0, "op": "leader_change", "how": "kill9", "old_leader": 1, "new_leader": 2, "at": 77,
+        **told,
+    }  # fmt: skip
+    assert answer == {"outcome": "ok", "producers": [{"producer_id": 5}]}
+    assert topic.ends[0] == end
 
 
 # -- what a step sends -----------------------------------------------------------------------------------------------
 def topic_with(*written):
-    topic = Topic({"name": "t", "steps": []}, NOBODY)
+    topic = Topic({"name": "t", "steps": []}, NOBODY, NOBODY)
     for epoch, sequence, count in written:
         topic.wrote(0, (1, epoch), sequence, count)
     return topic
@@ -108,7 +172,7 @@ def test_behind_the_last_sequence_comes_0():
 
 
 def test_producers_are_named_and_keep_what_they_had_when_refused():
-    topic = Topic({"name": "t", "steps": []}, NOBODY)
+    topic = Topic({"name": "t", "steps": []}, NOBODY, NOBODY)
     topic.name_producer("A", (7, 3))
     topic.name_producer("B", (8, 0))
     topic.name_producer("A", None)

@@ -5,8 +5,10 @@ import json
 from msgspec.structs import replace
 
 from kaudit.checks.incidents import with_incidents
+from kaudit.model.impact import Impact
 from kaudit.report import incident_block
 from kaudit.report.console import Console
+from kaudit.report.counts import topic_counts
 from kaudit.report.incidents import describe, distinct, incidents_of, members
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.saved import read_saved
@@ -100,3 +102,10 @@ def test_a_hostile_incident_stays_text():
         assert "\x1b" not in text
         assert "\u202e" not in text
     assert with_incidents(copies)[0].incident == copies[0].fingerprint
+
+
+def test_the_table_of_topics_leaves_room_for_the_cost_however_long_a_topic_is():
+    finding = results.old_duplicate(topic="t" * 48, impact=Impact(records_duplicated=3))
+    lines = topic_counts([finding], Console(width=80))
+    assert lines[1:] == [f"{'t' * 48}  KA102 old-duplicate  {1:8}", "    3 records were written twice"]
+    assert max(map(len, lines)) <= 80

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from kaudit.broker.releases.version import Version
 from tests.conformance.comparison import Difference
-from tests.conformance.recorder.histories import histories
+from tests.conformance.recorder.histories import fail_overs, histories
 from tests.conformance.recorder.recording import Recording, Session, renamed, same_difference, session
-from tests.conformance.recorder.scenarios import SCENARIOS, named
+from tests.conformance.recorder.scenarios import FAIL_OVER, SCENARIOS, named
 from tests.conformance.recorder.shrink import shrink
 from tests.conformance.recorder.topic import Step
 
@@ -30,8 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("version", help="a release on Maven Central, e.g. 2.4.0")
     parser.add_argument("--histories", type=int, default=60, metavar="N", help="random histories (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the histories (%(default)s)")
+    lists = [name for name in SCENARIOS if name != FAIL_OVER]
+    parser.add_argument("--scenarios", nargs="*", default=lists, metavar="NAME", help=f"of {', '.join(lists)} (all)")
     parser.add_argument(
-        "--scenarios", nargs="*", default=list(SCENARIOS), metavar="NAME", help=f"of {', '.join(SCENARIOS)} (all)"
+        "--fail-over", action="store_true", help="play nothing but scenarios and histories of three brokers"
     )
     parser.add_argument("--only", default="", metavar="PREFIX", help="scenarios and histories whose name begins so")
     parser.add_argument(
@@ -47,6 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _lists(options: argparse.Namespace) -> list[tuple[str, dict[str, object], list[list[Step]]]]:
     """(name, configuration, rounds of scenarios) for every broker that is needed."""
+    if options.fail_over:
+        scenarios = [*named(FAIL_OVER), *fail_overs(options.seed, options.histories)]
+        return [(FAIL_OVER, {}, [[each for each in scenarios if each["name"].startswith(options.only)]])]
     own = Version.parse(options.version) >= Version.parse("3.4.0")
     expiry = EXPIRY_CONFIG if own else EXPIRY_CONFIG_BEFORE_3_4
     lists = [(name, expiry if name == "expiry" else {}, [named(name)]) for name in options.scenarios]
@@ -64,7 +69,7 @@ def _record(options: argparse.Namespace, name: str, config: dict[str, object], r
     """Play one list; return how many scenarios differ every time."""
     scenarios = {scenario["name"]: scenario for one in rounds for scenario in one}
     keep = options.keep and options.keep / name
-    with session(options.version, config, keep) as live:
+    with session(options.version, config, keep, fail_over=name == FAIL_OVER) as live:
         recordings = [live.play(one) for one in rounds]
         recording = Recording(recordings[0].told, [line for each in recordings for line in each.lines])
         differing = recording.differing()

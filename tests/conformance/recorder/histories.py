@@ -42,6 +42,27 @@ TAMPERINGS: dict[str, tuple[Step, ...]] = {
 ROUNDS = ((), ("clean",), ("kill9",))
 """The restarts of the histories that are played together; a round of two comes on top, since restarts take longest."""
 TWICE = (("kill9", "clean"), ("clean", "kill9"))
+_RETURN: Step = {"kind": "failover", "how": "clean", "via": "restarted_old_leader"}
+_SHUTDOWN: Step = {"kind": "failover", "how": "clean", "via": "controlled_shutdown"}
+FAIL_OVERS: tuple[tuple[Step, ...], ...] = (
+    ({"kind": "failover", "how": "clean", "via": "preferred_election"},),
+    (_SHUTDOWN, _RETURN),
+    ({"kind": "failover", "how": "kill9"}, _RETURN),
+    ({"kind": "follower_restart", "how": "clean"}, _SHUTDOWN),
+    ({"kind": "follower_restart", "how": "kill9"}, {"kind": "failover", "how": "kill9"}),
+    (
+        {"kind": "lag", "how": "stop", "isr": "unchanged"},
+        {"kind": "failover", "how": "kill9", "lagging": True},
+        _RETURN,
+    ),
+    ({"kind": "lag", "how": "stop", "isr": "leader_only"}, {"kind": "failover", "how": "unclean"}, _RETURN),
+    (
+        {"kind": "lag", "how": "stop", "isr": "unchanged"},
+        {"kind": "failover", "how": "paused", "lagging": True},
+        {"kind": "failover", "how": "clean", "via": "resumed_old_leader"},
+    ),
+)
+"""What happens to the brokers, as the scenarios written by hand have it: those that see the same are played together."""
 Turn = Callable[["_History"], list[Step]]
 
 
@@ -101,6 +122,30 @@ def _history(source: random.Random, name: str, restarts: tuple[str, ...], *, exp
             (turn,) = source.choices(list(turns), list(turns.values()))
             steps.extend(turn(history))
     return {"name": name, "partitions": history.partitions, "topic_config": config, "steps": steps}
+
+
+def fail_overs(seed: int, count: int) -> list[Step]:
+    """`count` random scenarios of one partition whose leader changes, every way in turn."""
+    source = random.Random(f"{seed} fail-over")
+    return [_fail_over(source, f"l{seed}-{number}", FAIL_OVERS[number % len(FAIL_OVERS)]) for number in range(count)]
+
+
+def _fail_over(source: random.Random, name: str, barriers: tuple[Step, ...]) -> Step:
+    history = _History(source, name, 1, expires=False)
+    turns, steps = _cast(history)
+    lagging: dict[Turn, int] = {_next: 6, _again: 2, _wrong: 1, _bump: 1}
+    for barrier in (None, *barriers):
+        behind = barrier is not None and barrier["kind"] == "lag"
+        if barrier is not None:
+            steps.append({"op": "barrier", **barrier})
+        for _ in range(source.randint(2, 4) if behind else source.randint(6, 12)):
+            chosen = lagging if behind else turns
+            (turn,) = source.choices(list(chosen), list(chosen.values()))
+            # an append nobody waits for shows in the log's end only when the followers have it
+            steps += [{**step, "acks": 1 if behind else -1} if "acks" in step else step for step in turn(history)]
+    unclean = any(barrier["how"] == "unclean" for barrier in barriers)
+    config = {"unclean.leader.election.enable": "true"} if unclean else {}
+    return {"name": name, "partitions": 1, "topic_config": config, "steps": steps}
 
 
 def _cast(history: _History) -> tuple[dict[Turn, int], list[Step]]:

@@ -1,5 +1,6 @@
 """A broker of any release as a child process on loopback, with ZooKeeper beside it where the release needs one."""
 
+import os
 import re
 import signal
 import socket
@@ -95,16 +96,22 @@ class Broker:
     home: Path
     config: dict[str, object] = field(default_factory=dict)
     java: str = "java"
+    node: int = 1
+    beside: "Broker | None" = None
+    """The broker whose controller or ZooKeeper this one uses; else it has its own."""
+    heap: str = "384m"
 
     def __post_init__(self) -> None:
         self.kraft = Version.parse(self.version) >= FIRST_WITH_KRAFT
         self.port = free_port()
+        self.control: tuple[int, int] = (self.node, free_port()) if self.beside is None else self.beside.control
+        """(node, port) of the KRaft controller; the port is ZooKeeper's before."""
         self.home.mkdir(parents=True)
         self.logs = self.home / "data"
         self._zookeeper: Jvm | None = None
         self._broker = self._prepare()
 
-    def _java(self, *arguments: str, heap: str = "384m") -> list[str]:
+    def _java(self, *arguments: str, heap: str | None = None) -> list[str]:
         logging = self.home / "log4j.properties"
         logging.write_text(
             "log4j.rootLogger=WARN, out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n"
@@ -112,27 +119,28 @@ class Broker:
             "log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n\n"
         )
         return [
-            self.java, f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configuration=file:{logging}",
+            self.java, f"-Xmx{heap or self.heap}", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configuration=file:{logging}",
             "-cp", f"{self.jars}/*", *arguments,
         ]  # fmt: skip
 
     def _prepare(self) -> Jvm:
         settings: dict[str, object] = {**QUICK, "log.dirs": self.logs, **self.config}
         listener = f"PLAINTEXT://127.0.0.1:{self.port}"
+        controller, port = self.control
         if self.kraft:
-            controller = free_port()
+            own = self.beside is None
             settings |= {
-                "process.roles": "broker,controller",
-                "node.id": 1,
-                "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+                "process.roles": "broker,controller" if own else "broker",
+                "node.id": self.node,
+                "controller.quorum.voters": f"{controller}@127.0.0.1:{port}",
                 "controller.listener.names": "CONTROLLER",
-                "listeners": f"{listener},CONTROLLER://127.0.0.1:{controller}",
+                "listeners": f"{listener},CONTROLLER://127.0.0.1:{port}" if own else listener,
                 "advertised.listeners": listener,
                 "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             }
         else:
-            port = free_port()
-            settings |= {"broker.id": 1, "listeners": listener, "zookeeper.connect": f"127.0.0.1:{port}"}
+            settings |= {"broker.id": self.node, "listeners": listener, "zookeeper.connect": f"127.0.0.1:{port}"}
+        if not self.kraft and self.beside is None:
             keeper = self.home / "zookeeper.properties"
             keeper.write_text(
                 f"dataDir={self.home / 'zookeeper'}\nclientPort={port}\nclientPortAddress=127.0.0.1\n"
@@ -175,6 +183,26 @@ class Broker:
         said = (self.home / "broker.out").read_text(errors="replace").splitlines()
         causes = [line for line in said if "Exception" in line] or ["it says nothing"]
         raise BrokenStartError(f"{self.version} does not start: {causes[-1].strip()}")
+
+    def kill(self) -> None:
+        """Kill -9, without waiting until ZooKeeper has noticed."""
+        self._broker.stop(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """Stop all of its threads until `resume`: they do not stop by themselves as soon as the signal is sent."""
+        if self._broker.process is not None:
+            self._broker.process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, self._broker.process.pid, os.WSTOPPED)
+
+    def resume(self) -> None:
+        """Let it go on, if it was paused."""
+        if self._broker.process is not None:
+            self._broker.process.send_signal(signal.SIGCONT)
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and not stopped since."""
+        return self._broker.process is not None
 
     def stop(self, *, clean: bool) -> None:
         """Stop the broker: as an operator does, or by kill -9."""

@@ -8,9 +8,10 @@ import socket
 import struct
 from typing import NamedTuple
 
-PRODUCE, FETCH, LIST_OFFSETS, FIND_COORDINATOR = 0, 1, 2, 10
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR = 0, 1, 2, 3, 10
 API_VERSIONS, CREATE_TOPICS, DELETE_RECORDS = 18, 19, 21
 INIT_PRODUCER_ID, ADD_PARTITIONS, END_TXN, WRITE_MARKERS = 22, 24, 26, 27
+ELECT_LEADERS, REASSIGN_PARTITIONS = 43, 45
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS = 61, 65
 
 FLEXIBLE_FROM = {
@@ -19,6 +20,8 @@ FLEXIBLE_FROM = {
     ADD_PARTITIONS: 3,
     END_TXN: 3,
     WRITE_MARKERS: 1,
+    ELECT_LEADERS: 2,
+    REASSIGN_PARTITIONS: 0,
     DESCRIBE_PRODUCERS: 0,
     DESCRIBE_TRANSACTIONS: 0,
 }
@@ -113,6 +116,13 @@ class Appended(NamedTuple):
     base_offset: int
 
 
+class Led(NamedTuple):
+    """A partition's leader, -1 for none, and the replicas that are in sync with it."""
+
+    leader: int
+    in_sync: list[int]
+
+
 class Fetched(NamedTuple):
     """What a fetch tells of a partition besides its records."""
 
@@ -205,15 +215,56 @@ class Connection:
         reader.number("h")
         return {reader.number("h"): (reader.number("h"), reader.number("h")) for _ in range(reader.count())}
 
-    def create_topic(self, name: str, partitions: int, config: dict[str, str]) -> int:
-        """Create a topic; return the error code."""
+    def create_topic(self, name: str, partitions: int, config: dict[str, str], replicas: tuple[int, ...] = ()) -> int:
+        """Create a topic, every partition on `replicas` if there are any; return the error code."""
         settings = b"".join(string(key) + string(str(value)) for key, value in config.items())
-        topic = string(name) + struct.pack(">ihii", partitions, 1, 0, len(config)) + settings
+        layout = struct.pack(">ihi", partitions, 1, 0)
+        if replicas:
+            nodes = struct.pack(f">i{len(replicas)}i", len(replicas), *replicas)
+            assigned = b"".join(struct.pack(">i", partition) + nodes for partition in range(partitions))
+            layout = struct.pack(">ihi", -1, -1, partitions) + assigned
+        topic = string(name) + layout + struct.pack(">i", len(config)) + settings
         reader = self.ask(CREATE_TOPICS, 2, struct.pack(">i", 1) + topic + struct.pack(">i?", 10_000, False))
         reader.number("i")
         reader.count()
         reader.string()
         return reader.number("h")
+
+    def metadata(self, topic: str | None = None) -> tuple[set[int], dict[int, Led]]:
+        """(live brokers, a topic's partitions)."""
+        named = struct.pack(">i", 0) if topic is None else struct.pack(">i", 1) + string(topic)
+        reader = self.ask(METADATA, 1, named)
+        brokers = set()
+        for _ in range(reader.count()):
+            brokers.add(reader.number("i"))
+            reader.string()
+            reader.number("i")
+            reader.string()
+        reader.number("i")
+        partitions = {}
+        for _ in range(reader.count()):
+            reader.number("h")
+            reader.string()
+            reader.number("b")
+            for _ in range(reader.count()):
+                reader.number("h")
+                partition, leader = reader.number("i"), reader.number("i")
+                _, in_sync = ([reader.number("i") for _ in range(reader.count())] for _ in range(2))
+                partitions[partition] = Led(leader, in_sync)
+        return brokers, partitions
+
+    def elect_preferred(self, version: int, topic: str, partition: int) -> None:
+        """Ask for the election of a partition's first replica, version 0 or 1; metadata tell when it leads."""
+        kind = b"\0" if version else b""
+        body = kind + struct.pack(">i", 1) + string(topic) + struct.pack(">iii", 1, partition, 10_000)
+        self.ask(ELECT_LEADERS, version, body)
+
+    def reassign(self, topic: str, partition: int, replicas: tuple[int, ...]) -> None:
+        """Ask for other replicas of a partition, or for another order."""
+        nodes = _count(len(replicas), compact=True) + struct.pack(f">{len(replicas)}i", *replicas)
+        partitions = _count(1, compact=True) + struct.pack(">i", partition) + nodes + b"\0"
+        topics = _count(1, compact=True) + string(topic, compact=True) + partitions + b"\0"
+        self.ask(REASSIGN_PARTITIONS, 0, struct.pack(">i", 10_000) + topics + b"\0")
 
     def find_coordinator(self, transactional_id: str) -> int:
         """Ask for a transactional id's coordinator; return the error code."""

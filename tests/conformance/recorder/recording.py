@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.conformance.comparison import Difference, Json, compare, replayed
+from tests.conformance.recorder.failover import Cluster, FailOverRecorder
 from tests.conformance.recorder.jars import jars_of
 from tests.conformance.recorder.jvm import Broker
 from tests.conformance.recorder.script import Recorder
@@ -84,17 +85,23 @@ class Recording:
 
 
 class Session:
-    """Live brokers of one release and configuration, one at a time, that play one list of scenarios after the other."""
+    """Live brokers of one release and configuration that play one list of scenarios after the other.
 
-    def __init__(self, version: str, config: dict[str, object], home: Path) -> None:
-        self._version, self._config, self._home = version, config, home
+    They run one at a time, with `fail_over` together.
+    """
+
+    def __init__(self, version: str, config: dict[str, object], home: Path, *, fail_over: bool = False) -> None:
+        self._version, self._config, self._home, self._fail_over = version, config, home, fail_over
         self._jars = jars_of(version).resolve()
         self._begun = self._played = 0
         self._recorder = self._begin()
 
     def _begin(self) -> Recorder:
         self._begun += 1
-        return Recorder(Broker(self._version, self._jars, self._home / f"broker{self._begun}", self._config))
+        home = self._home / f"broker{self._begun}"
+        if self._fail_over:
+            return FailOverRecorder(Cluster(self._version, self._jars, home, self._config))
+        return Recorder(Broker(self._version, self._jars, home, self._config))
 
     def play(self, scenarios: Iterable[Step]) -> Recording:
         """Play scenarios once; where the last ones left a broker that does not start, on a new one."""
@@ -124,10 +131,12 @@ class Session:
 
 
 @contextmanager
-def session(version: str, config: dict[str, object], keep: Path | None = None) -> Iterator[Session]:
-    """A broker of `version`, ended afterwards; its directories go to `keep`, or away."""
+def session(
+    version: str, config: dict[str, object], keep: Path | None = None, *, fail_over: bool = False
+) -> Iterator[Session]:
+    """A broker of `version`, or several, ended afterwards; directories go to `keep`, or away."""
     home = keep or Path(tempfile.mkdtemp(prefix="kaudit-recorder-"))
-    live = Session(version, config, home)
+    live = Session(version, config, home, fail_over=fail_over)
     try:
         yield live
     finally:

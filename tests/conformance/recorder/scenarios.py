@@ -7,12 +7,15 @@ from pathlib import Path
 from tests.conformance.recorder.topic import Step
 
 DATA = Path(__file__).parents[2] / "data"
+FAIL_OVER = "failover"
+"""The list that needs three brokers."""
 SCENARIOS = {
     "main": DATA / "oracle" / "scenarios.json.xz",
     "expiry": DATA / "oracle" / "scenarios-expiry.json.xz",
     "edges": DATA / "recorded" / "scenarios-edges.json.xz",
     "restarts": DATA / "recorded" / "scenarios-restarts.json.xz",
     "aborted": DATA / "recorded" / "scenarios-aborted.json.xz",
+    FAIL_OVER: DATA / "oracle" / "scenarios-failover.json.xz",
 }
 
 

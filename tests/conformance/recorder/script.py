@@ -96,9 +96,7 @@ class Recorder:
             self.broker.start()
             self._versions = self._connection.api_versions()
             self._await_coordinator()
-        supported = [scenario for scenario in scenarios if self._supported(scenario)]
-        topics = [Topic(scenario, Connection(self.broker.port)) for scenario in supported]
-        self._topics = topics
+        self._topics = topics = [self._topic(scenario) for scenario in scenarios if self._supported(scenario)]
         for topic in topics:
             self._create(topic)
         # a kill -9 first should find no snapshot that a clean stop wrote
@@ -115,6 +113,10 @@ class Recorder:
         for topic in topics:
             topic.connection.close()
             yield from topic.lines
+
+    def _topic(self, scenario: Step) -> Topic:
+        connection = Connection(self.broker.port)
+        return Topic(scenario, connection, connection)
 
     def _supported(self, scenario: Step) -> bool:
         needed = (scenario.get("min_api") or {}).items()
@@ -315,7 +317,7 @@ class Recorder:
             held = topic.producer({"pid": step["with_pid"], "epoch": step["with_epoch"]})
             attempt |= {"producer_id": held[0], "producer_epoch": held[1]}
         error, producer_id, epoch = self._when_free(
-            lambda: topic.connection.init_producer_id(version, transactional_id, timeout_ms, held)
+            lambda: topic.coordinator.init_producer_id(version, transactional_id, timeout_ms, held)
         )
         if not error:
             attempt["granted_producer_id"] = producer_id
@@ -328,7 +330,7 @@ class Recorder:
         transactional_id, partition = step["txn_id"], step.get("partition", 0)
         version = self._version(ADD_PARTITIONS, min(step.get("version", 0), _LAST_ADD_OF_CLIENTS))
         (error,) = self._when_free(
-            lambda: (topic.connection.add_partitions(version, transactional_id, producer, topic.name, partition),)
+            lambda: (topic.coordinator.add_partitions(version, transactional_id, producer, topic.name, partition),)
         )
         attempt = {"op": "add_partitions", **_owner(transactional_id, producer), "api_version": version}
         topic.note(partition, attempt, _done(error))
@@ -339,7 +341,7 @@ class Recorder:
         transactional_id = step["txn_id"]
 
         def ask() -> tuple[int, int, int]:
-            return topic.connection.end_txn(version, transactional_id, producer, commit=commit)
+            return topic.coordinator.end_txn(version, transactional_id, producer, commit=commit)
 
         error, producer_id, epoch = self._when_free(ask)
         answer = _done(error)
@@ -359,7 +361,7 @@ class Recorder:
         """Wait until a transaction is complete: by its state, else by EndTxn again, answered 51 until then."""
         if DESCRIBE_TRANSACTIONS in self._versions:
             self._until(
-                lambda: topic.connection.transaction_state(transactional_id),
+                lambda: topic.coordinator.transaction_state(transactional_id),
                 lambda state: state not in ENDING,
                 BUSY_SECONDS,
             )

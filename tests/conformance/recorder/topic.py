@@ -26,6 +26,9 @@ class Topic:
 
     scenario: Step
     connection: Connection
+    """To the leader of its partitions."""
+    coordinator: Connection
+    """To the coordinator of its transactions."""
     lines: list[Line] = field(default_factory=list)
     producers: dict[str, Producer] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
