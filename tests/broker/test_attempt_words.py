@@ -49,6 +49,19 @@ class TestSeveralPartitions:
         assert self.ask(client, 0, [{"partition": 1, "batches": two}]) == "connection-closed"
         assert client.describe()["high_watermark"] == 0
 
+    def test_a_first_batch_nobody_can_read_refuses_the_request(self):
+        """RequestUtils.flag reads the first batch of each partition before any log is involved; recorded on 4.4.0."""
+        client = PartitionClient("4.4.0")
+        magic_3 = bytearray(bytes(61))
+        magic_3[8:12], magic_3[16] = (49).to_bytes(4, "big"), 3
+        unreadable = {"partition": 1, "records_hex": magic_3.hex()}
+        assert self.ask(client, 0, [unreadable]) == [2, 2]
+        transactional = {"is_transactional": True, "transactional_id": "x", "api_version": 10}
+        granted = client.ask("init_producer_id", transactional_id="x", granted_producer_id=900001)
+        assert granted["error_code"] == 0
+        client.code("add_partitions", transactional_id="x", producer_id=900001, producer_epoch=0)
+        assert self.ask(client, 0, [unreadable], **transactional) == [0, 2]
+
     @pytest.mark.parametrize(("version", "codes"), [("3.9.1", [49, 49]), ("3.5.2", [0, 0])])
     def test_transactional_batches_of_two_producers_are_refused_from_3_6_on(self, version, codes):
         """ReplicaManager.handleProduceAppend: transactional records contained more than one producer id."""
@@ -84,11 +97,30 @@ class TestTxnOffsetCommit:
         client.ask("end_txn", transactional_id="x", producer_id=0, producer_epoch=0, commit=True)
         assert client.describe()["last_stable_offset"] == 5
 
-    @pytest.mark.parametrize("version", ["1.1.1", "3.9.1"])
-    def test_a_fenced_epoch_is_refused(self, version):
+    @pytest.mark.parametrize(
+        ("version", "code"),
+        [("0.11.0.1", 47), ("0.11.0.2", 0), ("1.1.1", 0), ("2.4.0", 0), ("2.4.1", 47), ("3.9.1", 47)],
+    )
+    def test_a_fenced_epoch_is_refused_where_epochs_of_commits_are_checked(self, version, code):
+        """ProducerStateManager.prepareUpdate: ValidationType.None for what is not a client's; recorded on 1.0.0, 4.4.0."""
         client = self.client(version)
         client.mark(3, pid=0)
-        assert self.commit(client, epoch=2) == 47
+        assert self.commit(client, epoch=2) == code
+
+    def test_its_batches_have_sequences_from_0_on(self):
+        """GroupMetadataManager.storeOffsets; recorded on 4.4.0."""
+        client = self.client("3.9.1")
+        self.add(client)
+        for _ in range(2):
+            self.commit(client, record_count=3)
+        assert [producer["last_sequence"] for producer in client.describe()["producers"]] == [2]
+
+    @pytest.mark.parametrize("version", ["1.0.0", "3.9.1"])
+    def test_a_commit_of_several_offsets_opens_the_transaction_at_the_first(self, version):
+        client = self.client(version)
+        self.add(client)
+        self.commit(client, record_count=3)
+        assert client.describe()["last_stable_offset"] == 0
 
     @pytest.mark.parametrize(
         ("version", "api_version", "code"), [("3.6.2", 3, 0), ("3.7.2", 3, 48), ("3.8.1", 3, 48), ("3.8.1", 4, 120)]

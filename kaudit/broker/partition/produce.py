@@ -115,11 +115,17 @@ class ProduceHandler:
         `attempts` are its partitions, one each. Raises ValueError, saying what was expected, as `produce` does.
         """
         producers = set()
+        looked_at = True
         for attempt in attempts:
             records = _records(attempt)
             refusal = check_request(records, self._profile, attempt.api_version, attempt.transactional_id)
-            if refusal is not None and refusal.error in (None, KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED):
-                return refusal
+            if refusal is not None:
+                if refusal.error in (None, KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED):
+                    return refusal
+                if looked_at and records.first_is_unreadable:
+                    return refusal
+            # The first batches are looked at until one is transactional (RequestUtils.flag).
+            looked_at = looked_at and not (records.batches and records.batches[0].is_transactional)
             if attempt.transactional_id is not None and self._asks(attempt.api_version):
                 sent = (batch for batch in records.batches if batch.is_transactional and batch.producer_id >= 0)
                 producers |= {(batch.producer_id, batch.producer_epoch) for batch in sent}
@@ -140,9 +146,9 @@ class ProduceHandler:
                 if refusal.error is KafkaError.NOT_ENOUGH_REPLICAS:
                     refusal = Refusal(KafkaError.COORDINATOR_NOT_AVAILABLE, refusal.why)
                 return _refused(attempt.index, refusal)
-        offset = partition.log_end
-        last_offset = offset + attempt.record_count - 1
-        batch = DataBatch(producer_id, epoch, NO_SEQUENCE, NO_SEQUENCE, offset, last_offset, now, is_transactional=True)
+        offset, last = partition.log_end, attempt.record_count - 1
+        # Every such batch has the sequences 0 to last: nobody checks them.
+        batch = DataBatch(producer_id, epoch, 0, last, offset, offset + last, now, is_transactional=True)
         after, verdict = partition.append(batch, Origin.COORDINATOR)
         fields = ok_fields() if verdict.outcome is Outcome.APPENDED else rejected_fields(verdict.error)
         why = verdict.why(offset, f"{key[0]}-{key[1]}")

@@ -69,6 +69,11 @@ class RecordSet(Struct, frozen=True, gc=False):
     batches: list[WireBatch]
     corrupt: str | None
 
+    @property
+    def first_is_unreadable(self) -> bool:
+        """Whether the corrupt header is the first one."""
+        return self.corrupt is not None and not self.batches
+
 
 def split(data: bytes) -> RecordSet:
     """Find the batches of a record set; trailing bytes that are not a whole batch are ignored, as by brokers."""
@@ -112,7 +117,7 @@ def check_request(
     invalid = None if api_version < _FIRST_WITH_BATCHES else _validate_records(records, profile, api_version)
     if profile.bad_record_set_closes_connection and invalid is not None:
         return Refusal(None, invalid.why)
-    if corrupt is not None and not batches:
+    if corrupt is not None and records.first_is_unreadable:
         return _unreadable(corrupt)
     if profile.needs_transactional_id and transactional_id is None and batches and batches[0].is_transactional:
         return Refusal(

@@ -112,7 +112,7 @@ def _validate_data_batch(
     verification: VerificationStateEntry | None,
 ) -> _Refusal | None:
     """Source: maybeValidateDataBatch."""
-    if origin is _REPLICATION:
+    if origin is _REPLICATION or (origin is Origin.COORDINATOR and not profile.offset_commit_checks_epoch):
         return None
     if batch.producer_epoch == NO_PRODUCER_EPOCH and profile.no_epoch_skips_validation:
         return None

@@ -119,6 +119,12 @@ class Switches(Struct, frozen=True, kw_only=True):
         Change("1.0.0", True, "KAFKA-5494, ProducerAppendInfo.append"),
         Change("1.0.2, 1.1.0", False, "KAFKA-6683"),
     ] = False
+    offset_commit_checks_epoch: Annotated[
+        bool,
+        "offsets committed in a transaction with a fenced epoch are rejected; otherwise they are written",
+        Change("0.11.0.2, 1.0.0", False, "KAFKA-6003; recorded on 1.0.0"),
+        Change("2.4.1", True, "KAFKA-9144, ProducerAppendInfo.maybeValidateDataBatch"),
+    ] = True
     replicas_validate_like_leaders: Annotated[
         bool,
         "followers check sequences as a leader does, and stop replicating at a batch that fails",

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR = 0, 1, 2, 3, 10
 API_VERSIONS, CREATE_TOPICS, DELETE_RECORDS = 18, 19, 21
-INIT_PRODUCER_ID, ADD_PARTITIONS, END_TXN, WRITE_MARKERS = 22, 24, 26, 27
+INIT_PRODUCER_ID, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, WRITE_MARKERS, TXN_OFFSET_COMMIT = 22, 24, 25, 26, 27, 28
 ELECT_LEADERS, REASSIGN_PARTITIONS = 43, 45
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS = 61, 65
 
@@ -20,6 +20,7 @@ FLEXIBLE_FROM = {
     ADD_PARTITIONS: 3,
     END_TXN: 3,
     WRITE_MARKERS: 1,
+    TXN_OFFSET_COMMIT: 3,
     ELECT_LEADERS: 2,
     REASSIGN_PARTITIONS: 0,
     DESCRIBE_PRODUCERS: 0,
@@ -30,6 +31,8 @@ TIMEOUT_SECONDS = 30
 FETCH_BYTES = 50 << 20
 READ_COMMITTED = 1
 EARLIEST, LATEST = -2, -1
+OF_GROUP, OF_TRANSACTION = b"\0", b"\1"
+"""Whose coordinator is asked for."""
 
 
 class ConnectionClosedError(Exception):
@@ -132,27 +135,40 @@ class Fetched(NamedTuple):
     aborted: list[dict[str, int]]
 
 
-def produce_body(
-    version: int, transactional_id: str | None, acks: int, topic: str, partition: int, records: bytes
-) -> bytes:
-    """A produce request for one partition."""
+def produce_body(version: int, transactional_id: str | None, acks: int, topic: str, sent: dict[int, bytes]) -> bytes:
+    """A produce request; `sent` is a record set per partition."""
     compact = version >= FLEXIBLE_FROM[PRODUCE]
     end = b"\0" if compact else b""
-    size = varint(len(records) + 1) if compact else struct.pack(">i", len(records))
-    data = struct.pack(">i", partition) + size + records + end
-    topics = string(topic, compact=compact) + _count(1, compact=compact) + data + end
+    topics = string(topic, compact=compact) + _count(len(sent), compact=compact)
+    for partition, records in sent.items():
+        size = varint(len(records) + 1) if compact else struct.pack(">i", len(records))
+        topics += struct.pack(">i", partition) + size + records + end
     head = string(transactional_id, compact=compact) + struct.pack(">hi", acks, TIMEOUT_SECONDS * 1000)
-    return head + _count(1, compact=compact) + topics + end
+    return head + _count(1, compact=compact) + topics + end + end
 
 
-def read_produced(version: int, reader: Reader) -> Appended:
-    """Read the answer to `produce_body`."""
+def read_produced(version: int, reader: Reader) -> dict[int, Appended]:
+    """Read the answer to `produce_body`, per partition."""
     compact = version >= FLEXIBLE_FROM[PRODUCE]
     reader.count(compact=compact)
     reader.string(compact=compact)
-    reader.count(compact=compact)
-    reader.number("i")
-    return Appended(reader.number("h"), reader.number("q"))
+    produced = {}
+    for _ in range(reader.count(compact=compact)):
+        partition = reader.number("i")
+        produced[partition] = Appended(reader.number("h"), reader.number("q"))
+        reader.number("q")
+        if version >= 5:
+            reader.number("q")
+        if version >= 8:
+            for _ in range(reader.count(compact=compact)):
+                reader.number("i")
+                reader.string(compact=compact)
+                if compact:
+                    reader.tags()
+            reader.string(compact=compact)
+        if compact:
+            reader.tags()
+    return produced
 
 
 class Connection:
@@ -266,9 +282,9 @@ class Connection:
         topics = _count(1, compact=True) + string(topic, compact=True) + partitions + b"\0"
         self.ask(REASSIGN_PARTITIONS, 0, struct.pack(">i", 10_000) + topics + b"\0")
 
-    def find_coordinator(self, transactional_id: str) -> int:
-        """Ask for a transactional id's coordinator; return the error code."""
-        reader = self.ask(FIND_COORDINATOR, 1, string(transactional_id) + b"\1")
+    def find_coordinator(self, name: str, kind: bytes = OF_TRANSACTION) -> int:
+        """Ask for the coordinator of a transactional id or group; return the error code."""
+        reader = self.ask(FIND_COORDINATOR, 1, string(name) + kind)
         reader.number("i")
         return reader.number("h")
 
@@ -334,6 +350,35 @@ class Connection:
         topics += _count(1, compact=compact) + struct.pack(">i", partition) + end
         body = string(transactional_id, compact=compact) + struct.pack(">qh", *producer)
         reader = self.ask(ADD_PARTITIONS, version, body + topics + end)
+        reader.number("i")
+        reader.count(compact=compact)
+        reader.string(compact=compact)
+        reader.count(compact=compact)
+        reader.number("i")
+        return reader.number("h")
+
+    def add_offsets(self, transactional_id: str, producer: tuple[int, int], group: str) -> int:
+        """Add a group's offsets to a transaction; return the error code."""
+        reader = self.ask(ADD_OFFSETS, 0, string(transactional_id) + struct.pack(">qh", *producer) + string(group))
+        reader.number("i")
+        return reader.number("h")
+
+    def commit_offsets(
+        self, version: int, owner: tuple[str, int, int], group: str, topic: str, partitions: range
+    ) -> int:
+        """Commit offset 0 of partitions of a topic, for a transactional id, producer id and epoch; return the first's error."""
+        compact = version >= FLEXIBLE_FROM[TXN_OFFSET_COMMIT]
+        end = b"\0" if compact else b""
+        transactional_id, producer_id, epoch = owner
+        body = string(transactional_id, compact=compact) + string(group, compact=compact)
+        body += struct.pack(">qh", producer_id, epoch)
+        if compact:
+            body += struct.pack(">i", -1) + string("", compact=True) + string(None, compact=True)
+        body += _count(1, compact=compact) + string(topic, compact=compact) + _count(len(partitions), compact=compact)
+        for partition in partitions:
+            body += struct.pack(">iq", partition, 0) + (struct.pack(">i", -1) if version >= 2 else b"")
+            body += string("", compact=compact) + end
+        reader = self.ask(TXN_OFFSET_COMMIT, version, body + end + end)
         reader.number("i")
         reader.count(compact=compact)
         reader.string(compact=compact)

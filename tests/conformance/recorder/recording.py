@@ -20,6 +20,7 @@ from tests.conformance.recorder.script import Recorder
 from tests.conformance.recorder.topic import Line, Step
 
 AGAIN = "-again"
+_NAMED = ("topic", "scenario")
 
 
 class Agreement(NamedTuple):
@@ -57,7 +58,7 @@ class Recording:
         """The same by scenario."""
         by_topic: dict[str, list[Difference]] = {}
         for difference in self.differences():
-            by_topic.setdefault(str(difference.attempt.get("topic", "")), []).append(difference)
+            by_topic.setdefault(_scenario(difference.attempt), []).append(difference)
         return by_topic
 
     def agreement(self) -> dict[str, Agreement]:
@@ -69,12 +70,12 @@ class Recording:
     def without(self, topics: Iterable[str]) -> "Recording":
         """The same without the lines of some scenarios."""
         left_out = set(topics)
-        return Recording(self.told, [line for line in self.lines if line[0]["topic"] not in left_out])
+        return Recording(self.told, [line for line in self.lines if _scenario(line[0]) not in left_out])
 
     def only(self, topics: Iterable[str]) -> "Recording":
         """Nothing but the lines of some scenarios."""
         kept = set(topics)
-        return Recording(self.told, [line for line in self.lines if line[0]["topic"] in kept])
+        return Recording(self.told, [line for line in self.lines if _scenario(line[0]) in kept])
 
     def write(self, directory: Path, name: str) -> None:
         """Write `NAME.attempts.jsonl.xz` and `NAME.answers.jsonl.xz`."""
@@ -125,7 +126,8 @@ class Session:
         suffix = f"{AGAIN}{self._played}"
         recording = self.play([renamed(scenario, suffix) for scenario in scenarios])
         lines = [
-            ({**attempt, "topic": attempt["topic"].removesuffix(suffix)}, answer) for attempt, answer in recording.lines
+            ({**attempt, **{name: attempt[name].removesuffix(suffix) for name in _NAMED if name in attempt}}, answer)
+            for attempt, answer in recording.lines
         ]
         return Recording(recording.told, lines)
 
@@ -149,6 +151,11 @@ def renamed(scenario: Step, suffix: str) -> Step:
     """A scenario in a topic of its own; its transactional ids, which name the topic, change with it."""
     text = re.sub(r'("txn_id": "tx-[^"]*)"', rf'\1{suffix}"', json.dumps(scenario))
     return {**json.loads(text), "name": scenario["name"] + suffix}
+
+
+def _scenario(attempt: Json) -> str:
+    """The scenario an attempt is of: its topic, unless it says so."""
+    return str(attempt.get("scenario", attempt.get("topic", "")))
 
 
 def same_difference(difference: Difference) -> tuple[str, str]:

@@ -14,6 +14,7 @@ SCENARIOS = {
     "expiry": DATA / "oracle" / "scenarios-expiry.json.xz",
     "edges": DATA / "recorded" / "scenarios-edges.json.xz",
     "restarts": DATA / "recorded" / "scenarios-restarts.json.xz",
+    "requests": DATA / "recorded" / "scenarios-requests.json.xz",
     "aborted": DATA / "recorded" / "scenarios-aborted.json.xz",
     FAIL_OVER: DATA / "oracle" / "scenarios-failover.json.xz",
 }

@@ -6,89 +6,39 @@ together. Coordinator requests are repeated while the coordinator is busy: the a
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
-from kaudit.broker.errors import KafkaError
 from tests.conformance.recorder import disk
-from tests.conformance.recorder.batches import Sent, raw
 from tests.conformance.recorder.jvm import BrokenStartError, Broker
 from tests.conformance.recorder.protocol import (
-    ADD_PARTITIONS,
     DESCRIBE_PRODUCERS,
-    DESCRIBE_TRANSACTIONS,
-    EARLIEST,
-    END_TXN,
-    INIT_PRODUCER_ID,
     LATEST,
-    PRODUCE,
-    WRITE_MARKERS,
-    Appended,
     Connection,
     ConnectionClosedError,
-    produce_body,
-    read_produced,
 )
+from tests.conformance.recorder.steps import TRANSACTION_TIMEOUT_MS, Steps
 from tests.conformance.recorder.topic import Line, Step, Topic, clock
 
-BUSY = (14, 15, 16, 19, 51)
-"""The coordinator is loading or busy; in a produce answer 19 says that it could not be asked (KAFKA-15459)."""
 NOT_READY = (3, 5, 6, 38)
 INVALID_CONFIG = 40
-READY_SECONDS = 20
-BUSY_SECONDS = 4
-KEPT_HEX_BYTES = 20_000
-NAMES = {-1: "UNKNOWN_SERVER_ERROR", 0: "NONE"}
-PLAIN_PRODUCE = 8
-LONGEST_TIMEOUT_MS = 2**31 - 1
-TRANSACTION_TIMEOUT_MS = 600_000
 TOPICS_AT_ONCE = 6
 """Waits overlap then; more would make the broker late."""
 EXPIRY_CONFIGS = ("producer.id.expiration.ms", "transactional.id.expiration.ms")
 """A broker that is down stays down for as long: whoever could be forgotten is, whenever it loads its logs."""
 SWEEP_CONFIG = "producer.id.expiration.check.interval.ms"
 """Producers read from the log, not from a snapshot, are forgotten at the first sweep only: it is waited for."""
-ENDING = ("PrepareCommit", "PrepareAbort")
-_LAST_ADD_OF_CLIENTS = 3
-"""AddPartitionsToTxn from version 4 on is for brokers."""
-_FIRST_INIT_WITH_PRODUCER = 3
-"""InitProducerId takes the caller's producer id and epoch from here on (KIP-360)."""
 
 
-def name_of(code: int) -> str:
-    """Kafka's name of an error code."""
-    try:
-        return KafkaError(code).name
-    except ValueError:
-        return NAMES.get(code, f"ERROR_{code}")
-
-
-class Recorder:
+class Recorder(Steps):
     """Plays scenarios against `broker`, which it starts; several lists may follow one another."""
 
     def __init__(self, broker: Broker) -> None:
-        self.broker = broker
+        super().__init__(broker)
         self._connection = Connection(broker.port)
-        self._versions: dict[int, tuple[int, int]] = {}
         self._topics: list[Topic] = []
         self.broken = False
         """Whether the broker did not come back after a restart."""
-        self.steps: dict[str, Callable[[Topic, Step], None]] = {
-            "produce": self._produce,
-            "produce_raw": self._produce_raw,
-            "pipeline": self._pipeline,
-            "init_pid": self._init_producer_id,
-            "add_partitions": self._add_partitions,
-            "end_txn": self._end_txn,
-            "write_marker": self._write_marker,
-            "delete_records": self._delete_records,
-            "sleep": self._sleep,
-            "check_txn": self._describe,
-            "list_offsets": self._nothing,
-            "wait_cleaned": self._wait_cleaned,
-            "wait_head": self._wait_head,
-        }
 
     def record(self, scenarios: Iterable[Step]) -> Iterator[Line]:
         """Play all scenarios; yield attempts and answers, scenario by scenario."""
@@ -154,15 +104,6 @@ class Recorder:
 
         self._until(errors, lambda codes: not any(codes))
 
-    @staticmethod
-    def _until(ask: Callable[[], Any], done: Callable[[Any], bool], seconds: float = READY_SECONDS) -> Any:
-        deadline = time.monotonic() + seconds
-        while True:
-            answer = ask()
-            if done(answer) or time.monotonic() > deadline:
-                return answer
-            time.sleep(0.05)
-
     def _play(self, topics: list[Topic]) -> None:
         with ThreadPoolExecutor(TOPICS_AT_ONCE) as pool:
             list(pool.map(self._play_topic, topics))
@@ -184,263 +125,6 @@ class Recorder:
             for partition in topic.partitions:
                 self._describe(topic, {"partition": partition})
             topic.done = True
-
-    # -- steps -------------------------------------------------------------------------------------------------------
-    def _version(self, api: int, wanted: int) -> int:
-        low, high = self._versions[api]
-        return min(max(wanted, low), high)
-
-    def _described(self, topic: Topic, step: Step) -> tuple[Step, bytes]:
-        """Return the attempt of a produce step and its bytes."""
-        producer = topic.producer(step)
-        sequence, count = topic.batch(step.get("partition", 0), producer, step)
-        now = clock()
-        timestamp = now - step.get("ts_ago", 0)
-        data = Sent(*producer, sequence, count, timestamp, step).encode()
-        attempt = {
-            "producer_id": producer[0],
-            "producer_epoch": producer[1],
-            "base_sequence": sequence,
-            "record_count": count,
-            "is_transactional": bool(step.get("txn")),
-            "transactional_id": step.get("txn_id"),
-            "acks": step.get("acks", -1),
-            "api_version": self._version(PRODUCE, step.get("version", PLAIN_PRODUCE)),
-            "timestamp": timestamp,
-            "at": now,
-        }
-        if len(data) <= KEPT_HEX_BYTES:
-            attempt["records_hex"] = data.hex()
-        return attempt, data
-
-    def _produce(self, topic: Topic, step: Step) -> None:
-        if "batches" in step:
-            parts = [self._described(topic, part) for part in step["batches"]]
-            first = parts[0][0]
-            attempt = {
-                "batches": [part for part, _ in parts],
-                "acks": first["acks"],
-                "api_version": first["api_version"],
-                "transactional_id": None,
-                "at": first["at"],
-            }
-            data = b"".join(data for _, data in parts)
-        else:
-            attempt, data = self._described(topic, step)
-        self._ask_produce(topic, step.get("partition", 0), attempt, data)
-
-    def _produce_raw(self, topic: Topic, step: Step) -> None:
-        sent = Sent(step.get("pid", -1), step.get("epoch", -1), step.get("seq", -1), 2, clock(), {})
-        data = raw(step["kind"], sent)
-        version = self._version(PRODUCE, PLAIN_PRODUCE)
-        self._ask_produce(topic, 0, {"acks": -1, "api_version": version, "records_hex": data.hex()}, data)
-
-    def _ask_produce(self, topic: Topic, partition: int, attempt: Step, data: bytes) -> None:
-        version, acks = attempt["api_version"], attempt["acks"]
-        body = produce_body(version, attempt.get("transactional_id"), acks, topic.name, partition, data)
-        note = {"op": "produce", **attempt}
-        connection = topic.connection
-        try:
-            connection.send(PRODUCE, version, body)
-            if acks == 0:
-                connection.api_versions()  # requests are answered in order; a refused produce closes the connection
-                answer: Step = {"outcome": "no-response"}
-                self._grown(topic, partition, attempt)
-            else:
-                produced = read_produced(version, connection.receive(PRODUCE, version))
-                if produced.error in BUSY:
-                    produced = self._until(
-                        lambda: read_produced(version, connection.ask(PRODUCE, version, body)),
-                        lambda answer: answer.error not in BUSY,
-                        BUSY_SECONDS,
-                    )
-                answer = self._appended(topic, partition, attempt, produced)
-        except ConnectionClosedError:
-            answer = {"outcome": "connection-closed"}
-        topic.note(partition, note, answer)
-
-    def _grown(self, topic: Topic, partition: int, attempt: Step, base_offset: int = -1) -> bool:
-        """Return whether a batch was written: the log has grown, or it begins where the log ended.
-
-        0.11 may tell an old end for a moment.
-        """
-        known = topic.ends[partition]
-        _, end = topic.connection.offset(topic.name, LATEST, partition)
-        if base_offset == known:
-            end = max(end, known + attempt.get("record_count", 1))
-        if end <= known:
-            return False
-        topic.ends[partition] = end
-        if "base_sequence" in attempt:
-            producer = attempt["producer_id"], attempt["producer_epoch"]
-            topic.wrote(partition, producer, attempt["base_sequence"], attempt["record_count"])
-        return True
-
-    def _appended(self, topic: Topic, partition: int, attempt: Step, produced: Appended) -> Step:
-        if produced.error:
-            return {"outcome": "rejected", "error": name_of(produced.error), "error_code": produced.error}
-        outcome = "appended" if self._grown(topic, partition, attempt, produced.base_offset) else "duplicate"
-        return {"outcome": outcome, "error": "NONE", "error_code": 0, "base_offset": produced.base_offset}
-
-    def _pipeline(self, topic: Topic, step: Step) -> None:
-        """Send all items before the first answer is read; what is new shows in offsets that ascend."""
-        sent = [self._described(topic, item) for item in step["items"]]
-        for attempt, data in sent:
-            version = attempt["api_version"]
-            body = produce_body(version, attempt["transactional_id"], attempt["acks"], topic.name, 0, data)
-            topic.connection.send(PRODUCE, version, body)
-        end = topic.ends[0]
-        for attempt, _ in sent:
-            version = attempt["api_version"]
-            produced = read_produced(version, topic.connection.receive(PRODUCE, version))
-            answer: Step = {"outcome": "rejected", "error": name_of(produced.error), "error_code": produced.error}
-            if not produced.error:
-                answer["outcome"] = "duplicate" if produced.base_offset < end else "appended"
-                answer["base_offset"] = produced.base_offset
-                end = max(end, produced.base_offset + attempt["record_count"])
-            topic.note(0, {"op": "produce", **attempt}, answer)
-        topic.ends[0] = end
-
-    def _init_producer_id(self, topic: Topic, step: Step) -> None:
-        version = self._version(INIT_PRODUCER_ID, step.get("version", 0))
-        transactional_id = step.get("txn_id")
-        default = LONGEST_TIMEOUT_MS if transactional_id is None else TRANSACTION_TIMEOUT_MS
-        timeout_ms = step.get("timeout_ms", default)
-        held = (-1, -1)
-        attempt = {
-            "op": "init_producer_id",
-            "transactional_id": transactional_id,
-            "api_version": version,
-            "timeout_ms": timeout_ms,
-        }
-        if "with_pid" in step and version >= _FIRST_INIT_WITH_PRODUCER:
-            held = topic.producer({"pid": step["with_pid"], "epoch": step["with_epoch"]})
-            attempt |= {"producer_id": held[0], "producer_epoch": held[1]}
-        error, producer_id, epoch = self._when_free(
-            lambda: topic.coordinator.init_producer_id(version, transactional_id, timeout_ms, held)
-        )
-        if not error:
-            attempt["granted_producer_id"] = producer_id
-        topic.name_producer(step["as"], None if error else (producer_id, epoch))
-        topic.note(0, attempt, {**_done(error), "producer_id": producer_id, "producer_epoch": epoch})
-        self._take_ends(topic)
-
-    def _add_partitions(self, topic: Topic, step: Step) -> None:
-        producer = topic.producer(step)
-        transactional_id, partition = step["txn_id"], step.get("partition", 0)
-        version = self._version(ADD_PARTITIONS, min(step.get("version", 0), _LAST_ADD_OF_CLIENTS))
-        (error,) = self._when_free(
-            lambda: (topic.coordinator.add_partitions(version, transactional_id, producer, topic.name, partition),)
-        )
-        attempt = {"op": "add_partitions", **_owner(transactional_id, producer), "api_version": version}
-        topic.note(partition, attempt, _done(error))
-
-    def _end_txn(self, topic: Topic, step: Step) -> None:
-        version = self._version(END_TXN, step.get("version", 0))
-        producer, commit = topic.producer(step), step["commit"]
-        transactional_id = step["txn_id"]
-
-        def ask() -> tuple[int, int, int]:
-            return topic.coordinator.end_txn(version, transactional_id, producer, commit=commit)
-
-        error, producer_id, epoch = self._when_free(ask)
-        answer = _done(error)
-        if not error and producer_id >= 0:
-            answer |= {"producer_id": producer_id, "producer_epoch": epoch}
-        if "as" in step:
-            topic.name_producer(step["as"], None if producer_id < 0 else (producer_id, epoch))
-        attempt = {"op": "end_txn", **_owner(transactional_id, producer), "commit": commit, "api_version": version}
-        if producer_id not in (-1, producer[0]):
-            attempt["granted_producer_id"] = producer_id
-        topic.note(0, attempt, answer)
-        if not error:
-            self._await_markers(topic, transactional_id, ask)
-        self._take_ends(topic)
-
-    def _await_markers(self, topic: Topic, transactional_id: str, end: Callable[[], tuple[int, ...]]) -> None:
-        """Wait until a transaction is complete: by its state, else by EndTxn again, answered 51 until then."""
-        if DESCRIBE_TRANSACTIONS in self._versions:
-            self._until(
-                lambda: topic.coordinator.transaction_state(transactional_id),
-                lambda state: state not in ENDING,
-                BUSY_SECONDS,
-            )
-        else:
-            self._when_free(end)
-
-    def _write_marker(self, topic: Topic, step: Step) -> None:
-        version = self._version(WRITE_MARKERS, step.get("version", 1))
-        producer, commit, coordinator_epoch = topic.producer(step), step["commit"], step["coord_epoch"]
-        partition = step.get("partition", 0)
-        error = topic.connection.write_marker(
-            version, producer, (topic.name, partition), commit=commit, coordinator_epoch=coordinator_epoch
-        )
-        attempt = {
-            "op": "write_marker",
-            "producer_id": producer[0],
-            "producer_epoch": producer[1],
-            "commit": commit,
-            "coordinator_epoch": coordinator_epoch,
-            "api_version": version,
-        }
-        topic.note(partition, attempt, _done(error))
-        self._take_ends(topic)
-
-    def _delete_records(self, topic: Topic, step: Step) -> None:
-        partition = step.get("partition", 0)
-        offset, end = step["offset"], topic.ends[partition]
-        before = end if offset == -1 else int(end * offset) if isinstance(offset, float) else offset
-        error = topic.connection.delete_records(topic.name, partition, before)
-        topic.note(partition, {"op": "delete_records", "before_offset": before}, _done(error))
-
-    def _sleep(self, topic: Topic, step: Step) -> None:
-        time.sleep(step["ms"] / 1000)
-        topic.note(0, {"op": "wait", "ms": step["ms"]}, {"outcome": "ok"})
-        self._take_ends(topic)
-
-    def _describe(self, topic: Topic, step: Step) -> None:
-        partition, connection = step.get("partition", 0), topic.connection
-        start = connection.offset(topic.name, EARLIEST, partition)[1]
-        fetched = connection.fetch(topic.name, partition, start)
-        answer: Step = {
-            "outcome": "ok",
-            "high_watermark": fetched.high_watermark,
-            "log_start_offset": start,
-            "last_stable_offset": fetched.last_stable_offset,
-        }
-        if len(self.broker.segments(topic.name, partition)) == 1:  # a fetch lists what the segments it reads know
-            answer["aborted"] = fetched.aborted
-        if DESCRIBE_PRODUCERS in self._versions:
-            answer["producers"] = connection.describe_producers(topic.name, partition)
-        topic.note(partition, {"op": "describe"}, answer)
-
-    def _nothing(self, topic: Topic, step: Step) -> None:
-        """A step that asks what no attempt tells of."""
-
-    def _wait_cleaned(self, topic: Topic, step: Step) -> None:
-        """Wait until the cleaner has rewritten the first segment, or until it does not."""
-        before = [path.stat().st_size for path in self.broker.segments(topic.name, 0)[:1]]
-        self._until(
-            lambda: [path.stat().st_size for path in self.broker.segments(topic.name, 0)[:1]],
-            lambda sizes: sizes != before,
-            step["max_ms"] / 1000,
-        )
-
-    def _wait_head(self, topic: Topic, step: Step) -> None:
-        """Wait until the first segment is deleted."""
-        self._until(
-            lambda: self.broker.segments(topic.name, 0)[0].stem,
-            lambda stem: int(stem) > 0,
-            step["max_ms"] / 1000,
-        )
-
-    def _take_ends(self, topic: Topic) -> None:
-        for partition in topic.partitions:
-            _, topic.ends[partition] = topic.connection.offset(topic.name, LATEST, partition)
-
-    def _when_free(self, ask: Callable[[], tuple[int, ...]]) -> tuple[int, ...]:
-        answer: tuple[int, ...] = self._until(ask, lambda answer: answer[0] not in BUSY, BUSY_SECONDS)
-        return answer
 
     # -- restarts ----------------------------------------------------------------------------------------------------
     def _restart(self, kind: str, topics: list[Topic]) -> None:
@@ -479,14 +163,6 @@ class Recorder:
 
     def _milliseconds(self, *names: str) -> int:
         return max(int(str(self.broker.config.get(name, 0))) for name in names)
-
-
-def _owner(transactional_id: str, producer: tuple[int, int]) -> Step:
-    return {"transactional_id": transactional_id, "producer_id": producer[0], "producer_epoch": producer[1]}
-
-
-def _done(error: int) -> Step:
-    return {"outcome": "rejected" if error else "ok", "error": name_of(error), "error_code": error}
 
 
 def _restart_due(topic: Topic) -> str | None:
