@@ -211,11 +211,11 @@ class Broker:
                 return Response(attempt.index, answer.fields, answer.why, own.producer)
         if attempt.acks == 0:
             return own
-        told = [
+        elsewhere = [
             {"topic": part.topic, "partition": part.partition, **answer.fields}
             for part, answer in zip(sent[1:], answers[1:], strict=True)
         ]
-        return Response(attempt.index, {**own.fields, "other_partitions": told}, own.why, own.producer)
+        return Response(attempt.index, {**own.fields, "other_partitions": elsewhere}, own.why, own.producer)
 
     def _txn_offset_commit(
         self, attempt: attempts.TxnOffsetCommit, key: TopicPartition, partition: Partition, now: int

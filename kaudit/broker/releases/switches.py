@@ -283,7 +283,7 @@ class Switches(Struct, frozen=True, kw_only=True):
     cut_replica_keeps_log_start: Annotated[
         bool,
         "a replica that led before, lost its tail and leads again before anything was appended has the log start it left "
-        "with: a fetch that only said where the logs part told it no other",
+        "with: a fetch that only says where the logs part brings no other",
         Change("2.7.0", True, "KIP-595; recorded on 2.7.2, 3.9.2 and 4.1.0, not on 2.4.0 and 2.6.3"),
     ] = False
     verifies_transactions: Annotated[

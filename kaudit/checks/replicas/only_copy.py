@@ -112,7 +112,7 @@ def _causes_of_truncation(change: MomentChange, missing: MissingRecords | None) 
         return
     again = missing.elsewhere if missing is not None else 0
     yield Explanation(
-        "they had not been acknowledged: with acks=all their producers sent them again or were told of the failure",
+        "they had not been acknowledged: with acks=all their producers sent them again or got an error",
         innocent=True,
         speaks_for=(f"{records_text(again)} truncated with them are in {change.later} at other offsets",)
         if again
