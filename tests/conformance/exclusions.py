@@ -21,7 +21,9 @@ _WRITTEN_BEFORE = "the batch had been written when it came with acks=0 (its CRC 
 
 EXCLUSIONS = (
     Exclusion("*", "describe", "fetch_error", "the recorder's own fetch, always NONE; no field of attempts or answers"),
-    Exclusion("s39c-compacted-txn", "describe", "aborted", "the cleaner removed an aborted transaction; no line says so"),
+    Exclusion(
+        "s39c-compacted-txn", "describe", "aborted", "the cleaner removed an aborted transaction; no line says so"
+    ),
     Exclusion(
         "*",
         "produce",

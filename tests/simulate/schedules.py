@@ -130,6 +130,8 @@ class LogTruth:
     """Copies of batches without a producer id."""
     sent_again: set[int] = field(default_factory=set)
     """Batches without a producer id whose records the application had sent before, in another batch."""
+    resent: set[int] = field(default_factory=set)
+    """Offsets of records that the application had written before under another producer id."""
     copied_records: int = 0
     """Records in `repeats` that are copies of batches sent before."""
     log_end: int = 0
@@ -209,6 +211,7 @@ def _compare_payloads(truth: LogTruth, log) -> None:
     """Compare what producers handed over, which no sequence tells."""
     copied: set[int] = set()
     written: set[tuple[str, tuple[int, ...]]] = set()
+    writers: dict[tuple[str, int], set[int | None]] = {}
     highest: dict[tuple[str, int], int] = {}
     for stored in log.batches:
         sent = stored.sent
@@ -219,6 +222,12 @@ def _compare_payloads(truth: LogTruth, log) -> None:
                 truth.plain_repeats.add(stored.base_offset)
             continue
         copied.add(id(sent))
+        owner = None if stored.state is None else stored.state.producer_id
+        for offset, number in enumerate(sent.numbers, start=stored.base_offset):
+            owners = writers.setdefault((sent.payload.producer, number), set())
+            if owners - {owner}:
+                truth.resent.add(offset)
+            owners.add(owner)
         records = (sent.payload.producer, tuple(sent.numbers))
         if stored.state is None and records in written:
             truth.sent_again.add(stored.base_offset)

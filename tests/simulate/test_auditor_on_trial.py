@@ -67,7 +67,9 @@ def compare(findings, truth, *, forgetful: bool) -> None:
     repeated = {finding.offset for finding in alarms if finding.code == "KA704"}
     assert bumped == truth.bumps_at_leader_change - repeated
     assert repeated <= truth.repeated_epochs
-    others = {finding.code for finding in alarms} - SEQUENCES - OPEN - RESTARTED - PAYLOADS - {"KA206", "KA704"}
+    assert {finding.offset for finding in alarms if finding.code == "KA701"} <= truth.resent
+    others = {finding.code for finding in alarms} - SEQUENCES - OPEN - RESTARTED - PAYLOADS
+    others -= {"KA206", "KA701", "KA704"}
     assert others <= (FORGOTTEN if forgetful else set())
 
 

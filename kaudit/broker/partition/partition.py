@@ -422,8 +422,11 @@ class Partition:
             start = replica.restarted_at
             memory.states = dict(replica.memory.states)
             memory.ongoing = dict(replica.memory.ongoing)
+        if self.log_start > start:
+            memory.replicate(self._history.between(start, self.log_start))
+            memory.advance_log_start(self.log_start)  # a follower takes over its leader's
+            start = self.log_start
         memory.replicate(self._history.between(start, self.log_end))
-        memory.advance_log_start(self.log_start)  # a follower takes over its leader's
         return memory
 
     def state_of(self, producer_id: int) -> ProducerStateEntry:
