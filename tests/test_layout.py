@@ -4,10 +4,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ELSEWHERE = {
+    "browser",  # pages of several packages, opened in Chromium
     "cluster",  # clusters and stores as processes
     "conformance",  # whole logs, beside what real brokers and their tools said
     "data",
     "fuzz",
+    "html",  # kaudit.report.html, in Python and in node
     "properties",  # laws that several packages keep together
     "schemas",  # of formats that are not ours
 }
