@@ -8,6 +8,7 @@ ELSEWHERE = {
     "conformance",  # whole logs, beside what real brokers and their tools said
     "data",
     "fuzz",
+    "html",  # pages as a browser has them: readers, generators, tests in browsers
     "properties",  # laws that several packages keep together
     "schemas",  # of formats that are not ours
 }
