@@ -22,7 +22,9 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=120)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        subprocess.run(["npm", "install", "--silent", "--prefix", directory, "echarts@6.1.0", "uplot@1.6.32"], check=True)
+        subprocess.run(
+            ["npm", "install", "--silent", "--prefix", directory, "echarts@6.1.0", "uplot@1.6.32"], check=True
+        )
         modules = Path(directory) / "node_modules"
         for name, path in SCRIPTS.items():
             script = (modules / path).read_bytes()
