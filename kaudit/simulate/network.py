@@ -329,7 +329,7 @@ class Connection:
 
 def _answers(response: KafkaResponse) -> tuple[BrokerAnswer, ...]:
     if isinstance(response, CoordinatorResponse):
-        return (BrokerAnswer("", None, response.error, response.why),) if response.why else ()
+        return (response.decided,)
     return tuple(result.decided for result in response.results if result.decided is not None)
 
 

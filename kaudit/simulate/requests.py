@@ -99,6 +99,11 @@ class CoordinatorResponse(NamedTuple):
     producer: tuple[int, int]
     why: str = ""
 
+    @property
+    def decided(self) -> BrokerAnswer:
+        """The decision, for the sequence diagram."""
+        return BrokerAnswer("", None, self.error, self.why)
+
 
 KafkaResponse = ProduceResponse | CoordinatorResponse
 

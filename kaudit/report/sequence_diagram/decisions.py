@@ -9,10 +9,9 @@ from kaudit.broker.producer_state.verdict import Compared, Outcome, Verdict
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Ruling
 from kaudit.model.batch_fields import NO_OFFSET
-from kaudit.model.sequence import next_sequence
-from kaudit.report.formatting import plural
+from kaudit.model.sequence import next_sequence, subtract
 from kaudit.report.sequence_diagram.page_model import Decision, Slot, Window
-from kaudit.simulate.trace import BrokerAnswer
+from kaudit.simulate.trace import BrokerAnswer, EventKind, TraceEvent
 
 REFUSALS = frozenset({Outcome.REJECTED.value, "connection-closed"})
 _Item = TypeVar("_Item", bound=Hashable)
@@ -34,7 +33,14 @@ class Interned(Generic[_Item]):
         return found
 
 
-def is_refused(decided: BrokerAnswer) -> bool:
+def reason_of(event: TraceEvent) -> str:
+    """Return why a response is an error, in short; empty where it is none, and for requests."""
+    if event.kind is EventKind.REQUEST:
+        return ""
+    return "; ".join(filter(None, (short_reason(decided) for decided in event.answers if _is_refused(decided))))
+
+
+def _is_refused(decided: BrokerAnswer) -> bool:
     """Whether the client gets an error, or no answer because of one."""
     refused = decided.answer is not None and decided.answer.fields.get("outcome") in REFUSALS
     return refused or decided.error is not KafkaError.NONE
@@ -50,7 +56,8 @@ def short_reason(decided: BrokerAnswer) -> str:
     held = verdict.state.batches
     more = ""
     if held and verdict.rule.compared in (Compared.SEQUENCES, Compared.WINDOW):
-        more = f"; remembered: {plural(len(held), 'batch', 'batches')} up to sequence {held[-1].last_sequence}"
+        first = subtract(held[0].last_sequence, held[0].offset_delta)
+        more = f"; remembered: sequences {span(first, held[-1].last_sequence)}"
     return f"expected {verdict.expected}, got {verdict.got}: {verdict.rule.reason}{more}"
 
 

@@ -4,8 +4,7 @@ from kaudit.report.html.document import BASE_STYLES, document
 from kaudit.report.sequence_diagram.page_model import SequencePage, Step
 
 _STYLES = (*BASE_STYLES, "sequence.css")
-_SCRIPTS = tuple(f"sequence/{name}.js" for name in ("layout", "state", "draw", "panel", "main"))
-"""Classic scripts in the order they run; each adds to the object `sequence`."""
+_SCRIPTS = ("sequence/main.js",)
 
 
 def page(model: SequencePage) -> str:

@@ -7,7 +7,7 @@ from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer
 from kaudit.report.sequence_diagram.batch_history import BatchHistory
-from kaudit.report.sequence_diagram.decisions import Interned, decision, is_refused, short_reason, span, window
+from kaudit.report.sequence_diagram.decisions import Interned, decision, reason_of, span, window
 from kaudit.report.sequence_diagram.lanes import participants
 from kaudit.report.sequence_diagram.page_model import (
     Client,
@@ -100,7 +100,7 @@ class _Steps:
             event.kind.value,
             _tone(event),
             event.text,
-            reason(event),
+            reason_of(event),
             event.partitions,
             None if event.producer_id < 0 else str(event.producer_id),
             decisions,
@@ -131,13 +131,6 @@ class _Steps:
                 for item in state.transactions
             ],
         )
-
-
-def reason(event: TraceEvent) -> str:
-    """Return why a response is an error, in short; empty where it is none, and for requests."""
-    if event.kind is EventKind.REQUEST:
-        return ""
-    return "; ".join(filter(None, (short_reason(decided) for decided in event.answers if is_refused(decided))))
 
 
 def _tone(event: TraceEvent) -> Tone:

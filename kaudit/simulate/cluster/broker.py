@@ -90,7 +90,7 @@ class BrokerServer:
 
     def handle(self, request: KafkaRequest, respond: Respond) -> None:
         """Handle a request and respond, now or later."""
-        respond = partial(self._respond, self.incarnation, respond)
+        respond = partial(self._respond, self.incarnation, request, respond)
         if isinstance(request, ProduceRequest):
             _PendingProduce(self, request, respond).start()
         elif isinstance(request, InitProducerIdRequest):
@@ -106,9 +106,14 @@ class BrokerServer:
         else:
             respond(self._transactions.end_transaction(request, None))
 
-    def _respond(self, incarnation: int, respond: Respond, response: KafkaResponse | None) -> None:
-        if incarnation == self.incarnation:
-            respond(response)
+    def _respond(
+        self, incarnation: int, request: KafkaRequest, respond: Respond, response: KafkaResponse | None
+    ) -> None:
+        if incarnation != self.incarnation:
+            return
+        if isinstance(response, CoordinatorResponse) and not self._trace.is_full:
+            self._trace.answered(request, response.decided)
+        respond(response)
 
     def _init_producer_id(self, request: InitProducerIdRequest, respond: Respond) -> None:
         transactions = self._transactions
@@ -132,7 +137,7 @@ class BrokerServer:
     ) -> None:
         """Respond with what `answer` makes of a producer id, if there is one to grant."""
         if granted is None:
-            why = "the broker has no producer ids left: it has asked for a block of them"
+            why = "the broker is waiting for a block of producer ids"
             respond(CoordinatorResponse(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, NO_PRODUCER, why))
         else:
             respond(answer(granted))
