@@ -1,6 +1,7 @@
 // What the lanes of one partition show: its replicas side by side on one axis, and the lanes they have together.
 
-import { runningSum, spansOf, bisect } from "./spans.js";
+import { SEVERITIES } from "./filters.js";
+import { bisect, runningSum, spansOf } from "./spans.js";
 
 /**
  * @typedef {import("./spans.js").Spans} Spans
@@ -23,7 +24,6 @@ import { runningSum, spansOf, bisect } from "./spans.js";
 export const OUTCOMES = ["open", "committed", "aborted", "unknown"];
 export const TRANSACTIONAL = 1;
 export const COARSE = 2;
-const SEVERITIES = ["note", "warning", "error"];
 
 /**
  * @param {Loaded[]} loaded replicas of one partition @param {"offset" | "time"} axis @param {any[]} findings all of the page
