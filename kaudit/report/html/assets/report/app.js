@@ -182,6 +182,15 @@ class App {
     return filterBar(this.page, this.place, (changes) => this.navigate(changes, true));
   }
 
+  /** The filters, folded away until they are used: the lanes are what this view is for. */
+  filterDetails() {
+    const { severities, code, onlyTopic, producer } = this.place;
+    const active = severities.length > 0 || [code, onlyTopic, producer].some(Boolean);
+    this.filtersOpen ||= active;
+    const toggled = (/** @type {any} */ event) => (this.filtersOpen = event.target.open);
+    return h("details", { open: this.filtersOpen, ontoggle: toggled }, h("summary", {}, active ? "Filters (active)" : "Filters"), this.filters());
+  }
+
   showNav() {
     const { page, place } = this;
     const views = [["overview", "Overview", true], ["partition", "Lanes", this.sets.length], ["findings", `Findings (${page.findings.length})`, page.findings.length], ["producers", "Producers", page.producers.length]];
@@ -199,7 +208,7 @@ class App {
       return;
     }
     const shown = this.shownSet === set && this.main.contains(this.partition.element);
-    const top = h("div", { class: "controls no-print" }, this.picker(set), this.filters());
+    const top = h("div", { class: "controls no-print" }, this.picker(set), this.filterDetails());
     if (shown) this.main.firstElementChild?.replaceWith(top);
     else {
       fill(this.main, top, h("p", { role: "status" }, "Unpacking …"));

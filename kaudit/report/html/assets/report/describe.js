@@ -40,7 +40,7 @@ const DESCRIPTIONS = {
     /** @type {[string, string][]} */
     const facts = [["offsets", range(least("first_offset"), most("last_offset"), origin)]];
     if (held.length === 1 && !coarse && run.first_sequence[held[0]] >= 0) facts.push(["sequences", range(run.first_sequence[held[0]], run.last_sequence[held[0]])]);
-    facts.push(["batches", count(replica.batches[stop] - replica.batches[first])], ["records", count(replica.records[stop] - replica.records[first])]);
+    facts.push(["batches", count(replica.batches()[stop] - replica.batches()[first])], ["records", count(replica.records()[stop] - replica.records()[first])]);
     facts.push(["time", from === to ? time(from) : `${time(from)} to ${time(to)}`]);
     if (held.length > 1) facts.push(["", "zoom in to see each run"]);
     else if (coarse) facts.push(["", "several runs, merged to keep the file small"]);

@@ -19,7 +19,7 @@ import { rowHeights } from "./rows.js";
 
 const LEAST_WIDTH = 1.5;
 const MARKER_WIDTH = 7;
-export const FINDING_SIZE = 15;
+const FINDING_SIZE = 15;
 const TRANSACTION_HEIGHT = 3;
 const LINES = [
   ["log_start_offset", "log start", "start"],
@@ -154,7 +154,8 @@ function findingMarks(marks, picture, rows, from, to, window) {
     const row = rowOf.get(lane ?? replica);
     if (row === undefined) continue;
     const { y, height } = strip(picture, row, replica, window);
-    const x = toX(window, at + (picture.axis === "offset" ? 0.5 : 0)) - FINDING_SIZE / 2;
+    const size = Math.min(FINDING_SIZE, height + 4);
+    const x = toX(window, at + (picture.axis === "offset" ? 0.5 : 0)) - size / 2;
     const cell = `${row} ${replica} ${Math.round(x / 4)}`;
     const before = taken.get(cell);
     if (before) {
@@ -163,7 +164,7 @@ function findingMarks(marks, picture, rows, from, to, window) {
       continue;
     }
     const style = `finding-${finding.severity}${index === window.chosen ? "-chosen" : ""}`;
-    const mark = { kind: /** @type {const} */ ("finding"), style, x, width: FINDING_SIZE, y: y + height / 2 - FINDING_SIZE / 2, height: FINDING_SIZE, replica, row, label: finding.code, data: [index] };
+    const mark = { kind: /** @type {const} */ ("finding"), style, x, width: size, y: y + height / 2 - size / 2, height: size, replica, row, label: finding.code, data: [index] };
     taken.set(cell, mark);
     marks.push(mark);
   }

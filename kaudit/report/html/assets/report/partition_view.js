@@ -95,7 +95,7 @@ export class PartitionView {
       same.set(text, [...(same.get(text) ?? []), log.replica]);
     }
     const facts = [...same].map(([text, replicas]) => h("p", { class: "faint" }, replicas.some(Boolean) ? h("strong", {}, `${replicas.join(", ")}: `) : null, text));
-    fill(this.head, h("h2", {}, `${row.topic}-${row.partition}`), ...facts, ...loaded.map(({ row: log }) => leftOut(log)));
+    fill(this.head, h("h2", { class: "visually-hidden" }, `${row.topic}-${row.partition}`), ...facts, ...loaded.map(({ row: log }) => leftOut(log)));
   }
 
   showControls() {
@@ -255,7 +255,7 @@ function tally(cell, mark, replica) {
   const [first, stop] = [mark.first ?? 0, mark.stop ?? 0];
   if (mark.kind === "run") {
     cell.runs += stop - first;
-    cell.records += replica.records[stop] - replica.records[first];
+    cell.records += replica.records()[stop] - replica.records()[first];
   } else if (mark.kind === "transaction") cell.transactions += stop - first;
   else if (mark.kind === "marker") cell.aborts += replica.aborts[stop] - replica.aborts[first];
   else if (mark.kind === "finding") cell.findings.push(...mark.data);
