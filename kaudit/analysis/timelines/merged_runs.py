@@ -98,9 +98,7 @@ def _starts(runs: Columns, before: NDArray[np.int64]) -> NDArray[np.bool_]:
     return starts
 
 
-def _next_markers(
-    producer_ids: NDArray[np.generic], before: NDArray[np.int64], markers: Columns
-) -> NDArray[np.int64]:
+def _next_markers(producer_ids: NDArray[np.generic], before: NDArray[np.int64], markers: Columns) -> NDArray[np.int64]:
     following = np.append(markers["producer_id"], NO_MARKER)[before]
     return np.where((before < len(markers)) & (following == producer_ids), before, NO_MARKER)
 
