@@ -1,5 +1,8 @@
 """--output-format html: the same page from both engines, and in it what the timelines say."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
@@ -30,7 +33,7 @@ def page_of(engine, *paths, **options):
 def test_the_lanes_are_what_the_timelines_say(logs, local):
     page = Page(page_of(local, logs))
     timelines = local.timeline(logs).timelines
-    expected = {}
+    expected: dict[tuple[str, int, str], list[tuple[int, Mapping[str, Any]]]] = {}
     for timeline in timelines:
         held = expected.setdefault((timeline.topic, timeline.partition, timeline.replica), [])
         held += [(timeline.producer_id, entry) for entry in timeline.entries]
