@@ -106,7 +106,7 @@ class Continuity(Struct):
             if chunk.first_position is None:
                 self._pending += [(chunk.segment, damage) for damage in chunk.damages]
             return
-        if group[-1].end in gaps or group[-1].end < chunk.last_end:
+        if group[-1].end in gaps or group[-1].end <= chunk.last_position:
             self._place(group, chunk.segment, expected, gaps)
         else:
             self._pending += [(chunk.segment, damage) for damage in group]

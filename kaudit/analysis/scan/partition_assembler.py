@@ -14,6 +14,7 @@ from kaudit.analysis.scan.partition_replay import PartitionReplay, RowSink
 from kaudit.analysis.scan.planning import Job
 from kaudit.analysis.scan.run_batches import RunFetcher
 from kaudit.analysis.scan.unread_segments import Failure, UnreadSegments, failure, require_whole
+from kaudit.source.kafka.fetched_segment import RemovedByRetentionError
 from kaudit.source.schemes import open_segment
 
 Outcome = ChunkRows | Failure
@@ -29,8 +30,28 @@ def read_range(spec: ChunkSpec, most_batches: int = sys.maxsize, open_source: Op
             rows = read_chunk(settle(spec, source), source, most_batches)
             require_whole(spec.file, source)
             return rows
+    except RemovedByRetentionError as error:
+        return _from_log_start(spec, error.log_start, most_batches, open_source)
     except OSError as error:
         return failure(spec.file.path, error)
+
+
+def _from_log_start(spec: ChunkSpec, log_start: int, most_batches: int, open_source: OpenSource) -> Outcome:
+    """Read what retention, which overtook the reader, has left of a range."""
+    place = spec.file.fetched
+    assert place is not None
+    first, start = place.offset(spec.start), min(place.position(log_start), spec.stop)
+    removed = Failure(
+        f"{spec.file.path} @ offsets {first}-{place.offset(start) - 1}",
+        f"removed by retention before kaudit read them: the log begins at offset {log_start} by now",
+    )
+    if start == spec.stop:
+        return removed
+    left = replace(place, readable_from=max(place.readable_from, log_start))
+    outcome = read_range(replace(spec, start=start, file=replace(spec.file, fetched=left)), most_batches, open_source)
+    if isinstance(outcome, ChunkRows):
+        outcome.not_read = (removed.path, removed.reason)
+    return outcome
 
 
 class PartitionAssembler:
@@ -56,6 +77,9 @@ class PartitionAssembler:
             self._replay.continuity.skip()
             self._unread.add(outcome)
         elif not self._serially and not self._stopped:
+            if outcome.not_read is not None:
+                self._replay.continuity.skip()
+                self._unread.add(Failure(*outcome.not_read))
             try:
                 self._serially = outcome.read_to != outcome.stop or not all(
                     map(self._replay.feed, self._parts(outcome))
