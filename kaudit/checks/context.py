@@ -51,6 +51,10 @@ class Context(Struct, frozen=True, kw_only=True):
         """`topic-partition` as brokers print it."""
         return f"{self.topic}-{self.partition}"
 
+    def at_byte(self, position: int) -> str:
+        """Where in its segment something lies, within a sentence; nothing for batches that brokers sent."""
+        return "" if self.fetched is not None else f", at byte {position},"
+
     def file(self, segment: int) -> str:
         """The segment's path relative to its input."""
         return self.side_file(self.segments[segment])

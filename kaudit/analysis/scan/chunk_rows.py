@@ -15,6 +15,7 @@ from kaudit.analysis.scan.rows import (
     RUN,
     Rows,
 )
+from kaudit.analysis.scan.unread_segments import Failure
 from kaudit.model.columns import Columns, no_rows
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import LogDamage
@@ -104,8 +105,8 @@ class ChunkRows(Struct):
     still_growing: bool = False
     decoded: bool = False
     """Every record was decoded: the contents of records may be compared."""
-    not_read: tuple[str, str] | None = None
-    """What of the range before these rows could not be read, and why."""
+    not_read: Failure | None = None
+    """What of the range before these rows could not be read."""
     coverage_gaps: frozenset[CoverageGap] = frozenset()
     """What a text in place of the segment leaves out."""
 
