@@ -45,7 +45,7 @@ def test_every_attempt_has_the_outcome_that_the_real_broker_gave(version, name):
     checked = 0
     for step in page.steps:
         answer = answers[step.number]
-        given = {field: answer[field] for field in ("outcome", "error") if field in answer}
+        given = {field: value for field, value in answer.items() if field in ("outcome", "error")}
         if given and step.decisions:
             checked += 1
             (decided,) = step.decisions
