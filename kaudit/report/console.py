@@ -75,7 +75,7 @@ def wanted_width(stream: IO[str], environ: Mapping[str, str]) -> int | None:
 def draws_lines(stream: TextIO) -> bool:
     """Tell whether the stream's encoding has the characters that lines and bars are drawn with."""
     try:
-        "│─━┣┅░►✗".encode(stream.encoding or "ascii")
+        "│─━┣┅░►✗█▏".encode(stream.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return False
     return True
