@@ -11,7 +11,6 @@ import { linkTo, overview } from "./overview.js";
 import { PartitionView } from "./partition_view.js";
 import { readColours } from "./painter.js";
 import { SearchBox } from "./search_box.js";
-import { nameOf } from "./search.js";
 
 const SAVE = 200; // ms after the last move, before the address is written
 
@@ -165,7 +164,15 @@ class App {
   currentSet() {
     const { partitions } = this.page;
     const named = this.sets.find(([first]) => partitions[first].topic === this.place.topic && partitions[first].partition === (this.place.partition ?? 0));
-    return named ?? (this.place.topic === null ? (this.sets[0] ?? null) : null);
+    return named ?? (this.place.topic === null ? this.worstSet() : null);
+  }
+
+  /** The partition of the worst incident, or with any finding: what a reader wants to see first. */
+  worstSet() {
+    const indexes = this.page.overview.incidents.flatMap((/** @type {any} */ { findings }) => findings);
+    const first = indexes.map((/** @type {number} */ index) => this.page.findings[index].partition).find((/** @type {number | null} */ partition) => partition !== null);
+    const any = this.page.findings.find((/** @type {any} */ { partition }) => partition !== null)?.partition;
+    return this.sets.find((set) => set.includes(first ?? any)) ?? this.sets[0] ?? null;
   }
 
   render() {
@@ -193,7 +200,7 @@ class App {
 
   showNav() {
     const { page, place } = this;
-    const views = [["overview", "Overview", true], ["partition", "Lanes", this.sets.length], ["findings", `Findings (${page.findings.length})`, page.findings.length], ["producers", "Producers", page.producers.length]];
+    const views = [["overview", "Overview", true], ["partition", "Partitions", this.sets.length], ["findings", `Findings (${page.findings.length})`, page.findings.length], ["producers", "Producers", page.producers.length]];
     const links = views.filter(([, , there]) => there).map(([view, label]) => {
       const target = { ...place, view: /** @type {any} */ (view), finding: null };
       return h("a", { href: formatLink(target) || "#", "aria-current": place.view === view ? "page" : null }, label);
@@ -235,7 +242,7 @@ class App {
     const options = this.sets.map((indexes, at) => {
       const row = this.page.partitions[indexes[0]];
       const findings = this.page.findings.filter((/** @type {any} */ finding) => indexes.includes(finding.partition)).length;
-      const name = indexes.length > 1 ? `${row.topic}-${row.partition} (${counted(indexes.length, "replica")})` : nameOf(row);
+      const name = indexes.length > 1 ? `${row.topic}-${row.partition} (${counted(indexes.length, "replica")})` : row.name;
       return h("option", { value: String(at), selected: indexes === set }, findings ? `${name}: ${counted(findings, "finding")}` : name);
     });
     if (set === null) options.unshift(h("option", { value: "", selected: true }, "choose a partition"));
@@ -293,7 +300,7 @@ function producersTable(page) {
   const rows = page.producers.map((/** @type {any} */ row) => [
     row.producer_id,
     row.transactional_id ?? "-",
-    row.partition === null ? "-" : nameOf(page.partitions[row.partition]),
+    row.partition === null ? "-" : page.partitions[row.partition].name,
     row.epochs,
     `${row.first_offset ?? "-"} to ${row.last_offset ?? "-"}`,
     String(row.batches),
