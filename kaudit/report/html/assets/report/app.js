@@ -1,7 +1,7 @@
 // The report page: reads its model, shows the view that the address names, and reacts to keys.
 
 import { Columns, readPage, replicaSets } from "./data.js";
-import { fill, h, table } from "./dom.js";
+import { fill, h } from "./dom.js";
 import { filterBar, findingsTable, showFinding } from "./findings.js";
 import { shown, step } from "./filters.js";
 import { counted } from "./format.js";
@@ -10,6 +10,7 @@ import { formatLink, parseLink, START } from "./link.js";
 import { linkTo, overview } from "./overview.js";
 import { PartitionView } from "./partition_view.js";
 import { readColours } from "./painter.js";
+import { producersTable } from "./producers.js";
 import { SearchBox } from "./search_box.js";
 
 const SAVE = 200; // ms after the last move, before the address is written
@@ -51,6 +52,7 @@ class App {
     addEventListener("afterprint", () => this.recolour());
     listen(this.keys());
     this.render();
+    this.started = true;
   }
 
   keys() {
@@ -180,7 +182,7 @@ class App {
     this.showNav();
     if (place.view === "partition") this.shownPartition = this.showPartition();
     else if (place.view === "findings") fill(this.main, h("h2", {}, "Findings"), this.filters(), ...findingsTable(page, this.shownFindings).filter(Boolean));
-    else if (place.view === "producers") fill(this.main, producersTable(page));
+    else if (place.view === "producers") fill(this.main, ...producersTable(page));
     else fill(this.main, ...overview(page, this.colours));
     this.showDetail();
   }
@@ -273,7 +275,7 @@ class App {
       zoom: place.view === "partition" && finding.offset !== null ? () => this.partition.zoomTo(finding) : null,
     });
     this.detail.scrollTop = 0;
-    if (was) this.detail.querySelector("h2")?.focus({ preventScroll: true });
+    if (was && this.started) this.detail.querySelector("h2")?.focus({ preventScroll: true });
   }
 
   toggleTheme() {
@@ -293,22 +295,6 @@ class App {
     else if (medium === "print") delete root.dataset.theme;
     this.render();
   }
-}
-
-/** @param {any} page */
-function producersTable(page) {
-  const rows = page.producers.map((/** @type {any} */ row) => [
-    row.producer_id,
-    row.transactional_id ?? "-",
-    row.partition === null ? "-" : page.partitions[row.partition].name,
-    row.epochs,
-    `${row.first_offset ?? "-"} to ${row.last_offset ?? "-"}`,
-    String(row.batches),
-    String(row.records),
-    row.state.map(([name, value]) => `${name} ${value}`).join(", "),
-    row.findings.join(", "),
-  ]);
-  return table(["producer id", "transactional id", "partition", "epochs", "offsets", "batches", "records", "state", "findings"], rows, { caption: counted(rows.length, "producer id"), numbers: [5, 6] });
 }
 
 const app = new App(readPage(document));

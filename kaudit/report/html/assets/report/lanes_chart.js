@@ -7,6 +7,8 @@ import { layoutOf, replicaTag } from "./rows.js";
 import { within, xAxis } from "./axis.js";
 
 const NARROW = 600; // pixels: below, names take less room
+const LEAST_HEIGHT = 320;
+const BELOW = 40; // pixels for the legend's first line
 const CLICK = 4; // pixels between press and release
 
 /**
@@ -32,6 +34,7 @@ export class LanesChart {
     );
     /** @type {any} */
     this.plot = null;
+    this.range = { min: 0, max: 1 };
     /** @type {import("./marks.js").Mark[]} */
     this.marks = [];
     /** @type {string | null} */
@@ -47,6 +50,7 @@ export class LanesChart {
     const replaced = this.picture !== picture || this.view?.colours !== view.colours;
     Object.assign(this, { picture, rows, view });
     this.layout = layoutOf(rows, picture.replicas.length);
+    this.range = { min: view.min, max: view.max };
     if (replaced) this.create();
     this.resize();
     this.setWindow(view.min, view.max);
@@ -67,7 +71,7 @@ export class LanesChart {
         scales: { x: { time: false }, y: { range: [0, 1] } },
         axes: [axis, { show: false }],
         series: [{}, { paths: () => null, points: { show: false } }],
-        hooks: { setScale: [(_, key) => key === "x" && this.windowChanged()], drawClear: [() => this.drawRows()], draw: [() => this.drawMarks()] },
+        hooks: { setScale: [(_, key) => key === "x" && this.plot && this.windowChanged()], drawClear: [() => this.drawRows()], draw: [() => this.drawMarks()] },
       },
       [[picture.min, picture.max], [0, 1]],
       this.plotHost,
@@ -126,16 +130,18 @@ export class LanesChart {
     for (const name of ["pointerup", "pointercancel"]) over.addEventListener(name, stop, { once: true });
   }
 
+  /** The window that was asked for last: uPlot's scale follows a little later. */
   window() {
-    return { min: this.plot.scales.x.min, max: this.plot.scales.x.max };
+    return this.range;
   }
 
   /** @param {number} min @param {number} max */
   setWindow(min, max) {
     const [from, to] = within(this.picture, min, max);
-    const now = this.window();
-    if (now.min === from && now.max === to) this.redraw();
-    else this.plot.setScale("x", { min: from, max: to });
+    this.range = { min: from, max: to };
+    const { x } = this.plot.scales;
+    if (x.min === from && x.max === to) this.redraw();
+    else this.plot.setScale("x", this.range);
   }
 
   /** @param {number} share of the window, to the right */
@@ -155,23 +161,24 @@ export class LanesChart {
 
   /** uPlot set the scale: by itself after a drag or a double click, or through setWindow. */
   windowChanged() {
-    const { min, max } = this.window();
-    if (min === undefined || min === null) return;
+    const { min, max } = this.plot.scales.x;
     const [from, to] = within(this.picture, min, max);
-    if (from !== min || to !== max) {
-      this.plot.setScale("x", { min: from, max: to });
-      return;
+    if (from !== min || to !== max) this.setWindow(from, to);
+    else {
+      this.range = { min, max };
+      this.events.window(min, max);
     }
-    this.events.window(min, max);
   }
 
   resize() {
     if (!this.plot || !this.scroller.clientWidth) return;
     const content = this.layout.total + this.axisHeight;
-    const most = Math.max(260, Math.min(globalThis.innerHeight * 0.62, 900));
+    // lanes end where the window does, so that the page itself need not be scrolled
+    const above = this.scroller.getBoundingClientRect().top + globalThis.scrollY;
+    const most = Math.max(LEAST_HEIGHT, globalThis.innerHeight - above - BELOW);
     const height = Math.min(content + 2, most);
     this.scroller.style.height = `${height}px`;
-    const named = this.scroller.clientWidth < NARROW ? 104 : 230;
+    const named = this.scroller.clientWidth < NARROW ? 116 : 230;
     this.names.style.width = `${named}px`;
     this.frame.style.height = `${this.scroller.clientHeight}px`;
     this.spacer.style.height = `${Math.max(0, content - this.scroller.clientHeight)}px`;
@@ -190,8 +197,8 @@ export class LanesChart {
 
   /** The part of the axis and of the rows in view. @returns {import("./marks.js").Window} */
   inView() {
-    const { over } = this.plot;
-    return { ...this.window(), width: over.clientWidth, top: this.scroller.scrollTop, height: over.clientHeight, chosen: this.view.chosen, isShown: this.view.isShown };
+    const { over, scales } = this.plot;
+    return { min: scales.x.min, max: scales.x.max, width: over.clientWidth, top: this.scroller.scrollTop, height: over.clientHeight, chosen: this.view.chosen, isShown: this.view.isShown };
   }
 
   /** @param {(context: CanvasRenderingContext2D, width: number, height: number) => void} draw in CSS pixels from the plot's corner */

@@ -1,6 +1,6 @@
 // The first view: what it cost, incidents, counts, where and when, what is not covered.
 
-import { commandLine, h, severityText, SHAPES, table } from "./dom.js";
+import { atFirst, commandLine, h, severityText, SHAPES, table } from "./dom.js";
 import { bytes, count, counted, timeTicks } from "./format.js";
 import { formatLink, START } from "./link.js";
 
@@ -53,13 +53,6 @@ function incidents({ overview: { incidents: rows }, findings }) {
     h("h2", {}, "Incidents"),
     atFirst(rows, FIRST_INCIDENTS, (/** @type {any[]} */ part) => h("ol", { class: "incidents" }, part.map((incident) => incidentItem(incident, findings)))),
   );
-}
-
-/** The first of many rows, and a button for the others. @param {any[]} rows @param {number} number @param {(rows: any[]) => Node} render */
-function atFirst(rows, number, render) {
-  if (rows.length <= number) return [render(rows)];
-  const more = h("button", { type: "button", class: "no-print", onclick: () => more.replaceWith(render(rows.slice(number))) }, `Show ${count(rows.length - number)} more`);
-  return [render(rows.slice(0, number)), more];
 }
 
 /** @param {any} incident @param {any[]} findings */

@@ -85,7 +85,7 @@ export class PartitionView {
       this.head,
       h("h2", { class: "visually-hidden" }, `${row.topic}-${row.partition}`),
       lines.length > 2 ? h("details", {}, h("summary", {}, `Offsets and counts of ${counted(loaded.length, "replica")}`), lines) : h("div", {}, lines),
-      ...lacking.map(([replicas, text]) => h("p", { class: "warning" }, lacking.length > 1 || replicas.length < loaded.length ? `${replicas.join(", ")}: ` : null, text)),
+      ...lacking.map(([replicas, text]) => h("p", { class: "faint" }, lacking.length > 1 || replicas.length < loaded.length ? `${replicas.join(", ")}: ` : null, text)),
     );
   }
 
