@@ -72,8 +72,8 @@ class NonIdempotentRows(Struct):
 class ChunkRows(Struct):
     """A chunk of one segment, compressed: bytes and segment as in ChunkRange.
 
-    `first_offset`/`last_offset` bound the valid batches at or above the log start offset (None without one), `last_end` is
-    the byte after the last of them; `ordered` is False if their offsets do not ascend, and then nothing else here may be
+    `first_offset`/`last_offset` bound the valid batches at or above the log start offset (None without one), the last of
+    them in the file begins at `last_position` and ends before `last_end`; `ordered` is False if their offsets do not ascend, and then nothing else here may be
     used but `counts` and `damages`.
     """
 
@@ -92,6 +92,7 @@ class ChunkRows(Struct):
     first_offset: int | None = None
     first_position: int | None = None
     last_offset: int | None = None
+    last_position: int = -1
     last_end: int = -1
     wrapper_first: bool = False
     """The first batch is a compressed wrapper of magic 0 or 1, which names its last offset only."""

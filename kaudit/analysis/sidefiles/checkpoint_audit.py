@@ -1,14 +1,17 @@
 """The offset checkpoints of log directories compared with the ends of their partitions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
-from kaudit.formats.sidefiles.checkpoints import OffsetCheckpoint, parse_offset_checkpoint
+from kaudit.formats.sidefiles.checkpoints import parse_offset_checkpoint
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
 from kaudit.source.layout import SegmentFile
+
+_Offsets = Mapping[tuple[str, int], Sequence[int]]
+"""The offsets a checkpoint has for each topic and partition."""
 
 
 class CheckpointAudit(Struct):
@@ -16,7 +19,7 @@ class CheckpointAudit(Struct):
 
     files: SideFileReader
     unparsable: list[UnparsableCheckpoint] = field(default_factory=list)
-    _checkpoints: dict[str, OffsetCheckpoint | None] = field(default_factory=dict)
+    _checkpoints: dict[str, _Offsets] = field(default_factory=dict)
 
     def compare(self, part: PartitionAudit) -> Iterator[CheckpointBeyondLogEnd]:
         """Yield the rows of one partition that lie beyond its log's end."""
@@ -24,18 +27,20 @@ class CheckpointAudit(Struct):
         ends_in_damage = any(damage.segment == len(directory.segments) - 1 for damage in part.damages)
         for file in directory.checkpoints:
             checkpoint = self._read(file, directory.log_dir)
-            if checkpoint is None or end is None or ends_in_damage or part.unreadable:
+            if end is None or ends_in_damage or part.unreadable:
                 continue
-            for row in checkpoint.rows:
-                own = (row.topic, row.partition) == (directory.topic, directory.partition)
-                if own and row.offset > end:
-                    yield CheckpointBeyondLogEnd(file.name, row.offset, end)
+            for offset in checkpoint.get((directory.topic, directory.partition), ()):
+                if offset > end:
+                    yield CheckpointBeyondLogEnd(file.name, offset, end)
 
-    def _read(self, file: SegmentFile, log_dir: str) -> OffsetCheckpoint | None:
+    def _read(self, file: SegmentFile, log_dir: str) -> _Offsets:
         if file.path not in self._checkpoints:
             data = self.files.read(file)
             checkpoint = None if data is None else parse_offset_checkpoint(data)
-            self._checkpoints[file.path] = checkpoint
+            offsets: dict[tuple[str, int], list[int]] = {}
+            for row in () if checkpoint is None else checkpoint.rows:
+                offsets.setdefault((row.topic, row.partition), []).append(row.offset)
+            self._checkpoints[file.path] = offsets
             if checkpoint is not None and checkpoint.damage:
                 damage = checkpoint.damage[0]
                 self.unparsable.append(UnparsableCheckpoint(log_dir, file.name, damage.position, damage.detail))
