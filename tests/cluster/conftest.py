@@ -14,15 +14,13 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from tests.cluster import brokers
+from tests.live_brokers import security
+from tests.live_brokers.jvm import free_port
+
 SPARK_HOME = Path(pyspark.__file__).parent
 HERE = Path(__file__).parent
 POM = HERE / "minicluster-pom.xml"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def wait_for(what, check, seconds=120):
@@ -168,3 +166,45 @@ def s3():
     finally:
         process.terminate()
         process.wait(30)
+
+
+@pytest.fixture(scope="session")
+def zookeeper_broker(tmp_path_factory):
+    """A broker of 2.8, beside ZooKeeper."""
+    with brokers.live(brokers.WITH_ZOOKEEPER, tmp_path_factory.mktemp("brokers") / "zookeeper") as live:
+        yield live
+
+
+@pytest.fixture(scope="session")
+def forgetful_broker(tmp_path_factory):
+    """A broker of 3.9 that forgets producers after four seconds."""
+    home = tmp_path_factory.mktemp("brokers") / "forgetful"
+    with brokers.live(brokers.WITH_EITHER, home, brokers.EXPIRY) as live:
+        yield live
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    """What the newest broker proves itself with."""
+    return security.certificate(tmp_path_factory.mktemp("certificate") / "server")
+
+
+@pytest.fixture(scope="session")
+def newest_broker(tmp_path_factory, certificate):
+    """The newest broker, with listeners for SSL and SASL_SSL beside the plain one, users and ACLs."""
+    home = tmp_path_factory.mktemp("brokers") / "newest"
+    with brokers.live_secured(brokers.NEWEST, home, certificate) as live:
+        yield live
+
+
+@pytest.fixture(scope="session", params=["zookeeper_broker", "forgetful_broker", "newest_broker"])
+def each_broker(request):
+    """Each of the three releases in turn."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session")
+def three_brokers(tmp_path_factory):
+    """Three brokers of the newest release by node id; a test that stops one starts it again."""
+    with brokers.live_replicas(brokers.NEWEST, tmp_path_factory.mktemp("brokers") / "three") as nodes:
+        yield nodes

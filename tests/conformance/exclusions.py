@@ -40,7 +40,7 @@ EXCLUSIONS = (
 # clock, which attempts tell to the second at best. Compared with this tolerance, exactly everywhere else.
 BROKER_CLOCK_TOLERANCE_MS = 120_000
 
-# What the recorded brokers were configured with but their lines do not say (recorder/jvm.py): how often a coordinator looks
+# What the recorded brokers were configured with but their lines do not say (tests/live_brokers/jvm.py): how often a coordinator looks
 # for transactions that timed out, and how often log starts are checkpointed.
 UNRECORDED_CONFIG = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",

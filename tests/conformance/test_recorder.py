@@ -10,13 +10,13 @@ import pytest
 from tests.conformance.recorder import disk, failover
 from tests.conformance.recorder.batches import Sent
 from tests.conformance.recorder.histories import FAIL_OVERS, fail_overs, histories
-from tests.conformance.recorder.jars import pom
-from tests.conformance.recorder.protocol import DESCRIBE_PRODUCERS, Connection, Led
 from tests.conformance.recorder.recording import Recording, renamed, same_difference
 from tests.conformance.recorder.scenarios import FAIL_OVER, SCENARIOS, named
 from tests.conformance.recorder.script import Recorder
 from tests.conformance.recorder.shrink import shrink
 from tests.conformance.recorder.topic import Topic
+from tests.live_brokers.jars import pom
+from tests.live_brokers.protocol import DESCRIBE_PRODUCERS, Connection, Led
 
 NOBODY = Connection(0)
 

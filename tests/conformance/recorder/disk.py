@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tests.conformance.recorder.batches import Sent
-from tests.conformance.recorder.jvm import Broker
 from tests.conformance.recorder.topic import Producer, Step, Topic, clock
+from tests.live_brokers.jvm import Broker
 
 CHECKPOINT = "log-start-offset-checkpoint"
 

@@ -8,11 +8,11 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 
-from tests.conformance.recorder.jvm import Broker
-from tests.conformance.recorder.protocol import (
+from tests.conformance.recorder.script import NOT_READY, Recorder
+from tests.conformance.recorder.topic import Line, Step, Topic, clock
+from tests.live_brokers.cluster import KEEPER, REPLICAS, Cluster
+from tests.live_brokers.protocol import (
     DESCRIBE_PRODUCERS,
     ELECT_LEADERS,
     LATEST,
@@ -20,62 +20,15 @@ from tests.conformance.recorder.protocol import (
     Connection,
     Led,
 )
-from tests.conformance.recorder.script import NOT_READY, Recorder
-from tests.conformance.recorder.topic import Line, Step, Topic, clock
 
-REPLICAS = (1, 2, 3)
-"""The first leads; the second does when it goes."""
 FIRST, *FOLLOWERS = REPLICAS
-KEEPER = 4
-HEAP = "256m"
+"""The first replica leads; the second does when it goes."""
 CHANGE_SECONDS = 90
 ELECTION_SECONDS = 1
 FETCH_WAIT_SECONDS = 0.8
 """A fetch that waits on the leader (replica.fetch.wait.max.ms) would take the next batch along to a paused follower."""
 INVALID_REPLICA_ASSIGNMENT = 39
-QUICK_CHANGES: dict[str, object] = {
-    "auto.leader.rebalance.enable": "false",
-    "replica.lag.time.max.ms": 8000,
-    "broker.session.timeout.ms": 6000,
-    "broker.heartbeat.interval.ms": 500,
-    "zookeeper.session.timeout.ms": 6000,
-}
-"""A follower that is paused for a moment stays in sync; a leader that is gone is replaced soon."""
 RETURNS = ("restarted_old_leader", "resumed_old_leader")
-
-
-@dataclass
-class Cluster(Broker):
-    """The broker that never stops, with three replicas beside it; `leaders` names every topic's leader."""
-
-    node: int = KEEPER
-    heap: str = HEAP
-    leaders: dict[str, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.config = {**QUICK_CHANGES, **self.config}
-        super().__post_init__()
-        self.replicas = {
-            node: Broker(
-                self.version, self.jars, self.home / f"replica{node}", self.config, self.java, node, self, self.heap
-            )
-            for node in REPLICAS
-        }
-
-    @property
-    def told(self) -> dict[str, object]:
-        """What decides about answers: not how soon a leader is replaced."""
-        return {name: value for name, value in super().told.items() if name not in QUICK_CHANGES}
-
-    def end(self) -> None:
-        """Stop everything."""
-        for replica in self.replicas.values():
-            replica.kill()
-        super().end()
-
-    def segments(self, topic: str, partition: int) -> list[Path]:
-        """The segments of a partition on its leader."""
-        return self.replicas[self.leaders[topic]].segments(topic, partition)
 
 
 class FailOverRecorder(Recorder):

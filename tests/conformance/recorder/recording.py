@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.conformance.comparison import Difference, Json, compare, replayed
-from tests.conformance.recorder.failover import Cluster, FailOverRecorder
-from tests.conformance.recorder.jars import jars_of
-from tests.conformance.recorder.jvm import Broker
+from tests.conformance.recorder.failover import FailOverRecorder
 from tests.conformance.recorder.script import Recorder
 from tests.conformance.recorder.topic import Line, Step
+from tests.live_brokers.cluster import Cluster
+from tests.live_brokers.jars import jars_of
+from tests.live_brokers.jvm import Broker
 
 AGAIN = "-again"
 _NAMED = ("topic", "scenario")
@@ -115,6 +116,7 @@ class Session:
 
     def end(self) -> None:
         """Stop the broker."""
+        self._recorder.close()
         self._recorder.broker.end()
 
     def play_again(self, scenarios: Iterable[Step]) -> Recording:

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.conformance.recorder import disk
-from tests.conformance.recorder.jvm import BrokenStartError, Broker
-from tests.conformance.recorder.protocol import (
+from tests.conformance.recorder.steps import TRANSACTION_TIMEOUT_MS, Steps
+from tests.conformance.recorder.topic import Line, Step, Topic, clock
+from tests.live_brokers.jvm import BrokenStartError, Broker
+from tests.live_brokers.protocol import (
     DESCRIBE_PRODUCERS,
     LATEST,
     Connection,
     ConnectionClosedError,
 )
-from tests.conformance.recorder.steps import TRANSACTION_TIMEOUT_MS, Steps
-from tests.conformance.recorder.topic import Line, Step, Topic, clock
 
 NOT_READY = (3, 5, 6, 38)
 INVALID_CONFIG = 40
@@ -31,10 +31,12 @@ SWEEP_CONFIG = "producer.id.expiration.check.interval.ms"
 
 
 class Recorder(Steps):
-    """Plays scenarios against `broker`, which it starts; several lists may follow one another."""
+    """Plays scenarios against `broker`, which it starts unless it runs; several lists may follow one another."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, coordinator: Broker | None = None) -> None:
+        """`coordinator` is the broker that coordinates transactions, where it is another one."""
         super().__init__(broker)
+        self._coordinator = coordinator or broker
         self._connection = Connection(broker.port)
         self._topics: list[Topic] = []
         self.broken = False
@@ -43,7 +45,8 @@ class Recorder(Steps):
     def record(self, scenarios: Iterable[Step]) -> Iterator[Line]:
         """Play all scenarios; yield attempts and answers, scenario by scenario."""
         if not self._versions:
-            self.broker.start()
+            if not self.broker.running:
+                self.broker.start()
             self._versions = self._connection.api_versions()
             self._await_coordinator()
         self._topics = topics = [self._topic(scenario) for scenario in scenarios if self._supported(scenario)]
@@ -62,22 +65,28 @@ class Recorder(Steps):
                 self._play(begun)
         for topic in topics:
             topic.connection.close()
+            topic.coordinator.close()
             yield from topic.lines
 
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
     def _topic(self, scenario: Step) -> Topic:
-        connection = Connection(self.broker.port)
-        return Topic(scenario, connection, connection)
+        return Topic(scenario, Connection(self.broker.port), Connection(self._coordinator.port))
 
     def _supported(self, scenario: Step) -> bool:
         needed = (scenario.get("min_api") or {}).items()
         return all(self._versions.get(int(api), (0, -1))[1] >= version for api, version in needed)
 
     def _await_coordinator(self) -> None:
-        self._until(lambda: self._connection.find_coordinator("warm"), lambda error: error == 0)
+        coordinator = Connection(self._coordinator.port)
+        self._until(lambda: coordinator.find_coordinator("warm"), lambda error: error == 0)
         self._until(
-            lambda: self._connection.init_producer_id(0, "warm-up", TRANSACTION_TIMEOUT_MS, (-1, -1))[0],
+            lambda: coordinator.init_producer_id(0, "warm-up", TRANSACTION_TIMEOUT_MS, (-1, -1))[0],
             lambda error: error == 0,
         )
+        coordinator.close()
 
     def _create(self, topic: Topic) -> None:
         config = topic.scenario.get("topic_config") or {}
@@ -92,9 +101,11 @@ class Recorder(Steps):
             topic.note(0, {"op": "topic", "config": config}, {"outcome": "ok"})
 
     def _create_with(self, topic: Topic, config: dict[str, str]) -> int:
-        partitions = len(topic.partitions)
+        """Create a topic, on the brokers `replicas` of the scenario, or wherever; return the error code."""
+        partitions, replicas = len(topic.partitions), tuple(topic.scenario.get("replicas", ()))
         error: int = self._until(
-            lambda: topic.connection.create_topic(topic.name, partitions, config), lambda code: code not in NOT_READY
+            lambda: topic.connection.create_topic(topic.name, partitions, config, replicas),
+            lambda code: code not in NOT_READY,
         )
         return error
 

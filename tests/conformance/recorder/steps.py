@@ -6,8 +6,9 @@ from typing import Any
 
 from kaudit.broker.errors import KafkaError
 from tests.conformance.recorder.batches import Sent, raw
-from tests.conformance.recorder.jvm import Broker
-from tests.conformance.recorder.protocol import (
+from tests.conformance.recorder.topic import Step, Topic, clock
+from tests.live_brokers.jvm import Broker
+from tests.live_brokers.protocol import (
     ADD_PARTITIONS,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TRANSACTIONS,
@@ -25,7 +26,6 @@ from tests.conformance.recorder.protocol import (
     produce_body,
     read_produced,
 )
-from tests.conformance.recorder.topic import Step, Topic, clock
 
 BUSY = (14, 15, 16, 19, 51)
 """The coordinator is loading or busy; in a produce answer 19 says that it could not be asked (KAFKA-15459)."""

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.conformance.recorder.protocol import Connection
+from tests.live_brokers.protocol import Connection
 
 Step = dict[str, Any]
 Line = tuple[Step, Step]

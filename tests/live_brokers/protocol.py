@@ -11,6 +11,7 @@ from typing import NamedTuple
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR = 0, 1, 2, 3, 10
 API_VERSIONS, CREATE_TOPICS, DELETE_RECORDS = 18, 19, 21
 INIT_PRODUCER_ID, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, WRITE_MARKERS, TXN_OFFSET_COMMIT = 22, 24, 25, 26, 27, 28
+CREATE_ACLS = 30
 ELECT_LEADERS, REASSIGN_PARTITIONS = 43, 45
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS = 61, 65
 
@@ -33,6 +34,9 @@ READ_COMMITTED = 1
 EARLIEST, LATEST = -2, -1
 OF_GROUP, OF_TRANSACTION = b"\0", b"\1"
 """Whose coordinator is asked for."""
+ACL_RESOURCES = {"topic": 2, "cluster": 4, "transactional_id": 5}
+ACL_OPERATIONS = {"READ": 3, "WRITE": 4, "DESCRIBE": 8, "DESCRIBE_CONFIGS": 10}
+_LITERAL, _ALLOW = 3, 3
 
 
 class ConnectionClosedError(Exception):
@@ -245,6 +249,20 @@ class Connection:
         reader.count()
         reader.string()
         return reader.number("h")
+
+    def allow(self, user: str, resource: str, name: str, operations: tuple[str, ...]) -> list[int]:
+        """Create an ACL for each of ACL_OPERATIONS named, on a resource of ACL_RESOURCES; return the error codes."""
+        body = struct.pack(">i", len(operations))
+        for operation in operations:
+            body += struct.pack(">b", ACL_RESOURCES[resource]) + string(name) + struct.pack(">b", _LITERAL)
+            body += string(f"User:{user}") + string("*") + struct.pack(">bb", ACL_OPERATIONS[operation], _ALLOW)
+        reader = self.ask(CREATE_ACLS, 1, body)
+        reader.number("i")
+        errors = []
+        for _ in range(reader.count()):
+            errors.append(reader.number("h"))
+            reader.string()
+        return errors
 
     def metadata(self, topic: str | None = None) -> tuple[set[int], dict[int, Led]]:
         """(live brokers, a topic's partitions)."""

@@ -6,11 +6,12 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kaudit.broker.releases.version import Version
-from tests.conformance.recorder.protocol import Connection, ConnectionClosedError
+from tests.live_brokers.protocol import Connection, ConnectionClosedError
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 START_SECONDS = 90
@@ -48,6 +49,14 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A listener beside the plain one, e.g. `SASL_SSL`, with the broker's settings for it."""
+
+    protocol: str
+    settings: Mapping[str, object]
 
 
 class BrokenStartError(Exception):
@@ -100,10 +109,14 @@ class Broker:
     beside: "Broker | None" = None
     """The broker whose controller or ZooKeeper this one uses; else it has its own."""
     heap: str = "384m"
+    listeners: tuple[Listener, ...] = ()
+    scram: Mapping[str, str] = field(default_factory=dict)
+    """Password by user of SCRAM-SHA-512; KRaft from 3.5 on takes them when its directory is formatted (KIP-900)."""
 
     def __post_init__(self) -> None:
         self.kraft = Version.parse(self.version) >= FIRST_WITH_KRAFT
         self.port = free_port()
+        self.ports = {listener.protocol: free_port() for listener in self.listeners}
         self.control: tuple[int, int] = (self.node, free_port()) if self.beside is None else self.beside.control
         """(node, port) of the KRaft controller; the port is ZooKeeper's before."""
         self.home.mkdir(parents=True)
@@ -125,7 +138,10 @@ class Broker:
 
     def _prepare(self) -> Jvm:
         settings: dict[str, object] = {**QUICK, "log.dirs": self.logs, **self.config}
-        listener = f"PLAINTEXT://127.0.0.1:{self.port}"
+        for secured in self.listeners:
+            settings |= secured.settings
+        ports = {"PLAINTEXT": self.port, **self.ports}
+        listener = ",".join(f"{protocol}://127.0.0.1:{port}" for protocol, port in ports.items())
         controller, port = self.control
         if self.kraft:
             own = self.beside is None
@@ -136,7 +152,9 @@ class Broker:
                 "controller.listener.names": "CONTROLLER",
                 "listeners": f"{listener},CONTROLLER://127.0.0.1:{port}" if own else listener,
                 "advertised.listeners": listener,
-                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+                "listener.security.protocol.map": ",".join(
+                    ["CONTROLLER:PLAINTEXT", *(f"{protocol}:{protocol}" for protocol in ports)]
+                ),
             }
         else:
             settings |= {"broker.id": self.node, "listeners": listener, "zookeeper.connect": f"127.0.0.1:{port}"}
@@ -155,7 +173,9 @@ class Broker:
         properties = self.home / "server.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         if self.kraft:
-            tool = self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties))
+            users = (f"SCRAM-SHA-512=[name={name},password={secret}]" for name, secret in self.scram.items())
+            scram = (argument for user in users for argument in ("--add-scram", user))
+            tool = self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties), *scram)
             with (self.home / "format.out").open("wb") as out:
                 subprocess.run(tool, check=True, stdout=out, stderr=out, cwd=self.home)
         return Jvm(self._java("kafka.Kafka", str(properties)), self.home / "broker.out")

@@ -1,0 +1,110 @@
+"""One HTML file that needs nothing else: a template with its styles, scripts and data inside.
+
+A Content-Security-Policy allows exactly these styles and scripts, by their hashes, and no request to anywhere.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+import msgspec
+from markupsafe import Markup
+
+from kaudit.report.console import visible
+from kaudit.report.html.scripts import script
+
+BASE_STYLES = ("base.css",)
+"""Styles every page has: colours, type, light and dark, print."""
+REPORT_STYLES = (*BASE_STYLES, "vendor/uplot/uPlot.min.css", "report.css")
+REPORT_SCRIPTS = ("vendor/uplot/uPlot.iife.min.js", "report/app.js")
+"""Scripts of the report page in the order they run, each an element of its own; of a module, the first to be read."""
+
+
+def document(  # noqa: PLR0913 - what a page is made of, named at each call
+    template: str,
+    *,
+    title: str,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+    data: Mapping[str, object],
+    columns: Iterable[tuple[str, str]] = (),
+    context: Mapping[str, object] | None = None,
+) -> str:
+    """Return the page.
+
+    `template` is a file in `templates` that extends `document.html`; `styles` and `scripts` are files in `assets`. Each of
+    `data` (Structs or plain values) becomes a script element of that id with JSON in it, each of `columns` one with base64.
+    The template's own variables come from `context`, as plain values; all text in them is escaped and made visible.
+    """
+    style_texts, script_texts = [_asset(name) for name in styles], [script(name) for name in scripts]
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {_hashes(script_texts)}",
+            f"style-src {_hashes(style_texts)}",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            _made_visible(dict(context or {})),
+            title=visible(title),
+            policy=policy,
+            styles=[Markup(text) for text in style_texts],  # noqa: S704 - files of this package
+            scripts=[Markup(text) for text in script_texts],  # noqa: S704
+            data={name: Markup(json_for_script(value)) for name, value in data.items()},  # noqa: S704 - no < in it
+            columns=columns,
+        )
+    )
+
+
+def json_for_script(value: object) -> str:
+    """Return JSON that may stand in a script element: no `<`, `>` or `&`, all text made visible."""
+    text = json.dumps(_made_visible(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _made_visible(value: object) -> Any:  # noqa: ANN401 - JSON
+    """Return plain values with everything spelled out that a reader would not see in them, lone surrogates too."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, msgspec.Struct):
+        return {name: _made_visible(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, Mapping):
+        return {visible(str(name)): _made_visible(item) for name, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return [_made_visible(item) for item in value]
+    return value
+
+
+def _hashes(texts: Sequence[str]) -> str:
+    """Return the sources that a policy allows."""
+    digests = (hashlib.sha256(text.encode()).digest() for text in texts)
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests) or "'none'"
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        autoescape=True,
+        loader=jinja2.FunctionLoader(_template),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _template(name: str) -> str:
+    return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
