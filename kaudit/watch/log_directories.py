@@ -39,6 +39,7 @@ class LogDirectories:
         self.layout: Layout | None = None
         self.open_source: OpenSource = open_segment
         self.nothing: NothingToAuditError | None = None
+        self._found = False
         self._options = options
         self._clock = clock
         self._directories: dict[str, _Stamp | None] = {}
@@ -60,9 +61,14 @@ class LogDirectories:
         started = self._clock()
         before = {} if self.layout is None else {entry.directory: _own(entry) for entry in self.layout.partitions}
         try:
-            self.layout, self.nothing = find_input(self._options), None
+            self.layout, self.nothing, self._found = find_input(self._options), None, True
         except NothingToAuditError as error:
             self.layout, self.nothing = None, error
+            return []
+        except UsageError as error:
+            if not self._found:
+                raise
+            self.layout, self.nothing = None, NothingToAuditError(str(error))  # unmounted, or moved away
             return []
         finally:
             self._next_listing = self._clock() + (self._clock() - started) / LISTING_SHARE

@@ -1,11 +1,11 @@
 """What a watch remembers of what it reported, for itself and, in a state file, for the one that goes on from it."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 
-from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.finding import Finding, Status
 from kaudit.watch.waiting import key_of
 
 
@@ -64,16 +64,20 @@ class Memory(Struct):
         for key in gone:
             del self.findings[key]
 
-    @property
-    def worst(self) -> Severity | None:
-        """The highest severity among all findings that were reported and new."""
-        return max((Severity(total.split()[1]) for total in self.totals), default=None)
+    def by_check(self) -> dict[tuple[str, str], int]:
+        """Return how many findings were reported and new by (code, severity)."""
+        return {(code, severity): number for (code, severity), number in self._totals()}
+
+    def _totals(self) -> Iterator[tuple[tuple[str, str], int]]:
+        for total, number in self.totals.items():
+            code, _, severity = total.partition(" ")
+            yield (code, severity), number
 
     def by_severity(self) -> Counter[str]:
         """Return how many findings of each severity were reported and new."""
         counts: Counter[str] = Counter()
-        for total, number in self.totals.items():
-            counts[total.split()[1]] += number
+        for (_, severity), number in self._totals():
+            counts[severity] += number
         return counts
 
 

@@ -19,10 +19,11 @@ from kaudit.analysis.scan.partition_audit import PartitionAudit, close_partition
 from kaudit.analysis.scan.partition_replay import PartitionReplay
 from kaudit.analysis.scan.planning import Job
 from kaudit.analysis.scan.run_batches import RunFetcher
+from kaudit.analysis.scan.unread_segments import Failure, UnreadSegments, failure
 from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.model.damage import DamageKind
 from kaudit.source.bytes import ByteSource
-from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
+from kaudit.source.layout import PartitionDirectory, SegmentFile
 from kaudit.source.snapshots import list_snapshots
 
 MOST_DELETED = 1000
@@ -70,7 +71,7 @@ class PartitionFollower:
         self._job = job
         self.replay = PartitionReplay(self.directory, RunFetcher(self.directory, self._open))
         self.mark = Mark()
-        self._failures: dict[str, Unreadable] = {}
+        self._failures: dict[str, Failure] = {}
         self._serially = False
         self._broken = False
 
@@ -108,7 +109,7 @@ class PartitionFollower:
             self._open_file,
             compacted=self._job.compacted,
             needs=self._job.needs,
-            unreadable=list(self._failures.values()),
+            unread=self._unread(),
         )
 
     def is_settled(self, segment: str | None, position: int | None) -> bool:
@@ -275,7 +276,13 @@ class PartitionFollower:
         )
 
     def _fail(self, path: str, error: OSError) -> None:
-        self._failures.setdefault(path, Unreadable(path, error.strerror or type(error).__name__))
+        self._failures.setdefault(path, failure(path, error))
+
+    def _unread(self) -> UnreadSegments:
+        unread = UnreadSegments(self.directory.segments)
+        for failed in self._failures.values():
+            unread.add(failed)
+        return unread
 
 
 def segments_of(directory: PartitionDirectory) -> tuple[SegmentFile, ...]:

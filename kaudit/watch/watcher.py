@@ -42,11 +42,8 @@ class Logs(Protocol):
         """Return the partitions that may have changed since the last look, all of them at the first."""
 
 
-class Decide(Protocol):
-    """Applies a team's decisions to a result: what is left out, how severe the rest is, what is known."""
-
-    def __call__(self, result: ScanResult) -> ScanResult:
-        """Return the result as decided."""
+Decide = Callable[[ScanResult], ScanResult]
+"""Applies a team's decisions to a result: what is left out, how severe the rest is, what is known."""
 
 
 class Round(Struct):
@@ -84,6 +81,17 @@ class Watcher:
         self._unclosed: set[str] = set()
         self._unjudged = False
         self._judged_at = self._looked_at = self._grown_at = time.monotonic()
+
+    @property
+    def parts(self) -> list[PartitionAudit]:
+        """What is known of each partition, in order."""
+        return [self._parts[path] for path in sorted(self._parts)]
+
+    @property
+    def clock_ms(self) -> int:
+        """The time by which idleness is judged, ms since the epoch; 0 where no batch has one."""
+        newest = max((part.counts.max_timestamp for part in self._parts.values()), default=-1)
+        return max(newest, 0) + self._idle_ms()
 
     def round(self, *, last: bool = False) -> Round:
         """Look, read, judge. `last`: nothing waits for its time, and everything is judged by what is there now."""
@@ -152,10 +160,10 @@ class Watcher:
         self.result = result
         settle = max(SETTLE_SECONDS, self._judge.slowest)
         ready = self.waiting.due(result.findings, self._is_settled(directories), self._judged_at, settle)
+        if last:
+            ready, self.waiting.held = list(result.findings), []
         self.memory.forget({entry.directory: _first_offset(entry) for entry in known}, ())
-        return self.memory.take(
-            result.findings if last else ready, {place: entry.directory for place, entry in directories.items()}
-        )
+        return self.memory.take(ready, {place: entry.directory for place, entry in directories.items()})
 
     def _idle_ms(self) -> int:
         """For how long nothing has been appended, where that is longer than the directory's clock may lag behind."""

@@ -88,7 +88,7 @@ def _metric(name: str, kind: str, text: str, samples: Iterable[_Sample]) -> Iter
     yield f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
     for labels, value in samples:
         shown = ",".join(f'{label}="{_escaped(str(content))}"' for label, content in labels.items())
-        yield f"{name}{{{shown}}} {value:.17g}\n" if shown else f"{name} {value:.17g}\n"
+        yield f"{name}{{{shown}}} {value:.15g}\n" if shown else f"{name} {value:.17g}\n"
 
 
 def _escaped(text: str) -> str:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from kaudit import __version__
 from kaudit.analysis.scan.options import UsageError
+from kaudit.cli.streams import whole_file
 from kaudit.watch.memory import Memory
 
 SCHEMA = "kaudit.watch-state/1"
@@ -65,22 +66,14 @@ def save_state(file: Path, inputs: Sequence[str], memory: Memory) -> None:
     """
     body = msgspec.json.encode(memory)
     header = _Header(SCHEMA, __version__, _absolute(inputs), len(body), hashlib.sha256(body).hexdigest())
-    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as stream:
-            stream.write(msgspec.json.encode(header) + b"\n" + body)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(file)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise UsageError(f"--state {file} cannot be written: {error.strerror or error}") from error
+    with whole_file(file, "--state") as out:
+        out.write(msgspec.json.encode(header) + b"\n" + body)
 
 
 def _header(file: Path, line: bytes) -> _Header:
     try:
         schema = json.loads(line).get("schema")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         schema = None
     if not isinstance(schema, str) or not schema.startswith("kaudit.watch-state/"):
         raise UsageError(f"--state {file}: not a state file of kaudit watch")
