@@ -10,8 +10,8 @@ from kaudit.cli.settings.configure import settings_of
 _EXAMPLES = """\b
 Examples:
   kaudit watch /var/lib/kafka/data
-  kaudit watch --state /var/lib/kaudit/state --metrics-port 9308 /var/lib/kafka/data
-  kaudit watch --output-format jsonl --until-idle 30s --topic orders /var/lib/kafka/data
+  kaudit watch --state /var/lib/kaudit/state --metrics-port 9308 /data/kafka
+  kaudit watch --until-idle 30s --output-format jsonl --topic orders /data/kafka
 """
 
 
