@@ -74,8 +74,8 @@ def producers(options: ScanOptions, progress: Progress, query: Query) -> Produce
 
 
 @contextmanager
-def record(options: ScanOptions, progress: Progress, writer: "HistoryWriter") -> "Iterator[RecordedScan]":
-    """Audit, and keep on disk what `writer` needs for the producers' histories while the body runs.
+def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]":
+    """Audit, and keep the producers' histories on disk while the body runs.
 
     Raises as `scan` does.
     """
@@ -104,7 +104,7 @@ def record(options: ScanOptions, progress: Progress, writer: "HistoryWriter") ->
         audit = _run(options, progress, HistoryRows, on_close=close)
         result = audit.result()
 
-        def write_histories(findings: Sequence[Finding]) -> "Iterator[Piece]":
+        def write_histories(writer: "HistoryWriter", findings: Sequence[Finding]) -> "Iterator[Piece]":
             own, remembers = by_replica(findings), remembers_markers(result)
             for file in files:
                 history: PartitionHistory = unpack(file.read_bytes())
@@ -116,7 +116,13 @@ def record(options: ScanOptions, progress: Progress, writer: "HistoryWriter") ->
             ):
                 yield from write_segment(task, open_segment, writer)
 
-        yield RecordedScan(result, write_histories, write_batches)
+        yield RecordedScan(
+            result,
+            write_histories,
+            write_batches,
+            audit.high_watermarks,
+            lambda: audit.transactional_ids(lambda _: True),
+        )
 
 
 def _appended(kept: list[_Keeper], keeper: _Keeper) -> _Keeper:

@@ -12,6 +12,8 @@ from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.output import Output, Tables
 from kaudit.report.render_options import RenderOptions
 
+_RESULTS = ("scan", "timeline", "producers", "diff")
+
 
 class Format(Struct, frozen=True):
     """One output format. `machine`: parsers read it, so it is valid even when there was nothing to audit.
@@ -27,6 +29,8 @@ class Format(Struct, frozen=True):
     producers: Callable[[ProducersResult, RenderOptions], Output]
     diff: Callable[[DiffResult, RenderOptions], str | Tables]
     directory: bool = False
+    histories: frozenset[str] = frozenset()
+    """The results it shows the producers' histories with, where those are recorded."""
 
 
 def in_pieces(content: str | Tables) -> Output:
@@ -40,6 +44,7 @@ class _Module(Struct, frozen=True):
     renderers: Mapping[str, str]
     machine: bool = True
     directory: bool = False
+    histories: frozenset[str] = frozenset()
 
     def load(self, name: str) -> Format:
         """Import the functions: XML and JSON cost a small scan as much as reading it."""
@@ -50,7 +55,7 @@ class _Module(Struct, frozen=True):
             "producers": lambda result, options: (scan(result.scan, options),),
             "diff": lambda result, options: scan(result.scan, options),
         }
-        return Format(name, self.machine, directory=self.directory, **(findings | found))
+        return Format(name, self.machine, directory=self.directory, histories=self.histories, **(findings | found))
 
 
 def _function(place: str) -> Callable[..., Any]:
@@ -60,7 +65,7 @@ def _function(place: str) -> Callable[..., Any]:
 
 
 def _all_in(module: str) -> dict[str, str]:
-    return {result: f"{module}:render_{result}" for result in ("scan", "timeline", "producers", "diff")}
+    return {result: f"{module}:render_{result}" for result in _RESULTS}
 
 
 class _Formats(Mapping[str, Format]):
@@ -84,8 +89,14 @@ class _Formats(Mapping[str, Format]):
         **{name: _Module({"scan": f"{name}:render_scan"}) for name in ("junit", "github", "gitlab")},
         "markdown": _Module({"scan": "markdown_report:render_scan"}),
         "parquet": _Module(
-            {result: f"tables:{result}_tables" for result in ("scan", "timeline", "producers", "diff")}, directory=True
+            {
+                "scan": "streamed_tables:recorded_tables",
+                **{result: f"tables:{result}_tables" for result in ("timeline", "producers", "diff")},
+            },
+            directory=True,
+            histories=frozenset({"scan"}),
         ),
+        "html": _Module(_all_in("html.report_page"), machine=False, histories=frozenset(_RESULTS)),
     }
 
     def __getitem__(self, name: str) -> Format:

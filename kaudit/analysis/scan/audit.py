@@ -33,6 +33,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.incidents import with_incidents
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
+from kaudit.formats.sidefiles.checkpoints import HIGH_WATERMARK_CHECKPOINT
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.other_copies import HeldRecords, OtherCopies
@@ -183,6 +184,10 @@ class Audit:
         """Return the transactional id of each wanted producer id that __transaction_state names."""
         directories = [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
         return CoordinatorReader(self.open_source).names(directories, wanted)
+
+    def high_watermarks(self) -> Mapping[tuple[str, int, str], int]:
+        """Return what replication-offset-checkpoint says, by topic, partition and replica."""
+        return self.checkpoints.offsets((part.directory for part in self.partitions), HIGH_WATERMARK_CHECKPOINT)
 
     def _findings(self, around: Context, part: PartitionAudit, found: Iterable[object]) -> list[Finding]:
         """Run the checks of one partition; `found` is what the others show of it."""

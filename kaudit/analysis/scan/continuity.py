@@ -1,6 +1,7 @@
 """Whether a partition's offsets and leader epochs go on without a break, and what damage explains where they do not."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -129,16 +130,23 @@ class Continuity(Struct):
             expected = min(expected, first_offset)
         assert expected is not None
         missing = (expected, first_offset - 1) if first_offset > expected else None
-        if waiting:
-            for segment, damage in waiting:
-                first, last = _cost(damage, missing)
-                self._list_damage(PlacedDamage(damage, segment, expected, first, last))
-            if missing:
-                self._miss(MissingOffsets(*missing, MissingCause.DAMAGE, chunk.segment, chunk.first_position))
-            return
+        placed = [PlacedDamage(damage, segment, expected, *_cost(damage, missing)) for segment, damage in waiting]
+        for entry in placed:
+            self._list_damage(entry)
         if missing is None:
             return
-        first, last = missing
+        for first, last, damaged, before in _shares(missing, placed):
+            if damaged:
+                self._miss(MissingOffsets(first, last, MissingCause.DAMAGE, chunk.segment, chunk.first_position))
+            elif before is not None:
+                self._miss(MissingOffsets(first, last, MissingCause.UNKNOWN, before.segment, before.damage.position))
+            else:
+                self._miss_before(chunk, first, last)
+
+    def _miss_before(self, chunk: ChunkRows, first: int, last: int) -> None:
+        """List offsets missing in front of a chunk's first batch: those in front of its segment are a segment's."""
+        assert chunk.first_position is not None
+        base = self.segments[chunk.segment].base_offset
         if chunk.start == 0 and base > first:
             empty = self._empty_segment(chunk.segment, first)
             between = min(base - 1, last)
@@ -155,13 +163,15 @@ class Continuity(Struct):
 
     def _place(self, group: list[LogDamage], segment: int, expected: int | None, gaps: dict[int, Rows]) -> None:
         gap = gaps.pop(group[-1].end, None)
-        missing = None
-        if gap is not None:
-            missing = (int(gap["first_missing"]), int(gap["last_missing"]))
-            self._miss(MissingOffsets(*missing, MissingCause.DAMAGE, segment, group[-1].end))
-        for damage in group:
-            first, last = _cost(damage, missing)
-            self._list_damage(PlacedDamage(damage, segment, expected if missing is None else missing[0], first, last))
+        missing = None if gap is None else (int(gap["first_missing"]), int(gap["last_missing"]))
+        expected = expected if missing is None else missing[0]
+        placed = [PlacedDamage(damage, segment, expected, *_cost(damage, missing)) for damage in group]
+        for entry in placed:
+            self._list_damage(entry)
+        for first, last, damaged, before in _shares(missing, placed) if missing is not None else ():
+            cause = MissingCause.DAMAGE if damaged else MissingCause.UNKNOWN
+            position = group[-1].end if before is None else before.damage.position
+            self._miss(MissingOffsets(first, last, cause, segment, position))
 
     def _list_damage(self, damage: PlacedDamage) -> None:
         if len(self.damages) < MAX_LISTED:
@@ -216,6 +226,36 @@ def _regression(step: Rows, expected: int) -> LeaderEpochRegression:
         int(step["position"]),
         int(step["segment"]),
     )
+
+
+class _Share(NamedTuple):
+    """Some of the offsets missing in one place: a damage cost them, or else batches were cut out beside it."""
+
+    first: int
+    last: int
+    damaged: bool
+    before: PlacedDamage | None
+    """The damage that comes behind offsets of batches cut out, None behind the last."""
+
+
+def _shares(missing: tuple[int, int], placed: Sequence[PlacedDamage]) -> list[_Share]:
+    """Share the missing offsets out: to the damages among them, as `_cost` says, and to what was cut out beside these."""
+    shares: list[_Share] = []
+    at = missing[0]
+    for entry in sorted(placed, key=lambda entry: (entry.first_missing or 0, entry.last_missing or 0)):
+        first, last = entry.first_missing, entry.last_missing
+        if first is None or last is None or last < at:
+            continue
+        if first > at:
+            shares.append(_Share(at, first - 1, damaged=False, before=entry))
+        if shares and shares[-1].damaged:
+            shares[-1] = shares[-1]._replace(last=last)
+        else:
+            shares.append(_Share(max(at, first), last, damaged=True, before=None))
+        at = last + 1
+    if at <= missing[1]:
+        shares.append(_Share(at, missing[1], damaged=False, before=None))
+    return shares
 
 
 def _cost(damage: LogDamage, missing: tuple[int, int] | None) -> tuple[int | None, int | None]:

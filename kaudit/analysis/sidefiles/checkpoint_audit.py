@@ -1,6 +1,6 @@
 """The offset checkpoints of log directories compared with the ends of their partitions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -8,7 +8,10 @@ from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.formats.sidefiles.checkpoints import parse_offset_checkpoint
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
-from kaudit.source.layout import SegmentFile
+from kaudit.source.layout import PartitionDirectory, SegmentFile
+
+PlaceKey = tuple[str, int, str]
+"""Topic, partition and replica."""
 
 _Offsets = Mapping[tuple[str, int], Sequence[int]]
 """The offsets a checkpoint has for each topic and partition."""
@@ -32,6 +35,16 @@ class CheckpointAudit(Struct):
             for offset in checkpoint.get((directory.topic, directory.partition), ()):
                 if offset > end:
                     yield CheckpointBeyondLogEnd(file.name, offset, end)
+
+    def offsets(self, directories: Iterable[PartitionDirectory], name: str) -> dict[PlaceKey, int]:
+        """Return what the checkpoint of this name says of each partition replica, where it says anything."""
+        found: dict[PlaceKey, int] = {}
+        for directory in directories:
+            for file in directory.checkpoints:
+                own = (directory.topic, directory.partition)
+                if file.name == name and (stated := self._read(file, directory.log_dir).get(own)):
+                    found[directory.topic, directory.partition, directory.replica] = stated[-1]
+        return found
 
     def _read(self, file: SegmentFile, log_dir: str) -> _Offsets:
         if file.path not in self._checkpoints:

@@ -60,4 +60,4 @@ def producers(  # noqa: PLR0913 - typer reads the options off the signature
     )
     request = audit.request(settings_of(context), paths, display)
     query = listing.query(request.selection)
-    return run_producers(request, query, engine.choose().producers)
+    return run_producers(request, query, engine.choose())

@@ -52,7 +52,8 @@ MARKER_FIELDS: Mapping[str, Encoding] = {
     "type": "plain",
     "coordinator_epoch": "plain",
 }
-"""End markers, by lane and then offset. `type` is 0 abort, 1 commit, -1 one that the log cleaner emptied."""
+"""End markers, by lane and then offset. `type` is 0 abort, 1 commit, -1 unknown: the log cleaner emptied it,
+or a text does not say."""
 TRANSACTION_FIELDS: Mapping[str, Encoding] = {
     "lane": "delta",
     "first_offset": "follows",

@@ -1,6 +1,6 @@
 // The list of findings with its filters, and one finding in full.
 
-import { commandLine, copyButton, fill, h, severityText, SHAPES, table } from "./dom.js";
+import { choice, commandLine, copyButton, fill, h, severityText, SHAPES, table } from "./dom.js";
 import { count, counted, time } from "./format.js";
 import { linkTo } from "./overview.js";
 
@@ -55,13 +55,6 @@ export function filterBar(page, place, change) {
     }),
     active ? h("button", { type: "button", onclick: () => change({ severities: [], code: "", onlyTopic: "", producer: "" }) }, "Clear filters") : null,
   );
-}
-
-/** @param {string} label @param {string} value @param {any[]} options @param {(value: string) => void} change */
-export function choice(label, value, options, change) {
-  const items = options.map(([name, text]) => h("option", { value: name, selected: name === value }, text));
-  if (!options.some(([name]) => name === value)) items.push(h("option", { value, selected: true }, value));
-  return h("select", { "aria-label": label, onchange: (/** @type {any} */ event) => change(event.target.value) }, items);
 }
 
 /**
