@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from kaudit.checks.sequences.sequence_gap import sequence_gap
+from kaudit.checks.transactions.nontransactional_in_transaction import nontransactional_in_transaction
 from kaudit.checks.transactions.open_transaction import open_transaction
 from kaudit.checks.transactions.open_transactions import MAX_TRANSACTION_TIMEOUT_MS
 from kaudit.model.coordinator import TransactionStanding
@@ -22,9 +24,8 @@ from kaudit.model.finding import Finding, Severity
 
 SETTLE_SECONDS = 10.0
 
-_COMPARES_FILES = ("KA3", "KA4", "KA5", "KA6")
-_FROM_THE_LOG_ALONE = frozenset({"KA303"})
-_PART_OF_PATTERNS = frozenset({"KA104"})
+_COMPARES_FILES = ("KA4", "KA5", "KA6")
+_PART_OF_PATTERNS = frozenset({sequence_gap.code})
 
 
 class _Seen(Struct):
@@ -70,6 +71,11 @@ def key_of(finding: Finding) -> str:
     return f"{finding.fingerprint} {finding.log_dir or ''}"
 
 
+def is_coordinated(finding: Finding) -> bool:
+    """Whether it is about a transaction, and holds what its coordinator says against the log."""
+    return finding.code.startswith(open_transaction.family) and finding.code != nontransactional_in_transaction.code
+
+
 def _is_open(finding: Finding) -> bool:
     return finding.code == open_transaction.code
 
@@ -87,4 +93,4 @@ def _settles(finding: Finding) -> bool:
     """Whether it has to be found for a while before it is reported."""
     if finding.severity is Severity.NOTE or finding.code in _PART_OF_PATTERNS:
         return True
-    return finding.code.startswith(_COMPARES_FILES) and finding.code not in _FROM_THE_LOG_ALONE
+    return is_coordinated(finding) or finding.code.startswith(_COMPARES_FILES)
