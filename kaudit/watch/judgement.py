@@ -11,11 +11,12 @@ from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.checks.check import Withdrawal
+from kaudit.checks.registry import CHECKS
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
 from kaudit.source.layout import Layout, PartitionDirectory
-from kaudit.watch.waiting import is_coordinated
 
 COORDINATOR_SHARE = BLOCKS_SHARE = 0.1
 """Of the time, what reading __transaction_state and the histories of producer id blocks again may take."""
@@ -114,11 +115,17 @@ class Judge:
             audit.add_compared(part)
         result = audit.result()
         if self._coordinators.stale:
-            kept = [finding for finding in result.findings if not is_coordinated(finding)]
+            kept = [finding for finding in result.findings if not _is_coordinated(finding)]
             findings = sorted([*kept, *self._carried], key=Finding.sort_key)
             return replace(result, findings=findings)
-        self._carried = [finding for finding in result.findings if is_coordinated(finding)]
+        self._carried = [finding for finding in result.findings if _is_coordinated(finding)]
         return result
 
     def _audit(self, layout: Layout) -> Audit:
         return Audit(self._options, layout, self._open, self.histories, self._coordinators)
+
+
+def _is_coordinated(finding: Finding) -> bool:
+    """Whether it holds what a coordinator says against a partition's log."""
+    check = CHECKS[finding.code]
+    return check.package.endswith(".transactions") and check.withdrawn_by is not Withdrawal.NOTHING

@@ -6,7 +6,7 @@
   that brokers allow unless configured otherwise.
 - What compares files or partitions that were read one after the other - coordinators' logs, indexes, checkpoints,
   snapshots, blocks of producer ids - waits until it has been found, in the same words, for `SETTLE_SECONDS`.
-- So do KA104, which becomes part of KA107 or KA404 when more of its kind follow, and notes, which are folded.
+- So does what becomes part of another finding when more of its kind follow, and so do notes, which are folded.
 
 All others are reported when they are found: nothing that is appended withdraws them.
 """
@@ -15,17 +15,13 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from kaudit.checks.sequences.sequence_gap import sequence_gap
-from kaudit.checks.transactions.nontransactional_in_transaction import nontransactional_in_transaction
-from kaudit.checks.transactions.open_transaction import open_transaction
-from kaudit.checks.transactions.open_transactions import MAX_TRANSACTION_TIMEOUT_MS
+from kaudit.checks.check import Withdrawal
+from kaudit.checks.registry import CHECKS
 from kaudit.model.coordinator import TransactionStanding
 from kaudit.model.finding import Finding, Severity
+from kaudit.model.transaction_state import MAX_TRANSACTION_TIMEOUT_MS
 
 SETTLE_SECONDS = 10.0
-
-_COMPARES_FILES = ("KA4", "KA5", "KA6")
-_PART_OF_PATTERNS = frozenset({sequence_gap.code})
 
 
 class _Seen(Struct):
@@ -58,7 +54,7 @@ class Waiting:
             same = before is not None and before.message == finding.message
             seen[key] = before if before is not None and same else _Seen(now, finding.message)
             stood = now - seen[key].since >= settle
-            if is_settled(finding) and (_is_overdue(finding) if _is_open(finding) else stood or not _settles(finding)):
+            if is_settled(finding) and (_is_overdue(finding) if _may_end(finding) else stood or not _settles(finding)):
                 ready.append(finding)
             else:
                 self.held.append(finding)
@@ -71,13 +67,8 @@ def key_of(finding: Finding) -> str:
     return f"{finding.fingerprint} {finding.log_dir or ''}"
 
 
-def is_coordinated(finding: Finding) -> bool:
-    """Whether it is about a transaction, and holds what its coordinator says against the log."""
-    return finding.code.startswith(open_transaction.family) and finding.code != nontransactional_in_transaction.code
-
-
-def _is_open(finding: Finding) -> bool:
-    return finding.code == open_transaction.code
+def _may_end(finding: Finding) -> bool:
+    return CHECKS[finding.code].withdrawn_by is Withdrawal.END_OF_TRANSACTION
 
 
 def _is_overdue(finding: Finding) -> bool:
@@ -91,6 +82,4 @@ def _is_overdue(finding: Finding) -> bool:
 
 def _settles(finding: Finding) -> bool:
     """Whether it has to be found for a while before it is reported."""
-    if finding.severity is Severity.NOTE or finding.code in _PART_OF_PATTERNS:
-        return True
-    return is_coordinated(finding) or finding.code.startswith(_COMPARES_FILES)
+    return finding.severity is Severity.NOTE or CHECKS[finding.code].withdrawn_by is Withdrawal.NEXT_READING
