@@ -58,8 +58,6 @@ class _Coordinators:
     def __call__(
         self, directories: Sequence[PartitionDirectory], wanted: Collection[int]
     ) -> tuple[CoordinatorReader, CoordinatorView]:
-        if not directories:
-            return CoordinatorReader(self._open), CoordinatorView()
         place = tuple(entry.directory for entry in directories)
         signature = (frozenset(wanted), *(tuple(entry.segments) for entry in directories))
         known = self._known.get(place)

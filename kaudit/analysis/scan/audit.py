@@ -51,7 +51,7 @@ class _Moment(Struct, frozen=True):
 
 
 ReadCoordinator = Callable[[Sequence[PartitionDirectory], Collection[int]], tuple[CoordinatorReader, CoordinatorView]]
-"""Returns what partitions of __transaction_state, which may be none, say of these producer ids, and who read it."""
+"""Returns what partitions of __transaction_state say of these producer ids, and who read it."""
 
 
 def coordinator_of(open_source: OpenSource) -> ReadCoordinator:
@@ -61,7 +61,7 @@ def coordinator_of(open_source: OpenSource) -> ReadCoordinator:
         directories: Sequence[PartitionDirectory], wanted: Collection[int]
     ) -> tuple[CoordinatorReader, CoordinatorView]:
         reader = CoordinatorReader(open_source)
-        return reader, reader.view(directories, wanted) if directories else CoordinatorView()
+        return reader, reader.view(directories, wanted)
 
     return read
 
@@ -85,6 +85,8 @@ class Audit:
         self.idle_ms = 0
         """For how long nothing has been appended, as far as the directory's own clock does not show it."""
         self.partitions: list[PartitionAudit] = []
+        self.not_asked: list[str] = []
+        """Why brokers could not be asked for the state of transactions."""
         self.checkpoints = CheckpointAudit(SideFileReader(open_source))
 
     def add(self, partition: PartitionAudit) -> None:
@@ -150,6 +152,8 @@ class Audit:
             log_start_given=self.options.log_start_offset is not None,
             without_coordinator=[self.partitions[number] for number in alone],
         )
+        for text in self.not_asked:
+            yield NotAudited("open transactions", f"their state could not be asked for: {text}")
         for moment in moments:
             for text in moment.reader.unreadable:
                 yield NotAudited(TRANSACTION_STATE, text)
@@ -222,9 +226,21 @@ class Audit:
             entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE and entry.log_dir in log_dirs
         ]
         wanted = {transaction.producer_id for part in parts for transaction in part.opened}
-        reader, coordinator = self._read_coordinator(directories, wanted)
+        if directories:
+            reader, coordinator = self._read_coordinator(directories, wanted)
+        else:
+            reader, coordinator = CoordinatorReader(self.open_source), self._live_view(parts)
         now = self.options.now_ms if self.options.now_ms is not None else self._clock(parts)
         return _Moment(numbers, reader, coordinator, now)
+
+    def _live_view(self, parts: Sequence[PartitionAudit]) -> CoordinatorView:
+        """Return what live brokers say of the open transactions of partitions that they sent."""
+        fetched = [part for part in parts if part.directory.is_fetched]
+        if not any(part.opened for part in fetched):
+            return CoordinatorView()
+        from kaudit.analysis.coordinator.live_coordinator import ask_coordinators  # noqa: PLC0415 - an extra
+
+        return ask_coordinators(fetched, self.not_asked)
 
     def _versions(self, moments: Sequence[_Moment]) -> tuple[VersionRange, BrokerVersions]:
         if self.options.broker_version != AUTO:

@@ -30,7 +30,6 @@ def compress(batches: Batches, chunk: ChunkRange, *, log_start_offset: int | Non
     rows.wrapper_first = int(batches["record_count"][0]) < 0
     rows.first_position = int(batches["position"].min())
     rows.last_position = int(batches["position"].max())
-    rows.last_end = int((batches["position"] + batches["size"]).max())
     steps = bases[1:] - lasts[:-1]
     contiguous = bool((steps == 1).all())
     rows.ordered = contiguous or bool((steps > 0).all())
