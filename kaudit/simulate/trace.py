@@ -57,6 +57,8 @@ class TraceEvent(Struct):
     producer_id: int = -1
     answers: tuple[BrokerAnswer, ...] = ()
     state: RunState = NO_STATE
+    omitted: int = 0
+    """How many events before it were not kept."""
 
 
 DEFAULT_LIMIT = 400
@@ -74,6 +76,7 @@ class Trace:
         """Returns the run's state."""
         self.events: list[TraceEvent] = []
         self.omitted = 0
+        self._omitted_before = 0
 
     @property
     def is_full(self) -> bool:
@@ -88,6 +91,8 @@ class Trace:
                 return
             self._ordinary += 1
         self.settle()
+        event.omitted = self.omitted - self._omitted_before
+        self._omitted_before = self.omitted
         self.events.append(event)
         if self.limit:
             self._unsettled = event

@@ -371,19 +371,18 @@ class ReplicatedPartition:
         mine.high_watermark = max(mine.high_watermark, min(answer.high_watermark, mine.log_end))
         # a follower's log begins where its leader's does (ReplicaFetcherThread.processPartitionData)
         mine.delete_records(min(answer.log_start, mine.high_watermark), self._clock.timestamp)
-        if answer.batches and not self._trace.is_full:
-            self._trace.add(
-                TraceEvent(
-                    EventKind.REPLICATION,
-                    self._clock.now,
-                    self._clock.now,
-                    f"broker {self.leader}",
-                    f"broker {broker}",
-                    f"{self.name} up to offset {mine.log_end - 1}",
-                    partitions=(self.name,),
-                )
-            )
+        if answer.batches:
+            self._trace_replication(broker, mine.log_end - 1)
         self._fetch(broker, generation)
+
+    def _trace_replication(self, broker: int, last_offset: int) -> None:
+        trace, now = self._trace, self._clock.now
+        if trace.is_full:
+            trace.omitted += 1
+            return
+        text = f"{self.name} up to offset {last_offset}"
+        leader, follower = f"broker {self.leader}", f"broker {broker}"
+        trace.add(TraceEvent(EventKind.REPLICATION, now, now, leader, follower, text, partitions=(self.name,)))
 
     def _complete_fetches(self) -> None:
         for broker, follower in self._followers.items():
