@@ -24,7 +24,7 @@ from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.options import Progress, ScanOptions, UnreadableInputError, UsageError
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
-from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs
+from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs, share_rate
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.timelines.producer_histories import (
     HistoryRows,
@@ -201,7 +201,8 @@ def _started(
     jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(options, layout, histories))
     with session(spark or SparkOptions(), options.jobs) as started:
         _require_readable(started, jobs)
-        plan = share(jobs, started.sparkContext.defaultParallelism)
+        cores = started.sparkContext.defaultParallelism
+        plan = share(share_rate(jobs, cores), cores)
         yield _Run(started, options, layout, histories, jobs, plan, _dataframe(started, plan, make_sink, seal))
 
 

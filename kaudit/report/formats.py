@@ -9,7 +9,7 @@ from msgspec import Struct
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.output import Output, Tables
+from kaudit.report.output import Output
 from kaudit.report.render_options import RenderOptions
 
 _RESULTS = ("scan", "timeline", "producers", "diff")
@@ -24,18 +24,18 @@ class Format(Struct, frozen=True):
 
     name: str
     machine: bool
-    scan: Callable[[ScanResult, RenderOptions], str | Tables]
-    timeline: Callable[[TimelineResult, RenderOptions], str | Tables]
+    scan: Callable[[ScanResult, RenderOptions], str | Output]
+    timeline: Callable[[TimelineResult, RenderOptions], str | Output]
     producers: Callable[[ProducersResult, RenderOptions], Output]
-    diff: Callable[[DiffResult, RenderOptions], str | Tables]
+    diff: Callable[[DiffResult, RenderOptions], str | Output]
     directory: bool = False
     histories: frozenset[str] = frozenset()
     """The results it shows the producers' histories with, where those are recorded."""
 
 
-def in_pieces(content: str | Tables) -> Output:
+def in_pieces(content: str | Output) -> Output:
     """Return a report as what is written piece by piece."""
-    return content if isinstance(content, Tables) else (content,)
+    return (content,) if isinstance(content, str) else content
 
 
 class _Module(Struct, frozen=True):
@@ -52,7 +52,7 @@ class _Module(Struct, frozen=True):
         scan = found["scan"]
         findings: dict[str, Callable[..., Any]] = {
             "timeline": lambda result, options: scan(result.scan, options),
-            "producers": lambda result, options: (scan(result.scan, options),),
+            "producers": lambda result, options: in_pieces(scan(result.scan, options)),
             "diff": lambda result, options: scan(result.scan, options),
         }
         return Format(name, self.machine, directory=self.directory, histories=self.histories, **(findings | found))
@@ -88,6 +88,7 @@ class _Formats(Mapping[str, Format]):
         "sarif-github": _Module({"scan": "sarif:render_scan_for_github"}),
         **{name: _Module({"scan": f"{name}:render_scan"}) for name in ("junit", "github", "gitlab")},
         "markdown": _Module({"scan": "markdown_report:render_scan"}),
+        "chrome-trace": _Module({"scan": "chrome_trace:render_scan", "timeline": "chrome_trace:render_timeline"}),
         "parquet": _Module(
             {
                 "scan": "streamed_tables:recorded_tables",

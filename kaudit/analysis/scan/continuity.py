@@ -30,6 +30,7 @@ class Continuity(Struct):
     offsets_present: int = 0
     leader_epoch_changed: bool = False
     """Whether the chunks so far have more than one leader epoch."""
+    _skipped: bool = False
     _steps: list[Rows] = field(default_factory=list)
     _pending: list[tuple[int, LogDamage]] = field(default_factory=list)
 
@@ -92,6 +93,7 @@ class Continuity(Struct):
         self.finish()
         self.next_offset = None
         self.first_offset = None
+        self._skipped = True
 
     def finish(self) -> None:
         """The log has ended: damage not followed by anything costs an unknown number of offsets."""
@@ -107,7 +109,7 @@ class Continuity(Struct):
             if chunk.first_position is None:
                 self._pending += [(chunk.segment, damage) for damage in chunk.damages]
             return
-        if group[-1].end in gaps or group[-1].end < chunk.last_end:
+        if group[-1].end in gaps or group[-1].end <= chunk.last_position:
             self._place(group, chunk.segment, expected, gaps)
         else:
             self._pending += [(chunk.segment, damage) for damage in group]
@@ -124,6 +126,8 @@ class Continuity(Struct):
             self.first_offset = first_offset
             # below the first segment there is nothing to expect: retention removed it, or the copy starts here
             expected = max(base, self.log_start_offset if self.log_start_offset is not None else base)
+            if self._skipped and chunk.start > 0:
+                expected = first_offset  # what lies before it in the segment could not be read
             expected = min(expected, first_offset)
         assert expected is not None
         missing = (expected, first_offset - 1) if first_offset > expected else None
