@@ -8,6 +8,7 @@ from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Ruling
 from kaudit.report.formatting import plural
 from kaudit.report.sequence_diagram.decisions import span
+from kaudit.simulate.trace import Copy
 
 Key = tuple[str, int]
 """A partition and a producer id."""
@@ -52,14 +53,11 @@ class BatchHistory:
                     batch.first_sequence(self._profile), batch.first_offset, written, step, self._because(before, entry)
                 )
 
-    def of(self, key: Key, answer: Answer | None, copies: tuple[int, ...]) -> str:
+    def of(self, key: Key, answer: Answer | None, copies: tuple[Copy, ...]) -> str:
         """Return what became before of the batch an answer is about; empty where there is nothing to say."""
-        if answer is not None and answer.fields.get("outcome") == Outcome.APPENDED.value:
-            return (
-                f"The log holds the same records already, at offset {copies[0]}. {_unrecognised(answer)}"
-                if copies
-                else ""
-            )
+        if answer is not None and copies and answer.fields.get("outcome") == Outcome.APPENDED.value:
+            (copy, *_) = copies
+            return f"The log holds the same records already, at offset {copy.offset}. {_unrecognised(answer, copy)}"
         if not isinstance(answer, Ruling) or not isinstance(answer.verdict.batch, DataBatch):
             return ""
         batch = answer.verdict.batch
@@ -85,13 +83,13 @@ class BatchHistory:
         return "the broker has lost it, or another one leads"
 
 
-def _unrecognised(answer: Answer) -> str:
+def _unrecognised(answer: Answer, copy: Copy) -> str:
     """Return why a broker writes records again that it has."""
     if not isinstance(answer, Ruling):
         return "Without a producer id a broker compares nothing."
-    rule = answer.verdict.rule
-    if rule is Rule.NEW_EPOCH:
-        return "Sequences begin at 0 again in a new epoch, so the broker cannot recognise them."
-    if rule in (Rule.FIRST, Rule.UNKNOWN_ACCEPTED):
-        return "The broker remembers nothing of this producer id, so it cannot recognise them."
-    return "The broker has forgotten them."
+    batch = answer.verdict.batch
+    if copy.producer_id != batch.producer_id:
+        return f"They were sent under producer id {copy.producer_id} then: a broker compares batches of one producer id only."
+    if copy.epoch != batch.producer_epoch:
+        return f"They were sent under epoch {copy.epoch} then: a broker compares batches of the current epoch only."
+    return "The broker had forgotten them."

@@ -2,17 +2,15 @@
 
 from collections.abc import Callable
 
-from kaudit.report.html.document import BASE_STYLES, document
+from kaudit.report.html.document import BASE_STYLES, BUDGET, document
 from kaudit.report.sequence_diagram.page_model import SequencePage, Step
 
 _STYLES = (*BASE_STYLES, "sequence.css")
 _SCRIPTS = ("sequence/main.js",)
-BUDGET = 5_000_000
-"""Bytes of a page."""
 
 
 def fitting_page(build: Callable[[int], SequencePage], most: int) -> str:
-    """Return the page that `build` makes of a number of steps: of `most`, or of as many as fit into 5 MB."""
+    """Return the page that `build` makes of a number of steps: of `most`, or of as many as fit into the budget."""
     text = page(build(most))
     while len(text.encode()) > BUDGET and most > 1:
         most = max(1, min(most, most * BUDGET // len(text.encode())) * 9 // 10)

@@ -18,7 +18,7 @@ from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBat
 from kaudit.simulate.encode import record_batch
 from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.run_context import RunContext
-from kaudit.simulate.trace import EventKind, TraceEvent
+from kaudit.simulate.trace import Copy, EventKind, TraceEvent
 
 _FETCH_MAX_BATCHES = 512
 _RETRY_MS = 50
@@ -234,12 +234,15 @@ class ReplicatedPartition:
         self._complete_fetches()
         self._advance_high_watermark()
 
-    def offsets_of(self, batch: ProducerBatch, end: int) -> tuple[int, ...]:
-        """Return where the leader's log holds a client's batch below the offset `end`."""
-        written = [stored for stored in self.writes.get(id(batch), ()) if stored.base_offset < end]
-        kept = self.leader_log().batches
-        return (
-            tuple(stored.base_offset for stored in written if any(stored is other for other in kept)) if written else ()
+    def copies_of(self, batch: ProducerBatch, end: int) -> tuple[Copy, ...]:
+        """Return the batches with the same records in the leader's log below the offset `end`."""
+        kept = {id(stored) for stored in self.leader_log().batches} if id(batch) in self.writes else ()
+        return tuple(
+            Copy(stored.base_offset, -1, -1)
+            if stored.state is None
+            else Copy(stored.base_offset, stored.state.producer_id, stored.state.producer_epoch)
+            for stored in self.writes.get(id(batch), ())
+            if stored.base_offset < end and id(stored) in kept
         )
 
     def append_marker(self, marker: MarkerBatch) -> Verdict:

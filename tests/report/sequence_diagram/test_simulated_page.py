@@ -66,7 +66,18 @@ def test_records_written_again_in_a_new_epoch_are_pointed_out():
     assert [step.text for step in again] == [
         f"ok, offset {number + 6} (the same records are at offset {number})" for number in range(6)
     ]
-    assert all("cannot recognise them" in step.decisions[0].history for step in again[:1])
+    assert {step.decisions[0].history.partition(". ")[2] for step in again} == {
+        "They were sent under epoch 0 then: a broker compares batches of the current epoch only."
+    }
+
+
+def test_why_records_are_written_again_depends_on_what_the_client_sent():
+    def reasons(name):
+        steps = played(name, 400).steps
+        return {step.decisions[0].history.partition(". ")[2] for step in steps if step.tone == "repeated"}
+
+    assert reasons("retry-without-idempotence") == {"Without a producer id a broker compares nothing."}
+    assert reasons("forgotten-duplicate") == {"The broker had forgotten them."}
 
 
 def test_the_retry_of_a_remembered_batch_is_a_duplicate_of_its_offset():
