@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows
-from kaudit.analysis.scan.rows import MARKER
+from kaudit.analysis.scan.rows import MARKER, Rows
 from kaudit.analysis.timelines.activity_over_time import ActivityOverTime, activity_over_time
 from kaudit.analysis.timelines.merged_runs import MERGED_RUN
 from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
@@ -22,6 +22,9 @@ from kaudit.report.html.page_model import LeaderEpochRow, MissingRow, PackedColu
 from kaudit.report.html.script_json import json_for_script
 
 TABLE = "page"
+_LISTED_SHARE = 400
+"""Bytes of room for each gap and leader epoch that is listed: together they take about a third of it at most."""
+_BASE64 = 3 / 4
 
 Key = tuple[str, int, str]
 """Topic, partition and replica."""
@@ -47,13 +50,11 @@ class PartitionPage(Struct, frozen=True):
 class PageWriter(Struct, frozen=True):
     """Makes a PartitionPage of a history: a HistoryWriter.
 
-    `room` is how many bytes of packed columns each partition replica may take, none for one that is not shown;
-    `most_listed` how many gaps and leader epochs are listed of each; `producer_ids` whose lanes are shown, None for all;
-    `names` the transactional ids by producer id.
+    `room` is how many bytes each partition replica may take in the page, none for one that is not shown; `producer_ids`
+    whose lanes are shown, None for all; `names` the transactional ids by producer id.
     """
 
     room: Mapping[Key, int]
-    most_listed: int
     producer_ids: frozenset[int] | None = None
     names: Mapping[int, str] = field(default_factory=dict)
 
@@ -69,20 +70,22 @@ class PageWriter(Struct, frozen=True):
     def _page(self, history: PartitionHistory, findings: Sequence[Finding]) -> PartitionPage:
         partition = history.partition
         runs, markers = self._rows(history)
-        columns, text = self._columns(history.key, runs, markers, findings)
+        room = self.room.get(history.key, 0)
+        leader_epochs, missing = _newest_leader_epochs(partition, room), _widest_gaps(partition, room)
+        listed = sum(_json_size(row) for rows in (leader_epochs, missing) for row in rows)
+        columns, text = self._columns(room - listed, runs, markers, findings)
         times = np.concatenate([runs["min_timestamp"], runs["max_timestamp"], markers["timestamp"]])
         times = times[times >= 0]
         topic, number, replica = history.key
-        leader_epochs, missing = _leader_epochs(partition), self._missing(partition)
         return PartitionPage(
             topic=topic,
             partition=number,
             replica=replica,
             min_timestamp=int(times.min()) if len(times) else None,
             max_timestamp=int(times.max()) if len(times) else None,
-            leader_epochs=leader_epochs[-self.most_listed :],
+            leader_epochs=leader_epochs,
             missing=missing,
-            more_leader_epochs=max(len(leader_epochs) - self.most_listed, 0),
+            more_leader_epochs=len(_known_leader_epochs(partition)) - len(leader_epochs),
             more_missing=len(partition.missing) - len(missing),
             activity=activity_over_time(runs),
             columns=columns,
@@ -102,18 +105,18 @@ class PageWriter(Struct, frozen=True):
         return in_order(rows)
 
     def _columns(
-        self, key: Key, runs: Columns, markers: Columns, findings: Sequence[Finding]
+        self, room: int, runs: Columns, markers: Columns, findings: Sequence[Finding]
     ) -> tuple[PackedColumns | None, str]:
-        if key not in self.room or not (len(runs) or len(markers)):
+        if room <= 0 or not (len(runs) or len(markers)):
             return None, ""
         lanes = lanes_of(runs, markers)
-        names = self._name(lanes.tables["lanes"], findings, self.room[key] // 2)
+        names = self._name(lanes.tables["lanes"], findings, room // 2)
         relative = Relative.to(lanes.tables)
         offsets = [offset for found in findings for offset in (found.offset, found.last_offset) if offset is not None]
         shown = fitted(
             lanes,
             relative,
-            self.room[key] - sum(map(_json_size, names)),
+            int((room - sum(map(_json_size, names))) * _BASE64),
             np.array(sorted(offsets), dtype=np.int64),
             np.array([found.producer_id for found in findings if found.producer_id is not None], dtype=np.int64),
         )
@@ -145,23 +148,27 @@ class PageWriter(Struct, frozen=True):
                 lanes["name"][row] = names.setdefault(name, len(names))
         return list(names)
 
-    def _missing(self, partition: PartitionAudit) -> list[MissingRow]:
-        """Return the widest gaps, in offset order."""
-        widest = sorted(partition.missing, key=lambda gap: -gap.count)[: self.most_listed]
-        return [
-            MissingRow(str(gap.first_offset), str(gap.last_offset), missing_cause(partition, gap).value)
-            for gap in sorted(widest, key=lambda gap: gap.first_offset)
-        ]
+
+def _json_size(value: object) -> int:
+    """Return the bytes a value takes in the page, a comma with it."""
+    return len(json_for_script(value).encode()) + 1
 
 
-def _json_size(name: str) -> int:
-    """Return the bytes a name takes in the page, quotes and comma with it."""
-    return len(json_for_script(name).encode()) + 1
+def _known_leader_epochs(partition: PartitionAudit) -> Rows:
+    rows = partition.leader_epochs
+    return rows[rows["leader_epoch"] >= 0]
 
 
-def _leader_epochs(partition: PartitionAudit) -> list[LeaderEpochRow]:
+def _newest_leader_epochs(partition: PartitionAudit, room: int) -> list[LeaderEpochRow]:
+    rows = _known_leader_epochs(partition)
+    newest = rows[max(len(rows) - room // _LISTED_SHARE, 0) :]
+    return [LeaderEpochRow(int(row["leader_epoch"]), str(int(row["base_offset"]))) for row in newest]
+
+
+def _widest_gaps(partition: PartitionAudit, room: int) -> list[MissingRow]:
+    """Return the widest gaps, in offset order."""
+    widest = sorted(partition.missing, key=lambda gap: -gap.count)[: room // _LISTED_SHARE]
     return [
-        LeaderEpochRow(int(row["leader_epoch"]), str(int(row["base_offset"])))
-        for row in partition.leader_epochs
-        if row["leader_epoch"] >= 0
+        MissingRow(str(gap.first_offset), str(gap.last_offset), missing_cause(partition, gap).value)
+        for gap in sorted(widest, key=lambda gap: gap.first_offset)
     ]

@@ -34,8 +34,8 @@ from kaudit.report.render_options import RenderOptions
 _FOR_FINDINGS = 1_200_000
 _FOR_PRODUCERS = 600_000
 _MOST_PARTITIONS = 1_000
-_LISTED = 20_000
-"""Gaps and leader epochs of all partitions together."""
+_LATER = 12_000
+"""Bytes of what is known only with the histories: activity over time, and what is left out of them."""
 _FEW_INPUTS = 5
 
 
@@ -81,7 +81,6 @@ def _page(kind: Kind, result: ScanResult, options: RenderOptions, more_of: Calla
     places = {key_of(entry): index for index, entry in enumerate(chosen)}
     findings, indexes = _findings(result, options, places)
     more = more_of(places)
-    most_listed = max(_LISTED // max(len(chosen), 1), 10)
 
     def model(histories: Histories) -> tuple[PageModel, list[tuple[str, str]]]:
         rows, elements = partition_rows(chosen, histories)
@@ -111,8 +110,8 @@ def _page(kind: Kind, result: ScanResult, options: RenderOptions, more_of: Calla
         return page, elements
 
     without, _ = model(Histories())
-    room = BUDGET - len(_text(without, []).encode())
-    page, elements = model(histories_of(result, options, places, room, most_listed))
+    room = BUDGET - _LATER - len(_text(without, []).encode())
+    page, elements = model(histories_of(result, options, places, room))
     return _text(page, elements)
 
 
