@@ -14,7 +14,6 @@ from kaudit.source.uri import UrlError
 from tests.logs import data
 from tests.source.kafka.fake_broker import API_VERSIONS, FETCH, METADATA, FakeBroker, framed
 
-
 ORDERS = TopicPartition("orders", 0)
 NOT_LEADER = 6
 
