@@ -4,6 +4,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ELSEWHERE = {
+    "browser",  # pages of several packages, opened in Chromium
     "cluster",  # clusters and stores as processes
     "conformance",  # whole logs, beside what real brokers and their tools said
     "data",

@@ -56,6 +56,7 @@ class ComparedPartition(Struct, frozen=True):
     findings: Sequence[Finding]
     partitions: Sequence[PartitionSummary]
     unreadable: Sequence[Unreadable]
+    removed: Sequence[Unreadable]
     segments: Sequence[SegmentSummary]
 
 
@@ -115,6 +116,7 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
     )
     for reader in readers.values():
         unreadable += reader.unreadable
+    removed = [entry for reader in readers.values() for entry in reader.removed]
     contexts = {name: _context(directory, readers[name]) for name, directory in task.holders.items()}
     findings = [
         finding
@@ -140,7 +142,8 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         findings,
         [_summary(name, reader) for name, reader in readers.items()],
         tuple(unreadable),
-        [row for directory in task.holders.values() for row in segment_rows(directory, unreadable)],
+        removed,
+        [row for directory in task.holders.values() for row in segment_rows(directory, [*unreadable, *removed])],
     )
 
 
@@ -156,6 +159,7 @@ def diff_result(
     unreadable = [entry for layout in layouts.values() for entry in layout.unreadable]
     unreadable += [entry for one in compared for entry in one.unreadable]
     skipped = [entry for layout in layouts.values() for entry in layout.skipped]
+    skipped += [entry for one in compared for entry in one.removed]
     partitions = [entry for one in compared for entry in one.partitions]
     not_audited = [NotAudited(entry.path, entry.reason, unreadable=True) for entry in unreadable]
     not_audited += [NotAudited(entry.path, entry.reason) for entry in skipped]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from kaudit.analysis.scan.batch_order import OrderFilter
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.unread_segments import Failure, UnreadSegments, failure, require_whole
 from kaudit.model import sequence
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import DamageKind
@@ -63,7 +64,7 @@ class ReplicaReader:
         self.first_offset: int | None = None
         self.damaged = False
         self.ends_damaged = False
-        self.unreadable: list[Unreadable] = []
+        self._unread = UnreadSegments(directory.segments)
         self._open = open_source
         self._verify = verify
         self._start = log_start_offset or 0
@@ -85,6 +86,16 @@ class ReplicaReader:
         taken = {name: column[:count] for name, column in self.pending.items()}
         self.pending = {name: column[count:] for name, column in self.pending.items()}
         return taken
+
+    @property
+    def unreadable(self) -> list[Unreadable]:
+        """What of the log could not be read."""
+        return self._unread.unreadable
+
+    @property
+    def removed(self) -> list[Unreadable]:
+        """Segments that retention removed while the log was read."""
+        return self._unread.removed
 
     @property
     def end_offset(self) -> int:
@@ -138,10 +149,8 @@ class ReplicaReader:
             )
             try:
                 source = self._open(segment)
-            except FileNotFoundError:
-                continue  # deleted by retention while we read
             except OSError as error:
-                self.unreadable.append(Unreadable(segment.path, error.strerror or type(error).__name__))
+                self._unread.add(failure(segment.path, error))
                 continue
             order = _Order(bounds, previous)
             self.ends_damaged = False
@@ -154,7 +163,7 @@ class ReplicaReader:
                 ):
                     if piece.coverage_gaps:
                         reason = "text of kafka-dump-log: replicas are compared by their bytes"
-                        self.unreadable.append(Unreadable(segment.path, reason))
+                        self._unread.add(Failure(segment.path, reason))
                         return
                     if piece.damages:
                         self.damaged = True
@@ -163,9 +172,10 @@ class ReplicaReader:
                         self.ends_damaged = not tail.resynchronised and tail.kind is not DamageKind.ZEROS
                     self.bytes_read += len(piece.batches) and int(piece.batches["size"].sum())
                     yield number, order.feed(piece.batches)
+                require_whole(segment, source)
                 yield number, order.finish()
             except OSError as error:
-                self.unreadable.append(Unreadable(segment.path, error.strerror or type(error).__name__))
+                self._unread.add(failure(segment.path, error))
             finally:
                 source.close()
             self.damaged = self.damaged or order.disordered

@@ -4,6 +4,7 @@ Reading tasks compress ranges where they read them; their rows are shuffled, by 
 tasks put partitions together. The driver lists the input and judges what is left of each partition.
 """
 
+import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,8 @@ from kaudit.analysis.producer_ids.producer_listing import list_producers, rememb
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.batch_export import BatchWriter, segment_tasks
-from kaudit.analysis.scan.options import Progress, ScanOptions, UsageError
+from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.options import Progress, ScanOptions, UnreadableInputError, UsageError
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
 from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs
@@ -38,19 +40,21 @@ from kaudit.engines.spark_session import SparkOptions, session
 from kaudit.engines.spark_tasks import (
     AUDIT_SCHEMA,
     PIECES_SCHEMA,
+    PROBE_SCHEMA,
     ROWS_SCHEMA,
     OutputBatches,
     Seal,
     batch_writing,
     history_writing,
-    read,
+    probing,
+    reading,
     replayer,
     whole,
 )
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.source.layout import Layout
+from kaudit.source.layout import Layout, SegmentFile
 from kaudit.source.schemes import open_segment
 
 if TYPE_CHECKING:
@@ -136,7 +140,7 @@ def record(
                 }
             )
             planned = run.session.createDataFrame(table).repartitionById(output_batches.count, "output_batch")
-            pieces = planned.mapInArrow(batch_writing(writer, output_batches), PIECES_SCHEMA)
+            pieces = planned.mapInArrow(batch_writing(writer, output_batches, _from_here()), PIECES_SCHEMA)
             yield from _in_order(run.session, pieces, output_batches.count, "kaudit: write the batches")
 
         yield RecordedScan(result, write_histories, write_batches)
@@ -191,8 +195,49 @@ def _started(
     histories = read_blocks(options, layout, open_segment)
     jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(options, layout, histories))
     with session(spark or SparkOptions(), options.jobs) as started:
+        _require_readable(started, jobs)
         plan = share(jobs, started.sparkContext.defaultParallelism)
         yield _Run(started, options, layout, histories, jobs, plan, _dataframe(started, plan, make_sink, seal))
+
+
+def _from_here() -> OpenSource:
+    """Return how tasks open segments: a relative path is the driver's, whatever directory a worker runs in."""
+    return partial(open_segment, working_directory=os.getcwd())  # noqa: PTH109 - a text is wanted
+
+
+def _require_readable(spark: "SparkSession", jobs: Sequence[Job]) -> None:
+    """Open one segment of each log directory from a task, the newest: retention removes it last.
+
+    Raises:
+        UnreadableInputError: the driver can open it and the task cannot: the workers do not see this log directory.
+
+    """
+    newest = {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan}
+    table = pa.table(
+        {
+            "task": pa.array(range(len(newest)), pa.int32()),
+            "segment": pa.array(map(pack, newest.values()), pa.binary()),
+        }
+    )
+    tasks = min(len(newest), spark.sparkContext.defaultParallelism)
+    probes = spark.createDataFrame(table).repartitionById(max(tasks, 1), "task")
+    with _errors_in_one_line(), _job(spark, "kaudit: can the workers read the input?"):
+        failed = probes.mapInArrow(probing(_from_here()), PROBE_SCHEMA).toArrow().to_pylist()
+    refused = {entry["path"]: entry["reason"] for entry in failed}
+    for segment in newest.values():
+        if segment.path in refused and _opens_here(segment):
+            raise UnreadableInputError(
+                f"{segment.path}: {refused[segment.path]} on a Spark worker, though the driver can read it: give a URL "
+                "that every worker reads (hdfs://, s3://), mount the directory on all of them, or use --engine local"
+            )
+
+
+def _opens_here(segment: SegmentFile) -> bool:
+    try:
+        open_segment(segment).close()
+    except OSError:
+        return False  # gone for everybody: the audit says so
+    return True
 
 
 def _kept(
@@ -280,10 +325,10 @@ def _dataframe(
     return (
         spark.createDataFrame(table)
         .repartitionById(len(plan.works), "task")
-        .mapInArrow(read, ROWS_SCHEMA)
+        .mapInArrow(reading(_from_here()), ROWS_SCHEMA)
         .repartitionById(plan.shuffle_partitions, "shuffle_partition")
         .sortWithinPartitions("job_index", "number")
-        .mapInArrow(replayer(make_sink, seal), AUDIT_SCHEMA)
+        .mapInArrow(replayer(make_sink, seal, _from_here()), AUDIT_SCHEMA)
     )
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kaudit import __version__
 from kaudit.analysis.scan.batch_export import BatchWriter, SegmentTask, write_segment
-from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut
+from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, cut
 from kaudit.analysis.scan.partition_assembler import PartitionAssembler, read_range
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import RowSink
@@ -22,14 +22,16 @@ from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.timelines.producer_histories import HistoryWriter, Piece
 from kaudit.engines.memory import keep_freed_memory
 from kaudit.model.finding import Finding
-from kaudit.source.schemes import open_segment
+from kaudit.source.layout import SegmentFile
 
 ROWS_SCHEMA = "shuffle_partition int, job_index int, number long, rows binary"
+PROBE_SCHEMA = "path string, reason string"
 AUDIT_SCHEMA = "job_index int, audit binary, kept binary"
 PIECES_SCHEMA = "output_batch int, job_index int, number long, table string, data binary"
 _ROWS = pa.schema(
     [("shuffle_partition", pa.int32()), ("job_index", pa.int32()), ("number", pa.int64()), ("rows", pa.binary())]
 )
+_PROBE = pa.schema([("path", pa.string()), ("reason", pa.string())])
 _AUDIT = pa.schema([("job_index", pa.int32()), ("audit", pa.binary()), ("kept", pa.binary())])
 _PIECES = pa.schema(
     [
@@ -81,19 +83,43 @@ class VersionMismatchError(RuntimeError):
     """Driver and workers run different kaudits: what one packs the other may misread."""
 
 
-def read(plan: Batches) -> Batches:
-    """Read, verify and compress the ranges of each row's work; one row out per range, one more per partition."""
-    keep_freed_memory()
-    for batch in plan:
-        for data in batch.column("work"):
-            work: ReadTask = unpack(data.as_py())
-            if work.version != __version__:
-                raise VersionMismatchError(f"the driver runs kaudit {work.version}, this worker {__version__}")
-            for job_index, shuffle_partition, header in work.headers:
-                yield _row(shuffle_partition, job_index, _HEADER_NUMBER, pack(header))
-            for task in work.byte_ranges:
-                for number, spec in enumerate(cut(task.spec, task.chunk_bytes), task.number):
-                    yield _row(task.shuffle_partition, task.job_index, number, pack(read_range(spec)))
+def probing(open_source: OpenSource) -> ArrowMap:
+    """Return the function that opens each row's segment, and yields those that cannot be opened, with the reason."""
+
+    def probe(segments: Batches) -> Batches:
+        for batch in segments:
+            for data in batch.column("segment"):
+                segment: SegmentFile = unpack(data.as_py())
+                try:
+                    open_source(segment).close()
+                except OSError as error:
+                    reason = error.strerror or type(error).__name__
+                    yield pa.RecordBatch.from_pylist([{"path": segment.path, "reason": reason}], _PROBE)
+
+    return probe
+
+
+def reading(open_source: OpenSource) -> ArrowMap:
+    """Return the function that reads, verifies and compresses the ranges of each row's work.
+
+    One row out per range, one more per partition.
+    """
+
+    def read(plan: Batches) -> Batches:
+        keep_freed_memory()
+        for batch in plan:
+            for data in batch.column("work"):
+                work: ReadTask = unpack(data.as_py())
+                if work.version != __version__:
+                    raise VersionMismatchError(f"the driver runs kaudit {work.version}, this worker {__version__}")
+                for job_index, shuffle_partition, header in work.headers:
+                    yield _row(shuffle_partition, job_index, _HEADER_NUMBER, pack(header))
+                for task in work.byte_ranges:
+                    for number, spec in enumerate(cut(task.spec, task.chunk_bytes), task.number):
+                        outcome = read_range(spec, open_source=open_source)
+                        yield _row(task.shuffle_partition, task.job_index, number, pack(outcome))
+
+    return read
 
 
 def _row(shuffle_partition: int, job_index: int, number: int, rows: bytes) -> pa.RecordBatch:
@@ -102,7 +128,7 @@ def _row(shuffle_partition: int, job_index: int, number: int, rows: bytes) -> pa
     )
 
 
-def replayer(make_sink: Callable[[], RowSink | None], seal: Seal) -> ArrowMap:
+def replayer(make_sink: Callable[[], RowSink | None], seal: Seal, open_source: OpenSource) -> ArrowMap:
     """Return the function that replays partitions from rows sorted by job index and number.
 
     `make_sink` is asked for each partition what takes its rows beside the audit; what `seal` makes of that comes along.
@@ -118,7 +144,7 @@ def replayer(make_sink: Callable[[], RowSink | None], seal: Seal) -> ArrowMap:
                         yield from _close(feed, job_index, expected, seal)
                     header: PartitionHeader = unpack(data)
                     job_index, expected = batch.column("job_index")[at].as_py(), header.ranges
-                    feed = PartitionAssembler(header.job, make_sink())
+                    feed = PartitionAssembler(header.job, make_sink(), open_source)
                 else:
                     assert feed is not None, f"job {job_index}: a range came before its partition was opened"
                     feed.take(unpack(data))
@@ -182,7 +208,7 @@ def history_writing(
     return write_histories
 
 
-def batch_writing(writer: BatchWriter, output_batches: OutputBatches) -> ArrowMap:
+def batch_writing(writer: BatchWriter, output_batches: OutputBatches, open_source: OpenSource) -> ArrowMap:
     """Return the function that reads segments and turns their batches into pieces of a table."""
 
     def write_histories(segments: Batches) -> Batches:
@@ -190,7 +216,7 @@ def batch_writing(writer: BatchWriter, output_batches: OutputBatches) -> ArrowMa
             for data in batch.column("work"):
                 task: SegmentTask = unpack(data.as_py())
                 yield from _pieces(
-                    output_batches.of(task.number), task.number, write_segment(task, open_segment, writer)
+                    output_batches.of(task.number), task.number, write_segment(task, open_source, writer)
                 )
 
     return write_histories

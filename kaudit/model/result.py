@@ -54,7 +54,7 @@ class PartitionSummary(JsonRecord, frozen=True):
 
 
 class SegmentSummary(JsonRecord, frozen=True):
-    """One segment file: `status` is `read`, `empty` or `unreadable`, the last with its reason."""
+    """One segment file: `status` is `read`, `empty`, `vanished` (while it was read) or `unreadable`, these with a reason."""
 
     topic: str
     partition: int

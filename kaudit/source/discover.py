@@ -32,7 +32,7 @@ from kaudit.source.names import (
     segment_base_offset,
 )
 from kaudit.source.pattern import LayoutPattern, Placed
-from kaudit.source.schemes import filesystem
+from kaudit.source.schemes import SegmentRemovedError, filesystem, removed_from_head
 from kaudit.source.uri import Uri
 
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
@@ -168,6 +168,8 @@ def _visit(found: _Discovery, root: Uri, directory: Uri, depth: int) -> None:
         for entry in entries:
             if entry.is_directory:
                 _visit(found, root, directory / entry.name, depth + 1)
+            elif parse_partition_name(entry.name) is not None:
+                _require_target(found, directory / entry.name)
 
 
 def _list_once(found: _Discovery, directory: Uri, depth: int) -> Sequence[FileStatus]:
@@ -183,8 +185,6 @@ def _list_once(found: _Discovery, directory: Uri, depth: int) -> Sequence[FileSt
             return ()
         found.visited.add(identity)
         return list(files.entries(directory))
-    except FileNotFoundError:
-        return ()  # a broker may delete a partition during the scan
     except OSError as error:
         found.unreadable.append(Unreadable(str(directory), _reason(error)))
         return ()
@@ -347,21 +347,43 @@ def _base_of_batches(found: _Discovery, path: Uri, prefix: bytes) -> int | None:
     return None
 
 
+def _require_target(found: _Discovery, link: Uri) -> None:
+    """Report what bears a partition's name and is a link to what is not there, as where a disk is not mounted."""
+    try:
+        filesystem(link).status(link)
+    except OSError as error:
+        found.unreadable.append(Unreadable(str(link), _reason(error)))
+
+
 def _segment(found: _Discovery, path: Uri, base_offset: int, entry: FileStatus) -> SegmentFile | None:
     try:
-        if entry.size is None or entry.modified_ms is None:
-            entry = filesystem(path).status(path)
-    except FileNotFoundError:
-        return None  # deleted by retention during the scan
+        return _sized(path, base_offset, entry)
+    except FileNotFoundError as error:
+        log_start = removed_from_head(path)
+        if log_start is None:
+            found.unreadable.append(Unreadable(str(path), _reason(error)))
+        else:
+            found.skipped.append(Unreadable(str(path), _reason(SegmentRemovedError(str(path), log_start))))
     except OSError as error:
         found.unreadable.append(Unreadable(str(path), _reason(error)))
-        return None
+    return None
+
+
+def _side_files(found: _Discovery, files: Iterable[tuple[Uri, FileStatus]]) -> Iterator[SegmentFile]:
+    """Yield those of the files that are there."""
+    for path, entry in files:
+        try:
+            yield _sized(path, 0, entry)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            found.unreadable.append(Unreadable(str(path), _reason(error)))
+
+
+def _sized(path: Uri, base_offset: int, entry: FileStatus) -> SegmentFile:
+    if entry.size is None or entry.modified_ms is None:
+        entry = filesystem(path).status(path)
     return SegmentFile(str(path), path.name, base_offset, entry.size or 0, entry.modified_ms or 0)
-
-
-def _side_files(found: _Discovery, files: Iterable[tuple[Uri, FileStatus]]) -> list[SegmentFile]:
-    """Those of the files that are there."""
-    return [file for path, entry in files if (file := _segment(found, path, 0, entry)) is not None]
 
 
 def _log_directory(found: _Discovery, directory: Uri) -> _LogDirectory:

@@ -105,10 +105,11 @@ class PartitionDirectory(Struct, frozen=True):
 
 
 class Unreadable(Struct, frozen=True):
-    """A path that could not be opened or listed."""
+    """A path that could not be opened or listed. `vanished`: it, or bytes of it, were there when the input was listed."""
 
     path: str
     reason: str
+    vanished: bool = False
 
 
 class Evidence(Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import cast
 from kaudit.source.bytes import ByteSource
 from kaudit.source.filesystem import FileSystem, WritableFileSystem
 from kaudit.source.layout import SegmentFile
+from kaudit.source.names import segment_base_offset
 from kaudit.source.text import SegmentText
 from kaudit.source.uri import Uri, UrlError
 
@@ -33,6 +34,14 @@ def _s3(authority: str) -> FileSystem:
     from kaudit.source.s3 import S3FileSystem  # noqa: PLC0415 - an extra
 
     return S3FileSystem(authority)
+
+
+class SegmentRemovedError(FileNotFoundError):
+    """Retention removed a segment from the head of its log. `log_start`: base offset of the oldest segment left."""
+
+    def __init__(self, path: str, log_start: int) -> None:
+        super().__init__(2, f"retention removed it: the log begins with segment {log_start:020d}.log now", path)
+        self.log_start = log_start
 
 
 _SCHEMES: Mapping[str, Callable[[str], FileSystem]] = {
@@ -77,16 +86,40 @@ def writable_filesystem(uri: Uri) -> WritableFileSystem:
     return cast("WritableFileSystem", filesystem(uri))
 
 
-def open_segment(segment: SegmentFile) -> ByteSource:
-    """Open a segment for ranged reads, wherever it lies.
+def open_segment(segment: SegmentFile, working_directory: str | None = None) -> ByteSource:
+    """Open a segment for ranged reads, wherever it lies; a relative path begins in `working_directory`.
 
     Raises:
+        SegmentRemovedError: retention removed it.
         OSError: it cannot be opened.
 
     """
-    uri = Uri.parse(segment.path)
-    source = filesystem(uri).open(uri)
+    uri = Uri.parse(segment.path).absolute(working_directory)
+    try:
+        source = filesystem(uri).open(uri)
+    except FileNotFoundError as error:
+        log_start = removed_from_head(uri)
+        if log_start is None:
+            raise
+        raise SegmentRemovedError(segment.path, log_start) from error
     return source if segment.text is None else SegmentText(source, segment.text)
+
+
+def removed_from_head(segment: Uri) -> int | None:
+    """Return where its log begins now if a segment that is gone was removed from the log's head, else None.
+
+    Brokers delete the oldest segments and never the last one (UnifiedLog.deletableSegments): where retention was at
+    work, the directory lists later segments and no earlier ones. A directory that was moved, or is not mounted here,
+    lists none; the log cleaner keeps the oldest segment's name.
+    """
+    base_offset = segment_base_offset(segment.last)
+    directory = segment.parent
+    try:
+        names = [entry.name for entry in filesystem(directory).entries(directory)]
+    except OSError:
+        return None
+    oldest = min((offset for name in names if (offset := segment_base_offset(name)) is not None), default=None)
+    return oldest if base_offset is not None and oldest is not None and oldest > base_offset else None
 
 
 def read_side_file(path: str, limit: int) -> bytes:

@@ -75,11 +75,14 @@ class Uri(Struct, frozen=True):
         """Return whether the operating system opens it."""
         return not self.scheme
 
-    def absolute(self) -> Self:
-        """The same place from the root; symbolic links and `..` stay as they are."""
+    def absolute(self, working_directory: str | None = None) -> Self:
+        """The same place from the root; symbolic links and `..` stay as they are.
+
+        A relative path begins in `working_directory`, this process' own if None.
+        """
         if self.scheme or self.path.startswith("/"):
             return self
-        return self._at(posixpath.join(os.getcwd(), self.path))  # noqa: PTH109 - a text is wanted
+        return self._at(posixpath.join(working_directory or os.getcwd(), self.path))  # noqa: PTH109 - a text is wanted
 
     def lies_in(self, root: "Uri") -> bool:
         """Return whether it is `root` or lies below it, by their texts."""

@@ -103,7 +103,7 @@ class Audit:
             not_audited=not_audited,
             summary=total(partitions, findings),
             incomplete=any(note.unreadable for note in not_audited),
-            segments=[row for part in parts for row in segment_rows(part.directory, part.unreadable)],
+            segments=[row for part in parts for row in segment_rows(part.directory, [*part.unreadable, *part.removed])],
             suggestions=list(suggestions(self.options, self.layout.partitions, copies, _held(parts, others))),
         )
 

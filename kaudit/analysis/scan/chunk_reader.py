@@ -13,6 +13,7 @@ from kaudit.analysis.scan.batch_stream import ByteRange, Piece, stream_batches
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, boundary_from
 from kaudit.analysis.scan.chunk_rows import ChunkRange, ChunkRows
 from kaudit.analysis.scan.chunk_summary import compress
+from kaudit.analysis.scan.unread_segments import require_whole
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import LogDamage
@@ -110,6 +111,7 @@ def read_serially(specs: Sequence[ChunkSpec], open_source: OpenSource, cuts: Seq
         order.enter_segment(spec.file.base_offset, following)
         with closing(open_source(spec.file)) as source:
             yield from _read_segment(spec, source, order, cuts, last_segment=last_segment)
+            require_whole(spec.file, source)
 
 
 def _read_segment(

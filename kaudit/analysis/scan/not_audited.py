@@ -31,6 +31,10 @@ def partitions_not_audited(
         "compacted: missing offsets and the sequences they held are not reported",
     )
     yield from _reason((part for part in parts if part.still_growing), "the last batch was still being written")
+    for part in parts:
+        if part.removed:
+            oldest, more = part.removed[0], f" and {len(part.removed) - 1} more" if len(part.removed) > 1 else ""
+            yield NotAudited(oldest.path + more, oldest.reason)
     yield from _reason(
         (part for part in users if part.restarts_compared),
         "producers that begin after others ended: only whole batches were compared (KA701; --depth records compares records)",

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, settle
@@ -14,35 +13,24 @@ from kaudit.analysis.scan.partition_audit import PartitionAudit, close_partition
 from kaudit.analysis.scan.partition_replay import PartitionReplay, RowSink
 from kaudit.analysis.scan.planning import Job
 from kaudit.analysis.scan.run_batches import RunFetcher
-from kaudit.source.layout import Unreadable
+from kaudit.analysis.scan.unread_segments import Failure, UnreadSegments, failure, require_whole
 from kaudit.source.schemes import open_segment
-
-
-class Failure(Struct, frozen=True):
-    """A range whose file could not be read. `vanished`: it is gone, as retention makes files go."""
-
-    path: str
-    reason: str
-    vanished: bool
-
 
 Outcome = ChunkRows | Failure
 
 
-def read_range(spec: ChunkSpec, most_batches: int = sys.maxsize) -> Outcome:
+def read_range(spec: ChunkSpec, most_batches: int = sys.maxsize, open_source: OpenSource = open_segment) -> Outcome:
     """Read, verify and compress one range of a segment where its bytes are, its ends settled on batch boundaries.
 
     The rows' `stop` is short of the range's if there are more batches than that: the rest is a range of its own.
     """
     try:
-        with closing(open_segment(spec.file)) as source:
-            return read_chunk(settle(spec, source), source, most_batches)
+        with closing(open_source(spec.file)) as source:
+            rows = read_chunk(settle(spec, source), source, most_batches)
+            require_whole(spec.file, source)
+            return rows
     except OSError as error:
-        return _failure(spec.file.path, error)
-
-
-def _failure(path: str, error: OSError) -> Failure:
-    return Failure(path, error.strerror or type(error).__name__, isinstance(error, FileNotFoundError))
+        return failure(spec.file.path, error)
 
 
 class PartitionAssembler:
@@ -53,7 +41,7 @@ class PartitionAssembler:
         self._open = open_source
         self.kept = kept
         self._replay = self._fresh()
-        self._failures: dict[str, Unreadable] = {}
+        self._unread = UnreadSegments(job.directory.segments)
         self._serially = bool(job.plan) and not job.in_pieces
         self._stopped = False
 
@@ -66,7 +54,7 @@ class PartitionAssembler:
         """Take the next range's rows, or why there are none."""
         if isinstance(outcome, Failure):
             self._replay.continuity.skip()
-            self._fail(outcome)
+            self._unread.add(outcome)
         elif not self._serially and not self._stopped:
             try:
                 self._serially = outcome.read_to != outcome.stop or not all(
@@ -77,7 +65,7 @@ class PartitionAssembler:
 
     def close(self) -> PartitionAudit:
         """The last range has been taken: return what the findings need."""
-        if self._serially and not self._failures:
+        if self._serially and not self._unread:
             self._read_in_order()
         self._replay.finish()
         return close_partition(
@@ -85,7 +73,7 @@ class PartitionAssembler:
             self._open,
             compacted=self._job.compacted,
             needs=self._job.needs,
-            unreadable=list(self._failures.values()),
+            unread=self._unread,
         )
 
     def _parts(self, rows: ChunkRows) -> Iterator[ChunkRows]:
@@ -117,8 +105,4 @@ class PartitionAssembler:
     def _stop(self, error: OSError, path: str) -> None:
         """A file read before cannot be read again: what is known so far is all there will be."""
         self._stopped = True
-        self._fail(_failure(str(error.filename or path), error))
-
-    def _fail(self, failure: Failure) -> None:
-        if not failure.vanished:
-            self._failures.setdefault(failure.path, Unreadable(failure.path, failure.reason))
+        self._unread.add(replace(failure(str(error.filename or path), error), log_start=None))

@@ -12,6 +12,7 @@ from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.chunk_rows import Counts
 from kaudit.analysis.scan.partition_replay import PartitionReplay
 from kaudit.analysis.scan.rows import LEADER_EPOCH_START, Rows
+from kaudit.analysis.scan.unread_segments import UnreadSegments
 from kaudit.analysis.sequences.expired_producers import idle_longest
 from kaudit.analysis.sequences.leader_changes import leader_changes
 from kaudit.analysis.sidefiles.log_facts import LogFacts
@@ -55,6 +56,8 @@ class PartitionAudit(Struct):
     idle: Sequence[IdleProducer] = ()
     empty_marker: EmptyMarker | None = None
     unreadable: Sequence[Unreadable] = ()
+    removed: Sequence[Unreadable] = ()
+    """Segments that retention removed while the log was read."""
     malformed: Sequence[MalformedBatch] = ()
     producer_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     side_facts: Sequence[object] = ()
@@ -92,12 +95,12 @@ def close_partition(
     *,
     compacted: bool,
     needs: Needs,
-    unreadable: Sequence[Unreadable] = (),
+    unread: UnreadSegments,
 ) -> PartitionAudit:
     """Take from a finished replay what the findings need, its side files included. `compacted`: the user says so."""
     rows = replay.transitions.table.rows
     compacted = compacted or replay.compacted
-    log = _log_facts(replay, compacted=compacted, unread=bool(unreadable))
+    log = _log_facts(replay, compacted=compacted, unread=bool(unread))
     files = SideFileReader(open_source)
     side_facts = compare_side_files(files, log)
     observations = replay.transitions.observations
@@ -130,7 +133,8 @@ def close_partition(
         suspects=replay.snapshots.suspects,
         idle=idle_longest(rows),
         empty_marker=replay.empty_marker,
-        unreadable=unreadable,
+        unreadable=unread.unreadable,
+        removed=unread.removed,
         malformed=replay.malformed,
         coverage_gaps=replay.coverage_gaps,
         producer_ids=rows["producer_id"].copy() if needs.producer_ids else np.empty(0, dtype=np.int64),

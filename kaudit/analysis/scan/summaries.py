@@ -15,7 +15,9 @@ def partition_summary(part: PartitionAudit, log_start_offset: int | None) -> Par
     if log_start_offset is not None:
         start = log_start_offset
     elif directory.segments and directory.whole_directory:
-        start = max(start or 0, directory.segments[0].base_offset)
+        gone = {entry.path for entry in part.removed}
+        left = [segment.base_offset for segment in directory.segments if segment.path not in gone]
+        start = max([start or 0, *left[:1]])
     return PartitionSummary(
         topic=directory.topic,
         partition=directory.partition,
@@ -33,11 +35,14 @@ def partition_summary(part: PartitionAudit, log_start_offset: int | None) -> Par
     )
 
 
-def segment_rows(directory: PartitionDirectory, unreadable: Sequence[Unreadable]) -> Iterable[SegmentSummary]:
-    """Yield a row for each segment of a partition replica."""
-    failed = {entry.path: entry.reason for entry in unreadable}
+def segment_rows(directory: PartitionDirectory, unread: Sequence[Unreadable]) -> Iterable[SegmentSummary]:
+    """Yield a row for each segment of a partition replica; `unread` were not read to their end."""
+    failed = {entry.path: entry for entry in unread}
     for segment in directory.segments:
-        status = "unreadable" if segment.path in failed else "read" if segment.size else "empty"
+        entry = failed.get(segment.path)
+        status = "read" if segment.size else "empty"
+        if entry is not None:
+            status = "vanished" if entry.vanished else "unreadable"
         yield SegmentSummary(
             topic=directory.topic,
             partition=directory.partition,
@@ -48,7 +53,7 @@ def segment_rows(directory: PartitionDirectory, unreadable: Sequence[Unreadable]
             bytes=segment.size,
             modified=segment.modified_ms,
             status=status,
-            reason=failed.get(segment.path),
+            reason=None if entry is None else entry.reason,
         )
 
 

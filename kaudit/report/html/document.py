@@ -15,12 +15,13 @@ import msgspec
 from markupsafe import Markup
 
 from kaudit.report.console import visible
+from kaudit.report.html.scripts import script
 
 BASE_STYLES = ("base.css",)
 """Styles every page has: colours, type, light and dark, print."""
-REPORT_STYLES = (*BASE_STYLES, "report.css")
-REPORT_SCRIPTS = ("report.js",)
-"""Scripts of the report page in the order they run: classic scripts, each an element of its own."""
+REPORT_STYLES = (*BASE_STYLES, "vendor/uplot/uPlot.min.css", "report.css")
+REPORT_SCRIPTS = ("vendor/uplot/uPlot.iife.min.js", "report/app.js")
+"""Scripts of the report page in the order they run, each an element of its own; of a module, the first to be read."""
 
 
 def document(  # noqa: PLR0913 - what a page is made of, named at each call
@@ -39,7 +40,7 @@ def document(  # noqa: PLR0913 - what a page is made of, named at each call
     `data` (Structs or plain values) becomes a script element of that id with JSON in it, each of `columns` one with base64.
     The template's own variables come from `context`, as plain values; all text in them is escaped and made visible.
     """
-    style_texts, script_texts = [_asset(name) for name in styles], [_asset(name) for name in scripts]
+    style_texts, script_texts = [_asset(name) for name in styles], [script(name) for name in scripts]
     policy = "; ".join(
         (
             "default-src 'none'",

@@ -67,7 +67,7 @@ def page(run: Run) -> Iterator[str]:
     yield f"<h1>{_text(title)}</h1>\n<p>{_text(story)}</p>\n<table>\n"
     for name, value in run.facts.items():
         yield f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>\n"
-    yield '</table>\n<div class="scroll">\n'
+    yield '</table>\n<div class="scroll" tabindex="0">\n'
     yield from _drawing(run.rows, run.lanes)
     yield "</div>\n"
     if run.omitted:

@@ -103,22 +103,6 @@ def test_an_unreadable_segment_is_named_and_the_rest_audited(tmp_path, monkeypat
     assert [entry.batches for entry in result.partitions] == [0, 20]
 
 
-def test_a_segment_deleted_while_scanning_is_no_failure(tmp_path, monkeypatch):
-    healthy().write(tmp_path / "a-0")
-    gone = str(tmp_path / "a-0" / f"{0:020d}.log")
-    real = os.open
-
-    def guarded(path, *rest, **more):
-        if str(path) == gone:
-            raise FileNotFoundError(2, "No such file or directory", gone)
-        return real(path, *rest, **more)
-
-    monkeypatch.setattr(os, "open", guarded)
-    result = run(tmp_path, jobs=1)
-    assert not result.incomplete
-    assert result.findings == []
-
-
 def test_a_tail_being_written_is_not_torn(tmp_path, monkeypatch):
     log = healthy()
     directory = log.write(tmp_path / "t-0")

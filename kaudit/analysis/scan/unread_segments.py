@@ -1,0 +1,73 @@
+"""Segments that were listed and could not be read to their end, apart from those that retention removed meanwhile."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kaudit.source.bytes import ByteSource
+from kaudit.source.layout import SegmentFile, Unreadable
+from kaudit.source.schemes import SegmentRemovedError
+
+
+class Failure(Struct, frozen=True):
+    """A file, or a range of it, that could not be read, and why. `log_start`: retention removed it, the log begins there now.
+
+    `vanished`: the file, or bytes of it, are gone since it was listed.
+    """
+
+    path: str
+    reason: str
+    vanished: bool = False
+    log_start: int | None = None
+
+
+class ShrunkError(OSError):
+    """A file has fewer bytes than when it was listed: truncated, or replaced by the log cleaner's."""
+
+
+def failure(path: str, error: OSError) -> Failure:
+    """Describe why the file at `path` could not be read."""
+    vanished = isinstance(error, FileNotFoundError | ShrunkError)
+    log_start = error.log_start if isinstance(error, SegmentRemovedError) else None
+    return Failure(path, error.strerror or type(error).__name__, vanished, log_start)
+
+
+def require_whole(segment: SegmentFile, source: ByteSource) -> None:
+    """Check that a segment that was read still has the bytes it had when it was listed.
+
+    Raises:
+        ShrunkError: it has fewer: what was read of them is not the file's.
+
+    """
+    gone = segment.size - source.size()
+    if gone > 0:
+        raise ShrunkError(5, f"{gone} of its {segment.size} bytes are gone since it was listed", segment.path)
+
+
+class UnreadSegments:
+    """Collects the failures of one partition replica. A path is listed once, with the first reason."""
+
+    def __init__(self, planned: Sequence[SegmentFile]) -> None:
+        self._begin_here = {segment.base_offset for segment in planned if segment.size}
+        self._unreadable: dict[str, Unreadable] = {}
+        self._removed: dict[str, Unreadable] = {}
+
+    def add(self, failed: Failure) -> None:
+        """Take a failure. Retention explains it only if the log now begins with a segment that is read as well."""
+        removed = failed.log_start in self._begin_here
+        listed = self._removed if removed else self._unreadable
+        listed.setdefault(failed.path, Unreadable(failed.path, failed.reason, failed.vanished))
+
+    def __bool__(self) -> bool:
+        """Return whether there are any."""
+        return bool(self._unreadable or self._removed)
+
+    @property
+    def unreadable(self) -> list[Unreadable]:
+        """What leaves the audit incomplete."""
+        return list(self._unreadable.values())
+
+    @property
+    def removed(self) -> list[Unreadable]:
+        """What retention removed from the head of the log while it was read, part of one segment perhaps read before."""
+        return [entry for path, entry in self._removed.items() if path not in self._unreadable]

@@ -1,0 +1,62 @@
+// Which lanes are listed, in which order, and where a row is on the screen.
+
+/**
+ * @typedef {import("./picture.js").Lane} Lane
+ * @typedef {{kind: "log", replica: number} | {kind: "lane", lane: Lane, named: boolean}} Row `named`: the first of its transactional id
+ */
+
+export const ORDERS = { findings: "with findings first", first: "by first offset", producer: "by producer id" };
+
+const WEIGHT = { error: 3, warning: 2, note: 1 };
+
+/**
+ * One row for the log of each replica, then the lanes; those of one transactional id stay together.
+ * @param {import("./picture.js").Picture} picture
+ * @param {{order: string, producer: string, onlyFindings: boolean}} choice
+ * @returns {Row[]}
+ */
+export function rowsOf(picture, { order, producer, onlyFindings }) {
+  const wanted = producer.trim().toLowerCase();
+  const lanes = picture.lanes.filter((lane) => (!onlyFindings || lane.findings) && matches(lane, wanted));
+  /** @type {Map<string, Lane[]>} */
+  const groups = new Map();
+  for (const lane of lanes) {
+    const key = lane.name === null ? `id ${lane.producerId}` : `name ${lane.name}`;
+    const group = groups.get(key);
+    if (group) group.push(lane);
+    else groups.set(key, [lane]);
+  }
+  const sorted = [...groups.values()].map((group) => group.sort((a, b) => a.first - b.first || byProducer(a, b)));
+  const weight = new Map(sorted.map((group) => [group, Math.max(...group.map(weightOf))]));
+  sorted.sort((a, b) => {
+    if (order === "producer") return byProducer(a[0], b[0]);
+    const heavier = order === "findings" ? (weight.get(b) ?? 0) - (weight.get(a) ?? 0) : 0;
+    return heavier || a[0].first - b[0].first || byProducer(a[0], b[0]);
+  });
+  /** @type {Row[]} */
+  const rows = picture.replicas.map((_, replica) => ({ kind: "log", replica }));
+  for (const group of sorted) group.forEach((lane, at) => rows.push({ kind: "lane", lane, named: lane.name !== null && at === 0 }));
+  return rows;
+}
+
+/** @param {Lane} lane @param {string} wanted part of a transactional id, or a producer id; empty: every lane */
+export function matches(lane, wanted) {
+  return !wanted || lane.producerId === wanted || (lane.name ?? "").toLowerCase().includes(wanted);
+}
+
+/** @param {Lane} lane */
+function weightOf(lane) {
+  return lane.severity === null ? 0 : WEIGHT[/** @type {"error" | "warning" | "note"} */ (lane.severity)];
+}
+
+/** @param {Lane} a @param {Lane} b */
+function byProducer(a, b) {
+  const [left, right] = [BigInt(a.producerId), BigInt(b.producerId)];
+  return left < right ? -1 : left > right ? 1 : a.epoch - b.epoch;
+}
+
+/** Heights in pixels: each replica has a strip of its own in a row. @param {number} replicas */
+export function rowHeights(replicas) {
+  const strip = replicas === 1 ? 16 : 12;
+  return { row: replicas * strip + 10, strip, top: 5 };
+}

@@ -1,0 +1,373 @@
+"""Requests to a cluster by what they ask for. Every one reads; none joins a group, commits, produces or creates."""
+
+import base64
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self, TypeVar
+
+from kafka.protocol.admin import (
+    DescribeConfigsRequest,
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+)
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
+from kafka.protocol.metadata import ApiVersionsRequest
+
+from kaudit.source.kafka.answers import (
+    AbortedTransaction,
+    ActiveProducer,
+    BrokerFeatures,
+    Cluster,
+    DescribedTransaction,
+    Fetched,
+    ListedOffset,
+    ListedTransaction,
+    Node,
+    PartitionMetadata,
+    TopicMetadata,
+    TopicPartition,
+)
+from kaudit.source.kafka.command_config import ClientSettings, load_settings
+from kaudit.source.kafka.connections import LARGEST_ANSWER, Answer, Connections
+from kaudit.source.kafka.failures import RetriableError, UnknownTopicError, error_of_code
+
+EARLIEST, LATEST = -2, -1
+"""Timestamps that ListOffsets takes for the log start and the end of what a consumer may read."""
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+FETCH_BYTES = 4 << 20
+"""Of one fetch: larger ones are no faster on loopback, and each is held twice for a moment."""
+RETRY_SECONDS = 30.0
+"""How long a request is tried again: a leader is elected, a broker restarts."""
+_FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 0.1, 2.0
+_CONSUMER, _DEBUGGING_CONSUMER = -1, -2
+"""Replica ids of who asks; ListOffsets answers the second on every replica, with the log end offset."""
+_GONE = (16, 105)
+"""NOT_COORDINATOR, TRANSACTIONAL_ID_NOT_FOUND: since it was listed the id has moved or expired."""
+_TOPIC, _BROKER = 2, 4
+_FIRST_FETCH, _LAST_FETCH_BY_NAME = 4, 12
+"""Versions of Fetch: the first with batches of magic 2, the last with topics by name instead of ids."""
+_FIRST_FETCH_FROM_FOLLOWER = 11
+
+_Result = TypeVar("_Result")
+
+
+class KafkaClient:
+    """A client of one cluster. Not for several threads, and not to be taken into another process.
+
+    Every method raises OSError: UnknownTopicError for a topic or partition that is not there, OffsetOutOfRangeError,
+    AccessDeniedError, UnsupportedRequestError, BrokerError for the rest. What may be over soon is tried again for
+    `retry_seconds`.
+    """
+
+    def __init__(
+        self,
+        servers: str,
+        settings: ClientSettings | None = None,
+        *,
+        retry_seconds: float = RETRY_SECONDS,
+        largest_answer: int = LARGEST_ANSWER,
+    ) -> None:
+        """Prepare a client; nothing is sent yet. `servers` as in bootstrap.servers; empty: the settings' own.
+
+        Raises:
+            UrlError: `servers` is no list of HOST:PORT.
+
+        """
+        self._connections = Connections(servers, settings or load_settings(None), largest_answer)
+        self._retry_seconds = retry_seconds
+        self._leaders: dict[TopicPartition, int] = {}
+        self._connected = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._connections.close()
+
+    @property
+    def servers(self) -> str:
+        """The bootstrap servers, as in bootstrap.servers."""
+        return ",".join(self._connections.servers)
+
+    def describe_cluster(self) -> Cluster:
+        """Return the cluster's id, brokers and controller."""
+        answer = self._metadata([])
+        return Cluster(answer.cluster_id, self._connections.nodes, answer.controller_id)
+
+    def describe_topics(self, topics: Iterable[str] | None = None) -> list[TopicMetadata]:
+        """Return topics by name, with their partitions in order; None: all that the principal may describe.
+
+        Raises UnknownTopicError for a name that is not there.
+        """
+        names = None if topics is None else list(topics)
+        return self._patiently(lambda: _topics(self._metadata(names)))
+
+    def leader(self, partition: TopicPartition) -> int:
+        """Return the node that leads a partition. Raises RetriableError where nobody does for the moment."""
+        if partition not in self._leaders:
+            for entry in self.describe_topics([partition.topic]):
+                self._leaders |= {TopicPartition(entry.topic, own.partition): own.leader for own in entry.partitions}
+        leader = self._leaders.get(partition)
+        if leader is None:
+            raise UnknownTopicError(str(partition), "the topic has no such partition")
+        if leader < 0:
+            raise RetriableError(str(partition), "the partition has no leader: its brokers are down")
+        return leader
+
+    def list_offset(
+        self, partition: TopicPartition, timestamp: int, isolation: int = READ_UNCOMMITTED, node: int | None = None
+    ) -> ListedOffset:
+        """Return the first offset with a timestamp of at least this (ms), or of EARLIEST or LATEST.
+
+        LATEST is the high watermark, or with READ_COMMITTED the last stable offset. With `node` any replica is asked,
+        and answers LATEST with its own log end offset.
+        """
+        of_partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+        asker = _CONSUMER if node is None else _DEBUGGING_CONSUMER
+
+        def request() -> Any:  # noqa: ANN401 - the library has no types
+            own = of_partition(partition_index=partition.partition, timestamp=timestamp)
+            topic = ListOffsetsRequest.ListOffsetsTopic(name=partition.topic, partitions=[own])
+            return ListOffsetsRequest(
+                replica_id=asker, isolation_level=isolation, topics=[topic], timeout_ms=10_000, min_version=1
+            )
+
+        answer = self._of_partition(partition, node, request, lambda answer: answer.topics)
+        return ListedOffset(answer.offset, answer.timestamp, answer.leader_epoch)
+
+    def fetch(  # noqa: PLR0913 - the fields of a request, by name
+        self,
+        partition: TopicPartition,
+        offset: int,
+        *,
+        max_bytes: int = FETCH_BYTES,
+        max_wait_ms: int = 0,
+        isolation: int = READ_UNCOMMITTED,
+        node: int | None = None,
+    ) -> Fetched:
+        """Fetch batches from the one that holds `offset` on, from the leader or from the replica on `node`.
+
+        The first batch comes whole however large it is. At the end of what may be read the answer waits up to
+        `max_wait_ms` for more, and then holds none. Raises OffsetOutOfRangeError.
+        """
+        of_partition = FetchRequest.FetchTopic.FetchPartition
+
+        def request() -> Any:  # noqa: ANN401 - the library has no types
+            own = of_partition(partition=partition.partition, fetch_offset=offset, partition_max_bytes=max_bytes)
+            return FetchRequest(
+                replica_id=_CONSUMER,
+                max_wait_ms=max_wait_ms,
+                min_bytes=1,
+                max_bytes=max_bytes,
+                isolation_level=isolation,
+                topics=[FetchRequest.FetchTopic(topic=partition.topic, partitions=[own])],
+                min_version=_FIRST_FETCH if node is None else _FIRST_FETCH_FROM_FOLLOWER,
+                max_version=_LAST_FETCH_BY_NAME,
+            )
+
+        answer = self._of_partition(partition, node, request, lambda answer: answer.responses)
+        aborted = [AbortedTransaction(one.producer_id, one.first_offset) for one in answer.aborted_transactions or ()]
+        return Fetched(
+            answer.records or b"",
+            answer.high_watermark,
+            answer.last_stable_offset,
+            answer.log_start_offset,
+            aborted,
+            self.leader(partition) if node is None else node,
+        )
+
+    def epoch_end_offset(self, partition: TopicPartition, leader_epoch: int) -> tuple[int, int]:
+        """Return the greatest leader epoch up to this one and the offset where it ended; -1 twice where none is known."""
+        of_partition = OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition
+
+        def request() -> Any:  # noqa: ANN401 - the library has no types
+            own = of_partition(partition=partition.partition, current_leader_epoch=-1, leader_epoch=leader_epoch)
+            topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=partition.topic, partitions=[own])
+            return OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=[topic])
+
+        answer = self._of_partition(partition, None, request, lambda answer: answer.topics)
+        return answer.leader_epoch, answer.end_offset
+
+    def describe_topic_configs(self, topics: Iterable[str]) -> dict[str, Mapping[str, str]]:
+        """Return the configuration of topics, defaults included; sensitive values are left out."""
+        return self._configs(_TOPIC, [str(topic) for topic in topics], None)
+
+    def describe_broker_configs(self, node: int) -> Mapping[str, str]:
+        """Return the configuration of a broker, defaults included; sensitive values are left out."""
+        return self._configs(_BROKER, [str(node)], node)[str(node)]
+
+    def describe_producers(self, partition: TopicPartition, node: int | None = None) -> list[ActiveProducer]:
+        """Return the producers that the leader, or the replica on `node`, has state of (brokers since 2.8)."""
+
+        def request() -> Any:  # noqa: ANN401 - the library has no types
+            topic = DescribeProducersRequest.TopicRequest(name=partition.topic, partition_indexes=[partition.partition])
+            return DescribeProducersRequest(topics=[topic])
+
+        answer = self._of_partition(partition, node, request, lambda answer: answer.topics)
+        names = ActiveProducer.__struct_fields__
+        return [ActiveProducer(*(getattr(one, name) for name in names)) for one in answer.active_producers or ()]
+
+    def list_transactions(self) -> list[ListedTransaction]:
+        """Return the transactional ids that the brokers coordinate, of those the principal may describe (since 3.0)."""
+        return [one for node in self.describe_cluster().nodes for one in self._listed(node)]
+
+    def describe_transactions(self, listed: Iterable[ListedTransaction]) -> list[DescribedTransaction]:
+        """Return what their coordinators know of transactional ids that `list_transactions` found (since 3.0).
+
+        Their coordinators are not looked for by name: FindCoordinator would make __transaction_state where it is not there.
+        """
+        found = (self._described(one) for one in listed)
+        return [one for one in found if one is not None]
+
+    def features(self, node: int | None = None) -> BrokerFeatures:
+        """Return the request versions a broker takes, and the cluster's finalized feature levels (since 2.7)."""
+
+        def request() -> Any:  # noqa: ANN401 - the library has no types
+            return ApiVersionsRequest(client_software_name="kaudit", client_software_version="1")
+
+        answer = (
+            self._patiently(lambda: self._connections.ask_any(request)) if node is None else self._ask(node, request)
+        )
+        versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys or ()}
+        levels = {own.name: own.max_version_level for own in getattr(answer, "finalized_features", None) or ()}
+        return BrokerFeatures(versions, levels)
+
+    def _listed(self, node: Node) -> list[ListedTransaction]:
+        answer = self._ask(node.node_id, lambda: ListTransactionsRequest(state_filters=[], producer_id_filters=[]))
+        if answer.error_code:
+            raise error_of_code(node.address, answer.error_code)
+        return [
+            ListedTransaction(one.transactional_id, one.producer_id, one.transaction_state, node.node_id)
+            for one in answer.transaction_states or ()
+        ]
+
+    def _described(self, listed: ListedTransaction) -> DescribedTransaction | None:
+        asked = listed.transactional_id
+        answer = self._ask(listed.coordinator, lambda: DescribeTransactionsRequest(transactional_ids=[asked]))
+        for one in answer.transaction_states or ():
+            if one.error_code in _GONE:
+                return None
+            if one.error_code:
+                raise error_of_code(asked, one.error_code)
+            partitions = [
+                TopicPartition(own.topic, number) for own in one.topics or () for number in own.partitions or ()
+            ]
+            return DescribedTransaction(
+                one.transactional_id,
+                one.producer_id,
+                one.producer_epoch,
+                one.transaction_state,
+                one.transaction_timeout_ms,
+                one.transaction_start_time_ms,
+                partitions,
+            )
+        return None
+
+    def _configs(self, kind: int, names: Sequence[str], node: int | None) -> dict[str, Mapping[str, str]]:
+        def request() -> Any:  # noqa: ANN401 - the library has no types
+            resources = [
+                DescribeConfigsRequest.DescribeConfigsResource(
+                    resource_type=kind, resource_name=name, configuration_keys=None
+                )
+                for name in names
+            ]
+            return DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
+
+        answer = (
+            self._patiently(lambda: self._connections.ask_any(request)) if node is None else self._ask(node, request)
+        )
+        found: dict[str, Mapping[str, str]] = {}
+        for result in answer.results or ():
+            if result.error_code:
+                raise error_of_code(result.resource_name, result.error_code, result.error_message)
+            own = result.configs or ()
+            found[result.resource_name] = {
+                entry.name: entry.value for entry in own if entry.value is not None and not entry.is_sensitive
+            }
+        return found
+
+    def _metadata(self, topics: Iterable[str] | None) -> Answer:
+        names = None if topics is None else list(topics)
+        if not self._connected:
+            # wrong hosts, ports and credentials do not get better
+            answer = self._connections.refresh(names)
+            self._connected = True
+            return answer
+        return self._patiently(lambda: self._connections.refresh(names))
+
+    def _ask(self, node: int, request: Callable[[], Any]) -> Answer:
+        return self._patiently(lambda: self._connections.ask(node, request()))
+
+    def _of_partition(
+        self,
+        partition: TopicPartition,
+        node: int | None,
+        request: Callable[[], Any],
+        topics: Callable[[Answer], Any],
+    ) -> Answer:
+        """Ask about one partition and return that part of the answer."""
+
+        def attempt() -> Answer:
+            asked = self.leader(partition) if node is None else node
+            if node is not None and not self._connected:
+                self._metadata([])
+            answer = self._connections.ask(asked, request())
+            if getattr(answer, "error_code", 0):
+                raise error_of_code(self._connections.address(asked), answer.error_code)
+            return _only_partition(partition, topics(answer))
+
+        return self._patiently(attempt)
+
+    def _patiently(self, attempt: Callable[[], _Result]) -> _Result:
+        """Try until it works, with back-off, for as long as it may get better."""
+        deadline, delay = time.monotonic() + self._retry_seconds, _FIRST_DELAY_SECONDS
+        while True:
+            try:
+                return attempt()
+            except RetriableError:
+                if not self._connected or time.monotonic() + delay > deadline:
+                    raise
+                self._leaders.clear()
+            time.sleep(delay)
+            delay = min(2 * delay, _LONGEST_DELAY_SECONDS)
+
+
+def _topics(answer: Answer) -> list[TopicMetadata]:
+    for topic in answer.topics or ():
+        if topic.error_code:
+            raise error_of_code(str(topic.name), topic.error_code)
+    return sorted(map(_topic_metadata, answer.topics or ()), key=lambda entry: entry.topic)
+
+
+def _topic_metadata(topic: Any) -> TopicMetadata:  # noqa: ANN401 - the library has no types
+    partitions = [
+        PartitionMetadata(
+            own.partition_index,
+            own.leader_id,
+            own.leader_epoch,
+            tuple(own.replica_nodes or ()),
+            tuple(own.isr_nodes or ()),
+            tuple(own.offline_replicas or ()),
+        )
+        for own in topic.partitions or ()
+    ]
+    topic_id = None if topic.topic_id is None else base64.urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("=")
+    ordered = sorted(partitions, key=lambda own: own.partition)
+    return TopicMetadata(topic.name, topic_id, bool(topic.is_internal), ordered)
+
+
+def _only_partition(partition: TopicPartition, topics: Any) -> Answer:  # noqa: ANN401 - the library has no types
+    """Return the one partition of an answer. Its error, if it has one, is raised."""
+    for topic in topics or ():
+        for own in topic.partitions or ():
+            number = own.partition if hasattr(own, "partition") else own.partition_index
+            if number == partition.partition:
+                if own.error_code:
+                    raise error_of_code(str(partition), own.error_code, getattr(own, "error_message", None))
+                return own
+    raise RetriableError(str(partition), "the answer does not name the partition")

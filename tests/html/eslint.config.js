@@ -1,0 +1,9 @@
+import js from "@eslint/js";
+import globals from "globals";
+
+export default [
+  { ignores: ["**/vendor/**", "**/node_modules/**"] },
+  { ...js.configs.recommended, linterOptions: { reportUnusedDisableDirectives: "error" } },
+  { files: ["kaudit/**/*.js"], languageOptions: { globals: globals.browser } },
+  { files: ["tests/**/*.js"], languageOptions: { globals: { ...globals.node, ...globals.browser } } },
+];

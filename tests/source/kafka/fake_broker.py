@@ -1,0 +1,271 @@
+"""A broker that answers what a test scripts: a cluster of one, its partitions lists of batches."""
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Self
+
+from kafka.protocol.admin import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+
+FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, DESCRIBE_CONFIGS = 1, 2, 3, 18, 32
+DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
+VERSIONS = {
+    FETCH: (0, 12),
+    LIST_OFFSETS: (0, 7),
+    METADATA: (0, 12),
+    API_VERSIONS: (0, 4),
+    DESCRIBE_CONFIGS: (0, 4),
+    DESCRIBE_PRODUCERS: (0, 0),
+    DESCRIBE_TRANSACTIONS: (0, 0),
+    LIST_TRANSACTIONS: (0, 0),
+}
+"""Those of a broker of 3.0."""
+NODE = 1
+OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC = 1, 3
+_REQUESTS = {
+    own.API_KEY: own
+    for own in (
+        FetchRequest, ListOffsetsRequest, MetadataRequest, ApiVersionsRequest, DescribeConfigsRequest,
+        DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest,
+    )
+}  # fmt: skip
+
+Script = Callable[[Any], Any]
+"""From a decoded request to a response, bytes to be sent as they are, or None for no answer."""
+
+
+class FakeBroker:
+    """Listens on loopback while the context lasts. `scripts` replace the answers to API keys; `requests` is what came."""
+
+    def __init__(
+        self, logs: dict[tuple[str, int], Sequence[bytes]] | None = None, scripts: dict[int, Script] | None = None
+    ) -> None:
+        self.logs = {key: list(batches) for key, batches in (logs or {}).items()}
+        self.log_start: dict[tuple[str, int], int] = {}
+        self.high_watermark: dict[tuple[str, int], int] = {}
+        self.configs: dict[str, dict[str, str]] = {}
+        self.versions = dict(VERSIONS)
+        self.features: dict[str, int] = {}
+        self.producers: dict[tuple[str, int], list[dict[str, int]]] = {}
+        self.transactions: list[dict[str, Any]] = []
+        self.scripts = {**self._scripts(), **(scripts or {})}
+        self.requests: list[Any] = []
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._server.getsockname()[1]
+        self.address = f"127.0.0.1:{self.port}"
+        self._connections: list[socket.socket] = []
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._listen, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in (self._server, *self._connections):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
+
+    def asked(self, kind: Any) -> list[Any]:
+        """The requests of one kind, in order."""
+        return [request for request in self.requests if isinstance(request, kind)]
+
+    def end_of(self, key: tuple[str, int]) -> int:
+        """The offset after the last batch."""
+        batches = self.logs[key]
+        return end_offset(batches[-1]) if batches else self.log_start.get(key, 0)
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                connection, _ = self._server.accept()
+            except OSError:
+                return
+            self._connections.append(connection)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            while True:
+                size = struct.unpack(">i", _exactly(connection, 4))[0]
+                data = _exactly(connection, size)
+                key, version, correlation_id = struct.unpack_from(">hhi", data)
+                request = _REQUESTS[key].decode(data, version=version, header=True)
+                self.requests.append(request)
+                answer = self.scripts[key](request)
+                if isinstance(answer, bytes):
+                    connection.sendall(answer)
+                elif answer is not None:
+                    answer.API_VERSION = version
+                    answer.with_header(correlation_id=correlation_id)
+                    connection.sendall(answer.encode(header=True, framed=True))
+        except (OSError, EOFError):
+            connection.close()
+
+    def _scripts(self) -> dict[int, Script]:
+        return {
+            API_VERSIONS: self._api_versions,
+            METADATA: self._metadata,
+            LIST_OFFSETS: self._list_offsets,
+            FETCH: self.fetched,
+            DESCRIBE_CONFIGS: self._describe_configs,
+            DESCRIBE_PRODUCERS: self._describe_producers,
+            LIST_TRANSACTIONS: self._list_transactions,
+            DESCRIBE_TRANSACTIONS: self._describe_transactions,
+        }
+
+    def _api_versions(self, _: Any) -> Any:
+        keys = [
+            ApiVersionsResponse.ApiVersion(api_key=key, min_version=low, max_version=high)
+            for key, (low, high) in self.versions.items()
+        ]
+        levels = [
+            ApiVersionsResponse.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=1)
+            for name, level in self.features.items()
+        ]
+        return ApiVersionsResponse(error_code=0, api_keys=keys, throttle_time_ms=0, finalized_features=levels)
+
+    def _metadata(self, request: Any) -> Any:
+        known = sorted({topic for topic, _ in self.logs})
+        wanted = known if request.topics is None else [topic.name for topic in request.topics]
+        topics = []
+        for name in wanted:
+            partitions = [
+                MetadataResponse.MetadataResponseTopic.MetadataResponsePartition(
+                    error_code=0, partition_index=number, leader_id=NODE, leader_epoch=0, replica_nodes=[NODE],
+                    isr_nodes=[NODE], offline_replicas=[],
+                )
+                for topic, number in sorted(self.logs) if topic == name
+            ]  # fmt: skip
+            topics.append(
+                MetadataResponse.MetadataResponseTopic(
+                    error_code=0 if partitions else UNKNOWN_TOPIC, name=name, partitions=partitions, is_internal=False
+                )
+            )
+        broker = MetadataResponse.MetadataResponseBroker(node_id=NODE, host="127.0.0.1", port=self.port, rack=None)
+        return MetadataResponse(brokers=[broker], cluster_id="fake", controller_id=NODE, topics=topics)
+
+    def _list_offsets(self, request: Any) -> Any:
+        topic = request.topics[0]
+        own = topic.partitions[0]
+        key = (topic.name, own.partition_index)
+        offset = self.log_start.get(key, 0) if own.timestamp == -2 else self.high_watermark.get(key, self.end_of(key))
+        topic_response = ListOffsetsResponse.ListOffsetsTopicResponse
+        partition = topic_response.ListOffsetsPartitionResponse(
+            partition_index=own.partition_index, error_code=0, timestamp=-1, offset=offset, leader_epoch=0
+        )
+        return ListOffsetsResponse(topics=[topic_response(name=topic.name, partitions=[partition])])
+
+    def fetched(self, request: Any, **changes: Any) -> Any:
+        """Answer a fetch as a broker would; `changes` are fields of the partition's part of the answer."""
+        topic = request.topics[0]
+        own = topic.partitions[0]
+        key = (topic.topic, own.partition)
+        start, end = self.log_start.get(key, 0), self.end_of(key)
+        records = b""
+        for batch in self.logs[key]:
+            if end_offset(batch) > own.fetch_offset:
+                room = own.partition_max_bytes - len(records)
+                records += batch if not records else batch[:room]
+                if len(records) >= own.partition_max_bytes:
+                    break
+        fields = {
+            "partition_index": own.partition,
+            "error_code": 0 if start <= own.fetch_offset <= end else OFFSET_OUT_OF_RANGE,
+            "high_watermark": self.high_watermark.get(key, end),
+            "last_stable_offset": self.high_watermark.get(key, end),
+            "log_start_offset": start,
+            "aborted_transactions": None,
+            "records": records,
+            **changes,
+        }
+        partition = FetchResponse.FetchableTopicResponse.PartitionData(**fields)
+        return FetchResponse(
+            error_code=0,
+            session_id=0,
+            responses=[FetchResponse.FetchableTopicResponse(topic=topic.topic, partitions=[partition])],
+        )
+
+    def _describe_configs(self, request: Any) -> Any:
+        results = []
+        for resource in request.resources:
+            own = {"cleanup.policy": "delete", **self.configs.get(resource.resource_name, {})}
+            result = DescribeConfigsResponse.DescribeConfigsResult
+            configs = [
+                result.DescribeConfigsResourceResult(
+                    name=name, value=value, read_only=False, config_source=5, is_sensitive=False, synonyms=[],
+                    config_type=2, documentation=None,
+                )
+                for name, value in own.items()
+            ]  # fmt: skip
+            results.append(
+                result(
+                    error_code=0, error_message=None, resource_type=resource.resource_type,
+                    resource_name=resource.resource_name, configs=configs,
+                )
+            )  # fmt: skip
+        return DescribeConfigsResponse(results=results)
+
+    def _describe_producers(self, request: Any) -> Any:
+        topic = request.topics[0]
+        number = topic.partition_indexes[0]
+        response = DescribeProducersResponse.TopicResponse
+        states = [
+            response.PartitionResponse.ProducerState(**state) for state in self.producers.get((topic.name, number), [])
+        ]
+        partition = response.PartitionResponse(
+            partition_index=number, error_code=0, error_message=None, active_producers=states
+        )
+        return DescribeProducersResponse(topics=[response(name=topic.name, partitions=[partition])])
+
+    def _list_transactions(self, _: Any) -> Any:
+        names = ("transactional_id", "producer_id", "transaction_state")
+        states = [
+            ListTransactionsResponse.TransactionState(**{name: own[name] for name in names})
+            for own in self.transactions
+        ]
+        return ListTransactionsResponse(error_code=0, unknown_state_filters=[], transaction_states=states)
+
+    def _describe_transactions(self, request: Any) -> Any:
+        states = []
+        for own in self.transactions:
+            if own["transactional_id"] in request.transactional_ids:
+                kind = DescribeTransactionsResponse.TransactionState
+                topics = [
+                    kind.TopicData(topic=topic, partitions=[number]) for topic, number in own.get("partitions", ())
+                ]
+                fields = {name: value for name, value in own.items() if name != "partitions"}
+                states.append(kind(**{"error_code": 0, **fields, "topics": topics}))
+        return DescribeTransactionsResponse(transaction_states=states)
+
+
+def end_offset(batch: bytes) -> int:
+    """The offset after a batch's last."""
+    return int(struct.unpack_from(">q", batch)[0]) + int(struct.unpack_from(">i", batch, 23)[0]) + 1
+
+
+def framed(correlation_id: int, body: bytes) -> bytes:
+    """An answer of any bytes behind a length and a correlation id."""
+    return struct.pack(">ii", len(body) + 4, correlation_id) + body
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = connection.recv(size - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)

@@ -1,0 +1,104 @@
+import pickle
+import ssl
+import subprocess
+
+import pytest
+
+from kaudit.source.kafka.command_config import load_settings, settings_of
+from kaudit.source.kafka.properties import parse_properties
+from kaudit.source.uri import UrlError
+
+SECRET = "pass;word"
+LOGIN = (
+    f'org.apache.kafka.common.security.scram.ScramLoginModule required \\\n    username="alice" password="{SECRET}" ;'
+)
+
+
+# the rules are those of java.util.Properties.load
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=1\nb: 2\nc 3\n", {"a": "1", "b": "2", "c": "3"}),
+        ("# no\n! no\n\n  a = 1\n", {"a": "1"}),
+        ("a=one\\\n   two", {"a": "onetwo"}),
+        ("a\\=b=c\\\\d", {"a=b": "c\\d"}),
+        ("a=\\u00e9\\t\\n", {"a": "é\t\n"}),
+        ("a=1\na=2", {"a": "2"}),
+        ("alone", {"alone": ""}),
+        ("path=C:\\\\x", {"path": "C:\\x"}),
+        ("a=x\\", {"a": "x"}),
+    ],
+)
+def test_properties_are_read_as_java_reads_them(text, expected):
+    assert parse_properties(text) == expected
+
+
+def written(tmp_path, text: str) -> str:
+    path = tmp_path / "client.properties"
+    path.write_text(text)
+    return str(path)
+
+
+def test_scram(tmp_path):
+    text = f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\nsasl.jaas.config={LOGIN}\n"
+    options = load_settings(written(tmp_path, text)).options
+    assert (options["sasl_plain_username"], options["sasl_plain_password"]) == ("alice", SECRET)
+    assert (options["security_protocol"], options["sasl_mechanism"]) == ("SASL_PLAINTEXT", "SCRAM-SHA-512")
+
+
+def test_secrets_are_not_shown_and_not_pickled():
+    given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": LOGIN}
+    settings = settings_of(given | {"bootstrap.servers": "a:1"})
+    assert settings.bootstrap_servers == "a:1"
+    assert SECRET not in f"{settings!r}{settings}"
+    with pytest.raises(TypeError, match="secrets"):
+        pickle.dumps(settings)
+
+
+@pytest.mark.parametrize(
+    ("properties", "sentence"),
+    [
+        ({"security.protocol": "TLS"}, "security.protocol is TLS"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM"}, "sasl.mechanism is SCRAM"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, 'needs username="..." password="..."'),
+        ({"security.protocol": "SSL", "ssl.truststore.location": "/x/trust.jks"}, "reads PEM, not JKS"),
+        ({"security.protocol": "SSL", "ssl.keystore.location": "/x", "ssl.keystore.type": "PKCS12"}, "not PKCS12"),
+        ({"security.protocol": "SSL", "ssl.truststore.location": "/no/such.pem"}, "no PEM certificates"),
+        ({"security.protocol": "SSL", "ssl.keystore.location": "/no/such.pem"}, "ssl.keystore.location"),
+        ({"security.protocol": "SSL", "ssl.truststore.certificates": "abc"}, "no PEM certificates"),
+        ({"security.protocol": "SSL", "ssl.keystore.key": "abc"}, "put it in a PEM file"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "sasl.oauthbearer.token.endpoint.url"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence_without_secrets(properties, sentence):
+    login = {"sasl.jaas.config": f'X required password="{SECRET}";'}
+    with pytest.raises(UrlError) as raised:
+        settings_of(login | properties)
+    assert sentence in str(raised.value)
+    assert SECRET not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(b"\xff\xfe", "not UTF-8"), (b"a=" + b"x" * (2 << 20), "more than 1 MiB"), (None, "No such")],
+)
+def test_files_that_are_no_properties(tmp_path, content, sentence):
+    path = tmp_path / "file"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UrlError, match=sentence):
+        load_settings(str(path))
+
+
+def test_tls_with_a_key_of_its_own(tmp_path):
+    pem = tmp_path / "client.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -out cert -keyout key"
+    subprocess.run(command.split(), check=True, cwd=tmp_path, capture_output=True)
+    pem.write_bytes((tmp_path / "key").read_bytes() + (tmp_path / "cert").read_bytes())
+    given = {"security.protocol": "SSL", "ssl.keystore.location": str(pem), "ssl.truststore.location": str(pem)}
+    context = settings_of(given | {"ssl.endpoint.identification.algorithm": ""}).options["ssl_context"]
+    assert isinstance(context, ssl.SSLContext)
+    assert not context.check_hostname
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert [own["subject"] for own in context.get_ca_certs()] == [((("commonName", "localhost"),),)]
