@@ -7,7 +7,8 @@ import msgspec
 from msgspec import Struct, field
 
 from kaudit import __version__
-from kaudit.capture.directory import ACCOUNT, OccupiedError
+from kaudit.capture.directory import OccupiedError
+from kaudit.source.captures import CAPTURE_ACCOUNT
 from kaudit.source.names import parse_partition_name
 
 SCHEMA: Final = "kaudit.capture/1"
@@ -28,7 +29,7 @@ class Missing(Struct, frozen=True):
 class PartitionAccount(Struct):
     """One partition: what was captured, and what its broker said when it was last asked. Offsets are -1 where unknown.
 
-    `next_offset` is where the next run goes on; `brokers` are the node ids of those who sent the batches;
+    `first_segment` is the base offset of its oldest segment, `next_offset` is where the next run goes on; `brokers` are the node ids of those who sent the batches;
     `compacted_offsets` counts offsets between batches in a topic that is compacted; `problem` is why the last run ended
     before it had all.
     """
@@ -39,6 +40,7 @@ class PartitionAccount(Struct):
     brokers: list[int] = field(default_factory=list)
     first_offset: int = -1
     next_offset: int = -1
+    first_segment: int = -1
     bytes: int = 0
     log_start_offset: int = -1
     high_watermark: int = -1
@@ -47,8 +49,8 @@ class PartitionAccount(Struct):
     missing: list[Missing] = field(default_factory=list)
     missing_unlisted: int = 0
     compacted_offsets: int = 0
-    last_segment: tuple[int, int] | None = None
-    """(base offset, bytes) of the segment that `next_offset` follows: another one has to be read to know where it ends."""
+    recovery_point: int = 0
+    """Segments that begin before it are in their places and accounted for; the next run reads the others again."""
     problem: str | None = None
 
     @property
@@ -110,10 +112,12 @@ def parse_account(data: bytes, place: str) -> Account:
     try:
         account = msgspec.json.decode(data, type=Account)
     except msgspec.MsgspecError as error:
-        raise OccupiedError(f"{place}/{ACCOUNT} is not an account of kaudit capture: {error}") from None
+        raise OccupiedError(f"{place}/{CAPTURE_ACCOUNT} is not an account of kaudit capture: {error}") from None
     if account.schema != SCHEMA:
-        raise OccupiedError(f"{place}/{ACCOUNT} has the schema {account.schema!r}: this kaudit continues {SCHEMA}")
+        raise OccupiedError(
+            f"{place}/{CAPTURE_ACCOUNT} has the schema {account.schema!r}: this kaudit continues {SCHEMA}"
+        )
     for name in account.by_name():
         if parse_partition_name(name) is None:
-            raise OccupiedError(f"{place}/{ACCOUNT} names a partition {name!r}, which no topic can have")
+            raise OccupiedError(f"{place}/{CAPTURE_ACCOUNT} names a partition {name!r}, which no topic can have")
     return account

@@ -1,19 +1,20 @@
 """A capture: the batches of some partitions of a live cluster, written into one log directory."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from msgspec import Struct
 
 from kaudit.capture.account import MOST_RUNS, Account, Origin, PartitionAccount, Run, parse_account
-from kaudit.capture.directory import ACCOUNT, CaptureDirectory, OccupiedError
+from kaudit.capture.directory import CaptureDirectory, OccupiedError
 from kaudit.capture.log_directory import write_checkpoints, write_identity, write_partition_metadata
 from kaudit.capture.partition import CaptureError, PartitionCapture
 from kaudit.model.rfc3339 import rfc3339
+from kaudit.source.captures import CAPTURE_ACCOUNT
 from kaudit.source.kafka.answers import TopicMetadata, TopicPartition
 from kaudit.source.kafka.client import KafkaClient
-from kaudit.source.kafka.failures import BrokerError, RetriableError, UnknownTopicError
+from kaudit.source.kafka.failures import AccessDeniedError, BrokerError, UnknownTopicError
 
 _SAVE_SECONDS: Final = 5.0
 """Between two accounts while the capture runs, as a broker writes its checkpoints."""
@@ -43,7 +44,7 @@ class CaptureProgress(Protocol):
     def start(self, offsets: int) -> None:
         """Take how many offsets there are to capture."""
 
-    def advance(self, offsets: int, size: int) -> None:
+    def advance(self, offsets: int, size_in_bytes: int) -> None:
         """Count offsets and bytes."""
 
     def problem(self, partition: str, reason: str) -> None:
@@ -68,9 +69,10 @@ class Capture:
         self._progress = progress
         self._stopped = stopped
         self._parts: list[PartitionCapture] = []
+        self._topics: dict[str, TopicMetadata] = {}
         self._saved = 0.0
         self._rate = RateLimit(request.max_bytes_per_second)
-        data = directory.read(ACCOUNT)
+        data = directory.read(CAPTURE_ACCOUNT)
         self.account = Account() if data is None else parse_account(data, str(directory))
         self._identify()
         self._run = Run(_now(), client.servers)
@@ -84,12 +86,14 @@ class Capture:
             whom = f"cluster {known.cluster_id}, " + (
                 "from the leaders" if known.from_replica is None else f"from replica {known.from_replica}"
             )
-            raise OccupiedError(f"{self._directory} holds a capture of {whom}: another one needs a directory of its own")
+            raise OccupiedError(
+                f"{self._directory} holds a capture of {whom}: another one needs a directory of its own"
+            )
         if self._request.from_replica is not None:
             nodes = sorted(node.node_id for node in cluster.nodes)
             if self._request.from_replica not in nodes:
                 raise OccupiedError(f"--from-replica {self._request.from_replica}: the cluster's brokers are {nodes}")
-        features = self._client.describe_features()
+        features = self._client.features()
         self.account.origin = Origin(
             cluster.cluster_id, self._request.from_replica, features.finalized, "metadata.version" in features.finalized
         )
@@ -135,3 +139,133 @@ class Capture:
                 if account.name not in known:
                     self.account.partitions.append(account)
                 self._parts.append(PartitionCapture(self._client, self._directory, account, config))
+        self.account.partitions.sort(key=lambda each: (each.topic, each.partition))
+        self._topics = {topic.topic: topic for topic in topics}
+
+    def _configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        try:
+            return self._client.describe_topic_configs(topics)
+        except AccessDeniedError as error:
+            self._progress.problem(
+                ",".join(topics), f"{error.strerror}: taken to be neither compacted nor of small segments"
+            )
+            return {}
+
+    def _guarded(self, part: PartitionCapture, do: Callable[[PartitionCapture], None]) -> bool:
+        """Do something with a partition; what the broker or its log has against it goes to its account."""
+        account, before = part.account, part.account.problem
+        try:
+            do(part)
+        except (CaptureError, BrokerError, UnknownTopicError) as error:
+            account.problem = str(error) if isinstance(error, CaptureError) else f"{error.filename}: {error.strerror}"
+            if account.problem != before:
+                self._progress.problem(account.name, account.problem)
+            part.ended = isinstance(error, CaptureError)
+            return False
+        account.problem = None
+        return True
+
+    def _to_the_end(self, part: PartitionCapture) -> None:
+        """Capture one partition up to the high watermark it has now."""
+        topic = self._topics[part.account.topic]
+        metadata = next(own for own in topic.partitions if own.partition == part.account.partition)
+        replica = self._request.from_replica
+        if replica is not None and replica not in metadata.replicas:
+            raise CaptureError(f"broker {replica} holds no replica of it: {list(metadata.replicas)} do")
+        part.prepare(topic, metadata, replica)
+        write_partition_metadata(self._directory, part.account)
+        self._save()  # before a segment is taken out of its place
+        self._progress.start(max(part.end_offset - part.account.next_offset, 0))
+        late = time.monotonic() + _REPLICA_SECONDS
+        try:
+            while not part.at_end and not self._stopped():
+                if self._step(part, _REPLICA_WAIT_MS):
+                    late = time.monotonic() + _REPLICA_SECONDS
+                elif time.monotonic() > late and not self._request.follow:
+                    raise CaptureError(
+                        f"nothing came for {_REPLICA_SECONDS:.0f} s at offset {part.account.next_offset}, of "
+                        f"{part.end_offset}: the replica lags behind"
+                    )
+            part.ask_epochs()
+        finally:
+            part.publish(grows_on=self._request.follow)
+            self._save_sometimes()
+
+    def _step(self, part: PartitionCapture, wait_ms: int = 0) -> int:
+        before = part.account.next_offset
+        size = part.step(wait_ms)
+        self._progress.advance(part.account.next_offset - before, size)
+        self._run.bytes += size
+        self._rate.wait(size)
+        self._save_sometimes()
+        return size
+
+    def _follow(self) -> None:
+        """Go from partition to partition until stopped; what grew is in its place whenever there is nothing more."""
+        while not self._stopped():
+            came = 0
+            for part in self._parts:
+                if part.ended or self._stopped():
+                    continue
+                came += self._follow_one(part)
+            self._save_sometimes()
+            if not came:
+                time.sleep(_IDLE_SECONDS)
+
+    def _follow_one(self, part: PartitionCapture) -> int:
+        sizes: list[int] = []
+
+        def step(part: PartitionCapture) -> None:
+            if not part.prepared:
+                self._to_the_end(part)
+            sizes.append(self._step(part))
+            if not sizes[-1]:
+                part.publish(grows_on=True)
+
+        self._guarded(part, step)
+        return sum(sizes)
+
+    def _end(self) -> None:
+        """Put everything in its place and say how the run ended."""
+        for part in self._parts:
+            if part.prepared:
+                part.publish(grows_on=False)
+        incomplete = any(part.account.problem for part in self._parts)
+        interrupted = self._stopped() and not self._request.follow
+        self._run.outcome = "incomplete" if incomplete else "interrupted" if interrupted else "complete"
+        self._run.ended_at = _now()
+        self._save()
+
+    # -- what is written -----------------------------------------------------------------------------------------------
+    def _save_sometimes(self) -> None:
+        if time.monotonic() > self._saved + _SAVE_SECONDS:
+            self._save()
+
+    def _save(self) -> None:
+        """Write the account and the files of the log directory. What a checkpoint says is in its place already."""
+        settled = {part.account.name: part.checkpoint() for part in self._parts}
+        write_checkpoints(self._directory, self.account, settled)
+        write_identity(self._directory, self.account)
+        self._directory.write(self.account.text(), CAPTURE_ACCOUNT)
+        self._saved = time.monotonic()
+
+
+class RateLimit:
+    """Keeps an average of bytes per second, None for any, by waiting."""
+
+    def __init__(self, bytes_per_second: int | None) -> None:
+        """Begin now."""
+        self._rate = bytes_per_second
+        self._free_at = time.monotonic()
+
+    def wait(self, size: int) -> None:
+        """Wait until as many bytes may come."""
+        if self._rate is None:
+            return
+        now = time.monotonic()
+        self._free_at = max(self._free_at, now) + size / self._rate
+        time.sleep(self._free_at - now)
+
+
+def _now() -> str:
+    return rfc3339(time.time_ns() // 1_000_000) or ""

@@ -11,12 +11,12 @@ from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
+from kaudit.source.captures import CAPTURE_ACCOUNT
 from kaudit.source.filesystem import COPIED_AT_ONCE
 from kaudit.source.names import segment_base_offset
 from kaudit.source.schemes import writable_filesystem
 from kaudit.source.uri import Uri
 
-ACCOUNT = "capture.json"
 GROWING = ".capturing"
 LOCK = ".lock"
 """A broker's own name for it (LogManager)."""
@@ -39,8 +39,10 @@ class CaptureDirectory:
         self._root = Uri.parse(target)
         self._files = writable_filesystem(self._root)
         names = self._names()
-        if names and ACCOUNT not in names:
-            raise OccupiedError(f"{target} holds {names[0]} and no {ACCOUNT}: not a directory of kaudit capture")
+        if names and CAPTURE_ACCOUNT not in names:
+            raise OccupiedError(
+                f"{target} holds {names[0]} and no {CAPTURE_ACCOUNT}: not a directory of kaudit capture"
+            )
         self._files.make_directory(self._root)
         self._lock = self._locked() if self._root.is_local else None
         self._temporary = None if self._root.is_local else tempfile.TemporaryDirectory(prefix="kaudit-capture-")

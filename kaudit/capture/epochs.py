@@ -22,7 +22,9 @@ class LeaderEpochs:
         self._directory = directory
         self._partition = partition
         data = directory.read(partition, LEADER_EPOCH_CHECKPOINT)
-        self._starts = {} if data is None else {row.epoch: row.start_offset for row in parse_leader_epoch_checkpoint(data).rows}
+        self._starts = (
+            {} if data is None else {row.epoch: row.start_offset for row in parse_leader_epoch_checkpoint(data).rows}
+        )
         self._written: str | None = None
 
     @property

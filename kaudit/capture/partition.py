@@ -34,6 +34,7 @@ class PartitionCapture:
         self._partition = TopicPartition(account.topic, account.partition)
         self._compacted = "compact" in config.get("cleanup.policy", "")
         self._writer = SegmentWriter(directory, account.name, int(config.get("segment.bytes", DEFAULT_SEGMENT_BYTES)))
+        self._recovery_point = account.recovery_point
         self.account = account
         self.epochs = LeaderEpochs(directory, account.name)
         self.end_offset = -1
@@ -41,13 +42,9 @@ class PartitionCapture:
         self._current_epoch = -1
         self.whole = False
         """Whether every segment is in its place, and none will grow in this run."""
-
-    @property
-    def settled_offset(self) -> int:
-        """What a checkpoint may say of the log's end: no segment in its place ends before it, whatever happens."""
-        if self.whole or self._writer.base_offset is None:
-            return max(self.account.next_offset, 0)
-        return self._writer.base_offset
+        self.prepared = False
+        self.ended = False
+        """Whether it cannot be captured any further."""
 
     # -- one run -------------------------------------------------------------------------------------------------------
     def prepare(self, topic: TopicMetadata, metadata: PartitionMetadata, from_replica: int | None) -> None:
@@ -65,26 +62,38 @@ class PartitionCapture:
         self._current_epoch = metadata.leader_epoch
         self._take_up()
         self.end_offset = self._client.list_offset(self._partition, LATEST).offset
+        account.high_watermark, account.log_start_offset = self.end_offset, self._log_start()
         if account.next_offset < 0:
-            account.next_offset = account.first_offset = self._log_start()
+            account.next_offset = account.first_offset = account.log_start_offset
         else:
             self._refuse_other_log()
+        self.prepared = True
 
     def _take_up(self) -> None:
         account, writer = self.account, self._writer
-        known = account.next_offset if account.last_segment == (writer.base_offset, writer.size) else None
+        known = account.next_offset
         try:
-            writer.take_up(known)
+            for frame in writer.take_up(self._recovery_point):
+                self._account_for(frame, known)
         except NotABatchError as error:
             raise CaptureError(
-                f"the last segment holds at byte {error.position} what is not a batch ({error}): it is not as kaudit left it"
+                f"a segment holds at byte {error.position} what is not a batch ({error}): it is not as kaudit left it"
             ) from None
         if writer.next_offset is not None:
-            account.next_offset = writer.next_offset
             account.first_offset = writer.first_offset if account.first_offset < 0 else account.first_offset
+            account.next_offset = writer.next_offset
         else:
             account.next_offset = account.first_offset = -1
         account.bytes = writer.written
+
+    def _account_for(self, frame: Frame, known: int) -> None:
+        """Note a batch's epoch, and unless its offset is below `known` the offsets missing before it."""
+        account = self.account
+        if frame.base_offset >= known >= 0 and frame.base_offset > account.next_offset:
+            self._gap(account.next_offset, frame.base_offset - 1)
+        self.epochs.add(frame.leader_epoch, frame.base_offset)
+        account.leader_epoch = max(account.leader_epoch, frame.leader_epoch)
+        account.next_offset = max(account.next_offset, frame.last_offset + 1)
 
     def _log_start(self) -> int:
         return self._client.list_offset(self._partition, EARLIEST, node=self._node).offset
@@ -115,9 +124,7 @@ class PartitionCapture:
         """
         account = self.account
         try:
-            fetched = self._client.fetch(
-                self._partition, account.next_offset, max_wait_ms=max_wait_ms, node=self._node
-            )
+            fetched = self._client.fetch(self._partition, account.next_offset, max_wait_ms=max_wait_ms, node=self._node)
         except OffsetOutOfRangeError:
             self._overtaken()
             return 0
@@ -126,11 +133,9 @@ class PartitionCapture:
         damage: NotABatchError | None = None
         batches: list[Frame] = []
         try:
-            for frame in frames(data):
-                if frame.last_offset >= account.next_offset:
-                    batches.append(frame)
+            batches.extend(frame for frame in frames(data) if frame.last_offset >= account.next_offset)
         except NotABatchError as error:
-            damage = error
+            damage = error  # what came before it is whole
         if batches:
             self._append(data, batches)
         if damage is not None or (data and not batches):
@@ -157,11 +162,7 @@ class PartitionCapture:
         writer.grow()
         writer.append(data, batches)
         for frame in batches:
-            if frame.base_offset > account.next_offset:
-                self._gap(account.next_offset, frame.base_offset - 1)
-            self.epochs.add(frame.leader_epoch, frame.base_offset)
-            account.leader_epoch = max(account.leader_epoch, frame.leader_epoch)
-            account.next_offset = max(account.next_offset, frame.last_offset + 1)
+            self._account_for(frame, 0)
         account.bytes = writer.written
 
     def _gap(self, first: int, last: int) -> None:
@@ -186,9 +187,17 @@ class PartitionCapture:
             writer.begin_empty(account.next_offset)
         writer.publish(grows_on=grows_on)
         self.whole = not grows_on
-        if writer.base_offset is not None:
-            account.last_segment = (writer.base_offset, writer.size)
-        self.epochs.write(self.settled_offset)
+
+    def checkpoint(self) -> int:
+        """Write the epochs as far as segments are in their places, and return how far: what checkpoints may say."""
+        account, writer = self.account, self._writer
+        if not self.prepared:
+            return max(account.next_offset, 0)
+        settled = account.next_offset if self.whole or writer.base_offset is None else writer.base_offset
+        account.recovery_point = settled
+        account.first_segment = writer.first_offset
+        self.epochs.write(settled)
+        return settled
 
     def ask_epochs(self) -> None:
         """Take the leader's epochs, those without batches too. A follower is not asked: it has those of its batches."""

@@ -36,31 +36,35 @@ class SegmentWriter:
         if self._placed:
             self.base_offset, self.size = self._placed[-1]
 
-    def take_up(self, next_offset: int | None = None) -> None:
-        """Find where to go on: where a killed run was writing, else behind the last segment, at `next_offset` if known.
+    def take_up(self, recovery_point: int) -> Iterator[Frame]:
+        """Find where to go on, and yield the batches of segments that begin at `recovery_point` or after it.
 
+        What lies before was accounted for. The segment that a killed run was writing comes last, cut to whole batches.
         Raises NotABatchError where a segment is not as kaudit left it, OSError.
         """
         self._directory.make_partition(self._partition)
-        self._take_up_growing({base for base, _ in self._placed})
-        if not self._grows and self.base_offset is not None:
-            self.next_offset = self.base_offset if next_offset is None else next_offset
-            if next_offset is None:
-                for _, frame in _walk(self._directory.pieces(self._partition, self.base_offset)):
-                    self.next_offset = frame.last_offset + 1
-        self._end = self.next_offset or 0
+        self._end = recovery_point
+        for base, _ in self._placed:
+            if base >= recovery_point:
+                self._end = base
+                for _, frame in _walk(self._directory.pieces(self._partition, base)):
+                    yield frame
+                    self._end = frame.last_offset + 1
+        yield from self._take_up_growing({base for base, _ in self._placed})
+        self.next_offset = None if self.base_offset is None else self._end
 
-    def _take_up_growing(self, placed: set[int]) -> None:
+    def _take_up_growing(self, placed: set[int]) -> Iterator[Frame]:
         for base in self._directory.growing(self._partition):
             file = self._directory.growing_file(self._partition, base)
-            whole = end = 0
-            for position, frame in _walk(_pieces(file)):
-                whole, end = position, frame.last_offset + 1
-            if base in placed or not whole:
+            whole = 0
+            for position, frame in _walk(_pieces(file)) if base not in placed else ():
+                yield frame
+                whole, self._end = position, frame.last_offset + 1
+            if not whole:
                 file.unlink()
                 continue
             os.truncate(file, whole)
-            self.base_offset, self.size, self.next_offset, self._grows = base, whole, end, True
+            self.base_offset, self.size, self._grows = base, whole, True
             self._first = base if self._first < 0 else self._first
             self.written += whole
 
@@ -112,6 +116,7 @@ class SegmentWriter:
     def _begin(self, base_offset: int) -> None:
         self.publish(grows_on=False)
         self.base_offset, self.size, self._grows = base_offset, 0, True
+        self._first = base_offset if self._first < 0 else self._first
         self._directory.growing_file(self._partition, base_offset).touch()
 
     def skip_to(self, offset: int) -> None:

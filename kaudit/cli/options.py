@@ -187,6 +187,23 @@ SparkSettings = Annotated[
     list[str] | None,
     typer.Option("--spark-conf", metavar="KEY=VALUE", help="With --engine spark: a setting of Spark. Repeatable."),
 ]
+CommandConfig = Annotated[
+    str | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        help="How to connect to kafka://: a property file as Kafka's own tools take it (TLS, SASL).",
+    ),
+]
+MaxBytesPerSecond = Annotated[
+    int | None,
+    typer.Option(
+        "--max-bytes-per-second",
+        metavar="N",
+        min=1,
+        help="Fetch from kafka:// no faster; default: as fast as it comes.",
+    ),
+]
 BatchesTable = Annotated[
     bool, typer.Option("--batches", help="With --output-format parquet: a row for every batch too.")
 ]

@@ -117,6 +117,8 @@ class Evidence(Struct, frozen=True):
 
     meta_properties: Sequence[Mapping[str, str]] = ()
     has_bootstrap_checkpoint: bool = False
+    features: Mapping[str, int] = field(default_factory=dict)
+    """Levels of the cluster's finalized features by name, where a capture or a broker gives them."""
 
 
 class Layout(Struct, frozen=True):

@@ -37,7 +37,7 @@ def inferred_versions(
     `flexible_transaction_value`: a record of __transaction_state has a value of version 1 or later (KIP-890).
     """
     meta = layout.evidence.meta_properties
-    features = feature_levels(layout.everything, open_source)
+    features = {**layout.evidence.features, **feature_levels(layout.everything, open_source)}
     found, because = infer_range(
         VersionEvidence(
             has_delete_horizon=any(part.counts.delete_horizons for part in parts),

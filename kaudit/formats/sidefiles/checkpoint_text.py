@@ -30,8 +30,8 @@ def _checkpoint(lines: Collection[str]) -> str:
 
 
 def partition_metadata(metadata: PartitionMetadata) -> str:
-    """Return a partition.metadata."""
-    return f"version: {metadata.version}\ntopic_id: {metadata.topic_id}\n"
+    """Return a partition.metadata, whose last line has no end."""
+    return f"version: {metadata.version}\ntopic_id: {metadata.topic_id}"
 
 
 def meta_properties(properties: MetaProperties, comment: str = "") -> str:
