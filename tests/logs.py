@@ -45,6 +45,7 @@ class Batch:
     payload: bytes = b"x"
     control: tuple[int, int] | None = None
     kept: int | None = None
+    key: bytes | None = None
 
     @property
     def last_offset(self) -> int:
@@ -61,7 +62,7 @@ class Batch:
             kind, coordinator_epoch = self.control
             records = [record(0, struct.pack(">hh", 0, kind), struct.pack(">hi", 0, coordinator_epoch))]
         else:
-            records = [record(index, None, self.payload) for index in range(self.count)]
+            records = [record(index, self.key, self.payload) for index in range(self.count)]
         if self.kept is not None:
             records = records[: self.kept]
         return sealed_records(self, records)

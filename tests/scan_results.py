@@ -424,6 +424,24 @@ def producers_result(**changes):
                 "busiest_hour": {"start_timestamp": MORNING - MORNING % 3_600_000, "ids": 3},
                 "batches_per_id": {"least": 1, "median": 20.0, "mean": 20.33, "most": 40},
                 "alive": {"1d": 3, "7d": 3},
+                "histograms": {
+                    "batches": [
+                        {"from": 1, "to": 1, "ids": 1},
+                        {"from": 2, "to": 9, "ids": 0},
+                        {"from": 10, "to": 99, "ids": 2},
+                    ],
+                    "epochs": [{"from": 1, "to": 1, "ids": 2}, {"from": 2, "to": 9, "ids": 1}],
+                    "lifetime_ms": [{"from": 604_800_000, "to": None, "ids": 3}],
+                    "idle_ms": [
+                        {"from": 0, "to": 59_999, "ids": 2},
+                        {"from": 60_000, "to": 3_599_999, "ids": 0},
+                        {"from": 3_600_000, "to": 86_399_999, "ids": 1},
+                    ],
+                    "first_seen": [
+                        {"start_timestamp": MORNING, "ids": 2},
+                        {"start_timestamp": MORNING + 3_600_000, "ids": 1},
+                    ],
+                },
             },
             "blocks": [
                 {

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO
+from typing import TextIO
 
 _OURS = "less"
 _LESS = "RX"
@@ -49,7 +49,7 @@ def _command(environ: Mapping[str, str]) -> list[str]:
 class _PagedStdout(io.TextIOBase):
     """Holds text back until it fills the screen, then starts the pager."""
 
-    def __init__(self, terminal: IO[str], command: list[str], environ: Mapping[str, str]) -> None:
+    def __init__(self, terminal: TextIO, command: list[str], environ: Mapping[str, str]) -> None:
         self._terminal = terminal
         self._command = command
         self._environ = {"LESS": _LESS, **environ}
@@ -57,6 +57,11 @@ class _PagedStdout(io.TextIOBase):
         self._lines = 0
         self._process: subprocess.Popen[str] | None = None
         self._left = False
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # no attribute of io's either, but typeshed says so
+        """Return the terminal's encoding: the pager shows what the terminal can."""
+        return self._terminal.encoding
 
     def isatty(self) -> bool:
         """Whether people read this: they do, in the pager."""

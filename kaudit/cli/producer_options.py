@@ -17,7 +17,9 @@ class ListingOptions(OptionGroup, frozen=True, kw_only=True):
 
     heading = "Listing"
 
-    summary: Annotated[bool, typer.Option("--summary", help="Only the figures of all ids, no list.")] = False
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Only the figures of all ids, with histograms, and no list.")
+    ] = False
     sort: Annotated[
         SortKey,
         typer.Option(

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kaudit.analysis.scan.options import UsageError
-from kaudit.report.console import ColorChoice, Console, wanted_width, wants_color
+from kaudit.report.console import ColorChoice, Console, draws_lines, wanted_width, wants_color
 
 
 def stdout_console(choice: ColorChoice) -> Console:
     """Return what stdout can show."""
     color = wants_color(choice, sys.stdout, os.environ)
-    return Console(color=color, width=wanted_width(sys.stdout, os.environ))
+    return Console(color=color, width=wanted_width(sys.stdout, os.environ), draws=draws_lines(sys.stdout))
 
 
 def write_stdout(text: str) -> None:

@@ -18,6 +18,7 @@ from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.incidents import with_incidents
 from kaudit.checks.registry import run_checks
+from kaudit.diff.gap_records import with_records
 from kaudit.diff.missing_records import MissingCounts
 from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.diff.replica_set import compare_partition
@@ -127,7 +128,11 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
     if not any(reader.unreadable for reader in readers.values()):
         marks = _high_watermarks(task, open_source)
         counted = MissingCounts(task.holders, marks, open_source)
-        comparison = replace(comparison, moments=[counted.of_moment(change) for change in comparison.moments])
+        comparison = replace(
+            comparison,
+            moments=[counted.of_moment(change) for change in comparison.moments],
+            gaps=[with_records(gap, task.holders, open_source) for gap in comparison.gaps],
+        )
         evidence = ReplicaEvidence(
             comparison,
             marks,

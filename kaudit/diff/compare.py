@@ -2,16 +2,16 @@
 
 The CRC of a batch covers everything from its attributes to its records; base offset and leader epoch stand beside it. So
 equal offsets, CRC and leader epoch are equal batches. What is healthy is no difference: segments rolled elsewhere, a log
-that begins later (retention), and what the log cleaner took out of a batch or with it.
+that begins later (retention), and what the log cleaner took out of a batch or with it. Batches that one replica lacks are
+no conflict here: kaudit/diff/gaps.py finds those that nothing explains.
 """
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.diff.replica_reader import Columns
+from kaudit.diff.columns import Columns, cleaned
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
-from kaudit.model.batch_fields import DELETE_HORIZON_FLAG
 
 
 class Conflict(Struct, frozen=True):
@@ -67,13 +67,13 @@ class PairCompare(Struct):
         self, left: Columns, right: Columns, mine: NDArray[np.int64], theirs: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """For each pair with one base offset whether they differ; the cleaner rewrites a batch it takes records from."""
-        cleaned = _cleaned(left, mine) | _cleaned(right, theirs)
+        rewritten = cleaned(left, mine) | cleaned(right, theirs)
         if self.compacted:
-            cleaned |= left["magic"][mine] < CURRENT_MAGIC
+            rewritten |= left["magic"][mine] < CURRENT_MAGIC
         differs = np.zeros(len(mine), dtype=bool)
         for name in ("last_offset", "leader_epoch", "producer_id", "producer_epoch", "base_sequence", "magic"):
             differs |= left[name][mine] != right[name][theirs]
-        differs |= (left["crc"][mine] != right["crc"][theirs]) & ~cleaned
+        differs |= (left["crc"][mine] != right["crc"][theirs]) & ~rewritten
         return differs
 
 
@@ -82,15 +82,6 @@ def _same(left: Columns, right: Columns) -> bool:
         np.array_equal(left[name], right[name])
         for name in ("base_offset", "last_offset", "crc", "leader_epoch", "magic")
     )
-
-
-def _cleaned(rows: Columns, index: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the cleaner has been at these batches: records are missing, or their delete horizon is set (KIP-534)."""
-    spans = rows["last_offset"][index] - rows["base_offset"][index] + 1
-    current = rows["magic"][index] == CURRENT_MAGIC
-    horizon = rows["attributes"][index] & DELETE_HORIZON_FLAG != 0
-    cleaned: NDArray[np.bool_] = current & ((rows["record_count"][index] != spans) | horizon)
-    return cleaned
 
 
 def _overlap(rows: Columns, others: Columns, reached: int, *, swapped: bool) -> list[Conflict]:

@@ -1,50 +1,30 @@
 """One replica of a partition as columns of its valid batches, in offset order, a window at a time."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kaudit.analysis.scan.batch_order import OrderFilter
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.unread_segments import Failure, UnreadSegments, failure, require_whole
-from kaudit.model import sequence
+from kaudit.diff.columns import COLUMNS, Columns, no_rows
+from kaudit.diff.gaps import ReplicaGaps
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import DamageKind
 from kaudit.model.epoch_entry import EpochEntry
-from kaudit.model.replicas import ReplicaBatch
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
-COLUMNS = (
-    "base_offset",
-    "last_offset",
-    "crc",
-    "leader_epoch",
-    "magic",
-    "attributes",
-    "record_count",
-    "producer_id",
-    "producer_epoch",
-    "base_sequence",
-    "max_timestamp",
-    "size",
-    "position",
-    "segment",
-)
 MAX_EPOCHS = 10_000
 """Leader epochs kept of one replica: each is a change of leader."""
 _NO_BOUND = 2**63 - 1
-
-Columns = Mapping[str, NDArray[Any]]
 
 
 class ReplicaReader:
     """Reads a replica from front to back.
 
     `pending` are the rows read and not yet taken. Batches wholly below the log start offset are left out. After the end:
-    `end_offset`, `leader_epochs`, `damaged` (some bytes were no usable batch), `ends_damaged`, and `unreadable`.
+    `end_offset`, `leader_epochs`, `gaps`, `damaged` (some bytes were no usable batch), `ends_damaged`, and `unreadable`.
     """
 
     def __init__(
@@ -56,7 +36,7 @@ class ReplicaReader:
         log_start_offset: int | None,
     ) -> None:
         self.directory = directory
-        self.pending: Columns = _no_rows()
+        self.pending: Columns = no_rows()
         self.ended = False
         self.batches = 0
         self.records = 0
@@ -64,6 +44,7 @@ class ReplicaReader:
         self.first_offset: int | None = None
         self.damaged = False
         self.ends_damaged = False
+        self.gaps = ReplicaGaps(directory.segments)
         self._unread = UnreadSegments(directory.segments)
         self._open = open_source
         self._verify = verify
@@ -127,6 +108,7 @@ class ReplicaReader:
         if self.first_offset is None:
             self.first_offset = int(batches["base_offset"][0])
         self._next_offset = int(lasts[-1]) + 1
+        self.gaps.feed(segment, rows)
         self._note_epochs(batches)
 
     def _note_epochs(self, batches: Batches) -> None:
@@ -242,16 +224,3 @@ class _Order:
             and bool((lasts >= bases).all())
             and bool((bases[1:] > lasts[:-1]).all())
         )
-
-
-def batch_at(rows: Columns, index: int) -> ReplicaBatch:
-    """Return one row as a batch."""
-    values = {name: int(rows[name][index]) for name in COLUMNS}
-    values |= {"offset": values["base_offset"], "timestamp": values["max_timestamp"]}
-    first, span = values["base_sequence"], values["last_offset"] - values["base_offset"]
-    values["last_sequence"] = first if first < 0 else sequence.add(first, span)
-    return ReplicaBatch(**{name: values[name] for name in ReplicaBatch.__struct_fields__})
-
-
-def _no_rows() -> Columns:
-    return {name: np.empty(0, dtype=np.int64) for name in COLUMNS}

@@ -8,8 +8,10 @@ from typing import TypeVar
 from msgspec import Struct
 
 from kaudit.broker.partition.truncation import truncation_offset
+from kaudit.diff.columns import Columns, batch_at
 from kaudit.diff.compare import PairCompare
-from kaudit.diff.replica_reader import Columns, ReplicaReader, batch_at
+from kaudit.diff.gaps import Held, replica_gaps
+from kaudit.diff.replica_reader import ReplicaReader
 from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint
 from kaudit.model.epoch_entry import EpochEntry
 from kaudit.model.replicas import (
@@ -20,6 +22,7 @@ from kaudit.model.replicas import (
     PartitionComparison,
     Relation,
     ReplicaBatch,
+    ReplicaGap,
 )
 from kaudit.source.layout import ALWAYS_COMPACTED
 
@@ -103,21 +106,23 @@ def compare_partition(
         name: merged_epochs(reader.leader_epochs, checkpoints.get(name), ends[name]) for name, reader in readers.items()
     }
     agreed = {pair: _agreed(pair, parted, ends) for pair in combinations(readers, 2)}
+    gaps = [] if compacted else _gaps(readers, agreed)
     changes = [
-        moment_change(entry.broker_id, pair, _of_pair(pair, parted), ends)
+        moment_change(entry.broker_id, pair, _of_pair(pair, parted), gaps, ends)
         for entry in moments
         for pair in pairwise(entry.replicas)
     ]
     reference = max(replicas, key=lambda name: (_last_epoch(epochs[name]), ends[name], -replicas.index(name)))
-    relations = _relations(replicas, reference, parted, ends)
+    relations = _relations(replicas, reference, parted, gaps, ends)
     partings = [parting for pair, parting in parted.items() if earlier.isdisjoint(pair)]
     common = [offset for pair, offset in agreed.items() if earlier.isdisjoint(pair)]
+    common += [gap.first_offset for gap in gaps if gap.parts(replicas)]
     return (
         PartitionComparison(
             topic=directory.topic,
             partition=directory.partition,
             relation=Relation.DIVERGED
-            if partings
+            if partings or any(gap.parts(replicas) for gap in gaps)
             else max([*relations.values()] or [change.relation for change in changes], key=_GRAVITY.index, default=None)
             or Relation.MISSING,
             reference=reference if relations else None,
@@ -134,6 +139,7 @@ def compare_partition(
             start_offsets={name: reader.first_offset for name, reader in readers.items()},
             end_offsets=ends,
             moments=changes,
+            gaps=gaps,
         ),
         last,
     )
@@ -144,14 +150,28 @@ def _is_compacted(readers: Mapping[str, ReplicaReader]) -> bool:
     return any(entry.topic in ALWAYS_COMPACTED or entry.first_dirty_offset is not None for entry in directories)
 
 
+def _gaps(readers: Mapping[str, ReplicaReader], agreed: Mapping[Pair, int]) -> list[ReplicaGap]:
+    """Return what copies lack that others hold, unless a copy was compacted or not read to its end."""
+    if any(reader.gaps.compacted or reader.unreadable for reader in readers.values()):
+        return []
+    copies = {name: Held(reader.first_offset, reader.end_offset, reader.gaps.gaps) for name, reader in readers.items()}
+    return replica_gaps(copies, lambda name, other: _of_pair((name, other), agreed) or 0)
+
+
 def _relations(
-    replicas: Sequence[str], reference: str, parted: Mapping[Pair, Parting], ends: Mapping[str, int]
+    replicas: Sequence[str],
+    reference: str,
+    parted: Mapping[Pair, Parting],
+    gaps: Sequence[ReplicaGap],
+    ends: Mapping[str, int],
 ) -> dict[str, Relation]:
     """How each other replica relates to the reference."""
     return {
         name: Relation.DIVERGED
         # longer than the reference: a newer leader began where that one ends, without what is beyond
-        if _of_pair((name, reference), parted) or ends[name] > ends[reference]
+        if _of_pair((name, reference), parted)
+        or ends[name] > ends[reference]
+        or any(gap.parts((name, reference)) for gap in gaps)
         else Relation.BEHIND
         if ends[name] < ends[reference]
         else Relation.IDENTICAL
@@ -160,11 +180,15 @@ def _relations(
     }
 
 
-def moment_change(broker_id: int, pair: Pair, parting: Parting | None, ends: Mapping[str, int]) -> MomentChange:
+def moment_change(
+    broker_id: int, pair: Pair, parting: Parting | None, gaps: Sequence[ReplicaGap], ends: Mapping[str, int]
+) -> MomentChange:
     """Say what became of the earlier copy's log (the first of `pair`) by the time of the later one."""
     earlier, later = pair
     agreed = min(ends[earlier], ends[later]) if parting is None else parting.offset
     relation = Relation.APPENDED if agreed < ends[later] else Relation.IDENTICAL
+    if any(gap.parts(pair) for gap in gaps):
+        relation = Relation.DIVERGED
     truncated = OffsetRange(agreed, ends[earlier] - 1) if agreed < ends[earlier] else None
     return MomentChange(
         broker_id=broker_id,

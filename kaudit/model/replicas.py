@@ -17,8 +17,8 @@ class Relation(enum.Enum):
     BEHIND = "behind"
     """All agree as far as they go, but some end earlier."""
     DIVERGED = "diverged"
-    """At one offset at least two hold different records, or the same under different leader epochs; or one holds records
-    from an offset on at which another began a newer leader epoch without them."""
+    """At one offset at least two hold different records, or the same under different leader epochs; or one lacks what
+    another holds there; or one holds records from an offset on at which another began a newer leader epoch without them."""
     APPENDED = "appended"
     """Of two copies of one broker's log: all of the earlier one is in the later one, which goes on."""
     TRUNCATED = "truncated"
@@ -116,6 +116,27 @@ class MissingRecords(JsonRecord, frozen=True):
         return not self.records and not self.elsewhere
 
 
+class ReplicaGap(JsonRecord, frozen=True):
+    """Offsets `first_offset`..`last_offset`, inclusive, that some copies lack inside their own range and others hold.
+
+    `records` of producers that a holder has there, None where they could not be counted. `may_be_compaction`: the log
+    cleaner may have taken them. The first copy's log goes on at byte `position` of `segment`, an index.
+    """
+
+    first_offset: int
+    last_offset: int
+    missing_on: Sequence[str]
+    held_by: Sequence[str]
+    segment: int
+    position: int
+    records: int | None = None
+    may_be_compaction: bool = True
+
+    def parts(self, names: Sequence[str]) -> bool:
+        """Return whether some of these copies hold what others of them lack."""
+        return not set(names).isdisjoint(self.missing_on) and not set(names).isdisjoint(self.held_by)
+
+
 class MomentChange(JsonRecord, frozen=True):
     """What a broker did to its log of a partition between two copies of it: appended, or truncated and went on.
 
@@ -161,6 +182,8 @@ class PartitionComparison(JsonRecord, frozen=True, rename=_SINGULAR):
     start_offsets: Mapping[str, int | None]
     end_offsets: Mapping[str, int]
     moments: Sequence[MomentChange] = ()
+    gaps: Sequence[ReplicaGap] = ()
+    """What copies lack inside their own range, earlier copies of a broker among them."""
 
     @property
     def replica_ends(self) -> Mapping[str, int]:

@@ -8,7 +8,7 @@ import enum
 import os
 import textwrap
 from collections.abc import Mapping
-from typing import IO
+from typing import IO, TextIO
 
 from msgspec import Struct
 
@@ -72,11 +72,21 @@ def wanted_width(stream: IO[str], environ: Mapping[str, str]) -> int | None:
         return 80
 
 
+def draws_lines(stream: TextIO) -> bool:
+    """Tell whether the stream's encoding has the characters that lines and bars are drawn with."""
+    try:
+        "│─━┣┅░►✗█▏".encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
 class Console(Struct, frozen=True):
-    """What the place a text goes to can show. `width` None: never wrap."""
+    """What the place a text goes to can show. `width` None: never wrap; `draws`: it takes more than ASCII."""
 
     color: bool = False
     width: int | None = None
+    draws: bool = True
 
     def paint(self, text: str, style: Style) -> str:
         """Colour `text` where colour is wanted."""

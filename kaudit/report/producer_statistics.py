@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.formatting import plural
+from kaudit.report.histograms import histogram_lines
 from kaudit.report.producer_formatting import timestamp_text
 
 _DAYS_PER_YEAR = 365.25
@@ -24,6 +25,9 @@ def statistics_lines(result: ProducersResult, console: Console) -> list[str]:
     blocks = result.summary.get("blocks")
     for figures in blocks if isinstance(blocks, Sequence) else ():
         lines += console.wrap(_blocks(figures), lead="  ", indent="    ")
+    histograms = ids.get("histograms")
+    if isinstance(histograms, Mapping) and not result.listed:  # beside a list they would be too much
+        lines += histogram_lines(histograms, console)
     return lines + _creators(result, console)
 
 

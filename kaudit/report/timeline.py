@@ -1,6 +1,7 @@
-"""`kaudit timeline --output-format table`: a block per producer id, its history in offset order."""
+"""`kaudit timeline --output-format table`: a picture of each partition, a block per producer id in offset order."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from kaudit.model.finding import Finding
 from kaudit.model.result import Timeline, TimelineResult
@@ -9,6 +10,7 @@ from kaudit.report.console import Console, Style, visible
 from kaudit.report.coverage import coverage_sections, text_of
 from kaudit.report.formatting import extent, headline_lines, partition_of, span
 from kaudit.report.render_options import RenderOptions
+from kaudit.report.timeline_lanes import lane_lines
 from kaudit.report.timestamps import date_and_clock
 
 _HEADINGS = ("offset", "event", "epoch", "sequence", "time (UTC)")
@@ -29,7 +31,11 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
     console = options.console
     shown = options.for_people(result.scan.findings)
     by_fingerprint = {finding.fingerprint: finding for finding in shown}
-    sections = [_block(timeline, by_fingerprint, console) for timeline in result.timelines]
+    sections: list[list[str]] = []
+    for _, of_partition in groupby(result.timelines, key=lambda one: (one.topic, one.partition, one.replica)):
+        timelines = list(of_partition)
+        sections.append(lane_lines(timelines, by_fingerprint, console))
+        sections += [_block(timeline, by_fingerprint, console) for timeline in timelines]
     if not result.timelines:
         sections.append([f"no producer ids {extent(result.scan)}"])
     sections.append(_others(result, shown, console))

@@ -45,7 +45,8 @@ class Application:
         self._cluster = cluster
         self._random = source
         self._partitions = [(topic.name, number) for number in range(topic.partitions)]
-        self._producer: KafkaProducer | None = None
+        self.producer: KafkaProducer | None = None
+        """The one it has now, None before the first and after its process was killed."""
         self._payload = Payload(spec.application, spec.record_bytes, spec.name, 0)
         self._next = 0
         self._session_end = spec.records
@@ -67,8 +68,8 @@ class Application:
 
     def finish(self) -> None:
         """Keep what is unfinished when the run ends."""
-        if self._producer is not None:
-            self.batches += self._producer.incomplete()
+        if self.producer is not None:
+            self.batches += self.producer.incomplete()
         if self._transaction is not None:
             self._end_transaction(TransactionEnding.UNKNOWN)
 
@@ -85,7 +86,7 @@ class Application:
         producer = KafkaProducer(
             client, self._partitions[0], self._request_numbers, partial(self._batch_completed, session)
         )
-        self._producer = producer
+        self.producer = producer
         if session > 1:
             producer.note(f"session {session} begins")
         if spec.config.transactional_id is not None:
@@ -106,17 +107,17 @@ class Application:
         return later
 
     def _if_current(self, session: int, action: Callable[[], None]) -> None:
-        if session == self.sessions and self._producer is not None:
-            self._producer.run(action)
+        if session == self.sessions and self.producer is not None:
+            self.producer.run(action)
 
     def kill(self, restart_after_ms: int | None, resend: int) -> None:
         """Kill the process; a new one begins `resend` records before where this one was."""
-        if self._producer is None:
+        if self.producer is None:
             return
         self._network.trace.fault(self._clock.now, self.spec.name, "killed")
-        self.batches += self._producer.incomplete()
-        self._producer.kill()
-        self._producer = None
+        self.batches += self.producer.incomplete()
+        self.producer.kill()
+        self.producer = None
         if self._transaction is not None:
             self._next = self._transaction[0]
             self._end_transaction(TransactionEnding.UNKNOWN)
@@ -126,7 +127,7 @@ class Application:
 
     def pause(self, for_ms: int) -> None:
         """Stop the process for a while."""
-        producer = self._producer
+        producer = self.producer
         if producer is None:
             return
         self._network.trace.fault(self._clock.now, self.spec.name, f"paused for {for_ms} ms")
@@ -140,13 +141,13 @@ class Application:
     # -- records -----------------------------------------------------------------------------------------------------
     def _send_burst(self, session: int) -> None:
         """Send a burst and schedule the next one."""
-        if session != self.sessions or self._producer is None or self._failed:
+        if session != self.sessions or self.producer is None or self._failed:
             return
         last = self._session_end if self._transaction is None else self._transaction[1] + 1
         for _ in range(self.spec.burst):
             if self._next >= last:
                 break
-            self._producer.send(self._partitions[self._next % len(self._partitions)], self._payload, self._next)
+            self.producer.send(self._partitions[self._next % len(self._partitions)], self._payload, self._next)
             self._next += 1
         if self._next < last:
             self._clock.after(
@@ -160,18 +161,18 @@ class Application:
         self.batches.append(batch)
         if session != self.sessions or self.spec.sessions <= session or self.spec.config.transactional_id is not None:
             return
-        if self._next >= self._session_end and self._producer is not None and self._producer.is_idle:
+        if self._next >= self._session_end and self.producer is not None and self.producer.is_idle:
             self._clock.after(self.spec.every_ms, partial(self._if_current, session, self._reopen))
 
     def _reopen(self) -> None:
-        assert self._producer is not None
-        self._producer.kill()
+        assert self.producer is not None
+        self.producer.kill()
         self._open()
 
     # -- transactions ------------------------------------------------------------------------------------------------
     def _state_changed(self) -> None:
         """React to the state the producer is in now."""
-        producer = self._producer
+        producer = self.producer
         if producer is None or producer.transactions is None:
             return
         match producer.transactions.state:
@@ -209,7 +210,7 @@ class Application:
         self._clock.after(spec.every_ms, partial(self._if_current, session, partial(self._send_burst, session)))
 
     def _end_as_planned(self) -> None:
-        producer = self._producer
+        producer = self.producer
         if producer is None or producer.transactions is None or self._transaction is None:
             return
         if producer.transactions.state is not TransactionManagerState.IN_TRANSACTION:
@@ -240,8 +241,8 @@ class Application:
         )
         for _ in range(self.spec.initializations - 2):
             self._cluster.transactions.init_producer_id(request, None)
-        assert self._producer is not None
-        self._producer.note(f"initTransactions {self.spec.initializations - 2} times more")
-        self._producer.kill()
+        assert self.producer is not None
+        self.producer.note(f"initTransactions {self.spec.initializations - 2} times more")
+        self.producer.kill()
         self._open()
         return True

@@ -42,3 +42,12 @@ class Clock:
             self.now, _, action = heappop(queue)
             self.events += 1
             action()
+
+    def run_observed(self, until: int, after_each: Action) -> None:
+        """Run as `run` does, and `after_each` after every action."""
+        queue = self._queue
+        while queue and queue[0][0] <= until:
+            self.now, _, action = heappop(queue)
+            self.events += 1
+            action()
+            after_each()

@@ -20,8 +20,10 @@ from kaudit.simulate.requests import (
     ProduceResponse,
     describe_request,
     describe_response,
+    partitions_of,
+    producer_of,
 )
-from kaudit.simulate.trace import EventKind, Trace, TraceEvent
+from kaudit.simulate.trace import BrokerAnswer, EventKind, Trace, TraceEvent
 
 OnResponse = Callable[[KafkaResponse | None], None]
 """Called once: with the response, with None when nothing is to be expected (acks=0)."""
@@ -237,7 +239,7 @@ class Connection:
         if not channel.loses_responses and sent.number:
             loss = self._network.losses.response(self._client, self._broker.number, sent.number)
         if channel.loses_responses or loss is not None or channel is not self._channel:
-            self._trace_back(EventKind.LOST, clock.now, clock.now, response)
+            self._trace_back(EventKind.LOST, clock.now, clock.now, sent.request, response)
             channel.loses_responses = True
             if loss is not None:
                 if not loss.behind:
@@ -263,11 +265,11 @@ class Connection:
     # -- back at the client ------------------------------------------------------------------------------------------
     def _deliver(self, channel: _Channel, sent: InFlightRequest, response: KafkaResponse, sent_back_at: int) -> None:
         if channel is not self._channel:
-            self._trace_back(EventKind.LOST, sent_back_at, self._clock.now, response)
+            self._trace_back(EventKind.LOST, sent_back_at, self._clock.now, sent.request, response)
             return
         assert self.in_flight[0] is sent
         self.in_flight.popleft()
-        self._trace_back(EventKind.RESPONSE, sent_back_at, self._clock.now, response)
+        self._trace_back(EventKind.RESPONSE, sent_back_at, self._clock.now, sent.request, response)
         sent.on_response(response)
 
     def _time_out(self, channel: _Channel, sent: InFlightRequest) -> None:
@@ -305,18 +307,30 @@ class Connection:
         if trace.is_full:
             trace.omitted += 1
         else:
-            trace.add(TraceEvent(kind, sent_at, at, self._client, self._broker.name, describe_request(request)))
+            text, partitions = describe_request(request), partitions_of(request)
+            event = TraceEvent(kind, sent_at, at, self._client, self._broker.name, text, partitions=partitions)
+            event.producer_id = producer_of(request)
+            trace.add(event, request)
 
-    def _trace_back(self, kind: EventKind, sent_at: int, at: int, response: KafkaResponse) -> None:
+    def _trace_back(
+        self, kind: EventKind, sent_at: int, at: int, request: KafkaRequest, response: KafkaResponse
+    ) -> None:
         trace = self._network.trace
         if trace.is_full:
             trace.omitted += 1
-        else:
-            trace.add(
-                TraceEvent(
-                    kind, sent_at, at, self._broker.name, self._client, describe_response(response), has_error(response)
-                )
-            )
+            return
+        event = TraceEvent(
+            kind, sent_at, at, self._broker.name, self._client, describe_response(response), has_error(response)
+        )
+        event.partitions, event.producer_id = partitions_of(request), producer_of(request)
+        event.answers = _answers(response)
+        trace.add(event)
+
+
+def _answers(response: KafkaResponse) -> tuple[BrokerAnswer, ...]:
+    if isinstance(response, CoordinatorResponse):
+        return (response.decided,)
+    return tuple(result.decided for result in response.results if result.decided is not None)
 
 
 def has_error(response: KafkaResponse) -> bool:

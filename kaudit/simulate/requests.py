@@ -5,8 +5,10 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.producer.producer_batch import ProducerBatch
+from kaudit.simulate.trace import BrokerAnswer
 
 
 class PartitionProduceData(NamedTuple):
@@ -69,12 +71,16 @@ KafkaRequest = ProduceRequest | InitProducerIdRequest | AddPartitionsToTxnReques
 
 
 class PartitionProduceResponse(NamedTuple):
-    """The leader's response to one partition; `base_offset` and `log_start_offset` are -1 where it gives none."""
+    """The leader's response to one partition; `base_offset` and `log_start_offset` are -1 where it gives none.
+
+    `decided` is the reason, for the sequence diagram; None where nobody draws one.
+    """
 
     part: PartitionProduceData
     error: KafkaError
     base_offset: int
     log_start_offset: int
+    decided: BrokerAnswer | None = None
 
 
 class ProduceResponse(NamedTuple):
@@ -84,26 +90,51 @@ class ProduceResponse(NamedTuple):
 
 
 class CoordinatorResponse(NamedTuple):
-    """A coordinator's response, with the producer id and epoch to use from now on; -1 and -1 where it gives none."""
+    """A coordinator's response, with the producer id and epoch to use from now on; -1 and -1 where it gives none.
+
+    `why` is its reason.
+    """
 
     error: KafkaError
     producer: tuple[int, int]
+    why: str = ""
+
+    @property
+    def decided(self) -> BrokerAnswer:
+        """The decision, for the sequence diagram."""
+        return BrokerAnswer("", None, self.error, self.why)
 
 
 KafkaResponse = ProduceResponse | CoordinatorResponse
 
 
+def partitions_of(request: KafkaRequest) -> tuple[str, ...]:
+    """Return the names of the partitions a request is about, none where it is about all of a transaction's."""
+    if isinstance(request, ProduceRequest):
+        return tuple(_name(part.partition) for part in request.parts)
+    return tuple(map(_name, request.partitions)) if isinstance(request, AddPartitionsToTxnRequest) else ()
+
+
+def producer_of(request: KafkaRequest) -> int:
+    """Return the producer id a request is sent under, -1 for none."""
+    return request.parts[0].producer_id if isinstance(request, ProduceRequest) else request.producer[0]
+
+
+def _name(partition: TopicPartition) -> str:
+    return f"{partition[0]}-{partition[1]}"
+
+
 def describe_request(request: KafkaRequest) -> str:
     """Return a short text for the sequence diagram."""
     if isinstance(request, ProduceRequest):
-        return "; ".join(_part(part) for part in request.parts)
+        return "; ".join(map(_part, request.parts))
     if isinstance(request, InitProducerIdRequest):
         who = f" {request.transactional_id}" if request.transactional_id else ""
         producer_id, epoch = request.producer
         known = f", has id {producer_id} epoch {epoch}" if producer_id >= 0 else ""
         return f"InitProducerId{who}{known}"
     if isinstance(request, AddPartitionsToTxnRequest):
-        names = ", ".join(f"{topic}-{number}" for topic, number in request.partitions)
+        names = ", ".join(map(_name, request.partitions))
         return f"AddPartitionsToTxn {request.transactional_id} epoch {request.producer[1]}: {names}"
     return f"EndTxn {request.transactional_id} epoch {request.producer[1]}: {'commit' if request.commit else 'abort'}"
 
@@ -125,7 +156,16 @@ def describe_response(response: KafkaResponse) -> str:
         if response.error is not KafkaError.NONE:
             return response.error.name
         return f"ok, id {response.producer[0]} epoch {response.producer[1]}" if response.producer[0] >= 0 else "ok"
-    return "; ".join(
-        f"ok, offset {result.base_offset}" if result.error is KafkaError.NONE else result.error.name
-        for result in response.results
-    )
+    return "; ".join(map(_result, response.results))
+
+
+def _result(result: PartitionProduceResponse) -> str:
+    if result.error is not KafkaError.NONE:
+        return result.error.name
+    decided = result.decided
+    if decided is None or decided.answer is None:
+        return f"ok, offset {result.base_offset}"
+    if decided.answer.fields["outcome"] == Outcome.DUPLICATE.value:
+        return f"duplicate of offset {result.base_offset}"
+    again = f" (the same records are at offset {decided.copies[0]})" if decided.copies else ""
+    return f"ok, offset {result.base_offset}{again}"

@@ -10,6 +10,7 @@ from kaudit.simulate.cluster.attempt_recorder import AttemptRecorder
 from kaudit.simulate.cluster.cluster import Cluster
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.network import Network
+from kaudit.simulate.observe import Observer
 from kaudit.simulate.random_faults import ScenarioLosses, draw_faults
 from kaudit.simulate.run_context import RunContext
 from kaudit.simulate.scenario.model import (
@@ -66,7 +67,11 @@ class Simulation:
                 self.clock.at(fault.at_ms, partial(self._apply, fault))
         for application in self.applications.values():
             application.start()
-        self.clock.run(self.scenario.duration_ms)
+        if self.trace.limit:
+            self.trace.observe = Observer(self.applications, self.cluster, self.clock.base).read
+            self.clock.run_observed(self.scenario.duration_ms, self.trace.settle)
+        else:
+            self.clock.run(self.scenario.duration_ms)
         for application in self.applications.values():
             application.finish()
         self.cluster.describe()

@@ -1,7 +1,13 @@
-"""The events of a run that a sequence diagram shows, in order."""
+"""The events of a run that a sequence diagram shows, in order, each with the run's state after it."""
 
+from collections.abc import Callable
 from enum import Enum
-from typing import NamedTuple
+
+from msgspec import Struct
+
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.response import Answer
+from kaudit.simulate.run_state import NO_STATE, RunState
 
 
 class EventKind(Enum):
@@ -17,10 +23,27 @@ class EventKind(Enum):
     """Something done to the cluster or a client by the scenario."""
 
 
-class TraceEvent(NamedTuple):
+class BrokerAnswer(Struct, frozen=True):
+    """What a broker decided about a request, or about one partition's part of it.
+
+    `partition` is empty where the coordinator decided, and `answer` None where no batch was checked; `error` and `why`, a
+    sentence, are set where they are not the answer's. `copies` are the offsets at which the leader's log held these records
+    already.
+    """
+
+    partition: str
+    answer: Answer | None
+    error: KafkaError = KafkaError.NONE
+    why: str = ""
+    copies: tuple[int, ...] = ()
+
+
+class TraceEvent(Struct):
     """A message from one participant to another, or, with the same one twice, what one did.
 
-    `sent_at` and `at` (arrival) in ms since the run began; `is_error`: the response is an error.
+    `sent_at` and `at` (arrival) in ms since the run began; `is_error`: the response is an error; `partitions` are those it
+    is about, none where that is all of a participant's. `answers` are those the event brought about or carries, `state` is
+    the run's when everything that happened at once was done.
     """
 
     kind: EventKind
@@ -30,6 +53,10 @@ class TraceEvent(NamedTuple):
     target: str
     text: str
     is_error: bool = False
+    partitions: tuple[str, ...] = ()
+    producer_id: int = -1
+    answers: tuple[BrokerAnswer, ...] = ()
+    state: RunState = NO_STATE
 
 
 DEFAULT_LIMIT = 400
@@ -39,29 +66,49 @@ class Trace:
     """Keeps the first `limit` events and all faults; counts the rest."""
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
-        self._limit = limit
+        self.limit = limit
         self._ordinary = 0
+        self._unsettled: TraceEvent | None = None
+        self._under_way: object = None
+        self.observe: Callable[[], RunState] = lambda: NO_STATE
+        """Returns the run's state."""
         self.events: list[TraceEvent] = []
         self.omitted = 0
 
     @property
     def is_full(self) -> bool:
         """Whether only faults are still kept: then no text is needed for other events."""
-        return self._ordinary >= self._limit
+        return self._ordinary >= self.limit
 
-    def add(self, event: TraceEvent) -> None:
-        """Add an event."""
+    def add(self, event: TraceEvent, request: object = None) -> None:
+        """Add an event; `request` is what arrives with it, if the broker may handle it at once."""
         if event.kind is not EventKind.FAULT:
-            if self._ordinary >= self._limit:
+            if self._ordinary >= self.limit:
                 self.omitted += 1
                 return
             self._ordinary += 1
+        self.settle()
         self.events.append(event)
+        if self.limit:
+            self._unsettled = event
+            self._under_way = request
 
-    def note(self, at: int, who: str, text: str) -> None:
-        """Add what one participant did."""
-        self.add(TraceEvent(EventKind.NOTE, at, at, who, who, text))
+    def note(self, at: int, who: str, text: str, *partitions: str) -> None:
+        """Add what one participant did, to `partitions` where only some are concerned."""
+        self.add(TraceEvent(EventKind.NOTE, at, at, who, who, text, partitions=partitions))
 
-    def fault(self, at: int, who: str, text: str) -> None:
+    def fault(self, at: int, who: str, text: str, *partitions: str) -> None:
         """Add what the scenario did to a participant."""
-        self.add(TraceEvent(EventKind.FAULT, at, at, who, who, text))
+        self.add(TraceEvent(EventKind.FAULT, at, at, who, who, text, partitions=partitions))
+
+    def answered(self, request: object, answer: BrokerAnswer) -> None:
+        """Add what a broker decided about a request to the event of its arrival, if that is the last one."""
+        event = self._unsettled
+        if event is not None and self._under_way is request:
+            event.answers = (*event.answers, answer)
+
+    def settle(self) -> None:
+        """Give the last event the state the run is in now: everything that followed at once is done."""
+        if self._unsettled is not None:
+            self._unsettled.state = self.observe()
+            self._unsettled = None

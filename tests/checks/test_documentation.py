@@ -62,7 +62,7 @@ CONTRACT = {
     "KA505": ("checkpoint-disagrees", {"warning"}),
     "KA506": ("leader-epoch-checkpoint-disagrees", {"warning", "error"}),
     "KA502": ("snapshot-disagrees", {"error"}),
-    "KA601": ("replicas-diverged", {"error", "note"}),
+    "KA601": ("replicas-diverged", {"error", "warning", "note"}),
     "KA602": ("replica-behind", {"note"}),
     "KA603": ("only-copy", {"warning", "error"}),
     "KA701": ("repeated-across-sessions", {"warning"}),

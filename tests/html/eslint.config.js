@@ -4,6 +4,6 @@ import globals from "globals";
 export default [
   { ignores: ["**/vendor/**", "**/node_modules/**"] },
   { ...js.configs.recommended, linterOptions: { reportUnusedDisableDirectives: "error" } },
-  { files: ["kaudit/**/*.js"], languageOptions: { globals: globals.browser } },
+  { files: ["kaudit/**/*.js"], languageOptions: { globals: { ...globals.browser, uPlot: "readonly" } } },
   { files: ["tests/**/*.js"], languageOptions: { globals: { ...globals.node, ...globals.browser } } },
 ];

@@ -86,6 +86,12 @@ def test_producers(width, golden):
     assert "".join(producers_text("table", results.producers_result(), RenderOptions(Console(width=width)))) == golden
 
 
+@pytest.mark.parametrize("width", [80, 140, None])
+def test_producers_summary(width, golden):
+    summary = results.producers_result(listed=0, producers=())
+    assert producers_text("table", summary, RenderOptions(Console(width=width))) == golden
+
+
 def test_producers_with_their_partitions(golden):
     shown = producers_text("table", results.producers_result(detailed=True), RenderOptions(NARROW))
     assert "".join(shown) == golden

@@ -128,7 +128,7 @@ class TestAccumulator:
     def test_a_batch_too_large_is_cut_and_shares_its_sequences(self):
         accumulator = RecordAccumulator(config(batch_size=150))
         whole = batch(*range(9), sequence=2**31 - 4)
-        accumulator._queues[KEY] = deque()
+        accumulator.queues[KEY] = deque()
         parts = accumulator.split_and_reenqueue(whole, 7)
         assert [number for part in parts for number in part.numbers] == list(range(9))
         assert parts[0].base_sequence == 2**31 - 4
@@ -139,7 +139,7 @@ class TestAccumulator:
     def test_only_the_current_client_halves_what_is_still_too_large(self):
         for client, smaller in ((Client.CURRENT, True), (Client.V2_0, False)):
             accumulator = RecordAccumulator(config(client, batch_size=400))
-            accumulator._queues[KEY] = deque()
+            accumulator.queues[KEY] = deque()
             (again,) = accumulator.split_and_reenqueue(batch(*range(8)), 0)
             assert (len(accumulator.split_and_reenqueue(again, 0)) > 1) is smaller
 

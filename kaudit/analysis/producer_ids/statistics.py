@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.analysis.producer_ids.block_sources import ClusterBlocks
+from kaudit.analysis.producer_ids.histograms import COUNTS, IDLE_TIMES_MS, LIFETIMES_MS, histogram, steps_of_time
 from kaudit.analysis.producer_ids.partition_join import Joined
 from kaudit.broker.producer_ids.blocks import MAX_PRODUCER_ID
 from kaudit.broker.producer_ids.consumption_rate import measure_burn
@@ -32,6 +33,13 @@ def id_summary(joined: Joined, chosen: NDArray[np.int64], now_ms: int) -> dict[s
         "busiest_hour": None,
         "batches_per_id": None,
         "alive": {f"{days}d": int((now_ms - last < days * _DAY_MS).sum()) for days in ALIVE_DAYS},
+        "histograms": {
+            "batches": histogram(batches, COUNTS),
+            "epochs": histogram(joined.epochs[chosen], COUNTS),
+            "lifetime_ms": histogram((last - first)[first >= 0], LIFETIMES_MS),
+            "idle_ms": histogram(np.maximum(now_ms - last, 0)[last >= 0], IDLE_TIMES_MS),
+            "first_seen": steps_of_time(known),
+        },
     }
     if len(known):
         span = max(int(last.max()) - int(known.min()), _HOUR_MS)

@@ -8,6 +8,7 @@ from msgspec import Struct
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch, ProducerStateEntry
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_SEQUENCE
+from kaudit.model.sequence import next_sequence
 
 
 class Origin(Enum):
@@ -134,6 +135,24 @@ class Verdict(Struct, frozen=True, gc=False):
         return f"epoch {batch.producer_epoch}, sequences {batch.base_sequence} to {batch.last_sequence}"
 
     @property
+    def expected(self) -> str:
+        """What the rule that rejected it would have accepted, without its other checks; empty where none rejected it."""
+        expects = _EXPECTED.get(self.rule)
+        return "" if expects is None else expects(self)
+
+    @property
+    def got(self) -> str:
+        """What came in place of `expected`: of the batch only what that names."""
+        batch = self.batch
+        if self.rule.compared is Compared.TRANSACTION:
+            return "a non-transactional batch"
+        if self.rule.compared is Compared.EPOCHS:
+            return f"epoch {batch.producer_epoch}"
+        if isinstance(batch, MarkerBatch):
+            return f"coordinator epoch {batch.coordinator_epoch}"
+        return f"sequence {batch.base_sequence}"
+
+    @property
     def remembered(self) -> str:
         """What was remembered, as far as the rule compared it."""
         state, compared = self.state, self.rule.compared
@@ -155,6 +174,34 @@ _REMEMBERED: dict[Compared, Callable[[ProducerStateEntry], str]] = {
         f"epoch {state.epoch}, batches from offset {state.batches[0].first_offset} "
         f"to last sequence {state.last_sequence}"
     ),
+}
+
+
+def _zero(_: Verdict) -> str:
+    return "sequence 0"
+
+
+def _following(verdict: Verdict) -> str:
+    return f"sequence {next_sequence(verdict.state.last_sequence)}"
+
+
+def _current_epoch(verdict: Verdict) -> str:
+    return f"epoch {verdict.state.epoch} or higher"
+
+
+_EXPECTED: dict[Rule, Callable[[Verdict], str]] = {
+    Rule.STALE_EPOCH: _current_epoch,
+    Rule.STALE_MARKER: _current_epoch,
+    Rule.REPEATED_MARKER: lambda verdict: f"an epoch above {verdict.state.epoch}",
+    Rule.STALE_COORDINATOR: lambda verdict: f"coordinator epoch {verdict.state.coordinator_epoch} or higher",
+    Rule.UNKNOWN_PRODUCER: _zero,
+    Rule.UNKNOWN_NEXT: _zero,
+    Rule.TV2_START: _zero,
+    Rule.NEW_EPOCH_NONZERO: _zero,
+    Rule.VERIFICATION: lambda verdict: f"at most sequence {verdict.bound}",
+    Rule.OLD_DUPLICATE: _following,
+    Rule.OUT_OF_ORDER: _following,
+    Rule.NOT_TRANSACTIONAL: lambda _: "a transactional batch",
 }
 
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 
+from kaudit.broker.partition.log_loading import gap_verdict
 from kaudit.checks.check import Evidence, check
 from kaudit.checks.context import Context
+from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.replicas.lost_records import lost_records
 from kaudit.checks.replicas.wording import ABSENT, hold, inspect_replica, listed, offsets_text, recreated_topic
-from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.replicas import Difference, PartitionComparison, Relation, ReplicaEvidence
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.impact import Impact
+from kaudit.model.replicas import Difference, PartitionComparison, Relation, ReplicaEvidence, ReplicaGap
 
 _RULE = (
     "replicas copy the leader's batches byte for byte: at one offset all of them hold the same batch with the same "
@@ -15,17 +18,21 @@ _RULE = (
 )
 _ANY_PRODUCER = "the replicas may hold different producers' batches here"
 _LEADER_EPOCHS_LISTED = 5
+_COMPACTED = Explanation(
+    "the topic is compacted, and neither a checkpoint nor a thinned-out batch shows it (then pass --compacted)",
+    innocent=True,
+)
 
 
 @check(
     "KA601",
     severity=Severity.ERROR,
-    severity_note="note where only the leader epochs differ and nothing is lost",
+    severity_note="note where only the leader epochs differ and nothing is lost; warning where compaction may explain it",
     summary="replicas hold different records at one offset",
     needs=(ReplicaEvidence,),
 )
 def replicas_diverged(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report the first difference, and ends of logs which a newer leader began without."""
+    """Report the first difference, ends of logs which a newer leader began without, and what copies lack in between."""
     for found in evidence.of(ReplicaEvidence):
         if found.comparison.relation is Relation.MISSING:
             continue  # not every broker has every partition
@@ -33,6 +40,8 @@ def replicas_diverged(context: Context, evidence: Evidence) -> Iterator[Finding]
             yield _different(context, found, found.comparison.first_difference)
         if found.comparison.beyond_reference:
             yield _passed_over(context, found)
+        for gap in found.comparison.gaps:
+            yield _lacking(context, found, gap)
 
 
 def _different(context: Context, found: ReplicaEvidence, difference: Difference) -> Finding:
@@ -95,6 +104,39 @@ def _passed_over(context: Context, found: ReplicaEvidence) -> Finding:
         impact=lost_records(found, names),
         following=(inspect_replica(context, name, first),),
         absent=ABSENT,
+    )
+
+
+def _lacking(context: Context, found: ReplicaEvidence, gap: ReplicaGap) -> Finding:
+    """What copies lack in the middle of their logs, where nothing is known to have taken it from them."""
+    name = gap.missing_on[0]
+    verb = "lacks" if len(gap.missing_on) == 1 else "lack"
+    theirs = "records" if gap.records is None else records_text(gap.records)
+    return replicas_diverged.finding(
+        context.replicas[name],
+        f"{listed(gap.missing_on)} {verb} offsets {gap.first_offset}..{gap.last_offset}, where {hold(gap.held_by)} {theirs}",
+        severity=Severity.WARNING if gap.may_be_compaction else Severity.ERROR,
+        confidence=Confidence.POSSIBLE if gap.may_be_compaction else Confidence.CERTAIN,
+        segment=gap.segment,
+        position=gap.position,
+        offset=gap.first_offset,
+        last_offset=gap.last_offset,
+        anchor=str(gap.first_offset),
+        evidence={
+            "rule": _RULE,
+            "broker": f"{gap_verdict()}: consumers read past these offsets where a copy that lacks them leads",
+            "missing_on": list(gap.missing_on),
+            "held_by": list(gap.held_by),
+            "records": gap.records,
+            "end_offsets": dict(found.comparison.replica_ends),
+        },
+        explanations=[
+            Explanation("records were cut out of a segment, or a segment was not copied"),
+            *([_COMPACTED] if gap.may_be_compaction else []),
+        ],
+        impact=Impact(records_lost_at_least=0, records_lost_at_most=gap.records),
+        following=[inspect_replica(context, key, gap.first_offset) for key in (name, gap.held_by[0])],
+        absent={"producer_id": _ANY_PRODUCER, "producer_epoch": _ANY_PRODUCER},
     )
 
 

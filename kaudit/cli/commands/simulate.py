@@ -165,21 +165,26 @@ def _sweep(scenario: "Scenario", first: int, runs: int, form: str) -> str:
 
 
 def _shown(truth: "Truth", form: str, console: "Console") -> str:
-    from kaudit.report.sequence_diagram import html, mermaid, outcome, terminal
+    from kaudit.report.sequence_diagram import mermaid, outcome, terminal
     from kaudit.report.sequence_diagram.lanes import participants
 
     simulation = truth.simulation
     scenario, trace = simulation.scenario, simulation.trace
     if form == "json":
         return "".join(truth.text())
-    rows = sorted(trace.events, key=lambda row: row.at)
+    rows = trace.events
     lanes = participants(rows, simulation.applications, [broker.name for broker in simulation.cluster.brokers.values()])
     summary = truth.summary()
     if form == "mermaid":
         return "\n".join(mermaid.diagram(rows, lanes, trace.omitted)) + "\n"
     if form == "html":
+        from kaudit.report.sequence_diagram import html
+        from kaudit.report.sequence_diagram.simulated import simulation_page
+
         facts = {"scenario": scenario.name, "seed": str(simulation.seed), **outcome.facts(summary)}
-        return "".join(html.page(html.Run(scenario.title, scenario.story, facts, rows, lanes, trace.omitted)))
+        return html.page(
+            simulation_page(simulation, facts, f"kaudit simulate {scenario.name} --seed {simulation.seed}")
+        )
     plain = not _draws_boxes()
     lines = [
         *console.wrap(f"{scenario.title} (seed {simulation.seed})"),

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kaudit.report.console import visible
+from kaudit.report.sequence_diagram.decisions import reason_of
 from kaudit.simulate.trace import EventKind, TraceEvent
 
 _ARROWS = {EventKind.REQUEST: "->>", EventKind.RESPONSE: "-->>", EventKind.LOST: "-x", EventKind.REPLICATION: "-)"}
@@ -16,7 +17,8 @@ def diagram(rows: Sequence[TraceEvent], lanes: Sequence[str], omitted: int) -> I
         yield f"    participant {alias} as {_escaped(name)}"
     for row in rows:
         source, target = names[row.source], names[row.target]
-        text = f"{row.at} ms: {_escaped(row.text)}"
+        reason = reason_of(row)
+        text = f"{row.at} ms: {_escaped(f'{row.text}: {reason}' if reason else row.text)}"
         if row.source == row.target:
             yield f"    Note over {source}: {text}"
         else:

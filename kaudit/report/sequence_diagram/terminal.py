@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kaudit.report.console import Console, Style, visible
+from kaudit.report.sequence_diagram.decisions import reason_of
 from kaudit.simulate.trace import EventKind, TraceEvent
 
 _TIME_WIDTH = 9
@@ -91,8 +92,8 @@ def _drawn(row: TraceEvent, places: dict[str, int], lane: int, strokes: _Strokes
 
 
 def _words(row: TraceEvent) -> str:
-    if row.kind is EventKind.LOST:
-        return f"lost: {row.text}" if "lost" not in row.text else row.text
     if row.kind in (EventKind.NOTE, EventKind.FAULT):
         return row.text if row.source == "controller" else f"{row.source}: {row.text}"
-    return row.text
+    reason = reason_of(row)
+    text = f"{row.text}: {reason}" if reason else row.text
+    return f"lost: {text}" if row.kind is EventKind.LOST and "lost" not in row.text else text

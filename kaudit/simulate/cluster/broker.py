@@ -5,6 +5,7 @@ from enum import Enum
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.broker.attempts import Produce
 from kaudit.broker.errors import KafkaError
@@ -30,6 +31,7 @@ from kaudit.simulate.requests import (
     ProduceResponse,
 )
 from kaudit.simulate.run_context import RunContext
+from kaudit.simulate.trace import BrokerAnswer
 
 _ACKS_ALL = -1
 _NO_OFFSET = -1
@@ -74,6 +76,7 @@ class BrokerServer:
         self._transactions = transactions
         self._clock = context.clock
         self._recorder = context.recorder
+        self._trace = context.trace
 
     @property
     def is_up(self) -> bool:
@@ -87,13 +90,13 @@ class BrokerServer:
 
     def handle(self, request: KafkaRequest, respond: Respond) -> None:
         """Handle a request and respond, now or later."""
-        respond = partial(self._respond, self.incarnation, respond)
+        respond = partial(self._respond, self.incarnation, request, respond)
         if isinstance(request, ProduceRequest):
             _PendingProduce(self, request, respond).start()
         elif isinstance(request, InitProducerIdRequest):
             self._init_producer_id(request, respond)
         elif self._transactions.broker != self.number:
-            respond(CoordinatorResponse(KafkaError.NOT_COORDINATOR, NO_PRODUCER))
+            respond(self._not_coordinator())
         elif isinstance(request, AddPartitionsToTxnRequest):
             respond(self._transactions.add_partitions(request))
         elif self._transactions.may_need_producer_id(request):
@@ -103,14 +106,19 @@ class BrokerServer:
         else:
             respond(self._transactions.end_transaction(request, None))
 
-    def _respond(self, incarnation: int, respond: Respond, response: KafkaResponse | None) -> None:
-        if incarnation == self.incarnation:
-            respond(response)
+    def _respond(
+        self, incarnation: int, request: KafkaRequest, respond: Respond, response: KafkaResponse | None
+    ) -> None:
+        if incarnation != self.incarnation:
+            return
+        if isinstance(response, CoordinatorResponse) and not self._trace.is_full:
+            self._trace.answered(request, response.decided)
+        respond(response)
 
     def _init_producer_id(self, request: InitProducerIdRequest, respond: Respond) -> None:
         transactions = self._transactions
         if request.transactional_id is not None and transactions.broker != self.number:
-            respond(CoordinatorResponse(KafkaError.NOT_COORDINATOR, NO_PRODUCER))
+            respond(self._not_coordinator())
         elif transactions.needs_producer_id(request):
             self.producer_ids.generate(
                 partial(self._with_producer_id, partial(transactions.init_producer_id, request), respond)
@@ -118,12 +126,19 @@ class BrokerServer:
         else:
             respond(transactions.init_producer_id(request, None))
 
+    def _not_coordinator(self) -> CoordinatorResponse:
+        leader = self._transactions.broker
+        where = "no broker does for now" if leader is None else f"broker {leader} does"
+        why = f"{self.name} does not coordinate this transactional id: {where}"
+        return CoordinatorResponse(KafkaError.NOT_COORDINATOR, NO_PRODUCER, why)
+
     def _with_producer_id(
         self, answer: Callable[[int], CoordinatorResponse], respond: Respond, granted: int | None
     ) -> None:
         """Respond with what `answer` makes of a producer id, if there is one to grant."""
         if granted is None:
-            respond(CoordinatorResponse(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, NO_PRODUCER))
+            why = "the broker is waiting for a block of producer ids"
+            respond(CoordinatorResponse(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, NO_PRODUCER, why))
         else:
             respond(answer(granted))
 
@@ -133,9 +148,11 @@ class BrokerServer:
     ) -> None:
         """Append one partition's batch at the leader, and complete it when acks are satisfied."""
         partition = self._partitions[part.partition]
-        error = partition.produce_error(self.number, request.acks)
-        if error is not KafkaError.NONE:
-            complete(PartitionProduceResponse(part, error, _NO_OFFSET, _NO_OFFSET))
+        refusal = partition.refuse_produce(self.number, request.acks)
+        if refusal is not None:
+            refused = BrokerAnswer(partition.name, None, refusal.error, refusal.why)
+            self._trace.answered(request, refused)
+            complete(PartitionProduceResponse(part, refusal.error, _NO_OFFSET, _NO_OFFSET, refused))
             return
         log = partition.leader_log()
         memory = log.memory
@@ -147,6 +164,10 @@ class BrokerServer:
         attempt = self._attempt(request, part)
         answer = self._produce_handler.produce(attempt, part.partition, memory, partition.config.limits, now)
         self._recorder.record(attempt, answer)
+        decided: BrokerAnswer | None = None
+        if not self._trace.is_full:
+            decided = BrokerAnswer(partition.name, answer, copies=partition.offsets_of(part.batch, end))
+            self._trace.answered(request, decided)
         if part.transactional and request.transactional_id is not None:
             self._transactions.partition_added(request.transactional_id)
         if memory.log_end != end:
@@ -154,20 +175,20 @@ class BrokerServer:
         outcome = answer.fields["outcome"]
         start = log.log_start
         if outcome == "no-response":
-            complete(PartitionProduceResponse(part, KafkaError.NONE, _NO_OFFSET, start))
+            complete(PartitionProduceResponse(part, KafkaError.NONE, _NO_OFFSET, start, decided))
         elif outcome not in ("appended", "duplicate"):
             error = KafkaError(answer.fields.get("error_code", KafkaError.UNKNOWN_SERVER_ERROR))
-            complete(PartitionProduceResponse(part, error, _NO_OFFSET, start))
+            complete(PartitionProduceResponse(part, error, _NO_OFFSET, start, decided))
         elif request.acks == _ACKS_ALL:
             base = answer.fields["base_offset"]
             partition.await_replicas(
                 base,
                 base + part.record_count - 1,
                 request.timeout_ms,
-                lambda appended: complete(_result(part, appended, start)),
+                lambda appended: complete(_result(part, appended, start, decided)),
             )
         else:
-            complete(PartitionProduceResponse(part, KafkaError.NONE, answer.fields["base_offset"], start))
+            complete(PartitionProduceResponse(part, KafkaError.NONE, answer.fields["base_offset"], start, decided))
 
     def _attempt(self, request: ProduceRequest, part: PartitionProduceData) -> Produce:
         return self._recorder.attempt(
@@ -207,8 +228,12 @@ class _PendingProduce:
             self._respond(None if self._request.acks == 0 else ProduceResponse(results))
 
 
-def _result(part: PartitionProduceData, appended: ProduceCompletion, log_start: int) -> PartitionProduceResponse:
-    return PartitionProduceResponse(part, appended.error, appended.base_offset, log_start)
+def _result(
+    part: PartitionProduceData, appended: ProduceCompletion, log_start: int, decided: BrokerAnswer | None
+) -> PartitionProduceResponse:
+    if decided is not None and appended.why:
+        decided = replace(decided, error=appended.error, why=appended.why)
+    return PartitionProduceResponse(part, appended.error, appended.base_offset, log_start, decided)
 
 
 def _stored_batch(part: PartitionProduceData, base_offset: int, leader_epoch: int) -> StoredBatch:

@@ -304,14 +304,14 @@ class Cluster:
 
     def _announce(self, partition: ReplicatedPartition, election: Election) -> None:
         if election.leader is None:
-            self._trace.fault(self._clock.now, CONTROLLER, f"{partition.name} has no leader")
+            self._trace.fault(self._clock.now, CONTROLLER, f"{partition.name} has no leader", partition.name)
             return
         kind = "unclean: " if election.unclean else ""
         name = f"broker {election.leader}"
         text = f"{kind}leads {partition.name}, epoch {election.epoch}, from offset {election.log_end}"
         if election.lost_from_offset is not None:
             text += f"; broker {election.old_leader} had more from {election.lost_from_offset} on"
-        self._trace.fault(self._clock.now, name, text)
+        self._trace.fault(self._clock.now, name, text, partition.name)
         if partition.key[0] == TRANSACTION_TOPIC:
             self.transactions.write_unwritten()
             return
@@ -353,7 +353,8 @@ class Cluster:
         self._recorder.record(attempt, {"outcome": "ok", "error": "NONE", "error_code": 0})
         for replica in partition.logs.values():
             replica.delete_records(min(before, replica.log_end), self._clock.timestamp)
-        self._trace.fault(self._clock.now, f"broker {partition.leader}", f"{partition.name}: deletes up to {before}")
+        text = f"{partition.name}: deletes up to {before}"
+        self._trace.fault(self._clock.now, f"broker {partition.leader}", text, partition.name)
 
     def shut_down(self) -> None:
         """Stop every broker that runs, cleanly, all at once: no leadership moves any more."""

@@ -16,6 +16,7 @@ from kaudit.broker.producer_state.verdict import Outcome, Verdict
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
 from kaudit.simulate.encode import record_batch
+from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.run_context import RunContext
 from kaudit.simulate.trace import EventKind, TraceEvent
 
@@ -47,10 +48,18 @@ class PartitionConfig(Struct, frozen=True):
 
 
 class ProduceCompletion(NamedTuple):
-    """The end of a produce: the error and base offset the client gets, -1 with an error."""
+    """The end of a produce: the error and base offset the client gets, -1 with an error, and why there is one."""
 
     error: KafkaError
     base_offset: int
+    why: str = ""
+
+
+class ProduceRefusal(NamedTuple):
+    """Why a broker rejects a produce request before it validates the batch."""
+
+    error: KafkaError
+    why: str
 
 
 class _DelayedProduce(NamedTuple):
@@ -197,13 +206,20 @@ class ReplicatedPartition:
             self._advance_high_watermark()
 
     # -- producing ---------------------------------------------------------------------------------------------------
-    def produce_error(self, broker: int, acks: int) -> KafkaError:
-        """Return why a broker rejects a produce request before it validates the batch, NONE when it does not."""
+    def refuse_produce(self, broker: int, acks: int) -> ProduceRefusal | None:
+        """Return why a broker rejects a produce request before it validates the batch, None when it does not."""
         if broker != self.leader:
-            return KafkaError.NOT_LEADER_OR_FOLLOWER
+            leader = "no broker" if self.leader is None else f"broker {self.leader}"
+            return ProduceRefusal(
+                KafkaError.NOT_LEADER_OR_FOLLOWER, f"{leader} leads {self.name}, leader epoch {self.leader_epoch}"
+            )
         if acks == -1 and len(self.isr) < self.config.min_insync_replicas:
-            return KafkaError.NOT_ENOUGH_REPLICAS
-        return KafkaError.NONE
+            return ProduceRefusal(KafkaError.NOT_ENOUGH_REPLICAS, self._too_few)
+        return None
+
+    @property
+    def _too_few(self) -> str:
+        return f"{len(self.isr)} in-sync replicas, min.insync.replicas is {self.config.min_insync_replicas}"
 
     def leader_log(self) -> ReplicaLog:
         """Return the leader's log; only while there is a leader."""
@@ -217,6 +233,14 @@ class ReplicatedPartition:
             self.writes.setdefault(id(stored.sent), []).append(stored)
         self._complete_fetches()
         self._advance_high_watermark()
+
+    def offsets_of(self, batch: ProducerBatch, end: int) -> tuple[int, ...]:
+        """Return where the leader's log holds a client's batch below the offset `end`."""
+        written = [stored for stored in self.writes.get(id(batch), ()) if stored.base_offset < end]
+        kept = self.leader_log().batches
+        return (
+            tuple(stored.base_offset for stored in written if any(stored is other for other in kept)) if written else ()
+        )
 
     def append_marker(self, marker: MarkerBatch) -> Verdict:
         """Write an end of transaction marker at the leader, if its producer state allows."""
@@ -263,12 +287,14 @@ class ReplicatedPartition:
     def _time_out(self, delayed: _DelayedProduce) -> None:
         if delayed in self._delayed:
             self._delayed.remove(delayed)
-            delayed.complete(ProduceCompletion(KafkaError.REQUEST_TIMED_OUT, -1))
+            why = f"not every in-sync replica had it within request.timeout.ms; broker {self.leader} has written it"
+            delayed.complete(ProduceCompletion(KafkaError.REQUEST_TIMED_OUT, -1, why))
 
     def _fail_delayed(self) -> None:
         waiting, self._delayed = self._delayed, []
         for delayed in waiting:
-            delayed.complete(ProduceCompletion(KafkaError.NOT_LEADER_OR_FOLLOWER, -1))
+            why = f"leadership of {self.name} moved before every in-sync replica had it"
+            delayed.complete(ProduceCompletion(KafkaError.NOT_LEADER_OR_FOLLOWER, -1, why))
 
     def _advance_high_watermark(self) -> None:
         """Move the high watermark to what all of the ISR has, and answer who waited for it."""
@@ -288,8 +314,11 @@ class ReplicatedPartition:
         self._delayed = still
         enough = len(self.isr) >= self.config.min_insync_replicas
         for delayed in done:
-            error = KafkaError.NONE if enough else KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-            delayed.complete(ProduceCompletion(error, delayed.base_offset if enough else -1))
+            if enough:
+                delayed.complete(ProduceCompletion(KafkaError.NONE, delayed.base_offset))
+            else:
+                error = KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+                delayed.complete(ProduceCompletion(error, -1, f"written, but {self._too_few}"))
 
     # -- replication -------------------------------------------------------------------------------------------------
     def _fetch(self, broker: int, generation: int) -> None:
@@ -351,6 +380,7 @@ class ReplicatedPartition:
                     f"broker {self.leader}",
                     f"broker {broker}",
                     f"{self.name} up to offset {mine.log_end - 1}",
+                    partitions=(self.name,),
                 )
             )
         self._fetch(broker, generation)
@@ -377,7 +407,8 @@ class ReplicatedPartition:
         lag = self._clock.now - follower.caught_up_at
         if lag >= self.config.replica_lag_ms and len(self.isr) > 1:
             self.isr.remove(broker)
-            self._trace.note(self._clock.now, f"broker {leader}", f"{self.name}: broker {broker} lags, ISR {self.isr}")
+            text = f"{self.name}: broker {broker} lags, ISR {self.isr}"
+            self._trace.note(self._clock.now, f"broker {leader}", text, self.name)
             self._advance_high_watermark()
         elif lag < self.config.replica_lag_ms:
             follower.lag_check_scheduled = True
@@ -393,6 +424,7 @@ class ReplicatedPartition:
             self._clock.now,
             f"broker {broker}",
             f"{self.name}: truncates from {log.log_end} to {offset}, leader epoch {self.leader_epoch}",
+            self.name,
         )
         log.truncate(offset, self._clock.timestamp)
         self._fetch(broker, generation)

@@ -90,5 +90,6 @@ class TransactionMarkerChannelManager:
             f"broker {partition.leader}",
             f"{partition.name}: {kind} marker, id {marker.producer_id} epoch {marker.producer_epoch}, "
             f"offset {marker.offset}",
+            partition.name,
         )
         return verdict

@@ -164,7 +164,7 @@ class TransactionStateManager:
                 break
         if answer.error is KafkaError.NONE:
             self.partition_added(request.transactional_id)
-        return CoordinatorResponse(answer.error, NO_PRODUCER)
+        return CoordinatorResponse(answer.error, NO_PRODUCER, answer.why)
 
     def may_need_producer_id(self, request: EndTxnRequest) -> bool:
         """Whether ending the transaction may use up the epochs of its producer id."""
@@ -199,7 +199,7 @@ class TransactionStateManager:
             attempt.granted_producer_id = answer.producer_id
         self._recorder.record(attempt, answer.fields(with_producer=bumps and answer.error is KafkaError.NONE))
         if answer.error is not KafkaError.NONE or not bumps:
-            return CoordinatorResponse(answer.error, NO_PRODUCER)
+            return CoordinatorResponse(answer.error, NO_PRODUCER, answer.why)
         self._owners[answer.producer_id] = tid
         if len(self.ended) > ended_before:
             self._write_state(tid)
@@ -233,7 +233,10 @@ class TransactionStateManager:
         self._timing_out = True
         partitions = tuple(transaction.partitions)
         self._trace.note(
-            self._clock.now, f"broker {self.broker}", f"transaction of {transactional_id} timed out: aborts it"
+            self._clock.now,
+            f"broker {self.broker}",
+            f"transaction of {transactional_id} timed out: aborts it",
+            *(f"{topic}-{number}" for topic, number in partitions),
         )
         self.coordinator.abort_timed_out(partitions[0], self._clock.timestamp, self._clock.timestamp)
         self._timing_out = False
@@ -316,4 +319,4 @@ class TransactionStateManager:
 
 
 def _response(answer: CoordinatorResult) -> CoordinatorResponse:
-    return CoordinatorResponse(answer.error, (answer.producer_id, answer.producer_epoch))
+    return CoordinatorResponse(answer.error, (answer.producer_id, answer.producer_epoch), answer.why)

@@ -35,8 +35,10 @@ class RecordAccumulator:
 
     def __init__(self, config: ProducerConfig) -> None:
         self._config = config
-        self._queues: dict[TopicPartition, deque[ProducerBatch]] = {}
-        self._muted: set[TopicPartition] = set()
+        self.queues: dict[TopicPartition, deque[ProducerBatch]] = {}
+        """Batches that wait, by partition, the next to be sent first."""
+        self.muted: set[TopicPartition] = set()
+        """Partitions nothing more is sent to for now."""
         self._drain_from = 0
         self.incomplete: dict[int, ProducerBatch] = {}
         """All batches that are neither acknowledged nor failed, by identity, oldest first."""
@@ -44,9 +46,9 @@ class RecordAccumulator:
     # -- appending ---------------------------------------------------------------------------------------------------
     def append(self, partition: TopicPartition, payload: Payload, number: int, timestamp: int, now: int) -> bool:
         """Add a record; return whether the sender should wake up, since a batch is full or new. Source: append."""
-        queue = self._queues.get(partition)
+        queue = self.queues.get(partition)
         if queue is None:
-            queue = self._queues[partition] = deque()
+            queue = self.queues[partition] = deque()
         size = payload.encoded_size(number)
         last = queue[-1] if queue else None
         if last is not None and not last.closed:
@@ -66,14 +68,14 @@ class RecordAccumulator:
         nodes: dict[int, None] = {}
         next_check: int | None = None
         unknown = False
-        for partition, queue in self._queues.items():
+        for partition, queue in self.queues.items():
             if not queue:
                 continue
             leader = leaders.get(partition)
             if leader is None:
                 unknown = True
                 continue
-            if partition in self._muted or leader in nodes:
+            if partition in self.muted or leader in nodes:
                 continue
             wait = self._wait(queue, now, flush=flush)
             if wait <= 0:
@@ -106,15 +108,15 @@ class RecordAccumulator:
         self, leaders: Mapping[TopicPartition, int | None], node: int, rules: Drainage | None, now: int
     ) -> list[ProducerBatch]:
         """Take one batch of each partition led by `node`, up to max.request.size. Source: drainBatchesForOneNode."""
-        mine = [partition for partition in self._queues if leaders.get(partition) == node]
+        mine = [partition for partition in self.queues if leaders.get(partition) == node]
         drained: list[ProducerBatch] = []
         size = 0
         start = self._drain_from % len(mine) if mine else 0
         for step in range(len(mine)):
             partition = mine[(start + step) % len(mine)]
             self._drain_from = start + step + 1
-            queue = self._queues[partition]
-            if partition in self._muted or not queue:
+            queue = self.queues[partition]
+            if partition in self.muted or not queue:
                 continue
             first = queue[0]
             if first.attempts > 0 and now - first.last_attempt_at < self.backoff(first):
@@ -138,11 +140,11 @@ class RecordAccumulator:
         if first_in_order:
             self.insert_in_sequence_order(batch)
         else:
-            self._queues[batch.partition].appendleft(batch)
+            self.queues[batch.partition].appendleft(batch)
 
     def insert_in_sequence_order(self, batch: ProducerBatch) -> None:
         """Put a batch with a sequence before those with higher ones. Source: insertInSequenceOrder."""
-        queue = self._queues[batch.partition]
+        queue = self.queues[batch.partition]
         lower: list[ProducerBatch] = []
         while queue and queue[0].has_sequence and queue[0].base_sequence < batch.base_sequence:
             lower.append(queue.popleft())
@@ -162,7 +164,7 @@ class RecordAccumulator:
             if part.has_sequence:
                 self.insert_in_sequence_order(part)
             else:
-                self._queues[part.partition].appendleft(part)
+                self.queues[part.partition].appendleft(part)
         self.complete(batch)
         return parts
 
@@ -171,8 +173,8 @@ class RecordAccumulator:
         """Take the batches that waited too long out of the queues. Source: expiredBatches, of 2.0 and of 2.1+."""
         gone: list[ProducerBatch] = []
         limit = self._config.delivery_timeout_ms
-        for partition, queue in self._queues.items():
-            if limit is None and partition in self._muted:
+        for partition, queue in self.queues.items():
+            if limit is None and partition in self.muted:
                 continue
             while queue:
                 first = queue[0]
@@ -194,7 +196,7 @@ class RecordAccumulator:
         """Return when the first batch in a queue expires, None if none ever does."""
         config = self._config
         earliest: int | None = None
-        for queue in self._queues.values():
+        for queue in self.queues.values():
             if not queue:
                 continue
             first = queue[0]
@@ -210,9 +212,9 @@ class RecordAccumulator:
     def abort_undrained(self) -> list[ProducerBatch]:
         """Take out the batches without a sequence: they belong to a transaction that is being aborted."""
         gone: list[ProducerBatch] = []
-        for partition, queue in self._queues.items():
+        for partition, queue in self.queues.items():
             gone += [batch for batch in queue if not batch.has_sequence]
-            self._queues[partition] = deque(batch for batch in queue if batch.has_sequence)
+            self.queues[partition] = deque(batch for batch in queue if batch.has_sequence)
         return gone
 
     def complete(self, batch: ProducerBatch) -> None:
@@ -222,8 +224,8 @@ class RecordAccumulator:
     # -- order -------------------------------------------------------------------------------------------------------
     def mute(self, batches: Iterable[ProducerBatch]) -> None:
         """Send nothing more to these batches' partitions. Source: mutePartition."""
-        self._muted.update(batch.partition for batch in batches)
+        self.muted.update(batch.partition for batch in batches)
 
     def unmute(self, partition: TopicPartition) -> None:
         """Let a partition be sent to again. Source: unmutePartition."""
-        self._muted.discard(partition)
+        self.muted.discard(partition)

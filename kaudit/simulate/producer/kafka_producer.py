@@ -26,15 +26,16 @@ class KafkaProducer:
         """`recorded_under` is the partition under which its InitProducerId and EndTxn stand in the attempts."""
         config = client.config
         self._client = client
-        self._accumulator = RecordAccumulator(config)
+        self.accumulator = RecordAccumulator(config)
         self.transactions: TxnRequestHandler | None = None
+        self.manager: TransactionManager | None = None
         idempotence: Idempotence | None = None
         if config.idempotent:
-            manager = TransactionManager(transactional=config.transactional_id is not None)
-            recovery = (BumpEpoch if config.client.bumps_epoch else ResetProducerId)(manager)
-            self.transactions = TxnRequestHandler(client, manager, recorded_under, self.wake)
-            idempotence = Idempotence(manager, recovery, self.transactions)
-        self._sender = Sender(client, self._accumulator, idempotence, request_numbers, on_complete)
+            self.manager = TransactionManager(transactional=config.transactional_id is not None)
+            recovery = (BumpEpoch if config.client.bumps_epoch else ResetProducerId)(self.manager)
+            self.transactions = TxnRequestHandler(client, self.manager, recorded_under, self.wake)
+            idempotence = Idempotence(self.manager, recovery, self.transactions)
+        self._sender = Sender(client, self.accumulator, idempotence, request_numbers, on_complete)
         client.metadata.on_update = self.wake
 
     def send(self, partition: TopicPartition, payload: Payload, number: int) -> None:
@@ -43,7 +44,7 @@ class KafkaProducer:
         if self.transactions is not None and client.config.transactional_id is not None:
             self.transactions.add(partition)
         clock = client.clock
-        if self._accumulator.append(partition, payload, number, clock.timestamp, clock.now):
+        if self.accumulator.append(partition, payload, number, clock.timestamp, clock.now):
             self.wake()
 
     def run(self, action: Callable[[], None]) -> None:
@@ -59,13 +60,23 @@ class KafkaProducer:
         self._client.note(text)
 
     @property
+    def is_running(self) -> bool:
+        """Whether its process runs: it is neither paused nor gone."""
+        return self._client.process.is_running
+
+    @property
+    def in_flight(self) -> list[ProducerBatch]:
+        """The batches sent and neither answered nor lost, in the order sent."""
+        return list(self._sender.in_flight.values())
+
+    @property
     def is_idle(self) -> bool:
         """Whether every record is acknowledged or failed."""
-        return not self._accumulator.incomplete
+        return not self.accumulator.incomplete
 
     def incomplete(self) -> list[ProducerBatch]:
         """Return the batches that are neither acknowledged nor failed."""
-        return list(self._accumulator.incomplete.values())
+        return list(self.accumulator.incomplete.values())
 
     def kill(self) -> None:
         """End the process: what was not sent never will be, responses are ignored."""

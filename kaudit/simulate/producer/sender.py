@@ -63,7 +63,8 @@ class Sender:
         self._manager = None if idempotence is None else idempotence.manager
         self._request_numbers = request_numbers
         self._on_complete = on_complete
-        self._in_flight: dict[int, ProducerBatch] = {}
+        self.in_flight: dict[int, ProducerBatch] = {}
+        """Batches sent and neither answered nor lost, by identity, in the order sent."""
         self._wake_at: int | None = None
 
     # -- when it runs ------------------------------------------------------------------------------------------------
@@ -130,7 +131,7 @@ class Sender:
                 continue
             if self._config.guarantees_order:
                 self._accumulator.mute(batches)
-            self._in_flight.update((id(batch), batch) for batch in batches)
+            self.in_flight.update((id(batch), batch) for batch in batches)
             self._send(connection, batches)
             sent = True
         self._expire(now)
@@ -142,17 +143,17 @@ class Sender:
         limit = self._config.delivery_timeout_ms
         gone = []
         if limit is not None:
-            gone = [batch for batch in self._in_flight.values() if batch.has_reached(limit, now)]
+            gone = [batch for batch in self.in_flight.values() if batch.has_reached(limit, now)]
             for batch in gone:
-                del self._in_flight[id(batch)]
+                del self.in_flight[id(batch)]
         gone += self._accumulator.expired(now)
         for batch in gone:
             self._fail(batch, _DELIVERY_FAILED, adjust=False)
             if self._manager is not None and batch.in_retry and batch.has_sequence:
                 self._manager.mark_unresolved(batch)
         due = self._accumulator.next_expiry()
-        if limit is not None and self._in_flight:
-            oldest = min(batch.created_at for batch in self._in_flight.values()) + limit
+        if limit is not None and self.in_flight:
+            oldest = min(batch.created_at for batch in self.in_flight.values()) + limit
             due = oldest if due is None else min(due, oldest)
         if gone:
             self.wake()
@@ -207,7 +208,7 @@ class Sender:
     def _complete(self, result: PartitionProduceResponse) -> None:
         """Complete, retry or fail one batch of a response. Source: completeBatch."""
         batch, error = result.part.batch, result.error
-        self._in_flight.pop(id(batch), None)
+        self.in_flight.pop(id(batch), None)
         if error is KafkaError.NONE or error is KafkaError.DUPLICATE_SEQUENCE_NUMBER:
             if not batch.finished or batch.error is not None:
                 batch.offset = result.base_offset if error is KafkaError.NONE else -1
@@ -260,7 +261,7 @@ class Sender:
         """Fail a batch. Source: failBatch."""
         if batch.finished:
             return
-        self._in_flight.pop(id(batch), None)
+        self.in_flight.pop(id(batch), None)
         if self._idempotence is not None:
             if batch.has_sequence:
                 self._idempotence.recovery.failed(error, batch, adjust=adjust)

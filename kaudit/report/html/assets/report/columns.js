@@ -6,6 +6,7 @@
  * @typedef {Record<string, Float64Array>} Columns
  */
 
+const WORD_BYTES = 4; // that bit operations take
 const EXACT_BYTES = 6; // of stored numbers: sums of more may pass 2**53
 
 /**
@@ -58,6 +59,17 @@ function unpackTable(bytes, { rows, fields }) {
 /** Zigzag numbers of up to six bytes, stored as planes. @param {Uint8Array} planes @param {number} rows @param {number} width */
 function numbers(planes, rows, width) {
   const out = new Float64Array(rows);
+  if (width === 0) return out;
+  if (width <= WORD_BYTES) {
+    const words = new Uint32Array(rows);
+    for (let plane = 0; plane < width; plane++) {
+      const base = plane * rows;
+      const shift = plane * 8;
+      for (let i = 0; i < rows; i++) words[i] |= planes[base + i] << shift;
+    }
+    for (let i = 0; i < rows; i++) out[i] = (words[i] >>> 1) ^ -(words[i] & 1);
+    return out;
+  }
   for (let plane = width - 1; plane >= 0; plane--) {
     const base = plane * rows;
     for (let i = 0; i < rows; i++) out[i] = out[i] * 256 + planes[base + i];
@@ -90,13 +102,36 @@ function resolve(columns, fields, rows, one) {
     }
   }
   for (const { name, encoding } of fields) {
-    const column = columns[name];
-    if (encoding === "delta") for (let i = 1; i < rows; i++) column[i] += column[i - 1];
-    else if (encoding === "from" && name !== "last_offset") for (let i = 0; i < rows; i++) column[i] += columns.min_timestamp[i];
-    else if (encoding === "continues") for (let i = 1; i < rows; i++) column[i] += column[i - 1] + last[i - 1] - first[i - 1] + one;
-    else if (encoding === "spans")
-      for (let i = 0; i < rows; i++) column[i] += last[i] - first[i] + (name === "last_sequence" ? columns.first_sequence[i] : one);
+    const base = { from: columns.min_timestamp, spans: columns.first_sequence }[encoding];
+    if (encoding === "delta") ascend(columns[name]);
+    else if (encoding === "continues") follow(columns[name], first, last, one);
+    else if (encoding === "from" && name !== "last_offset") add(columns[name], base);
+    else if (encoding === "spans") {
+      extend(columns[name], first, last);
+      if (name === "last_sequence") add(columns[name], base);
+      else for (let i = 0; i < rows; i++) columns[name][i] += one;
+    }
   }
+}
+
+/** @param {any} column */
+function ascend(column) {
+  for (let i = 1; i < column.length; i++) column[i] += column[i - 1];
+}
+
+/** @param {any} column @param {any} base */
+function add(column, base) {
+  for (let i = 0; i < column.length; i++) column[i] += base[i];
+}
+
+/** @param {any} column @param {any} first @param {any} last */
+function extend(column, first, last) {
+  for (let i = 0; i < column.length; i++) column[i] += last[i] - first[i];
+}
+
+/** @param {any} column @param {any} first @param {any} last @param {any} one */
+function follow(column, first, last, one) {
+  for (let i = 1; i < column.length; i++) column[i] += column[i - 1] + last[i - 1] - first[i - 1] + one;
 }
 
 /** @template T, U @param {Record<string, T>} record @param {(value: T) => U} change @returns {Record<string, U>} */

@@ -1,5 +1,8 @@
 // Which findings are shown, and the order in which n and p go through them.
 
+/** From the least to the most severe. */
+export const SEVERITIES = ["note", "warning", "error"];
+
 /** @typedef {{severities: string[], code: string, onlyTopic: string, producer: string}} Filters */
 
 /**

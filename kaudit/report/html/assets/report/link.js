@@ -1,5 +1,7 @@
 // Where the reader is, as the page's #fragment: it can be sent to a colleague who has the same file.
 
+import { SEVERITIES } from "./filters.js";
+
 /**
  * `from` and `to` are offsets or ms since the epoch, as `axis` says. Empty lists and texts filter nothing.
  * @typedef {{
@@ -11,7 +13,6 @@
 
 const VIEWS = ["overview", "partition", "findings", "producers", "differences"];
 const AXES = ["offset", "time"];
-const SEVERITIES = ["error", "warning", "note"];
 const NUMBER = /^-?\d{1,19}$/;
 
 /** @type {Place} */

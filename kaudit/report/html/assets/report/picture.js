@@ -1,14 +1,15 @@
 // What the lanes of one partition show: its replicas side by side on one axis, and the lanes they have together.
 
-import { runningSum, spansOf, bisect } from "./spans.js";
+import { SEVERITIES } from "./filters.js";
+import { bisect, runningSum, spansOf } from "./spans.js";
 
 /**
  * @typedef {import("./spans.js").Spans} Spans
  * @typedef {{row: any, index: number, tables: Record<string, Record<string, Float64Array>> | null}} Loaded a partition replica
  * @typedef {{
  *   name: string, index: number, row: any, columns: Record<string, Record<string, Float64Array>>,
- *   shift: number, runs: Spans, markers: Spans, transactions: Spans,
- *   batches: Float64Array, records: Float64Array, aborts: Float64Array, outcomes: Float64Array[],
+ *   runs: Spans, markers: Spans, transactions: Spans,
+ *   batches: () => Float64Array, records: () => Float64Array, aborts: Float64Array, outcomes: Float64Array[],
  * }} Replica `batches`, `records`: of the runs before a span; `aborts`: of the markers; `outcomes`: of the transactions, each
  * @typedef {{
  *   key: string, producerId: string, epoch: number, name: string | null, first: number, of: number[],
@@ -23,7 +24,6 @@ import { runningSum, spansOf, bisect } from "./spans.js";
 export const OUTCOMES = ["open", "committed", "aborted", "unknown"];
 export const TRANSACTIONAL = 1;
 export const COARSE = 2;
-const SEVERITIES = ["note", "warning", "error"];
 
 /**
  * @param {Loaded[]} loaded replicas of one partition @param {"offset" | "time"} axis @param {any[]} findings all of the page
@@ -50,40 +50,45 @@ function replicaOf({ row, index, tables }, axis, origin) {
   const shift = axis === "time" ? Number(row.columns?.timestamp_origin ?? 0) : Number(BigInt(row.columns?.offset_origin ?? origin) - origin);
   const count = columns.lanes.producer_id.length;
   const { runs: run, markers: marker, transactions: transaction } = columns;
-  const none = -1;
-  const moment = (/** @type {number} */ relative) => (relative + shift === none ? NaN : relative + shift);
   const times = axis === "time";
-  const spanning = times ? transactionTimes(columns, count, moment) : null;
-  const runs = times
-    ? spansOf(run.lane, count, (i) => moment(run.min_timestamp[i]), (i) => run.max_timestamp[i] + shift + 1)
-    : spansOf(run.lane, count, (i) => run.first_offset[i] + shift, (i) => run.last_offset[i] + shift + 1);
-  const markers = times
-    ? spansOf(marker.lane, count, (i) => moment(marker.timestamp[i]), (i) => marker.timestamp[i] + shift + 1)
-    : spansOf(marker.lane, count, (i) => marker.offset[i] + shift, (i) => marker.offset[i] + shift + 1);
-  const transactions = spanning
-    ? spansOf(transaction.lane, count, (i) => spanning.start[i], (i) => spanning.end[i])
-    : spansOf(transaction.lane, count, (i) => transaction.first_offset[i] + shift, (i) => transaction.last_offset[i] + shift + 1);
+  const [began, ended] = times ? [moments(run.min_timestamp, shift), run.max_timestamp] : [run.first_offset, run.last_offset];
+  const marked = times ? moments(marker.timestamp, shift) : marker.offset;
+  const spanning = times ? transactionTimes(columns, count, shift) : { start: transaction.first_offset, end: transaction.last_offset };
+  const runs = spansOf(run.lane, count, began, ended, shift);
+  const markers = spansOf(marker.lane, count, marked, marked, shift);
+  const transactions = spansOf(transaction.lane, count, spanning.start, spanning.end, shift);
   return {
     name: row.replica,
     index,
     row,
     columns,
-    shift,
     runs,
     markers,
     transactions,
-    batches: runningSum(runs, (i) => run.batches[i]),
-    records: runningSum(runs, (i) => run.records[i]),
-    aborts: runningSum(markers, (i) => Number(marker.type[i] === 0)),
-    outcomes: OUTCOMES.map((_, outcome) => runningSum(transactions, (i) => Number(transaction.outcome[i] === outcome))),
+    aborts: runningSum(markers, marker.type.map((type) => Number(type === 0))),
+    outcomes: OUTCOMES.map((_, wanted) => runningSum(transactions, transaction.outcome.map((outcome) => Number(outcome === wanted)))),
+    batches: lazily(() => runningSum(runs, run.batches)),
+    records: lazily(() => runningSum(runs, run.records)),
   };
+}
+
+/** Timestamps, relative to an origin, with NaN for those that are -1 without it: none. @param {Float64Array} timestamps @param {number} origin */
+function moments(timestamps, origin) {
+  return timestamps.map((value) => (value + origin === -1 ? NaN : value));
+}
+
+/** @template T @param {() => T} make @returns {() => T} */
+function lazily(make) {
+  /** @type {T | undefined} */
+  let made;
+  return () => (made ??= make());
 }
 
 /**
  * Transactions have offsets only; their times are those of the run at the first and of the marker, or run, at the last.
- * @param {Record<string, Record<string, Float64Array>>} columns @param {number} lanes @param {(relative: number) => number} moment
+ * @param {Record<string, Record<string, Float64Array>>} columns @param {number} lanes @param {number} origin of the timestamps
  */
-function transactionTimes({ runs, markers, transactions }, lanes, moment) {
+function transactionTimes({ runs, markers, transactions }, lanes, origin) {
   const rows = transactions.lane.length;
   const start = new Float64Array(rows).fill(NaN);
   const end = new Float64Array(rows).fill(NaN);
@@ -93,11 +98,11 @@ function transactionTimes({ runs, markers, transactions }, lanes, moment) {
     const [from, to] = [ofRuns[lane], ofRuns[lane + 1]];
     const first = bisect(runs.last_offset, transactions.first_offset[i], from, to);
     if (first === to) continue;
-    start[i] = moment(runs.min_timestamp[first]);
+    start[i] = runs.min_timestamp[first] + origin === -1 ? NaN : runs.min_timestamp[first];
     const marker = bisect(markers.offset, transactions.last_offset[i], ofMarkers[lane], ofMarkers[lane + 1]);
     const last = Math.max(first, bisect(runs.first_offset, transactions.last_offset[i] + 1, from, to) - 1);
-    end[i] = markers.offset[marker] === transactions.last_offset[i] ? moment(markers.timestamp[marker]) : moment(runs.max_timestamp[last]);
-    end[i] = Math.max(start[i], end[i]) + 1;
+    const marked = marker < ofMarkers[lane + 1] && markers.offset[marker] === transactions.last_offset[i];
+    end[i] = Math.max(start[i], marked ? markers.timestamp[marker] : runs.max_timestamp[last]);
   }
   return { start, end };
 }
@@ -188,9 +193,12 @@ function extent(replicas, placed, axis, origin) {
   for (const { row, runs, markers } of replicas) {
     const ends = axis === "time" ? ["min_timestamp", "max_timestamp"] : ["log_start_offset", "log_end_offset"];
     for (const name of ends) if (axis !== "time" || Number(row[name]) >= 0) take(position(row[name], origin));
-    for (const spans of [runs, markers]) for (let i = 0; i < spans.start.length; i++) {
-      take(spans.start[i]);
-      take(spans.end[i]);
+    for (const { start, reach, lanes } of [runs, markers]) {
+      for (let lane = 0; lane + 1 < lanes.length; lane++) {
+        if (lanes[lane] === lanes[lane + 1]) continue;
+        take(start[lanes[lane]]);
+        take(reach[lanes[lane + 1] - 1]);
+      }
     }
   }
   for (const { at } of placed) take(at);

@@ -10,7 +10,7 @@ export const ORDERS = { findings: "with findings first", first: "by first offset
 const WEIGHT = { error: 3, warning: 2, note: 1 };
 
 /**
- * One row for the log of each replica, then the lanes; those of one transactional id stay together.
+ * One row for the log of each replica (on an axis of times, only for findings that have no lane), then the lanes; those of one transactional id stay together.
  * @param {import("./picture.js").Picture} picture
  * @param {{order: string, producer: string, onlyFindings: boolean}} choice
  * @returns {Row[]}
@@ -34,7 +34,11 @@ export function rowsOf(picture, { order, producer, onlyFindings }) {
     return heavier || a[0].first - b[0].first || byProducer(a[0], b[0]);
   });
   /** @type {Row[]} */
-  const rows = picture.replicas.map((_, replica) => ({ kind: "log", replica }));
+  const rows = [];
+  picture.replicas.forEach((_, replica) => {
+    const homeless = picture.findings.some((placed) => placed.replica === replica && placed.lane === null && placed.at !== null);
+    if (picture.axis === "offset" || homeless) rows.push({ kind: "log", replica });
+  });
   for (const group of sorted) group.forEach((lane, at) => rows.push({ kind: "lane", lane, named: lane.name !== null && at === 0 }));
   return rows;
 }

@@ -9,14 +9,16 @@
 /**
  * @param {Float64Array} laneOf ascending
  * @param {number} lanes how many there are
- * @param {(row: number) => number} startOf NaN: the row has no place on this axis
- * @param {(row: number) => number} endOf
+ * @param {Float64Array} starts by row; NaN: the row has no place on this axis
+ * @param {Float64Array} ends by row, inclusive
+ * @param {number} [shift] added to both
  * @returns {Spans}
  */
-export function spansOf(laneOf, lanes, startOf, endOf) {
+export function spansOf(laneOf, lanes, starts, ends, shift = 0) {
   const rows = laneOf.length;
   const start = new Float64Array(rows);
   const end = new Float64Array(rows);
+  const reach = new Float64Array(rows);
   const row = new Int32Array(rows);
   const offsets = new Int32Array(lanes + 1);
   let at = 0;
@@ -24,22 +26,19 @@ export function spansOf(laneOf, lanes, startOf, endOf) {
     const from = at;
     let ascending = true;
     for (; i < rows && laneOf[i] === lane; i++) {
-      const value = startOf(i);
-      if (Number.isNaN(value)) continue;
+      const value = starts[i] + shift;
+      if (value !== value) continue;
       start[at] = value;
-      end[at] = endOf(i);
+      end[at] = ends[i] + shift + 1;
       row[at] = i;
       if (at > from && value < start[at - 1]) ascending = false;
       at++;
     }
     if (!ascending) sortPart(start, end, row, from, at);
+    for (let k = from; k < at; k++) reach[k] = k > from && reach[k - 1] > end[k] ? reach[k - 1] : end[k];
     offsets[lane + 1] = at;
   }
-  const reach = new Float64Array(at);
-  for (let lane = 0; lane < lanes; lane++) {
-    for (let i = offsets[lane]; i < offsets[lane + 1]; i++) reach[i] = i > offsets[lane] ? Math.max(reach[i - 1], end[i]) : end[i];
-  }
-  return { start: start.subarray(0, at), end: end.subarray(0, at), reach, row: row.subarray(0, at), lanes: offsets };
+  return { start: start.subarray(0, at), end: end.subarray(0, at), reach: reach.subarray(0, at), row: row.subarray(0, at), lanes: offsets };
 }
 
 /** @param {Float64Array} start @param {Float64Array} end @param {Int32Array} row @param {number} from @param {number} to */
@@ -82,10 +81,10 @@ export function bisect(values, wanted, low = 0, high = values.length) {
 
 /**
  * Sums of a column's values in span order: entry `i` is of the spans before `i`.
- * @param {Spans} spans @param {(row: number) => number} valueOf
+ * @param {Spans} spans @param {ArrayLike<number>} values by row
  */
-export function runningSum(spans, valueOf) {
-  const sums = new Float64Array(spans.row.length + 1);
-  for (let i = 0; i < spans.row.length; i++) sums[i + 1] = sums[i] + valueOf(spans.row[i]);
+export function runningSum({ row }, values) {
+  const sums = new Float64Array(row.length + 1);
+  for (let i = 0; i < row.length; i++) sums[i + 1] = sums[i] + values[row[i]];
   return sums;
 }

@@ -1,0 +1,295 @@
+// The lanes of one partition: uPlot has the axis, scales, drag-to-zoom and cursor; rows scroll natively.
+
+import { h, fill } from "./dom.js";
+import { markAt, marksOf } from "./marks.js";
+import { paint } from "./painter.js";
+import { rowHeights } from "./rows.js";
+import { within, xAxis } from "./axis.js";
+
+const NARROW = 600; // pixels: below, names take less room
+const CLICK = 4; // pixels between press and release
+
+/**
+ * @typedef {{
+ *   window: (min: number, max: number) => void, hover: (mark: any, event: MouseEvent | null) => void,
+ *   pick: (mark: any) => void, lane: (lane: import("./picture.js").Lane) => void, drawn: () => void,
+ * }} Events
+ */
+
+export class LanesChart {
+  /** @param {Events} events */
+  constructor(events) {
+    this.events = events;
+    this.names = h("div", { class: "lane-names" });
+    this.plotHost = h("div", { class: "lanes-plot" });
+    this.frame = h("div", { class: "lanes-frame" }, this.names, this.plotHost);
+    this.spacer = h("div", { class: "lanes-spacer" });
+    this.scroller = h(
+      "div",
+      { class: "lanes", tabIndex: 0, role: "group", "aria-label": "Lanes of the producers. Arrow keys move, plus and minus zoom, question mark lists all keys.", onscroll: () => this.redraw() },
+      this.frame,
+      this.spacer,
+    );
+    /** @type {any} */
+    this.plot = null;
+    /** @type {import("./marks.js").Mark[]} */
+    this.marks = [];
+    /** @type {string | null} */
+    this.highlighted = null;
+    new ResizeObserver(() => this.resize()).observe(this.scroller);
+  }
+
+  /**
+   * @param {import("./picture.js").Picture} picture @param {import("./rows.js").Row[]} rows
+   * @param {{min: number, max: number, chosen: number | null, isShown: (finding: any) => boolean, colours: Record<string, string>}} view
+   */
+  show(picture, rows, view) {
+    const replaced = this.picture !== picture || this.view?.colours !== view.colours;
+    Object.assign(this, { picture, rows, view });
+    this.heights = rowHeights(picture.replicas.length);
+    if (replaced) this.create();
+    this.resize();
+    this.setWindow(view.min, view.max);
+  }
+
+  create() {
+    this.plot?.destroy();
+    const { picture, view } = this;
+    const axis = { ...xAxis(picture), side: 0, stroke: view.colours.ink, grid: { stroke: view.colours.line, width: 1 }, ticks: { stroke: view.colours.line, width: 1 } };
+    this.axisHeight = axis.size;
+    this.plot = new uPlot(
+      {
+        width: 300,
+        height: 300,
+        padding: [0, 12, 0, 0],
+        legend: { show: false },
+        cursor: { y: false, points: { show: false }, drag: { x: true, y: false, dist: CLICK }, bind: { mousedown: unlessPanning } },
+        scales: { x: { time: false }, y: { range: [0, 1] } },
+        axes: [axis, { show: false }],
+        series: [{}, { paths: () => null, points: { show: false } }],
+        hooks: { setScale: [(_, key) => key === "x" && this.windowChanged()], drawClear: [() => this.drawRows()], draw: [() => this.drawMarks()] },
+      },
+      [[picture.min, picture.max], [0, 1]],
+      this.plotHost,
+    );
+    this.listen(this.plot.over);
+  }
+
+  /** @param {HTMLElement} over */
+  listen(over) {
+    let pressed = { x: 0, y: 0 };
+    over.addEventListener("pointerdown", (event) => {
+      pressed = { x: event.clientX, y: event.clientY };
+      if (isPanning(event)) this.pan(over, event);
+    });
+    over.addEventListener("click", (event) => {
+      if (Math.hypot(event.clientX - pressed.x, event.clientY - pressed.y) > CLICK) return;
+      const mark = this.find(event);
+      if (mark) this.events.pick(mark);
+    });
+    over.addEventListener("mousemove", (event) => this.events.hover(event.buttons ? null : this.find(event), event));
+    over.addEventListener("mouseleave", () => this.events.hover(null, null));
+    over.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+  }
+
+  /** @param {MouseEvent} event */
+  find(event) {
+    const box = this.plot.over.getBoundingClientRect();
+    return markAt(this.marks, event.clientX - box.left, event.clientY - box.top);
+  }
+
+  /** Sideways wheels and trackpads pan; with Ctrl (and pinching) the wheel zooms; otherwise rows scroll. @param {WheelEvent} event */
+  wheel(event) {
+    const sideways = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
+    if (event.ctrlKey || event.metaKey) {
+      const box = this.plot.over.getBoundingClientRect();
+      this.zoom(Math.exp(Math.sign(event.deltaY) * Math.min(0.4, Math.abs(event.deltaY) / 200)), (event.clientX - box.left) / box.width);
+    } else if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
+      this.move(sideways / this.plot.over.clientWidth);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+
+  /** @param {HTMLElement} over @param {PointerEvent} event */
+  pan(over, event) {
+    event.preventDefault();
+    over.setPointerCapture(event.pointerId);
+    const { min, max } = this.window();
+    const drag = (/** @type {PointerEvent} */ moved) => {
+      const share = ((event.clientX - moved.clientX) / over.clientWidth) * (max - min);
+      this.setWindow(min + share, max + share);
+    };
+    const stop = () => over.removeEventListener("pointermove", drag);
+    over.addEventListener("pointermove", drag);
+    for (const name of ["pointerup", "pointercancel"]) over.addEventListener(name, stop, { once: true });
+  }
+
+  window() {
+    return { min: this.plot.scales.x.min, max: this.plot.scales.x.max };
+  }
+
+  /** @param {number} min @param {number} max */
+  setWindow(min, max) {
+    const [from, to] = within(this.picture, min, max);
+    const now = this.window();
+    if (now.min === from && now.max === to) this.redraw();
+    else this.plot.setScale("x", { min: from, max: to });
+  }
+
+  /** @param {number} share of the window, to the right */
+  move(share) {
+    const { min, max } = this.window();
+    const by = (max - min) * share;
+    this.setWindow(min + by, max + by);
+  }
+
+  /** @param {number} factor of the span: below 1 is closer @param {number} [share] the place that stays, from the left */
+  zoom(factor, share = 0.5) {
+    const { min, max } = this.window();
+    const middle = min + (max - min) * share;
+    const span = (max - min) * factor;
+    this.setWindow(middle - span * share, middle + span * (1 - share));
+  }
+
+  /** uPlot set the scale: by itself after a drag or a double click, or through setWindow. */
+  windowChanged() {
+    const { min, max } = this.window();
+    if (min === undefined || min === null) return;
+    const [from, to] = within(this.picture, min, max);
+    if (from !== min || to !== max) {
+      this.plot.setScale("x", { min: from, max: to });
+      return;
+    }
+    this.events.window(min, max);
+  }
+
+  resize() {
+    if (!this.plot || !this.scroller.clientWidth) return;
+    const content = this.rows.length * this.heights.row + this.axisHeight;
+    const most = Math.max(260, Math.min(globalThis.innerHeight * 0.62, 900));
+    const height = Math.min(content + 2, most);
+    this.scroller.style.height = `${height}px`;
+    const named = this.scroller.clientWidth < NARROW ? 104 : 230;
+    this.names.style.width = `${named}px`;
+    this.frame.style.height = `${this.scroller.clientHeight}px`;
+    this.spacer.style.height = `${Math.max(0, content - this.scroller.clientHeight)}px`;
+    this.plot.setSize({ width: Math.max(120, this.scroller.clientWidth - named), height: this.scroller.clientHeight });
+    this.redraw();
+  }
+
+  redraw() {
+    if (!this.plot || this.pending) return;
+    this.pending = true;
+    requestAnimationFrame(() => {
+      this.pending = false;
+      this.plot.redraw(false, false);
+    });
+  }
+
+  /** The part of the axis and of the rows in view. @returns {import("./marks.js").Window} */
+  inView() {
+    const { over } = this.plot;
+    return { ...this.window(), width: over.clientWidth, top: this.scroller.scrollTop, height: over.clientHeight, chosen: this.view.chosen, isShown: this.view.isShown };
+  }
+
+  /** @param {(context: CanvasRenderingContext2D, width: number, height: number) => void} draw in CSS pixels from the plot's corner */
+  onCanvas(draw) {
+    const { ctx, bbox } = this.plot;
+    const ratio = uPlot.pxRatio;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.translate(bbox.left, bbox.top);
+    ctx.scale(ratio, ratio);
+    draw(ctx, bbox.width / ratio, bbox.height / ratio);
+    ctx.restore();
+  }
+
+  drawRows() {
+    const { row } = this.heights;
+    const top = this.scroller.scrollTop;
+    this.onCanvas((context, width, height) => {
+      for (let at = Math.floor(top / row); at < this.rows.length && at * row < top + height; at++) {
+        const shown = this.rows[at];
+        const chosen = shown.kind === "lane" && shown.lane.key === this.highlighted;
+        if (!chosen && at % 2) continue;
+        context.fillStyle = chosen ? this.view.colours.chosen : this.view.colours.panel;
+        context.fillRect(0, at * row - top, width, row);
+      }
+    });
+  }
+
+  drawMarks() {
+    this.marks = marksOf(this.picture, this.rows, this.inView());
+    this.onCanvas((context) => paint(context, this.marks, this.view.colours));
+    this.drawNames();
+    this.events.drawn();
+  }
+
+  drawNames() {
+    const { row } = this.heights;
+    const top = this.scroller.scrollTop;
+    const height = this.scroller.clientHeight - this.axisHeight;
+    const drawn = [this.rows, top, height, this.highlighted];
+    if (drawn.every((part, at) => part === this.namesDrawn?.[at])) return;
+    this.namesDrawn = drawn;
+    this.names.style.top = `${this.axisHeight}px`;
+    this.names.style.height = `${height}px`;
+    const names = [];
+    for (let at = Math.floor(top / row); at < this.rows.length && at * row < top + height; at++) {
+      const name = this.nameOf(this.rows[at]);
+      name.style.top = `${at * row - top}px`;
+      name.style.height = `${row}px`;
+      names.push(name);
+    }
+    fill(this.names, ...names);
+  }
+
+  /** @param {import("./rows.js").Row} row */
+  nameOf(row) {
+    const strips = this.picture.replicas.length > 1 ? this.picture.replicas.map(({ name }) => h("span", {}, name)) : [];
+    if (row.kind === "log") {
+      const { name } = this.picture.replicas[row.replica];
+      return h("div", { class: "lane-name log" }, h("span", { class: "id" }, name ? `log of ${name}` : "log"));
+    }
+    const { lane } = row;
+    const id = `${lane.producerId} epoch ${lane.epoch}`;
+    const label = h("button", {
+      type: "button",
+      tabIndex: -1,
+      class: "id",
+      title: lane.name === null ? `producer ${id}` : `${lane.name}: producer ${id}`,
+      onclick: () => this.events.lane(lane),
+    });
+    if (row.named) label.append(h("span", { class: "transactional" }, lane.name), " ");
+    label.append(h("span", { class: "producer" }, id));
+    const replicas = strips.length ? h("span", { class: "strips" }, strips) : null;
+    return h("div", { class: `lane-name${lane.key === this.highlighted ? " chosen" : ""}${lane.name !== null && !row.named ? " continued" : ""}` }, label, replicas);
+  }
+
+  /** Scroll so that a lane, or the log of a replica, is in view. @param {import("./picture.js").Lane | null} lane @param {number} replica */
+  reveal(lane, replica) {
+    const at = this.rows.findIndex((row) => (row.kind === "lane" ? row.lane === lane : lane === null && row.replica === replica));
+    if (at < 0) return;
+    const { row } = this.heights;
+    const height = this.scroller.clientHeight - this.axisHeight;
+    const top = this.scroller.scrollTop;
+    if (at * row < top || (at + 1) * row > top + height) this.scroller.scrollTop = Math.max(0, at * row - height / 3);
+  }
+}
+
+/** @param {MouseEvent} event */
+function isPanning(event) {
+  return event.shiftKey || event.button === 1 || /** @type {PointerEvent} */ (event).pointerType === "touch";
+}
+
+/** Leaves uPlot's drag-to-zoom to the plain left button. @param {unknown} _ @param {unknown} __ @param {(event: MouseEvent) => void} handler */
+function unlessPanning(_, __, handler) {
+  return (/** @type {MouseEvent} */ event) => {
+    if (event.button === 0 && !event.shiftKey) handler(event);
+    return null;
+  };
+}

@@ -1,0 +1,177 @@
+// What is drawn in a window of the lanes, as shapes with pixel positions: the painter draws them, the pointer and the tests find them.
+
+import { eachBar } from "./spans.js";
+import { COARSE, OUTCOMES, TRANSACTIONAL, position } from "./picture.js";
+import { rowHeights } from "./rows.js";
+
+/**
+ * `x`, `y`, `width`, `height` are CSS pixels in the plot; `first` to `stop` are the spans a mark stands for (of `replica`).
+ * @typedef {{
+ *   kind: "run" | "transaction" | "marker" | "missing" | "epoch" | "line" | "finding",
+ *   style: string, x: number, y: number, width: number, height: number, replica: number,
+ *   row?: number, first?: number, stop?: number, label?: string, data?: any,
+ * }} Mark
+ * @typedef {{
+ *   min: number, max: number, width: number, top: number, height: number, chosen: number | null,
+ *   isShown: (finding: any) => boolean,
+ * }} Window the part of the axis and of the rows in view; `chosen`: index of the finding that is open
+ */
+
+const LEAST_WIDTH = 1.5;
+const MARKER_WIDTH = 7;
+const FINDING_SIZE = 15;
+const TRANSACTION_HEIGHT = 3;
+const LINES = [
+  ["log_start_offset", "log start", "start"],
+  ["last_stable_offset", "last stable offset", "stable"],
+  ["high_watermark", "high watermark", "watermark"],
+  ["log_end_offset", "log end", "end"],
+];
+
+/**
+ * Marks in the order they are drawn.
+ * @param {import("./picture.js").Picture} picture @param {import("./rows.js").Row[]} rows @param {Window} window @returns {Mark[]}
+ */
+export function marksOf(picture, rows, window) {
+  const { row: rowHeight } = rowHeights(picture.replicas.length);
+  const from = Math.max(0, Math.floor(window.top / rowHeight));
+  const to = Math.min(rows.length, Math.ceil((window.top + window.height) / rowHeight));
+  /** @type {Mark[]} */
+  const marks = [];
+  if (picture.axis === "offset") for (let at = from; at < to; at++) logMarks(marks, picture, rows, at, window);
+  for (let at = from; at < to; at++) laneMarks(marks, picture, rows, at, window);
+  if (picture.axis === "offset") lineMarks(marks, picture, window);
+  findingMarks(marks, picture, rows, from, to, window);
+  return marks;
+}
+
+/** A place on the axis in pixels. @param {Window} window @param {number} value */
+export function toX({ min, max, width }, value) {
+  return ((value - min) / (max - min)) * width;
+}
+
+/** The strip of a replica within a row. @param {import("./picture.js").Picture} picture @param {number} row @param {number} replica @param {Window} window */
+function strip({ replicas }, row, replica, window) {
+  const { row: rowHeight, strip: height, top } = rowHeights(replicas.length);
+  return { y: row * rowHeight - window.top + top + replica * height + 1, height: height - 2 };
+}
+
+/** Where a mark from `start` to `end` is in view, cut off a little outside of it. @param {Window} window @param {number} start @param {number} end @param {number} least */
+function across(window, start, end, least = LEAST_WIDTH) {
+  const x = Math.max(-2, toX(window, start));
+  const right = Math.min(window.width + 2, toX(window, end));
+  return { x, width: Math.max(least, right - x) };
+}
+
+/** Leader epochs and missing offsets of the log of a replica. @param {Mark[]} marks @param {import("./picture.js").Picture} picture @param {import("./rows.js").Row[]} rows @param {number} at @param {Window} window */
+function logMarks(marks, picture, rows, at, window) {
+  const shownRow = rows[at];
+  if (shownRow.kind !== "log") return;
+  const replica = shownRow.replica;
+  const { row: log } = picture.replicas[replica];
+  const { row: rowHeight } = rowHeights(picture.replicas.length);
+  const [y, height] = [at * rowHeight - window.top + 2, rowHeight - 4];
+  const end = position(log.log_end_offset, picture.origin) ?? picture.max;
+  log.leader_epochs.forEach((/** @type {any} */ epoch, /** @type {number} */ n) => {
+    const next = log.leader_epochs[n + 1];
+    const start = position(epoch.start_offset, picture.origin) ?? 0;
+    const stop = next ? position(next.start_offset, picture.origin) ?? end : end;
+    if (stop < window.min || start > window.max) return;
+    marks.push({ kind: "epoch", style: n % 2 ? "epoch-odd" : "epoch-even", ...across(window, start, stop, 1), y, height, replica, row: at, label: `leader epoch ${epoch.epoch}`, data: epoch });
+  });
+  for (const gap of log.missing) {
+    const [start, stop] = [position(gap.first_offset, picture.origin) ?? 0, (position(gap.last_offset, picture.origin) ?? 0) + 1];
+    if (stop < window.min || start > window.max) continue;
+    marks.push({ kind: "missing", style: "missing", ...across(window, start, stop, 2), y, height, replica, row: at, data: gap });
+  }
+}
+
+/** Runs, transactions and end markers of a lane. @param {Mark[]} marks @param {import("./picture.js").Picture} picture @param {import("./rows.js").Row[]} rows @param {number} at @param {Window} window */
+function laneMarks(marks, picture, rows, at, window) {
+  const row = rows[at];
+  if (row.kind !== "lane") return;
+  const pixel = (window.max - window.min) / window.width;
+  row.lane.of.forEach((lane, number) => {
+    if (lane < 0) return;
+    const replica = picture.replicas[number];
+    const { y, height } = strip(picture, at, number, window);
+    eachBar(replica.transactions, lane, window.min, window.max, pixel, (start, end, first, stop) => {
+      const style = `transaction-${worstOutcome(replica, first, stop)}`;
+      const box = { ...across(window, start, end), y: y + height - TRANSACTION_HEIGHT, height: TRANSACTION_HEIGHT };
+      marks.push({ kind: "transaction", style, ...box, replica: number, row: at, first, stop });
+    });
+    const bar = height - TRANSACTION_HEIGHT - 1;
+    eachBar(replica.runs, lane, window.min, window.max, pixel, (start, end, first, stop) => {
+      const flags = replica.columns.runs.flags[replica.runs.row[first]];
+      const style = stop > first + 1 || flags & COARSE ? "coarse" : "run";
+      marks.push({ kind: "run", style: flags & TRANSACTIONAL ? `${style}-transactional` : style, ...across(window, start, end), y, height: bar, replica: number, row: at, first, stop });
+    });
+    eachBar(replica.markers, lane, window.min, window.max, MARKER_WIDTH * pixel, (start, _, first, stop) => {
+      const x = toX(window, start + (picture.axis === "offset" ? 0.5 : 0)) - MARKER_WIDTH / 2;
+      const aborted = replica.aborts[stop] > replica.aborts[first];
+      const emptied = stop === first + 1 && replica.columns.markers.type[replica.markers.row[first]] < 0;
+      const style = aborted ? "marker-abort" : emptied ? "marker-emptied" : "marker-commit";
+      marks.push({ kind: "marker", style, x, width: MARKER_WIDTH, y: y - 1, height: height + 2, replica: number, row: at, first, stop });
+    });
+  });
+}
+
+/** The outcome that matters most among transactions that share a pixel. @param {import("./picture.js").Replica} replica @param {number} first @param {number} stop */
+export function worstOutcome(replica, first, stop) {
+  const any = (/** @type {string} */ name) => {
+    const sums = replica.outcomes[OUTCOMES.indexOf(name)];
+    return sums[stop] > sums[first];
+  };
+  return ["open", "aborted", "unknown"].find(any) ?? "committed";
+}
+
+/** Log start, high watermark, last stable offset and log end, each once if replicas agree. @param {Mark[]} marks @param {import("./picture.js").Picture} picture @param {Window} window */
+function lineMarks(marks, picture, window) {
+  for (const [field, name, style] of LINES) {
+    const seen = new Map();
+    picture.replicas.forEach(({ row, name: replica }, number) => {
+      const at = position(row[field], picture.origin);
+      if (at === null || at < window.min || at > window.max) return;
+      const line = seen.get(at);
+      if (line) line.data.replicas.push(replica);
+      else seen.set(at, { kind: "line", style: `line-${style}`, x: toX(window, at) - 1, width: 2, y: 0, height: window.height, replica: number, label: name, data: { offset: row[field], replicas: [replica] } });
+    });
+    marks.push(...seen.values());
+  }
+}
+
+/** Findings: on their lane, or on the log of their replica. @param {Mark[]} marks @param {import("./picture.js").Picture} picture @param {import("./rows.js").Row[]} rows @param {number} from @param {number} to @param {Window} window */
+function findingMarks(marks, picture, rows, from, to, window) {
+  const rowOf = new Map();
+  for (let at = from; at < to; at++) {
+    const row = rows[at];
+    rowOf.set(row.kind === "lane" ? row.lane : row.replica, at);
+  }
+  /** @type {Map<string, Mark>} */
+  const taken = new Map();
+  for (const { finding, index, at, replica, lane } of picture.findings) {
+    if (at === null || at < window.min || at > window.max || !window.isShown(finding)) continue;
+    const row = rowOf.get(lane ?? replica);
+    if (row === undefined) continue;
+    const { y, height } = strip(picture, row, replica, window);
+    const size = Math.min(FINDING_SIZE, height + 4);
+    const x = toX(window, at + (picture.axis === "offset" ? 0.5 : 0)) - size / 2;
+    const cell = `${row} ${replica} ${Math.round(x / 4)}`;
+    const before = taken.get(cell);
+    if (before) {
+      before.data.push(index);
+      if (index === window.chosen) before.style = `finding-${finding.severity}-chosen`;
+      continue;
+    }
+    const style = `finding-${finding.severity}${index === window.chosen ? "-chosen" : ""}`;
+    const mark = { kind: /** @type {const} */ ("finding"), style, x, width: size, y: y + height / 2 - size / 2, height: size, replica, row, label: finding.code, data: [index] };
+    taken.set(cell, mark);
+    marks.push(mark);
+  }
+}
+
+/** The mark that is uppermost at a point, within `slack` pixels sideways. @param {Mark[]} marks @param {number} x @param {number} y @param {number} slack */
+export function markAt(marks, x, y, slack = 2) {
+  const inside = (/** @type {Mark} */ mark) => x >= mark.x - slack && x <= mark.x + mark.width + slack && y >= mark.y && y <= mark.y + mark.height;
+  return marks.findLast((mark) => mark.kind !== "line" && inside(mark)) ?? marks.findLast(inside) ?? null;
+}

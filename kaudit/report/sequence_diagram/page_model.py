@@ -1,0 +1,197 @@
+"""What the page of a sequence diagram shows, as data: written into the page as JSON, read by the scripts in assets/sequence.
+
+Offsets and producer ids are decimal text, since a browser's numbers are exact up to 2**53 only; times are ms since the
+first message. Lanes, windows and states are given once and referred to by their place in the list.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+SCHEMA = "kaudit.sequence/1"
+Int64 = str
+"""A number of 64 bits as decimal text."""
+Role = Literal["client", "broker", "partition", "other"]
+Tone = Literal["request", "ok", "duplicate", "refused", "lost", "repeated", "replication", "note", "fault"]
+"""How a step is drawn. `repeated`: written although the log holds the same records already."""
+
+
+class Lane(Struct, frozen=True):
+    """A participant."""
+
+    name: str
+    role: Role
+
+
+class Slot(Struct, frozen=True):
+    """A remembered batch: its sequences and its offsets, as `3` or `3 to 5`."""
+
+    sequences: str
+    offsets: str
+
+
+class Window(Struct, frozen=True):
+    """What a partition's leader remembers of one producer id; epochs are -1 while unknown.
+
+    `slots`, oldest first, are at most `capacity`; `transaction_from` is the first offset of an open transaction, None without.
+    """
+
+    partition: str
+    producer_id: Int64
+    epoch: int
+    coordinator_epoch: int
+    slots: Sequence[Slot]
+    capacity: int
+    next_sequence: int
+    transaction_from: Int64 | None
+
+
+class Decision(Struct, frozen=True):
+    """What a broker decided about a batch or a request, and why.
+
+    `expected` and `got` are set where a rule refused it; `before` and `after` are places in the page's windows, None where
+    no producer state was asked; `matched` is the slot of `before` that a duplicate repeats; `history` says what became of
+    the batch before, if anything did.
+    """
+
+    partition: str
+    outcome: str
+    error: str
+    rule: str
+    expected: str
+    got: str
+    incoming: str
+    before: int | None
+    after: int | None
+    matched: int | None
+    history: str
+
+
+class QueuedBatch(Struct, frozen=True):
+    """A client's batch: its records, its sequences (empty while it has none), its epoch and failed attempts."""
+
+    records: str
+    sequences: str
+    epoch: int
+    attempts: int
+
+
+class ClientPartition(Struct, frozen=True):
+    """A client's batches of one partition; `queued` and `sent` count those left out too. Sequences are -1 without any."""
+
+    partition: str
+    queue: Sequence[QueuedBatch]
+    queued: int
+    in_flight: Sequence[QueuedBatch]
+    sent: int
+    muted: bool
+    unresolved: bool
+    next_sequence: int
+    last_acknowledged: int
+
+
+class Client(Struct, frozen=True):
+    """A client's process, producer id, transaction and batches."""
+
+    name: str
+    process: str
+    producer_id: Int64
+    epoch: int
+    max_in_flight: int
+    transactional_id: str | None
+    transaction_state: str | None
+    partitions: Sequence[ClientPartition]
+
+
+class Replica(Struct, frozen=True):
+    """One replica's log."""
+
+    broker: int
+    process: str
+    in_sync: bool
+    log_start: Int64
+    log_end: Int64
+    high_watermark: Int64
+
+
+class Partition(Struct, frozen=True):
+    """A partition; `leader` is None while there is none."""
+
+    name: str
+    leader: int | None
+    leader_epoch: int
+    min_insync_replicas: int
+    last_stable_offset: Int64 | None
+    replicas: Sequence[Replica]
+
+
+class Transaction(Struct, frozen=True):
+    """What the coordinator holds of a transactional id; `started_at` is None while no transaction is open."""
+
+    transactional_id: str
+    producer_id: Int64
+    epoch: int
+    status: str
+    partitions: Sequence[str]
+    started_at: int | None
+    timeout_ms: int
+
+
+class State(Struct, frozen=True):
+    """The state after a step: places in the page's lists."""
+
+    clients: Sequence[int] = ()
+    partitions: Sequence[int] = ()
+    windows: Sequence[int] = ()
+    transactions: Sequence[int] = ()
+
+
+class Step(Struct, frozen=True):
+    """One message, or what one participant did (`source` is `target`).
+
+    `number` counts from 1 through what is shown and what is left out; `left_out` is how many before this one are. Times are
+    None where they are not known. `reason` is the short reason of a refusal. `partitions` none: all of its participants'.
+    """
+
+    number: int
+    left_out: int
+    at: int | None
+    sent_at: int | None
+    source: int
+    target: int
+    arrow: str
+    tone: Tone
+    text: str
+    reason: str
+    partitions: Sequence[str]
+    producer_id: Int64 | None
+    decisions: Sequence[Decision]
+    state: State
+
+
+class LeftOut(Struct, frozen=True):
+    """Something the page does not show."""
+
+    what: str
+    count: int
+    how_to_see: str
+
+
+class SequencePage(Struct, frozen=True):
+    """The page. `facts` are names and values; `capacity` is how many batches of a producer a broker remembers."""
+
+    title: str
+    story: str
+    command: str
+    made_by: str
+    facts: Sequence[tuple[str, str]]
+    capacity: int
+    lanes: Sequence[Lane]
+    steps: Sequence[Step]
+    windows: Sequence[Window]
+    clients: Sequence[Client]
+    partitions: Sequence[Partition]
+    transactions: Sequence[Transaction]
+    left_out: Sequence[LeftOut]
+    schema: str = SCHEMA

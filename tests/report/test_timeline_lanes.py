@@ -1,0 +1,154 @@
+"""The picture above a partition's timelines: what is where, which lanes are drawn, and what a poor terminal gets."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kaudit.model.result import Timeline
+from kaudit.report.console import Console
+from kaudit.report.timeline_lanes import lane_lines
+from tests import scan_results as results
+
+WIDTH = 80
+
+
+def timeline(producer_id, *entries):
+    return Timeline("orders", 3, "", producer_id, None, entries, {})
+
+
+def run(first, last, epoch=0, outcome=None):
+    return {
+        "kind": "run",
+        "first_offset": first,
+        "last_offset": last,
+        "producer_epoch": epoch,
+        "min_timestamp": -1,
+        "max_timestamp": -1,
+        "transaction": outcome and {"first_offset": first, "outcome": outcome},
+    }
+
+
+def marker(offset, kind, epoch=0):
+    return {"kind": "marker", "offset": offset, "producer_epoch": epoch, "type": kind, "timestamp": -1}
+
+
+def missing(first, last):
+    return {"kind": "missing", "first_offset": first, "last_offset": last, "offsets": last - first + 1, "cause": "x"}
+
+
+def found(producer_id, offset, epoch=0):
+    """An entry, and the finding it stands for."""
+    finding = replace(results.old_duplicate(), producer_id=producer_id, producer_epoch=epoch, offset=offset)
+    return {"kind": "finding", "fingerprint": finding.fingerprint, "code": finding.code}, finding
+
+
+def drawn(*timelines, findings=(), console=None):
+    lines = lane_lines(timelines, {one.fingerprint: one for one in findings}, console or Console(width=WIDTH))
+    assert all(len(line) <= WIDTH for line in lines)
+    return lines
+
+
+def lanes_of(lines):
+    """The lanes as (producer, epoch, picture); the picture begins where the axis does."""
+    axis = next(line for line in lines if line.strip().startswith(("│", "|")))
+    left = len(axis) - len(axis.lstrip())
+    rows = lines[2 : lines.index(axis)]
+    return [(*row[:left].split(), row[left:]) for row in rows]
+
+
+@given(st.data())
+def test_every_mark_is_where_its_offset_is(data):
+    first = data.draw(st.integers(0, 2**60))
+    extent = data.draw(st.integers(3, 100_000))
+    at = data.draw(st.integers(1, extent - 2))
+    entry, finding = found(7, first + at)
+    lines = drawn(
+        timeline(7, run(first, first + at - 1), run(first + at, first + extent - 1), entry), findings=[finding]
+    )
+    [(_, _, picture)] = lanes_of(lines)
+    columns = WIDTH - len("  producer  epoch  ")
+    assert picture.index("X") == at * columns // extent
+    assert len(picture) == columns
+
+
+@pytest.mark.parametrize(
+    ("entry", "picture"),
+    [
+        (run(20, 39), "┣━━━━━━━━━┣━━━━━━━━━"),
+        (run(20, 39, outcome="aborted"), "┣━━━━━━━━━┅┅┅┅┅┅┅┅┅┅"),
+        (run(20, 39, outcome="open"), "┣━━━━━━━━━O━━━━━━━━━"),
+        (run(30, 39), "┣━━━━━━━━━─────┣━━━━"),
+        (missing(20, 39), "┣━━━━━━━━━░░░░░░░░░░"),
+        (marker(20, "COMMIT"), "┣━━━━━━━━━C"),
+        (marker(20, "ABORT"), "┣━━━━━━━━━A"),
+        (marker(38, "CLEANED"), "┣━━━━━━━━━─────────M"),
+    ],
+)
+def test_what_each_entry_looks_like(entry, picture):
+    """Twenty columns for forty offsets."""
+    narrow = Console(width=len("  producer  epoch  ") + 20)
+    lanes = lanes_of(drawn(timeline(7, run(0, 19), entry), timeline(8, run(0, 39)), console=narrow))
+    assert lanes == [("7", "0", picture), ("8", "0", "┣━━━━━━━━━━━━━━━━━━━")]
+
+
+def test_epochs_have_lanes_of_their_own_while_there_is_room():
+    few = drawn(timeline(7, *(run(10 * epoch, 10 * epoch + 9, epoch) for epoch in range(10))))
+    assert [lane[:2] for lane in lanes_of(few)] == [("7", str(epoch)) for epoch in range(10)]
+    many = drawn(timeline(7, *(run(10 * epoch, 10 * epoch + 9, epoch) for epoch in range(11))))
+    assert [lane[:2] for lane in lanes_of(many)] == [("7", "0..10")]
+
+
+def test_of_many_producers_those_with_findings_are_drawn():
+    entry, finding = found(77, 775)
+    timelines = [
+        timeline(number, run(10 * number, 10 * number + 9), *([entry] if number == 77 else [])) for number in range(100)
+    ]
+    lines = drawn(*timelines, findings=[finding])
+    lanes = lanes_of(lines)
+    assert [lane[0] for lane in lanes] == [*map(str, range(9)), "77"]
+    assert "X" in lanes[-1][2]
+    assert "  ... 90 more producer ids, without findings, below" in lines
+    entries, findings = zip(*(found(number, 10 * number) for number in range(100)), strict=True)
+    lines = drawn(
+        *(replace(one, entries=[*one.entries, mark]) for one, mark in zip(timelines, entries, strict=True)),
+        findings=findings,
+    )
+    assert "  ... 90 more producer ids, 90 with findings, below" in lines
+
+
+def test_findings_that_are_not_shown_are_not_drawn():
+    entry, _ = found(7, 5)
+    assert "X" not in "".join(drawn(timeline(7, run(0, 9), run(10, 19), marker(20, "COMMIT"), entry)))
+
+
+def test_findings_outside_of_the_log_stay_in_the_picture():
+    entry, finding = found(7, 2**62)
+    [(_, _, picture)] = lanes_of(drawn(timeline(7, run(0, 9), run(10, 19), entry), findings=[finding]))
+    assert picture.endswith("X")
+
+
+def test_nothing_is_drawn_into_a_pipe_or_of_next_to_nothing():
+    entries = (run(0, 9), marker(10, "COMMIT"), run(11, 20))
+    assert drawn(timeline(7, *entries)) != []
+    assert drawn(timeline(7, *entries), console=Console()) == []
+    assert drawn(timeline(7, *entries[:2])) == []
+
+
+def test_a_terminal_without_line_characters_gets_ascii():
+    entries = (run(0, 9), marker(10, "COMMIT"), run(11, 20, outcome="aborted"), missing(21, 30), run(31, 40))
+    lines = drawn(timeline(7, *entries), console=Console(width=WIDTH, draws=False))
+    assert "".join(lines).isascii()
+    [(_, _, picture)] = lanes_of(lines)
+    assert set(picture) == set("[=C-~:")
+
+
+def test_the_axis_names_round_offsets_at_their_columns():
+    lines = drawn(timeline(7, run(1017, 1500), run(1501, 1800), marker(1999, "COMMIT")))
+    axis = next(line for line in lines if "│" in line)
+    left, columns = len("  producer  epoch  "), WIDTH - len("  producer  epoch  ")
+    named = {int(text.split()[0]): text for text in axis.split("│")[1:]}
+    assert next(iter(named)) == 1017
+    assert all(offset % 100 == 0 for offset in list(named)[1:])
+    for offset in named:
+        assert axis.index(f"│{offset}") - left == (offset - 1017) * columns // (1999 + 1 - 1017)
