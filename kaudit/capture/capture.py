@@ -20,7 +20,7 @@ _SAVE_SECONDS: Final = 5.0
 """Between two accounts while the capture runs, as a broker writes its checkpoints."""
 _IDLE_SECONDS: Final = 0.2
 """Between two rounds of --follow that found nothing."""
-_REPLICA_SECONDS: Final = 10.0
+_LAG_SECONDS: Final = 10.0
 """How long a follower may take to have what its leader had when the capture began."""
 _REPLICA_WAIT_MS: Final = 500
 _KEPT_CONFIGS: Final = (
@@ -51,25 +51,40 @@ class CaptureProgress(Protocol):
         """Take what is wrong with a partition for the moment, or to the end."""
 
 
+def require_there(client: KafkaClient, request: CaptureRequest) -> Sequence[TopicMetadata]:
+    """Return the topics to capture. Raises UnknownTopicError where a topic or partition is not there, OSError."""
+    topics = client.describe_topics(sorted(request.topics))
+    for topic in topics:
+        there = {own.partition for own in topic.partitions}
+        for partition in request.topics[topic.topic] or ():
+            if partition not in there:
+                name = str(TopicPartition(topic.topic, partition))
+                raise UnknownTopicError(name, f"the topic has {len(there)} partitions")
+    return topics
+
+
 class Capture:
-    """Captures into a directory; `account` is what came of it. `stopped` says when to end before all is there."""
+    """Captures into a directory; `account` is what came of it."""
 
     def __init__(
         self,
         client: KafkaClient,
         directory: CaptureDirectory,
         request: CaptureRequest,
+        topics: Sequence[TopicMetadata],
         progress: CaptureProgress,
-        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Take up the account of earlier runs. Raises OccupiedError where it is of another cluster or replica."""
+        """Take up the account of earlier runs; `topics` are what `require_there` found.
+
+        Raises OccupiedError where the account is of another cluster or replica, OSError.
+        """
         self._client = client
         self._directory = directory
         self._request = request
         self._progress = progress
-        self._stopped = stopped
+        self._stopped: Callable[[], bool] = lambda: False
         self._parts: list[PartitionCapture] = []
-        self._topics: dict[str, TopicMetadata] = {}
+        self._topics = {topic.topic: topic for topic in topics}
         self._saved = 0.0
         self._rate = RateLimit(request.max_bytes_per_second)
         data = directory.read(CAPTURE_ACCOUNT)
@@ -99,12 +114,13 @@ class Capture:
         )
 
     # -- a run ---------------------------------------------------------------------------------------------------------
-    def run(self) -> None:
-        """Capture all there is, with `follow` until `stopped`.
+    def run(self, stopped: Callable[[], bool]) -> None:
+        """Capture all there is, with `follow` until `stopped` says so; either way it ends soon when it does.
 
-        What is wrong with one partition is kept in its account and reported, and the others go on. Raises
-        UnknownTopicError for a topic or partition that is not there, OSError where the directory cannot be written.
+        What is wrong with one partition is kept in its account and reported, and the others go on. Raises OSError where
+        the directory cannot be written.
         """
+        self._stopped = stopped
         try:
             self._plan()
             self._save()
@@ -114,33 +130,25 @@ class Capture:
                 self._guarded(part, self._to_the_end)
             if self._request.follow:
                 self._follow()
+            self._end()
         finally:
             for part in self._parts:
                 part.close()
-        self._end()
 
     def _plan(self) -> None:
-        topics = self._client.describe_topics(sorted(self._request.topics))
-        configs = self._configs([topic.topic for topic in topics])
+        configs = self._configs(sorted(self._topics))
         known = self.account.by_name()
-        for topic in topics:
-            wanted = self._request.topics[topic.topic]
-            config = configs.get(topic.topic, {})
+        for name, topic in self._topics.items():
+            wanted, config = self._request.topics[name], configs.get(name, {})
             if config:
-                self.account.topics[topic.topic] = {name: config[name] for name in _KEPT_CONFIGS if name in config}
-            there = {own.partition: own for own in topic.partitions}
-            for partition in sorted(there) if wanted is None else wanted:
-                if partition not in there:
-                    raise UnknownTopicError(
-                        str(TopicPartition(topic.topic, partition)), f"the topic has {len(there)} partitions"
-                    )
-                account = PartitionAccount(topic.topic, partition)
+                self.account.topics[name] = {key: config[key] for key in _KEPT_CONFIGS if key in config}
+            for partition in [own.partition for own in topic.partitions] if wanted is None else wanted:
+                account = PartitionAccount(name, partition)
                 account = known.get(account.name, account)
                 if account.name not in known:
                     self.account.partitions.append(account)
                 self._parts.append(PartitionCapture(self._client, self._directory, account, config))
         self.account.partitions.sort(key=lambda each: (each.topic, each.partition))
-        self._topics = {topic.topic: topic for topic in topics}
 
     def _configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         try:
@@ -176,14 +184,14 @@ class Capture:
         write_partition_metadata(self._directory, part.account)
         self._save()  # before a segment is taken out of its place
         self._progress.start(max(part.end_offset - part.account.next_offset, 0))
-        late = time.monotonic() + _REPLICA_SECONDS
+        late = time.monotonic() + _LAG_SECONDS
         try:
             while not part.at_end and not self._stopped():
                 if self._step(part, _REPLICA_WAIT_MS):
-                    late = time.monotonic() + _REPLICA_SECONDS
+                    late = time.monotonic() + _LAG_SECONDS
                 elif time.monotonic() > late and not self._request.follow:
                     raise CaptureError(
-                        f"nothing came for {_REPLICA_SECONDS:.0f} s at offset {part.account.next_offset}, of "
+                        f"nothing came for {_LAG_SECONDS:.0f} s at offset {part.account.next_offset}, of "
                         f"{part.end_offset}: the replica lags behind"
                     )
             part.ask_epochs()

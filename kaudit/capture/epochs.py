@@ -22,9 +22,9 @@ class LeaderEpochs:
         self._directory = directory
         self._partition = partition
         data = directory.read(partition, LEADER_EPOCH_CHECKPOINT)
-        self._starts = (
-            {} if data is None else {row.epoch: row.start_offset for row in parse_leader_epoch_checkpoint(data).rows}
-        )
+        rows = () if data is None else parse_leader_epoch_checkpoint(data).rows
+        self._starts = {row.epoch: row.start_offset for row in rows}
+        self._earlier = frozenset(self._starts)
         self._written: str | None = None
 
     @property
@@ -33,14 +33,13 @@ class LeaderEpochs:
         return max(self._starts, default=-1)
 
     def add(self, epoch: int, offset: int) -> None:
-        """Take a batch's epoch, as a follower does when it appends the batch."""
+        """Take the epoch of a batch at `offset`, as a follower does when it appends the batch."""
         if epoch > self.latest:
             self._starts[epoch] = offset
 
     def merge(self, entries: Iterable[EpochEntry]) -> None:
-        """Take what the leader knows: epochs without batches too. What is known already stays."""
-        for entry in entries:
-            self._starts.setdefault(entry.epoch, entry.start_offset)
+        """Take what the leader knows: epochs without batches too. What earlier runs found stays: the leader forgets."""
+        self._starts |= {entry.epoch: entry.start_offset for entry in entries if entry.epoch not in self._earlier}
 
     def write(self, end_offset: int) -> None:
         """Write those that begin at `end_offset` or before it, unless they are written already."""

@@ -1,6 +1,7 @@
 """One partition of a live cluster, copied batch by batch into segments."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from kaudit.capture.account import PartitionAccount
@@ -10,7 +11,7 @@ from kaudit.capture.frames import Frame, NotABatchError, frames
 from kaudit.capture.segments import SegmentWriter
 from kaudit.source.kafka.answers import Fetched, PartitionMetadata, TopicMetadata, TopicPartition
 from kaudit.source.kafka.client import EARLIEST, LATEST, KafkaClient
-from kaudit.source.kafka.failures import OffsetOutOfRangeError
+from kaudit.source.kafka.failures import AccessDeniedError, OffsetOutOfRangeError, UnsupportedRequestError
 
 DEFAULT_SEGMENT_BYTES: Final = 1 << 30
 """segment.bytes of a topic whose configuration nobody may read."""
@@ -91,7 +92,8 @@ class PartitionCapture:
         account = self.account
         if frame.base_offset >= known >= 0 and frame.base_offset > account.next_offset:
             self._gap(account.next_offset, frame.base_offset - 1)
-        self.epochs.add(frame.leader_epoch, frame.base_offset)
+        # compaction may have removed the first batches of the first epoch
+        self.epochs.add(frame.leader_epoch, frame.base_offset if self.epochs.latest >= 0 else account.first_offset)
         account.leader_epoch = max(account.leader_epoch, frame.leader_epoch)
         account.next_offset = max(account.next_offset, frame.last_offset + 1)
 
@@ -102,9 +104,13 @@ class PartitionCapture:
         """Raise CaptureError where the log ends before what was captured: an unclean election has truncated it."""
         account = self.account
         if self._node is None and account.leader_epoch >= 0:
-            epoch, end = self._client.epoch_end_offset(self._partition, account.leader_epoch)
+            epoch = end = -1
+            with suppress(UnsupportedRequestError, AccessDeniedError):
+                epoch, end = self._client.epoch_end_offset(self._partition, account.leader_epoch)
             if epoch >= 0 and end < account.next_offset:
                 raise self._truncated(end)
+        if self.end_offset < account.next_offset:
+            self.step()  # a high watermark may be behind for a while, a log end may not
 
     def _truncated(self, end: int) -> CaptureError:
         return CaptureError(
@@ -201,9 +207,10 @@ class PartitionCapture:
 
     def ask_epochs(self) -> None:
         """Take the leader's epochs, those without batches too. A follower is not asked: it has those of its batches."""
-        if self._node is None and max(self._current_epoch, self.account.leader_epoch) >= 0:
-            current = max(self._current_epoch, self.account.leader_epoch)
-            self.epochs.merge(epochs_of_leader(self._client, self._partition, current, self.account.first_offset))
+        current = max(self._current_epoch, self.account.leader_epoch)
+        if self._node is None and current >= 0:
+            with suppress(UnsupportedRequestError, AccessDeniedError):  # those of the batches are known
+                self.epochs.merge(epochs_of_leader(self._client, self._partition, current, self.account.first_offset))
 
     def close(self) -> None:
         """Let go of the files."""

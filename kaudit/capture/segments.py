@@ -26,6 +26,7 @@ class SegmentWriter:
         self._segment_bytes = segment_bytes
         self._out: BinaryIO | None = None
         self._grows = False
+        self._ends = False  # nothing may be appended to the last segment
         self._end = 0  # of the batches written; next_offset may lie behind it
         self._placed = directory.segments(partition)
         self._first = self._placed[0][0] if self._placed else -1
@@ -75,7 +76,7 @@ class SegmentWriter:
 
     def grow(self) -> None:
         """Take the last segment out of its place, unless it is full or there is none: it is going to be appended to."""
-        if self._grows or self.base_offset is None or self.size >= self._segment_bytes:
+        if self._grows or self._ends or self.base_offset is None or self.size >= self._segment_bytes:
             return
         self._directory.take_back(self._partition, self.base_offset)
         self._grows = True
@@ -115,14 +116,14 @@ class SegmentWriter:
 
     def _begin(self, base_offset: int) -> None:
         self.publish(grows_on=False)
-        self.base_offset, self.size, self._grows = base_offset, 0, True
+        self.base_offset, self.size, self._grows, self._ends = base_offset, 0, True, False
         self._first = base_offset if self._first < 0 else self._first
         self._directory.growing_file(self._partition, base_offset).touch()
 
     def skip_to(self, offset: int) -> None:
         """Go on at `offset`, in a segment of its own: what lies before it cannot be had."""
         self.publish(grows_on=False)
-        self.next_offset = offset
+        self.next_offset, self._ends = offset, True
 
     def publish(self, *, grows_on: bool) -> None:
         """Put the last segment in its place, safe on disk; with `grows_on` it is not the end of it."""

@@ -157,6 +157,17 @@ Metadata = Annotated[
         metavar="DIR", help="A log directory with __cluster_metadata-0: source of producer id blocks under KRaft."
     ),
 ]
+CommandConfig = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="For kafka://: a property file as Kafka's own tools take it: security.protocol, sasl.*, ssl.* (PEM).",
+    ),
+]
+MaxBytesPerSecond = Annotated[
+    int,
+    typer.Option(metavar="N", min=0, help="For kafka://: most bytes to fetch from a cluster a second; 0: no limit."),
+]
 Jobs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Processes to read with; default: one per core.")]
 DepthOption = Annotated[
     Depth, typer.Option("--depth", metavar="DEPTH", help="Trust headers, verify every CRC, or decode records too.")
@@ -186,23 +197,6 @@ Master = Annotated[
 SparkSettings = Annotated[
     list[str] | None,
     typer.Option("--spark-conf", metavar="KEY=VALUE", help="With --engine spark: a setting of Spark. Repeatable."),
-]
-CommandConfig = Annotated[
-    str | None,
-    typer.Option(
-        "--command-config",
-        metavar="FILE",
-        help="How to connect to kafka://: a property file as Kafka's own tools take it (TLS, SASL).",
-    ),
-]
-MaxBytesPerSecond = Annotated[
-    int | None,
-    typer.Option(
-        "--max-bytes-per-second",
-        metavar="N",
-        min=1,
-        help="Fetch from kafka:// no faster; default: as fast as it comes.",
-    ),
 ]
 BatchesTable = Annotated[
     bool, typer.Option("--batches", help="With --output-format parquet: a row for every batch too.")

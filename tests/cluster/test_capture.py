@@ -195,7 +195,9 @@ def test_tls_and_passwords(newest_broker, certificate, tmp_path, mechanism):
     assert newest_broker.connection.allow("auditor", "cluster", "kafka-cluster", ("DESCRIBE",)) == [0]
     config = tmp_path / "client.properties"
     config.write_text(client_properties(certificate.pem, mechanism, "auditor", USERS["auditor"]))
-    done = kaudit("capture", "--command-config", config, "-o", tmp_path / "copy", newest_broker.url(topic, protocol="SASL_SSL"))
+    done = kaudit(
+        "capture", "--command-config", config, "-o", tmp_path / "copy", newest_broker.url(topic, protocol="SASL_SSL")
+    )
     assert done.returncode == 0, done.stderr
     captured(newest_broker, tmp_path / "copy", topic)
     assert not any(USERS["auditor"] in path.read_text() for path in (tmp_path / "copy").glob("*") if path.is_file())

@@ -7,6 +7,7 @@ import typer
 from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
+from kaudit.source.kafka.options import DEFAULT_BYTES_PER_SECOND
 
 if TYPE_CHECKING:
     from kaudit.capture.account import Account
@@ -52,7 +53,7 @@ def capture(  # noqa: PLR0913 - typer reads the options off the signature
         ),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on at the end, until interrupted.")] = False,
-    max_bytes_per_second: options.MaxBytesPerSecond = None,
+    max_bytes_per_second: options.MaxBytesPerSecond = DEFAULT_BYTES_PER_SECOND,
     output_format: options.TextOrJson = options.TextFormat.TEXT,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -63,7 +64,7 @@ def capture(  # noqa: PLR0913 - typer reads the options off the signature
     Every command reads it like a broker's own. A second run goes on where the first ended. capture.json says from whom
     and when, and what is missing. Nothing is ever written to the cluster: no group, no offsets, no topics.
     """
-    from kaudit.capture.capture import Capture, CaptureRequest
+    from kaudit.capture.capture import Capture, CaptureRequest, require_there
     from kaudit.capture.directory import CaptureDirectory, OccupiedError
     from kaudit.cli.capture_progress import capture_progress
     from kaudit.cli.exits import ExitCode
@@ -76,17 +77,17 @@ def capture(  # noqa: PLR0913 - typer reads the options off the signature
 
     try:
         servers, topics = _wanted(urls)
-        request = CaptureRequest(topics, from_replica, follow, max_bytes_per_second)
+        request = CaptureRequest(topics, from_replica, follow, max_bytes_per_second or None)
         with (
             KafkaClient(servers, load_settings(command_config)) as client,
             stop_on_signals() as stopped,
             capture_progress(quiet=quiet, verbose=verbose) as progress,
         ):
-            client.describe_topics(topics)  # what cannot be asked should leave no directory behind
+            there = require_there(client, request)  # before there is a directory
             directory = CaptureDirectory(output)
             try:
-                work = Capture(client, directory, request, progress, stopped)
-                work.run()
+                work = Capture(client, directory, request, there, progress)
+                work.run(stopped)
             finally:
                 directory.close()
     except (UrlError, OccupiedError) as error:
@@ -104,10 +105,15 @@ def capture(  # noqa: PLR0913 - typer reads the options off the signature
 
 def _wanted(urls: list[str]) -> "tuple[str, dict[str, list[int] | None]]":
     """Return the servers, and partitions, None for all, by topic. Raises UrlError for URLs of several clusters."""
-    from kaudit.source.kafka.url import parse_kafka_url
-    from kaudit.source.uri import UrlError
+    from kaudit.source.kafka.topic_url import TopicUrl
+    from kaudit.source.uri import Uri, UrlError
 
-    parsed = [parse_kafka_url(url) for url in urls]
+    parsed = []
+    for text in urls:
+        uri = Uri.parse(text)
+        if uri.scheme != "kafka":
+            raise UrlError(f"{text}: kaudit capture reads kafka://HOST:PORT/TOPIC[/PARTITION]")
+        parsed.append(TopicUrl.of(uri))
     if len({url.servers for url in parsed}) > 1:
         raise UrlError("one capture is of one cluster: the URLs name different brokers")
     topics: dict[str, list[int] | None] = {}
