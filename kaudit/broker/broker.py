@@ -1,6 +1,6 @@
 """A broker, its partitions and its transaction coordinator, answering attempts one by one."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict, replace
@@ -20,7 +20,7 @@ from kaudit.broker.partition.partition import SNAPSHOT_SUFFIX, Partition, Tamper
 from kaudit.broker.partition.produce import ProduceHandler
 from kaudit.broker.partition.topic_config import READ_OF_BROKERS, READ_OF_TOPICS, TopicLimits, topic_config
 from kaudit.broker.producer_state.producer_append_info import TRANSACTION_VERSION_2
-from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch
+from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch, ProducerStateEntry
 from kaudit.broker.producer_state.producer_state_manager import AbortedTransaction
 from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile, profile_for
@@ -91,6 +91,11 @@ class Broker:
         key = (asked.topic, asked.partition)
         partition, now = self._arrive(key, asked.at)
         return handler(asked, key, partition, now)
+
+    def remembered(self, key: TopicPartition) -> Mapping[int, ProducerStateEntry]:
+        """Return what a partition remembers of its producer ids."""
+        partition = self._partitions.get(key)
+        return {} if partition is None else partition.producers.states
 
     # -- set up ------------------------------------------------------------------------------------------------------
     def _set_up(self, attempt: Attempt) -> Answer:

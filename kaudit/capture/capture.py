@@ -15,6 +15,7 @@ from kaudit.source.captures import CAPTURE_ACCOUNT
 from kaudit.source.kafka.answers import TopicMetadata, TopicPartition
 from kaudit.source.kafka.client import KafkaClient
 from kaudit.source.kafka.failures import AccessDeniedError, BrokerError, UnknownTopicError
+from kaudit.source.kafka.fetched_segment import Throttle
 
 _SAVE_SECONDS: Final = 5.0
 """Between two accounts while the capture runs, as a broker writes its checkpoints."""
@@ -86,7 +87,8 @@ class Capture:
         self._parts: list[PartitionCapture] = []
         self._topics = {topic.topic: topic for topic in topics}
         self._saved = 0.0
-        self._rate = RateLimit(request.max_bytes_per_second)
+        rate = request.max_bytes_per_second
+        self._throttle = None if rate is None else Throttle(rate)
         data = directory.read(CAPTURE_ACCOUNT)
         self.account = Account() if data is None else parse_account(data, str(directory))
         self._identify()
@@ -204,7 +206,8 @@ class Capture:
         size = part.step(wait_ms)
         self._progress.advance(part.account.next_offset - before, size)
         self._run.bytes += size
-        self._rate.wait(size)
+        if self._throttle is not None:
+            self._throttle.spend(size)
         self._save_sometimes()
         return size
 
@@ -256,23 +259,6 @@ class Capture:
         write_identity(self._directory, self.account)
         self._directory.write(self.account.text(), CAPTURE_ACCOUNT)
         self._saved = time.monotonic()
-
-
-class RateLimit:
-    """Keeps an average of bytes per second, None for any, by waiting."""
-
-    def __init__(self, bytes_per_second: int | None) -> None:
-        """Begin now."""
-        self._rate = bytes_per_second
-        self._free_at = time.monotonic()
-
-    def wait(self, size: int) -> None:
-        """Wait until as many bytes may come."""
-        if self._rate is None:
-            return
-        now = time.monotonic()
-        self._free_at = max(self._free_at, now) + size / self._rate
-        time.sleep(self._free_at - now)
 
 
 def _now() -> str:

@@ -183,6 +183,8 @@ class Check(Struct, frozen=True, eq=False):
 
         `segment` is an index into the context's segments, `following` are commands to run next.
         """
+        if context.fetched is not None:
+            segment, fields = None, _without_place(fields)
         fields.setdefault("severity", self.severity)
         fields.setdefault("confidence", self.confidence)
         if segment is not None:
@@ -199,6 +201,23 @@ class Check(Struct, frozen=True, eq=False):
             next=following,
             **fields,
         )
+
+
+_PLACES = frozenset({"file", "segment", "position", "end_position"})
+_NO_PLACE = "brokers sent the batches, and offsets are all that tells where they lie"
+
+
+def _without_place(fields: FindingFields) -> FindingFields:
+    """Take out what says where in files something lies: batches that were fetched have no such place."""
+    absent = {**fields.get("absent", {}), **dict.fromkeys(("file", "segment", "position"), _NO_PLACE)}
+    evidence = {name: _placeless(value) for name, value in fields.get("evidence", {}).items() if name not in _PLACES}
+    return {**fields, "file": None, "position": None, "absent": absent, "evidence": evidence}
+
+
+def _placeless(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {name: _placeless(own) for name, own in value.items() if name not in _PLACES}
+    return [_placeless(own) for own in value] if isinstance(value, list | tuple) else value
 
 
 def check(  # noqa: PLR0913 - what a check declares, by keyword

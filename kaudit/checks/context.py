@@ -8,6 +8,7 @@ from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.command_line import CommandLine, quote
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.rfc3339 import rfc3339
+from kaudit.source.layout import FetchedRange
 from kaudit.source.uri import Uri
 
 
@@ -38,6 +39,8 @@ class Context(Struct, frozen=True, kw_only=True):
     """The files that were given where the directory was not: segments, or texts that show them."""
     texts: bool = False
     """Texts stand in place of the segments."""
+    fetched: FetchedRange | None = None
+    """Brokers sent the batches: they have offsets, but neither files nor positions."""
     replicas: Mapping[str, "Context"] = field(default_factory=dict)
     """Where replicas of the partition are compared: the context of each by its name."""
     asked: CommandLine = CommandLine()
@@ -47,6 +50,10 @@ class Context(Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """`topic-partition` as brokers print it."""
         return f"{self.topic}-{self.partition}"
+
+    def at_byte(self, position: int) -> str:
+        """Where in its segment something lies, within a sentence; nothing for batches that brokers sent."""
+        return "" if self.fetched is not None else f", at byte {position},"
 
     def file(self, segment: int) -> str:
         """The segment's path relative to its input."""
@@ -91,7 +98,18 @@ class Context(Struct, frozen=True, kw_only=True):
 
     def inspect_command(self, *options: str) -> str:
         """The command that shows files or records of the partition's directory, or of the files that were given alone."""
-        return " ".join(["kaudit inspect", *options, *map(quote, self.lone_files or [self.directory])])
+        config = self.fetched.command_config if self.fetched is not None else None
+        connect = [] if config is None else ["--command-config", quote(config)]
+        return " ".join(["kaudit inspect", *options, *connect, *map(quote, self.lone_files or [self.directory])])
+
+    @property
+    def bootstrap_arguments(self) -> str:
+        """What tells Kafka's tools how to connect to the partition's cluster."""
+        if self.fetched is None:
+            return "--bootstrap-server HOST:9092"
+        config = self.fetched.command_config
+        connect = f"--bootstrap-server {quote(self.fetched.servers)}"
+        return connect if config is None else f"{connect} --command-config {quote(config)}"
 
     def inspect_file(self, name: str) -> str:
         """The command that shows a file of the partition's directory; the list of its files if there is none."""
@@ -106,11 +124,15 @@ class Context(Struct, frozen=True, kw_only=True):
     def dump_command(self, segment: int, position: int) -> str:
         """The command that shows a segment with Kafka's own tool, or with kaudit where that cannot open the file."""
         path = self.paths[segment]
+        if self.fetched is not None:
+            return self.header_command(segment, position)
         if self.texts or not Uri.parse(path).is_local:
             return self.header_command(segment, position)
         return f"kafka-dump-log --files {quote(path)}"
 
     def header_command(self, segment: int, position: int) -> str:
         """The command that shows the header of the batch at a position of a segment, field by field."""
+        if self.fetched is not None:
+            return self.inspect_command("--around", str(self.fetched.offset(position)))
         at = () if self.texts else ("--at", str(position))
         return " ".join(["kaudit inspect", *at, quote(self.paths[segment])])

@@ -4,8 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from itertools import chain
+from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct, field
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions, UnreadableInputError
+from kaudit.checks.command_line import quote_text
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.cli.pager import paged
 from kaudit.cli.progress import progress_on_stderr
@@ -32,7 +32,8 @@ from kaudit.report.render_options import RenderOptions
 from kaudit.report.selection import Selection, count
 
 if TYPE_CHECKING:  # numpy comes with them
-    from kaudit.analysis.timelines.producer_histories import HistoryWriter, RecordedScan
+    from kaudit.analysis.timelines.producer_histories import RecordedScan
+    from kaudit.cli.engine import Engine, Record
 
 _Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult)
 
@@ -55,6 +56,12 @@ class AuditRequest(Struct, frozen=True):
     """Human formats count findings by check instead of listing them."""
     compares: bool = False
     """Replicas are held against one another."""
+    batches: bool = False
+    """Tables have a row for every batch."""
+
+    def shows_histories(self, result: str) -> bool:
+        """Whether a target shows the producers' histories with this result of an audit."""
+        return any(result in target.form.histories for target in self.targets)
 
     @property
     def scope(self) -> Scope:
@@ -68,11 +75,18 @@ class AuditRequest(Struct, frozen=True):
         return self.verbose or bool(asked_for) or self.fail_on is FailOn.NOTE
 
 
-def run_scan(request: AuditRequest, engine: Callable[[ScanOptions, Progress], ScanResult]) -> int:
+def run_scan(request: AuditRequest, engine: "Engine") -> int:
     """Audit and report; return the exit code."""
+
+    def produce(progress: Progress, recording: _Recording) -> ScanResult:
+        if not request.shows_histories("scan"):
+            return request.selection.of_scan(engine.scan(request.options, progress))
+        recorded = recording.keep(None, engine.record(request.options, progress))
+        return request.selection.of_scan(recorded.result)
+
     return _run(
         request,
-        produce=lambda progress: request.selection.of_scan(engine(request.options, progress)),
+        produce=produce,
         render=lambda form, result, view: in_pieces(form.scan(result, view)),
         empty=lambda nothing: nothing,
         scan_of=lambda result: result,
@@ -80,48 +94,19 @@ def run_scan(request: AuditRequest, engine: Callable[[ScanOptions, Progress], Sc
     )
 
 
-def run_recording(
-    request: AuditRequest,
-    engine: "Callable[[ScanOptions, Progress, HistoryWriter], AbstractContextManager[RecordedScan]]",
-    *,
-    batches: bool,
-) -> int:
-    """Audit and report, with the histories of all producer ids in the formats that hold them; return the exit code.
-
-    `batches`: with a row for every batch, too.
-    """
-    from kaudit.report.streamed_tables import write_batches, write_histories
-    from kaudit.report.tables import recorded_tables
-
-    with ExitStack() as stack:
-        recorded: list[RecordedScan] = []
-
-        def produce(progress: Progress) -> ScanResult:
-            recorded.append(stack.enter_context(engine(request.options, progress, write_histories)))
-            return request.selection.of_scan(recorded[0].result)
-
-        def render(form: Format, result: ScanResult, view: RenderOptions) -> Output:
-            if form.directory:
-                pieces = [recording.write_histories(result.findings) for recording in recorded]
-                pieces += [recording.write_batches(write_batches) for recording in recorded if batches]
-                return recorded_tables(result, chain.from_iterable(pieces), view, batches=batches)
-            return in_pieces(form.scan(result, view))
-
-        return _run(
-            request,
-            produce=produce,
-            render=render,
-            empty=lambda nothing: nothing,
-            scan_of=lambda result: result,
-            with_scan=lambda _, scan: scan,
-        )
-
-
-def run_timeline(request: AuditRequest, engine: Callable[[ScanOptions, Progress], TimelineResult]) -> int:
+def run_timeline(request: AuditRequest, engine: "Engine") -> int:
     """Tell the producers' histories; return the exit code."""
+
+    def produce(progress: Progress, recording: _Recording) -> TimelineResult:
+        if request.shows_histories("timeline"):
+            recorded = recording.keep(None, engine.record(request.options, progress))
+            if all("timeline" in target.form.histories for target in request.targets):
+                return request.selection.of_timeline(TimelineResult(recorded.result, ()))
+        return request.selection.of_timeline(engine.timeline(request.options, progress))
+
     return _run(
         request,
-        produce=lambda progress: request.selection.of_timeline(engine(request.options, progress)),
+        produce=produce,
         render=lambda form, result, view: in_pieces(form.timeline(result, view)),
         empty=lambda nothing: TimelineResult(nothing, []),
         scan_of=lambda result: result.scan,
@@ -129,13 +114,17 @@ def run_timeline(request: AuditRequest, engine: Callable[[ScanOptions, Progress]
     )
 
 
-def run_producers(
-    request: AuditRequest, query: Query, engine: Callable[[ScanOptions, Progress, Query], ProducersResult]
-) -> int:
+def run_producers(request: AuditRequest, query: Query, engine: "Engine") -> int:
     """List producer ids; return the exit code."""
+
+    def produce(progress: Progress, recording: _Recording) -> ProducersResult:
+        if request.shows_histories("producers"):
+            recording.keep(None, engine.record(request.options, progress))
+        return request.selection.of_producers(engine.producers(request.options, progress, query))
+
     return _run(
         request,
-        produce=lambda progress: request.selection.of_producers(engine(request.options, progress, query)),
+        produce=produce,
         render=lambda form, result, view: form.producers(result, view),
         empty=lambda nothing: ProducersResult(nothing, (), found=0, listed=0, summary=nothing.summary.to_dict()),
         scan_of=lambda result: result.scan,
@@ -147,11 +136,21 @@ def run_diff(
     request: AuditRequest,
     replicas: Sequence[Replica],
     engine: Callable[[ScanOptions, Sequence[Replica], Progress], DiffResult],
+    record: "Record",
 ) -> int:
-    """Compare replicas; return the exit code."""
+    """Compare replicas; return the exit code. `record` reads the histories of one replica."""
+
+    def produce(progress: Progress, recording: _Recording) -> DiffResult:
+        compared = request.selection.of_diff(engine(request.options, replicas, progress))
+        for replica in replicas if request.shows_histories("diff") else ():
+            # a replica that none of the partitions are on has nothing to record
+            with suppress(NothingToAuditError):
+                recording.keep(replica.name, record(replace(request.options, paths=[replica.path]), progress))
+        return compared
+
     return _run(
         request,
-        produce=lambda progress: request.selection.of_diff(engine(request.options, replicas, progress)),
+        produce=produce,
         render=lambda form, result, view: in_pieces(form.diff(result, view)),
         empty=lambda nothing: DiffResult(nothing, replicas),
         scan_of=lambda result: result.scan,
@@ -159,31 +158,51 @@ def run_diff(
     )
 
 
+class _Recording:
+    """The producers' histories, kept until the report is written."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self.recorded: dict[str | None, RecordedScan] = {}
+
+    def keep(self, name: str | None, recorded: "AbstractContextManager[RecordedScan]") -> "RecordedScan":
+        self.recorded[name] = self._stack.enter_context(recorded)
+        return self.recorded[name]
+
+
 def _run(  # noqa: PLR0913, PLR0917 - independent inputs, named at each call
     request: AuditRequest,
-    produce: Callable[[Progress], _Result],
+    produce: Callable[[Progress, _Recording], _Result],
     render: Callable[[Format, _Result, RenderOptions], Output],
     empty: Callable[[ScanResult], _Result],
     scan_of: Callable[[_Result], ScanResult],
     with_scan: Callable[[_Result, ScanResult], _Result],
 ) -> int:
     started_ms, started = round(time.time() * 1000), time.monotonic()
-    try:
-        with progress_on_stderr(quiet=request.quiet, verbose=request.verbose) as progress:
-            result = produce(progress)
-    except NothingToAuditError as error:
-        # Whoever parses stdout gets a valid document also now, with the reason in it.
-        nothing = empty(_nothing(request.options, error))
+    with ExitStack() as stack:
+        recording = _Recording(stack)
+        try:
+            with progress_on_stderr(quiet=request.quiet, verbose=request.verbose) as progress:
+                result = produce(progress, recording)
+        except NothingToAuditError as error:
+            # Whoever parses stdout gets a valid document also now, with the reason in it.
+            nothing = empty(_nothing(request.options, error))
+            facts = run_facts(started_ms, reproducible=request.reproducible)
+            code = ExitCode.UNREADABLE if isinstance(error, UnreadableInputError) else ExitCode.NOTHING_TO_AUDIT
+            show(request, facts, code, lambda form, view: render(form, nothing, view), machines_only=True)
+            raise
+        seconds = None if request.reproducible else time.monotonic() - started
+        scan = request.policy.apply(scan_of(result), request.scope)
+        code = exit_code(scan, request.fail_on, exit_zero=request.exit_zero)
+        listed = with_scan(result, request.policy.limit(scan))
         facts = run_facts(started_ms, reproducible=request.reproducible)
-        code = ExitCode.UNREADABLE if isinstance(error, UnreadableInputError) else ExitCode.NOTHING_TO_AUDIT
-        show(request, facts, code, lambda form, view: render(form, nothing, view), machines_only=True)
-        raise
-    seconds = None if request.reproducible else time.monotonic() - started
-    scan = request.policy.apply(scan_of(result), request.scope)
-    code = exit_code(scan, request.fail_on, exit_zero=request.exit_zero)
-    listed = with_scan(result, request.policy.limit(scan))
-    facts = run_facts(started_ms, reproducible=request.reproducible)
-    show(request, facts, code, lambda form, view: render(form, listed, view), machines_only=False)
+        show(
+            request,
+            facts,
+            code,
+            lambda form, view: render(form, listed, replace(view, recorded=recording.recorded)),
+            machines_only=False,
+        )
     for missing in scan.not_audited:
         if missing.asked_for:
             sys.stderr.write(f"kaudit: {visible(missing.path)}: {visible(missing.reason)}\n")
@@ -218,6 +237,9 @@ def show(
         exit_code=int(code),
         codes=request.selection.codes(),
         fail_on=request.fail_on.severity,
+        producer_ids=frozenset(request.options.producer_ids) or None,
+        batches=request.batches,
+        command=" ".join(["kaudit", *map(quote_text, sys.argv[1:])]),
     )
     for target in request.targets:
         if target.form.machine or not machines_only:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.options import Depth, ScanOptions
+from kaudit.analysis.scan.options import Depth, ScanOptions, UsageError
 from kaudit.cli import options
 from kaudit.cli.exits import FailOn
 from kaudit.cli.option_groups import OptionGroup
 from kaudit.cli.settings.settings import Settings
+from kaudit.source.kafka.options import DEFAULT_BYTES_PER_SECOND, ClusterOptions
 
 if TYPE_CHECKING:  # every format comes with it
     from kaudit.cli.audit import AuditRequest
@@ -116,6 +117,39 @@ class AuditReadOptions(ReadOptions, frozen=True, kw_only=True):
     require_all: options.RequireAll = False
 
 
+class ConnectionOptions(OptionGroup, frozen=True, kw_only=True):
+    """How brokers are reached."""
+
+    heading = "Live clusters"
+
+    command_config: options.CommandConfig = None
+
+
+class ClusterReadOptions(ConnectionOptions, frozen=True, kw_only=True):
+    """What is read from brokers, and how fast."""
+
+    from_offset: options.FromOffset = None
+    to_offset: options.ToOffset = None
+    from_time: options.FromTime = None
+    to_time: options.ToTime = None
+    max_bytes_per_second: options.MaxBytesPerSecond = DEFAULT_BYTES_PER_SECOND
+
+    def cluster(self) -> ClusterOptions:
+        """Return what they ask for. Raises UsageError for a time that is none, and for a range without offsets."""
+        from kaudit.cli.parsing import check_int64, parse_time
+
+        check_int64([self.from_offset or 0], "--from-offset")
+        check_int64([self.to_offset or 0], "--to-offset")
+        if None not in (self.from_offset, self.to_offset) and (self.from_offset or 0) >= (self.to_offset or 0):
+            raise UsageError(f"--from-offset {self.from_offset} --to-offset {self.to_offset}: nothing lies between")
+        from_ms, to_ms = parse_time(self.from_time, "--from-time"), parse_time(self.to_time, "--to-time")
+        if from_ms is not None and to_ms is not None and from_ms >= to_ms:
+            raise UsageError(f"--from-time {self.from_time} --to-time {self.to_time}: nothing lies between")
+        return ClusterOptions(
+            self.command_config, self.from_offset, self.to_offset, from_ms, to_ms, self.max_bytes_per_second or None
+        )
+
+
 class EngineOptions(OptionGroup, frozen=True, kw_only=True):
     """Which engine does the work."""
 
@@ -165,10 +199,11 @@ class DiffOptions(OptionGroup, frozen=True, kw_only=True):
     findings: FindingOptions
     log: LogFacts
     read: ReadOptions
+    cluster: ClusterReadOptions
 
     def request(self, settings: Settings, paths: Sequence[str], display: DisplayOptions) -> "AuditRequest":
         """Return the request these options make. Raises UsageError for an option that means nothing."""
-        scan = _scan_options(settings, paths, self.partitions, self.log, self.read)
+        scan = _scan_options(settings, paths, self.partitions, self.log, self.read, cluster=self.cluster)
         request = _request(settings, scan, self.output, self.findings, display)
         return replace(request, compares=True, statistics=self.tables.statistics)
 
@@ -183,6 +218,7 @@ class AuditOptions(OptionGroup, frozen=True, kw_only=True):
     log: AuditedLog
     blocks: BlockSources
     read: AuditReadOptions
+    cluster: ClusterReadOptions
 
     def request(self, settings: Settings, paths: Sequence[str], display: DisplayOptions) -> "AuditRequest":
         """Return the request these options make. Raises UsageError for an option that means nothing."""
@@ -191,7 +227,7 @@ class AuditOptions(OptionGroup, frozen=True, kw_only=True):
         since_ms, until_ms = parse_window(self.producers.since, self.producers.until)
         check_int64(self.producers.producer_id or (), "--producer-id")
         scan = replace(
-            _scan_options(settings, paths, self.partitions, self.log.facts, self.read),
+            _scan_options(settings, paths, self.partitions, self.log.facts, self.read, cluster=self.cluster),
             broker_version=parse_broker_version(self.log.broker_version),
             producer_ids=self.producers.producer_id or (),
             since_ms=since_ms,
@@ -206,8 +242,14 @@ class AuditOptions(OptionGroup, frozen=True, kw_only=True):
         return _request(settings, scan, self.output, self.findings, display)
 
 
-def _scan_options(
-    settings: Settings, paths: Sequence[str], partitions: PartitionFilter, log: LogFacts, read: ReadOptions
+def _scan_options(  # noqa: PLR0913 - one group each
+    settings: Settings,
+    paths: Sequence[str],
+    partitions: PartitionFilter,
+    log: LogFacts,
+    read: ReadOptions,
+    *,
+    cluster: ClusterReadOptions,
 ) -> ScanOptions:
     from kaudit.cli.parsing import check_int64
 
@@ -221,6 +263,7 @@ def _scan_options(
         compacted_topics=settings.compacted_topics,
         jobs=read.jobs,
         depth=read.depth,
+        cluster=cluster.cluster(),
     )
 
 

@@ -15,7 +15,10 @@ from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 
 if TYPE_CHECKING:  # numpy comes with them
-    from kaudit.analysis.timelines.producer_histories import HistoryWriter, RecordedScan
+    from kaudit.analysis.timelines.producer_histories import RecordedScan
+
+
+Record = Callable[[ScanOptions, Progress], "AbstractContextManager[RecordedScan]"]
 
 
 class Engine(Struct, frozen=True):
@@ -24,7 +27,7 @@ class Engine(Struct, frozen=True):
     scan: Callable[[ScanOptions, Progress], ScanResult]
     timeline: Callable[[ScanOptions, Progress], TimelineResult]
     producers: Callable[[ScanOptions, Progress, Query], ProducersResult]
-    record: "Callable[[ScanOptions, Progress, HistoryWriter], AbstractContextManager[RecordedScan]]"
+    record: Record
 
 
 def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[str]) -> Engine:

@@ -56,7 +56,9 @@ TextOrJson = Annotated[
 Paths = Annotated[
     list[str],
     typer.Argument(
-        metavar="PATH", help="Log or partition directories, .log files, text of kafka-dump-log; hdfs://, s3:// too."
+        metavar="PATH",
+        help="Log or partition directories, .log files, text of kafka-dump-log; hdfs://, s3:// too; "
+        "kafka://HOST:PORT/TOPIC[/PARTITION].",
     ),
 ]
 OutputFormats = Annotated[
@@ -163,6 +165,20 @@ CommandConfig = Annotated[
         metavar="FILE",
         help="For kafka://: a property file as Kafka's own tools take it: security.protocol, sasl.*, ssl.* (PEM).",
     ),
+]
+FromOffset = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="For kafka://: read from this offset on; default: the log start.")
+]
+ToOffset = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=0, help="For kafka://: read to before this offset; default: the high watermark."),
+]
+FromTime = Annotated[
+    str | None, typer.Option(metavar="TIME", help="For kafka://: read from the first record of this time or later on.")
+]
+ToTime = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="For kafka://: read to before the first record of this time or later."),
 ]
 MaxBytesPerSecond = Annotated[
     int,

@@ -38,8 +38,10 @@ class Targets(Struct, frozen=True):
 
     targets: tuple[Target, ...]
 
-    def write(self, lines: Iterable[bytes], broker: Broker, *, with_state: bool, width: int | None = None) -> None:
-        """Let `broker` answer `lines` once and write every format; `width` is the terminal's, where stdout is one.
+    def write(
+        self, lines: Iterable[bytes], broker: Broker, name: str, *, with_state: bool, width: int | None = None
+    ) -> None:
+        """Let `broker` answer `lines` of the file `name` once and write every format; `width` is the terminal's, if any.
 
         Answers wait until the last line has been read: raises AttemptError for a bad line with nothing written.
         """
@@ -47,7 +49,7 @@ class Targets(Struct, frozen=True):
         with ExitStack() as stack:
             spools = [stack.enter_context(_spool(target.file)) for target in self.targets]
             names = [target.output_format for target in self.targets]
-            for pieces in formatted(session, names, with_state=with_state):
+            for pieces in formatted(session, names, name, with_state=with_state):
                 for spool, piece in zip(spools, pieces, strict=True):
                     spool.write(piece.encode())
             for target, spool in zip(self.targets, spools, strict=True):

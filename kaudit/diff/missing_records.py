@@ -15,6 +15,7 @@ from kaudit.model.batch import Batches
 from kaudit.model.replicas import MissingRecords, MomentChange, PartitionComparison, Relation
 from kaudit.source.layout import PartitionDirectory
 
+_NEVER = 2**63 - 1
 MAX_COMPARED = 1 << 20
 """Batches of the other copy looked through: what is sent again comes soon after a new leader began."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -41,7 +42,8 @@ def missing_records(
     """
     theirs = _held(other, offset, open_source)
     known = np.unique(theirs.identities)
-    records = below = elsewhere = 0
+    records = below = elsewhere = unsequenced = 0
+    first, last = _NEVER, -1
     for batches in batches_from(copy, open_source, offset):
         count = producers_records(batches)
         identities = _identities(batches)
@@ -50,15 +52,22 @@ def missing_records(
         lost = ~in_place & ~again
         records += int(count[lost].sum())
         elsewhere += int(count[again].sum())
+        acknowledged = np.zeros_like(count)
         if high_watermark is not None:
-            below += int(np.clip(high_watermark - batches["base_offset"], 0, count)[lost].sum())
-    return MissingRecords(records, below, elsewhere)
+            acknowledged = np.clip(high_watermark - batches["base_offset"], 0, count)
+        below += int(acknowledged[lost].sum())
+        unsequenced += int((count - acknowledged)[lost & (batches["producer_id"] < 0)].sum())
+        times = batches["max_timestamp"][lost & (batches["max_timestamp"] >= 0)]
+        if len(times):
+            first, last = min(first, int(times.min())), max(last, int(times.max()))
+    return MissingRecords(records, below, elsewhere, unsequenced, max(last - first, 0))
 
 
 class MissingCounts:
     """Counts the records that one copy of a partition holds and another does not, where the comparison found that they part.
 
-    `copies` and the high watermarks of their checkpoints by name. What can no longer be read is left out.
+    `copies` and the high watermarks of their checkpoints by name. Of records that are on one replica alone those count as
+    below the high watermark that lie below the highest of the replicas'. What can no longer be read is left out.
     """
 
     def __init__(
@@ -71,23 +80,28 @@ class MissingCounts:
         """Count what the later copy lacks of what was truncated."""
         if change.truncated is None:
             return change
-        return replace(change, missing=self._count(change.earlier, change.later, change.truncated.first))
+        return replace(
+            change,
+            missing=self._count(change.earlier, change.later, change.truncated.first, self._marks.get(change.earlier)),
+        )
 
     def of_replicas(self, comparison: PartitionComparison) -> dict[str, MissingRecords]:
         """Count what diverged replicas hold and the reference does not, and what is on one copy alone, by the copy's name."""
         later = {change.earlier: change.later for change in comparison.moments}
+        highest = max((mark for name, mark in self._marks.items() if name not in later), default=None)
         found = {
-            name: self._count(name, later.get(name), offsets.first) for name, offsets in comparison.only_on.items()
+            name: self._count(name, later.get(name), offsets.first, self._marks.get(name) if name in later else highest)
+            for name, offsets in comparison.only_on.items()
         }
         difference = comparison.first_difference
         for name, relation in comparison.relations.items():
             if relation is Relation.DIVERGED:
                 end = comparison.end_offsets[comparison.reference or ""]
                 first = end if difference is None else min(end, difference.offset)
-                found[name] = self._count(name, comparison.reference, first)
+                found[name] = self._count(name, comparison.reference, first, self._marks.get(name))
         return {name: missing for name, missing in found.items() if missing is not None}
 
-    def _count(self, name: str, other: str | None, offset: int) -> MissingRecords | None:
+    def _count(self, name: str, other: str | None, offset: int, mark: int | None) -> MissingRecords | None:
         key = name, other, offset
         if key not in self._counted:
             try:
@@ -95,7 +109,7 @@ class MissingCounts:
                     self._copies[name],
                     None if other is None else self._copies[other],
                     offset,
-                    high_watermark=self._marks.get(name),
+                    high_watermark=mark,
                     open_source=self._open,
                 )
             except OSError:

@@ -14,7 +14,7 @@ from kaudit.analysis.scan.options import Progress, ScanOptions, UsageError
 from kaudit.analysis.scan.partition_assembler import PartitionAssembler
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
-from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs
+from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs, share_rate
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
 from kaudit.engines.ranges import PROCESSES_PAY_BYTES, RangeRead, ranges, read_here, with_rest
 from kaudit.model.finding import Finding
@@ -74,8 +74,8 @@ def producers(options: ScanOptions, progress: Progress, query: Query) -> Produce
 
 
 @contextmanager
-def record(options: ScanOptions, progress: Progress, writer: "HistoryWriter") -> "Iterator[RecordedScan]":
-    """Audit, and keep on disk what `writer` needs for the producers' histories while the body runs.
+def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]":
+    """Audit, and keep the producers' histories on disk while the body runs.
 
     Raises as `scan` does.
     """
@@ -104,7 +104,7 @@ def record(options: ScanOptions, progress: Progress, writer: "HistoryWriter") ->
         audit = _run(options, progress, HistoryRows, on_close=close)
         result = audit.result()
 
-        def write_histories(findings: Sequence[Finding]) -> "Iterator[Piece]":
+        def write_histories(writer: "HistoryWriter", findings: Sequence[Finding]) -> "Iterator[Piece]":
             own, remembers = by_replica(findings), remembers_markers(result)
             for file in files:
                 history: PartitionHistory = unpack(file.read_bytes())
@@ -116,7 +116,13 @@ def record(options: ScanOptions, progress: Progress, writer: "HistoryWriter") ->
             ):
                 yield from write_segment(task, open_segment, writer)
 
-        yield RecordedScan(result, write_histories, write_batches)
+        yield RecordedScan(
+            result,
+            write_histories,
+            write_batches,
+            audit.high_watermarks,
+            lambda: audit.transactional_ids(lambda _: True),
+        )
 
 
 def _appended(kept: list[_Keeper], keeper: _Keeper) -> _Keeper:
@@ -144,6 +150,9 @@ def _run(  # noqa: PLR0913 - independent inputs, named at each call
     total = sum(job.bytes for job in jobs)
     progress.start(total)
     processes = options.jobs or os.cpu_count() or 1
+    if total < PROCESSES_PAY_BYTES:
+        processes = 1  # starting others costs more than it saves
+    jobs = share_rate(jobs, processes)
     fixed = options.chunk_bytes or piece_bytes
     recent = RecentSizes()
     chunk_sizes = [ChunkSize(sharers=processes, recent=recent) if fixed is None else fixed_size(fixed) for _ in jobs]
@@ -169,9 +178,9 @@ def _run(  # noqa: PLR0913 - independent inputs, named at each call
 def _read(
     jobs: Sequence[Job], chunk_sizes: Sequence[ChunkSize], processes: int, layout: Layout
 ) -> Generator[RangeRead]:
-    """Read all ranges, in processes if there is enough to read."""
+    """Read all ranges, in processes if there are several."""
     found = ranges(jobs, chunk_sizes)
-    if processes == 1 or sum(job.bytes for job in jobs) < PROCESSES_PAY_BYTES:
+    if processes == 1:
         return read_here(found)
     from kaudit.engines.processes import read_in_processes  # noqa: PLC0415 - a small log is read in less time
 

@@ -75,7 +75,7 @@ def _advancing(
 
 def _layout(replica: Replica, options: ScanOptions) -> Layout:
     try:
-        layout = discover([replica.path])
+        layout = discover([replica.path], cluster=options.cluster)
     except PathNotFoundError as error:
         raise UsageError(f"no such file or directory: {error}") from error
     except UrlError as error:

@@ -24,7 +24,7 @@ from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.options import Progress, ScanOptions, UnreadableInputError, UsageError
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
-from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs
+from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs, share_rate
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.timelines.producer_histories import (
     HistoryRows,
@@ -106,10 +106,8 @@ def producers(
 
 
 @contextmanager
-def record(
-    options: ScanOptions, progress: Progress, writer: HistoryWriter, spark: SparkOptions | None = None
-) -> Iterator[RecordedScan]:
-    """Audit on Spark, and keep on its disks what `writer` needs of the producers' histories while the body runs.
+def record(options: ScanOptions, progress: Progress, spark: SparkOptions | None = None) -> Iterator[RecordedScan]:
+    """Audit on Spark, and keep the producers' histories on its disks while the body runs.
 
     Tables are made in tasks; pieces of tables come to the driver one after the other. Raises as `scan` does.
     """
@@ -117,9 +115,10 @@ def record(
 
     with _started(options, spark, HistoryRows, PartitionHistory.of) as run:
         replayed = run.replayed.persist(StorageLevel.DISK_ONLY)
-        result = run.audit(_collect(run, replayed.select("job_index", "audit"), progress)).result()
+        audit = run.audit(_collect(run, replayed.select("job_index", "audit"), progress))
+        result = audit.result()
 
-        def write_histories(findings: Sequence[Finding]) -> Iterator[Piece]:
+        def write_histories(writer: HistoryWriter, findings: Sequence[Finding]) -> Iterator[Piece]:
             own = by_replica(findings)
             job_indexes = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in run.jobs)
             packed = {number: pack(own[job_index]) for number, job_index in enumerate(job_indexes) if job_index in own}
@@ -143,7 +142,13 @@ def record(
             pieces = planned.mapInArrow(batch_writing(writer, output_batches, _from_here()), PIECES_SCHEMA)
             yield from _in_order(run.session, pieces, output_batches.count, "kaudit: write the batches")
 
-        yield RecordedScan(result, write_histories, write_batches)
+        yield RecordedScan(
+            result,
+            write_histories,
+            write_batches,
+            audit.high_watermarks,
+            lambda: audit.transactional_ids(lambda _: True),
+        )
 
 
 def _in_order(spark: "SparkSession", pieces: "DataFrame", output_batches: int, description: str) -> Iterator[Piece]:
@@ -196,7 +201,8 @@ def _started(
     jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(options, layout, histories))
     with session(spark or SparkOptions(), options.jobs) as started:
         _require_readable(started, jobs)
-        plan = share(jobs, started.sparkContext.defaultParallelism)
+        cores = started.sparkContext.defaultParallelism
+        plan = share(share_rate(jobs, cores), cores)
         yield _Run(started, options, layout, histories, jobs, plan, _dataframe(started, plan, make_sink, seal))
 
 

@@ -95,6 +95,11 @@ class Columns:
         columns: Mapping[str, Column] = self._columns if self._part is None else self._held()
         return Columns(self.dtype, self._length, {**columns, **{name: self[name] + amount for name in names}})
 
+    def replaced(self, name: str, values: NDArray[Any]) -> "Columns":
+        """Return the same rows with other values, shape (n,), in this column."""
+        columns: Mapping[str, Column] = self._columns if self._part is None else self._held()
+        return Columns(self.dtype, self._length, {**columns, name: values})
+
     def rows(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
         """Return the rows at these indexes as a structured array, shape of `chosen`."""
         rows = np.empty(len(chosen), dtype=self.dtype)

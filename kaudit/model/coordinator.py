@@ -43,6 +43,8 @@ class CoordinatorView(Struct, frozen=True):
     entries: Mapping[int, CoordinatorEntry] = field(default_factory=dict)
     present: bool = False
     complete: bool = False
+    unknown: str = "the partition of __transaction_state that has the answer is not among the inputs"
+    """Why the answer is not known where a view that is not complete lacks an entry."""
 
     def transactional_id(self, producer_id: int) -> str | None:
         """The transactional id behind a producer id, None if not known."""
@@ -63,10 +65,7 @@ class CoordinatorView(Struct, frozen=True):
                 return CoordinatorVerdict(
                     TransactionStanding.NOT_ONGOING, "no transactional id in __transaction_state has this producer id"
                 )
-            return CoordinatorVerdict(
-                TransactionStanding.UNKNOWN,
-                "the partition of __transaction_state that has the answer is not among the inputs",
-            )
+            return CoordinatorVerdict(TransactionStanding.UNKNOWN, self.unknown)
         value, name = entry.value, entry.transactional_id
         said = f"__transaction_state has {name!r} at {value.status_name}, epoch {value.producer_epoch}"
         listed = any(known.topic == topic and partition in known.partitions for known in (value.partitions or ()))

@@ -103,12 +103,15 @@ class MissingRecords(JsonRecord, frozen=True):
     """Records of producers at the end of one copy, from an offset on, that another copy does not hold there.
 
     `records` are in no batch of the other copy from that offset on; `below_high_watermark` of them lie below the high
-    watermark that the copy's own broker wrote down. `elsewhere` are there at other offsets: batches sent again.
+    watermark that the copy's own broker wrote down, `without_producer_id` are no idempotent producer's and lie above it.
+    `elsewhere` are there at other offsets: batches sent again. `span_ms` lies between the first and the last timestamp.
     """
 
     records: int
     below_high_watermark: int
     elsewhere: int
+    without_producer_id: int = 0
+    span_ms: int = 0
 
     @property
     def nothing(self) -> bool:

@@ -80,14 +80,15 @@ def _broker_rules(versions: BrokerVersions, console: Console, *, with_reasons: b
     hints = ["-v: why"] if versions.because and not with_reasons else []
     if versions.requested == "auto" and not settled:
         hints.append("--broker-version: stricter")
-    text = f"Rules of {_range(versions)}" + (f" ({', '.join(hints)})" if hints else "")
+    text = f"Rules of {rules_text(versions)}" + (f" ({', '.join(hints)})" if hints else "")
     lines = console.wrap(visible(text), indent="  ")
     for reason in versions.because if with_reasons else ():
         lines += console.wrap(visible(reason), lead="  - ")
     return lines
 
 
-def _range(versions: BrokerVersions) -> str:
+def rules_text(versions: BrokerVersions) -> str:
+    """Return which brokers' rules were applied: `broker 2.8.0`, `brokers 2.0.0 to 2.4.1`."""
     if versions.at_least is None and versions.at_most is None:
         return (
             f"broker version {versions.profile or ('unknown' if versions.requested == 'auto' else versions.requested)}"

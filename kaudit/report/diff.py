@@ -29,7 +29,7 @@ def render_diff(result: DiffResult, options: RenderOptions) -> str:
     sections = [_replicas(result, console), _partitions(result, console), _truncated(result, console)]
     sections += finding_sections(shown, options, many_inputs=True)
     explained = [] if options.statistics else explain_lines(shown, console)
-    sections.append([*explained, *console.wrap(_summary(result)), *hidden_lines(result.scan, shown)])
+    sections.append([*explained, *console.wrap(comparison_text(result)), *hidden_lines(result.scan, shown)])
     return text_of([*sections, *unchecked_sections(result.scan, console)])
 
 
@@ -47,12 +47,17 @@ def _replicas(result: DiffResult, console: Console) -> list[str]:
 
 def _partitions(result: DiffResult, console: Console) -> list[str]:
     """Return a table of the partitions whose replicas differ; identical ones are counted below it."""
+    return _table(*difference_rows(result), console)
+
+
+def difference_rows(result: DiffResult) -> tuple[list[str], list[list[str]]]:
+    """Return headings, and a row for each partition whose replicas differ."""
     listed = [entry for entry in result.partitions if entry.relation in (Relation.BEHIND, Relation.DIVERGED)]
     earlier = {name for moments in result.moments for name in moments.replicas[:-1]}
     names = [replica.name for replica in result.replicas if replica.name not in earlier]
     ends = [f"{visible(name)} ends" for name in names]
     headings = ["partition", "relation", "identical up to", *ends, "broker would truncate"]
-    return _table(headings, [_cells(entry, names) for entry in listed], console)
+    return headings, [_cells(entry, names) for entry in listed]
 
 
 def _truncated(result: DiffResult, console: Console) -> list[str]:
@@ -115,7 +120,8 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     return _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
-def _summary(result: DiffResult) -> str:
+def comparison_text(result: DiffResult) -> str:
+    """Return how many partitions are identical, behind, diverged, and what was read."""
     # replicas say more of a partition than earlier copies of them
     counts = Counter(entry.relation for entry in result.partitions if entry.relations or not entry.moments)
     changes = Counter(change.relation for entry in result.partitions for change in entry.moments)

@@ -20,7 +20,7 @@ def place_lines(finding: Finding, console: Console, *, many_inputs: bool, replic
     """Return headline and place."""
     label, rest = headline(finding)
     lines = console.wrap(rest.lstrip(), lead=f"{label} ", indent="    ", style=SEVERITY_STYLE[finding.severity])
-    place = _place(finding, many_inputs=many_inputs, replicas=replicas)
+    place = place_text(finding, many_inputs=many_inputs, replicas=replicas)
     return lines + console.wrap(place, lead="  --> ", style=Style.FAINT)
 
 
@@ -68,7 +68,8 @@ def command_lines(finding: Finding, console: Console) -> list[str]:
     return [f"  {help_} {console.paint(visible(command), Style.COMMAND)}" for command in finding.next]
 
 
-def _place(finding: Finding, *, many_inputs: bool, replicas: Sequence[str]) -> str:
+def place_text(finding: Finding, *, many_inputs: bool, replicas: Sequence[str]) -> str:
+    """Return where a finding is: partition and offsets, producer, file. `replicas`: those that say the same."""
     parts = []
     partition = partition_of(finding)
     if partition is not None:

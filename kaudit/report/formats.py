@@ -9,8 +9,10 @@ from msgspec import Struct
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.output import Output, Tables
+from kaudit.report.output import Output
 from kaudit.report.render_options import RenderOptions
+
+_RESULTS = ("scan", "timeline", "producers", "diff")
 
 
 class Format(Struct, frozen=True):
@@ -22,16 +24,18 @@ class Format(Struct, frozen=True):
 
     name: str
     machine: bool
-    scan: Callable[[ScanResult, RenderOptions], str | Tables]
-    timeline: Callable[[TimelineResult, RenderOptions], str | Tables]
+    scan: Callable[[ScanResult, RenderOptions], str | Output]
+    timeline: Callable[[TimelineResult, RenderOptions], str | Output]
     producers: Callable[[ProducersResult, RenderOptions], Output]
-    diff: Callable[[DiffResult, RenderOptions], str | Tables]
+    diff: Callable[[DiffResult, RenderOptions], str | Output]
     directory: bool = False
+    histories: frozenset[str] = frozenset()
+    """The results it shows the producers' histories with, where those are recorded."""
 
 
-def in_pieces(content: str | Tables) -> Output:
+def in_pieces(content: str | Output) -> Output:
     """Return a report as what is written piece by piece."""
-    return content if isinstance(content, Tables) else (content,)
+    return (content,) if isinstance(content, str) else content
 
 
 class _Module(Struct, frozen=True):
@@ -40,6 +44,7 @@ class _Module(Struct, frozen=True):
     renderers: Mapping[str, str]
     machine: bool = True
     directory: bool = False
+    histories: frozenset[str] = frozenset()
 
     def load(self, name: str) -> Format:
         """Import the functions: XML and JSON cost a small scan as much as reading it."""
@@ -47,10 +52,10 @@ class _Module(Struct, frozen=True):
         scan = found["scan"]
         findings: dict[str, Callable[..., Any]] = {
             "timeline": lambda result, options: scan(result.scan, options),
-            "producers": lambda result, options: (scan(result.scan, options),),
+            "producers": lambda result, options: in_pieces(scan(result.scan, options)),
             "diff": lambda result, options: scan(result.scan, options),
         }
-        return Format(name, self.machine, directory=self.directory, **(findings | found))
+        return Format(name, self.machine, directory=self.directory, histories=self.histories, **(findings | found))
 
 
 def _function(place: str) -> Callable[..., Any]:
@@ -60,7 +65,7 @@ def _function(place: str) -> Callable[..., Any]:
 
 
 def _all_in(module: str) -> dict[str, str]:
-    return {result: f"{module}:render_{result}" for result in ("scan", "timeline", "producers", "diff")}
+    return {result: f"{module}:render_{result}" for result in _RESULTS}
 
 
 class _Formats(Mapping[str, Format]):
@@ -83,9 +88,16 @@ class _Formats(Mapping[str, Format]):
         "sarif-github": _Module({"scan": "sarif:render_scan_for_github"}),
         **{name: _Module({"scan": f"{name}:render_scan"}) for name in ("junit", "github", "gitlab")},
         "markdown": _Module({"scan": "markdown_report:render_scan"}),
+        "chrome-trace": _Module({"scan": "chrome_trace:render_scan", "timeline": "chrome_trace:render_timeline"}),
         "parquet": _Module(
-            {result: f"tables:{result}_tables" for result in ("scan", "timeline", "producers", "diff")}, directory=True
+            {
+                "scan": "streamed_tables:recorded_tables",
+                **{result: f"tables:{result}_tables" for result in ("timeline", "producers", "diff")},
+            },
+            directory=True,
+            histories=frozenset({"scan"}),
         ),
+        "html": _Module(_all_in("html.report_page"), machine=False, histories=frozenset(_RESULTS)),
     }
 
     def __getitem__(self, name: str) -> Format:

@@ -35,7 +35,7 @@ def incident_sections(findings: Sequence[Finding], options: RenderOptions, *, ma
         return []
     console, groups = options.console, members(findings)
     shown = groups if options.verbose else groups[:_BLOCKS]
-    sections = [_verdict(findings, len(groups), console)]
+    sections = [console.wrap(verdict_text(findings, len(groups)), indent="  ")]
     explained: set[object] = set()
     for group in shown:
         once = distinct(group)
@@ -55,7 +55,7 @@ def incident_sections(findings: Sequence[Finding], options: RenderOptions, *, ma
     return sections
 
 
-def _verdict(findings: Sequence[Finding], incidents: int, console: Console) -> list[str]:
+def verdict_text(findings: Sequence[Finding], incidents: int) -> str:
     """Return how many findings there are, in how many partitions, and what they cost together."""
     partitions = len({(finding.topic, finding.partition) for finding in findings if finding.topic is not None})
     counts = [
@@ -71,7 +71,7 @@ def _verdict(findings: Sequence[Finding], incidents: int, console: Console) -> l
     if partitions:
         text += f" in {plural(partitions, 'partition')}"
     cost = impact_text(total_impact(findings))
-    return console.wrap(f"{text}: {cost}" if cost else text, indent="  ")
+    return f"{text}: {cost}" if cost else text
 
 
 def _single(finding: Finding, group: Sequence[Finding], console: Console, *, many_inputs: bool) -> list[str]:
@@ -105,7 +105,7 @@ def _block(incident: Incident, lead: Finding, options: RenderOptions, *, explain
     label = f"{incident.severity.value}[{', '.join(incident.checks)}]"
     what = f"{incident.title}: {plural(incident.findings, 'finding')}"
     lines = console.wrap(what, lead=f"{label} ", indent="    ", style=SEVERITY_STYLE[incident.severity])
-    lines += console.wrap(_extent(incident), lead="  --> ", style=Style.FAINT)
+    lines += console.wrap(extent_text(incident), lead="  --> ", style=Style.FAINT)
     if cost := impact_text(incident.impact):
         lines += remark_lines("impact", cost, console)
     if options.verbose:
@@ -120,7 +120,8 @@ def _block(incident: Incident, lead: Finding, options: RenderOptions, *, explain
     )
 
 
-def _extent(incident: Incident) -> str:
+def extent_text(incident: Incident) -> str:
+    """Return where an incident is: partitions, producers, times, replicas."""
     parts = [_partitions(incident.partitions)] if incident.partitions else []
     if incident.producer_ids:
         noun = "producer" if len(incident.producer_ids) == 1 else "producers"

@@ -1,11 +1,15 @@
 """What every format receives besides the result."""
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.report.console import Console
+
+if TYPE_CHECKING:  # numpy comes with it
+    from kaudit.analysis.timelines.producer_histories import RecordedScan
 
 
 class RenderOptions(Struct, frozen=True):
@@ -13,7 +17,9 @@ class RenderOptions(Struct, frozen=True):
 
     `verbose`: every incident with all of its findings; `statistics`: counts by check in place of findings.
     `run` is host and time, None with --reproducible; `codes` the checks that were asked for, None for all;
-    `fail_on` the least severity that fails the run, None for never.
+    `fail_on` the least severity that fails the run, None for never. `recorded` has the producers' histories for the formats
+    that show them, by the name of the replica they were read from, None for all that were audited; `producer_ids` are those
+    that were asked for, None for all. `batches`: tables with a row for every batch. `command` is the command line.
     """
 
     console: Console = field(default_factory=Console)
@@ -24,6 +30,10 @@ class RenderOptions(Struct, frozen=True):
     exit_code: int | None = None
     codes: frozenset[str] | None = None
     fail_on: Severity | None = Severity.ERROR
+    recorded: "Mapping[str | None, RecordedScan]" = field(default_factory=dict)
+    producer_ids: frozenset[int] | None = None
+    batches: bool = False
+    command: str = "kaudit"
 
     def for_people(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings that people are shown: new ones, and notes only when asked for."""

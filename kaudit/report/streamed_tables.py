@@ -1,10 +1,11 @@
 """Tables too large for memory, packed a piece at a time where their rows are made: `timelines`, `producers`, `batches`."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from kaudit.analysis.scan.batch_export import SegmentTask
 from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
@@ -12,13 +13,27 @@ from kaudit.formats.log.codecs import Codec
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from kaudit.model.finding import Finding
-from kaudit.report.output import Row
+from kaudit.model.result import ScanResult
+from kaudit.report.output import Row, Tables
 from kaudit.report.parquet import columns_to_ipc, to_ipc
-from kaudit.report.tables import producer_row, timeline_rows
+from kaudit.report.render_options import RenderOptions
+from kaudit.report.tables import producer_row, scan_tables, timeline_rows
 
 _PIECE_ROWS = 20_000
 """Rows made at once: some MB as Python objects."""
 _CODECS = np.array([*(codec.name.lower() for codec in Codec), *map(str, range(max(Codec) + 1, CODEC_MASK + 1))])
+
+
+def recorded_tables(result: ScanResult, options: RenderOptions) -> Tables:
+    """Return a scan's tables, with the timelines and producers of all producer ids where they are recorded."""
+    tables = scan_tables(result, options)
+    pieces = [recorded.write_histories(write_histories, result.findings) for recorded in options.recorded.values()]
+    if not pieces:
+        return tables
+    if options.batches:
+        pieces += [recorded.write_batches(write_batches) for recorded in options.recorded.values()]
+    streamed = ("timelines", "producers", *(["batches"] if options.batches else []))
+    return replace(tables, streamed=streamed, pieces=chain.from_iterable(pieces))
 
 
 def write_histories(history: PartitionHistory, findings: Sequence[Finding], remembers_markers: bool) -> Iterator[Piece]:  # noqa: FBT001 - a HistoryWriter

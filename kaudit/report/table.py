@@ -48,10 +48,14 @@ def _overview(result: ScanResult, shown: Sequence[Finding], options: RenderOptio
     """Return the command that explains each code, what is hidden, or that there is nothing to report."""
     lines = [] if options.statistics else explain_lines(shown, options.console)
     if not shown:
-        new = any(finding.status is Status.NEW for finding in result.findings)
-        worst = "no findings" if not result.findings else "no errors, no warnings" if new else "no new findings"
-        lines.append(f"{options.console.paint(worst, Style.GOOD)} {extent(result)}")
+        lines.append(f"{options.console.paint(nothing_text(result), Style.GOOD)} {extent(result)}")
     return lines + hidden_lines(result, shown)
+
+
+def nothing_text(result: ScanResult) -> str:
+    """Return what to say where no finding is shown."""
+    new = any(finding.status is Status.NEW for finding in result.findings)
+    return "no findings" if not result.findings else "no errors, no warnings" if new else "no new findings"
 
 
 def explain_lines(shown: Sequence[Finding], console: Console) -> list[str]:

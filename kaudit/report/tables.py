@@ -4,8 +4,6 @@ import json
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from kaudit.model.producer_listing import ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult, PartitionComparison
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
@@ -20,14 +18,6 @@ SCHEMA = "kaudit.tables/1"
 def scan_tables(result: ScanResult, options: RenderOptions) -> Tables:
     """Return a scan's findings, partitions and segments."""
     return _tables(result, options, {})
-
-
-def recorded_tables(
-    result: ScanResult, pieces: Iterable[tuple[str, bytes]], options: RenderOptions, *, batches: bool = False
-) -> Tables:
-    """Return the same, and the timelines and producers of all producer ids; with `batches` the batches too."""
-    streamed = ("timelines", "producers", "batches") if batches else ("timelines", "producers")
-    return replace(_tables(result, options, {}), streamed=streamed, pieces=pieces)
 
 
 def timeline_tables(result: TimelineResult, options: RenderOptions) -> Tables:

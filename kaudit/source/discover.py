@@ -16,6 +16,8 @@ from kaudit.formats.sidefiles.checkpoints import (
 from kaudit.source.captures import CAPTURE_ACCOUNT, captured_features
 from kaudit.source.dumps import describe_dump
 from kaudit.source.filesystem import FileStatus
+from kaudit.source.kafka.options import ClusterOptions
+from kaudit.source.kafka.topic_url import TopicUrl
 from kaudit.source.layout import (
     Evidence,
     Layout,
@@ -33,8 +35,8 @@ from kaudit.source.names import (
     segment_base_offset,
 )
 from kaudit.source.pattern import LayoutPattern, Placed
-from kaudit.source.schemes import SegmentRemovedError, filesystem, removed_from_head
-from kaudit.source.uri import Uri
+from kaudit.source.schemes import KAFKA, SegmentRemovedError, filesystem, removed_from_head
+from kaudit.source.uri import Uri, UrlError
 
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
@@ -74,6 +76,7 @@ class _Discovery(Struct):
     visited: set[Hashable] = field(default_factory=set)
     log_directories: dict[Uri, _LogDirectory] = field(default_factory=dict)
     revisits: int = 0
+    broker_versions: set[str] = field(default_factory=set)
     empty_inputs: list[Unreadable] = field(default_factory=list)
 
     def held(self) -> tuple[int, ...]:
@@ -82,8 +85,12 @@ class _Discovery(Struct):
         return (with_segments, len(self.unreadable), self.revisits)
 
 
-def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layout:
+def discover(
+    paths: Sequence[str], pattern: LayoutPattern | None = None, cluster: ClusterOptions | None = None
+) -> Layout:
     """Find every partition under `paths`: log directories, partition directories, segment files, or parents of these.
+
+    A kafka:// URL names a topic or a partition of a live cluster; `cluster` says how to connect, and what to read.
 
     Paths may be URLs; `pattern` says where topic and partition stand in paths a broker did not name. Symbolic links are
     followed, each directory once. Partitions come in (topic, partition, directory) order.
@@ -98,6 +105,9 @@ def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layo
     files_given: dict[str, str] = {}
     for text in paths:
         place = Uri.parse(text)
+        if place.scheme == KAFKA:
+            _take_topic(found, place, cluster or ClusterOptions())
+            continue
         try:
             entry = filesystem(place).status(place)
         except FileNotFoundError:
@@ -133,9 +143,22 @@ def discover(paths: Sequence[str], pattern: LayoutPattern | None = None) -> Layo
         leftover_files=sorted(found.leftover_files, key=lambda file: (file.log_dir or "", file.relative)),
         unreadable=found.unreadable,
         skipped=found.skipped,
-        evidence=Evidence(found.meta, found.bootstrap, found.features),
+        evidence=Evidence(found.meta, found.bootstrap, sorted(found.broker_versions), found.features),
         empty_inputs=found.empty_inputs,
     )
+
+
+def _take_topic(found: _Discovery, place: Uri, cluster: ClusterOptions) -> None:
+    try:
+        from kaudit.source.kafka.discovery import find_partitions  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise UrlError(f"{place} needs an extra: pip install 'kaudit[live]'") from error
+    live = find_partitions(TopicUrl.of(place), cluster)
+    known = {entry.directory for entry in found.partitions}
+    found.partitions += [entry for entry in live.partitions if entry.directory not in known]
+    found.unreadable += live.unreadable
+    found.skipped += live.skipped
+    found.broker_versions.update(live.broker_versions)
 
 
 def _what_else(found: _Discovery, place: Uri) -> str:

@@ -15,11 +15,45 @@ class TextRange(Struct, frozen=True):
     end: int
 
 
+class FetchedRange(Struct, frozen=True):
+    """Offsets of a partition that brokers send, from `first_offset`, a batch's first, to `end_offset` (exclusive).
+
+    `readable_from` is the first offset a broker lets be asked for: the log start may lie inside the first batch.
+
+    On the wire batches have offsets and no positions, so positions stand for offsets: `bytes_per_offset` (about what the
+    log has, at least 1) for each, which makes ranges of positions about as long as the batches in them. `servers` as in
+    bootstrap.servers, `command_config` the path of a property file, `max_bytes_per_second` for one reading process.
+    """
+
+    servers: str
+    topic: str
+    partition: int
+    first_offset: int
+    readable_from: int
+    end_offset: int
+    bytes_per_offset: int = 1
+    command_config: str | None = None
+    max_bytes_per_second: int | None = None
+
+    @property
+    def size(self) -> int:
+        """How many positions there are."""
+        return (self.end_offset - self.first_offset) * self.bytes_per_offset
+
+    def position(self, offset: int) -> int:
+        """Return the position that stands for an offset."""
+        return (offset - self.first_offset) * self.bytes_per_offset
+
+    def offset(self, position: int) -> int:
+        """Return the first offset whose position is not below this one."""
+        return self.first_offset - (-position // self.bytes_per_offset)
+
+
 class SegmentFile(Struct, frozen=True):
     """One `.log` file: `path` opens it, `name` is its file name, `size` bytes as planned, `modified_ms` its mtime.
 
     With `text` the file at `path` is not a segment but a text that shows one: `name` is what the text calls it, `size`
-    the bytes of text.
+    the bytes of text. With `fetched` there is no file: brokers send the batches, and `size` counts their positions.
     """
 
     path: str
@@ -28,6 +62,7 @@ class SegmentFile(Struct, frozen=True):
     size: int
     modified_ms: int
     text: TextRange | None = None
+    fetched: FetchedRange | None = None
 
 
 class LeftoverFile(Struct, frozen=True):
@@ -103,6 +138,11 @@ class PartitionDirectory(Struct, frozen=True):
         """Size of its segments."""
         return sum(segment.size for segment in self.segments)
 
+    @property
+    def is_fetched(self) -> bool:
+        """Whether brokers send its batches: they have offsets, but neither files nor positions."""
+        return any(segment.fetched is not None for segment in self.segments)
+
 
 class Unreadable(Struct, frozen=True):
     """A path that could not be opened or listed. `vanished`: it, or bytes of it, were there when the input was listed."""
@@ -117,8 +157,10 @@ class Evidence(Struct, frozen=True):
 
     meta_properties: Sequence[Mapping[str, str]] = ()
     has_bootstrap_checkpoint: bool = False
+    broker_versions: Sequence[str] = ()
+    """Releases that live brokers have by the requests they take, such as `3.9`."""
     features: Mapping[str, int] = field(default_factory=dict)
-    """Levels of the cluster's finalized features by name, where a capture or a broker gives them."""
+    """Levels of the cluster's finalized features by name, where a capture gives them."""
 
 
 class Layout(Struct, frozen=True):

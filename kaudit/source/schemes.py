@@ -44,6 +44,8 @@ class SegmentRemovedError(FileNotFoundError):
         self.log_start = log_start
 
 
+KAFKA = "kafka"
+"""Of partitions on brokers, which are no files."""
 _SCHEMES: Mapping[str, Callable[[str], FileSystem]] = {
     "": _local,
     "hdfs": _hdfs,
@@ -68,7 +70,7 @@ def filesystem(uri: Uri) -> FileSystem:
 
     """
     if uri.scheme not in _SCHEMES:
-        known = ", ".join(f"{scheme}://" for scheme in _SCHEMES if scheme)
+        known = ", ".join(f"{scheme}://" for scheme in (*_SCHEMES, KAFKA) if scheme)
         raise UrlError(f"{uri}: kaudit reads local paths, file://, {known}")
     return _connect(uri.scheme, uri.authority)
 
@@ -94,6 +96,10 @@ def open_segment(segment: SegmentFile, working_directory: str | None = None) -> 
         OSError: it cannot be opened.
 
     """
+    if segment.fetched is not None:
+        from kaudit.source.kafka.readers import open_fetched  # noqa: PLC0415 - an extra
+
+        return open_fetched(segment.fetched)
     uri = Uri.parse(segment.path).absolute(working_directory)
     try:
         source = filesystem(uri).open(uri)

@@ -64,7 +64,7 @@ CONTRACT = {
     "KA502": ("snapshot-disagrees", {"error"}),
     "KA601": ("replicas-diverged", {"error", "warning", "note"}),
     "KA602": ("replica-behind", {"note"}),
-    "KA603": ("only-copy", {"warning", "error"}),
+    "KA603": ("only-copy", {"error", "warning", "note"}),
     "KA701": ("repeated-across-sessions", {"warning"}),
     "KA702": ("retry-duplicate", {"warning"}),
     "KA703": ("reordered-retry", {"warning"}),

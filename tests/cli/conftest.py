@@ -49,8 +49,8 @@ class Engine:
         return self.scan_result
 
     @contextmanager
-    def record(self, options, progress, teller):
-        yield RecordedScan(self.scan(options, progress), lambda findings: iter(()), lambda teller: iter(()))
+    def record(self, options, progress):
+        yield RecordedScan(self.scan(options, progress), lambda writer, findings: iter(()), lambda teller: iter(()))
 
     def timeline(self, options, progress):
         self.options = options

@@ -11,6 +11,7 @@ from kaudit.report.formats import FORMATS
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.saved import SavedScanError, read_saved
 from tests import scan_results as results
+from tests.html.page_reader import Page
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def test_severity_decides_the_exit_code(engine, kaudit):
     assert kaudit("scan", "/data", "--severity", "KA0=note", "--severity", "KA106=error").code == 1
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", [form for form in FORMATS if form != "html"])
 @pytest.mark.parametrize("make", [results.many, results.incomplete, results.hostile, results.scan_result])
 def test_a_saved_scan_renders_as_the_scan_did(engine, kaudit, tmp_path, form, make):
     engine.scan_result = make()
@@ -137,6 +138,23 @@ def test_a_saved_scan_renders_as_the_scan_did(engine, kaudit, tmp_path, form, ma
     scan = kaudit("scan", "/data", "--output-format", form, "--output-format", f"json:{saved}", "-v", "--reproducible")
     report = kaudit("report", saved, "--output-format", form, "-v", "--reproducible")
     assert (report.code, report.out) == (scan.code, scan.out)
+
+
+@pytest.mark.parametrize("make", [results.many, results.incomplete, results.hostile, results.scan_result])
+def test_the_page_of_a_saved_scan_says_that_only_the_logs_have_the_runs(engine, kaudit, tmp_path, make):
+    engine.scan_result = make()
+    saved = tmp_path / "saved.json"
+    scan = kaudit("scan", "/data", "--output-format", "html", "--output-format", f"json:{saved}", "--reproducible")
+    report = kaudit("report", saved, "--output-format", "html", "--reproducible")
+    before, after = Page(scan.out).model, Page(report.out).model
+
+    runs = {"what": "runs, markers and transactions", "count": None}
+    missing = [entry for entry in after["overview"]["left_out"] if entry not in before["overview"]["left_out"]]
+    if after["partitions"]:
+        assert [{name: entry[name] for name in runs} for entry in missing] == [runs]
+        assert missing[0]["how_to_see"].startswith("kaudit scan --output-format html ")
+        after["overview"]["left_out"].remove(missing[0])
+    assert after == before
 
 
 def test_a_saved_scan_keeps_the_run_it_came_from(engine, kaudit, tmp_path):

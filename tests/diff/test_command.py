@@ -10,7 +10,7 @@ import pytest
 from kaudit.cli.app import run
 from kaudit.report.formats import FORMATS
 from tests.diff.replicas import TOPIC, Copy, history
-from tests.logs import Batch
+from tests.logs import BASE_TIMESTAMP, Batch
 from tests.report.test_json_schemas import DOCUMENT, LINE, REGISTRY
 
 
@@ -121,6 +121,40 @@ def test_what_one_replica_alone_holds_is_an_error_below_the_high_watermark(tmp_p
     assert alone["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": 4}
     behind = next(finding for finding in told["findings"] if finding["code"] == "KA602")
     assert (behind["severity"], behind["replica"], behind["impact"]) == ("note", "b2", {"records_lost_at_most": 0})
+
+
+@pytest.mark.parametrize(
+    ("producer_ids", "lag_ms", "mark", "severity", "at_most"),
+    [
+        ((7, 7), 9_000, 4, "note", 0),
+        ((7, -1), 9_000, 4, "warning", 2),  # without idempotence acks=1 is possible
+        ((7, 7), 10_000, 4, "warning", 4),  # the other one may have left the in-sync replicas since
+        ((7, 7), 9_000, None, "warning", 4),
+        ((7, 7), 9_000, 6, "error", 2),
+        ((7, -1), 9_000, 6, "error", 4),
+        ((-1, 7), 9_000, 6, "error", 2),
+    ],
+)
+def test_what_is_above_the_high_watermark_is_acknowledged_with_acks_1_only(
+    tmp_path, capsys, producer_ids, lag_ms, mark, severity, at_most
+):
+    log = history((0, 2))
+    short = log.copy()
+    for number, producer_id in enumerate(producer_ids):
+        own = {
+            "producer_id": producer_id,
+            "epoch": min(producer_id, 0),
+            "sequence": -1 if producer_id < 0 else 2 * number,
+        }
+        log.append(2, 0, b"tail %d" % number, timestamp=BASE_TIMESTAMP + number * lag_ms, **own)
+    log.high_watermark = mark
+    code, told = document(capsys, log.write(tmp_path / "b1"), short.write(tmp_path / "b2"))
+    alone = next(finding for finding in told["findings"] if finding["code"] == "KA603")
+    assert (alone["severity"], alone["offset"], alone["last_offset"]) == (severity, 4, 7)
+    assert alone["impact"] == {"records_lost_at_least": 0, "records_lost_at_most": at_most}
+    assert ("no acknowledgement" in alone["message"]) is (mark == 4 and lag_ms == 9_000)
+    assert ("acks=1" in alone["message"]) is (producer_ids == (7, -1) and mark == 4)
+    assert code == (1 if severity == "error" else 0)
 
 
 def failed_over(start: int, *, copies: int = 1) -> tuple[list[Copy], Copy]:

@@ -107,6 +107,25 @@ def test_the_lost_records_stand_on_the_old_leader_beside_other_brokers_later_cop
         assert finding.impact.records_lost_at_least
 
 
+def test_what_the_followers_were_about_to_fetch_may_be_acknowledged_where_acks_may_be_1(evidence):
+    # the producer of acks1 and acks1-unclean had acks=1 and no producer id, that of the others was idempotent
+    moment = evidence.capture("failover-acks1") / "A2-new-leader-old-one-down"
+    found = {
+        entry.topic: (
+            entry.severity,
+            entry.impact.records_lost_at_most == (entry.last_offset or 0) - (entry.offset or 0) + 1,
+        )
+        for entry in run(*(moment / f"b{number}" for number in (1, 2, 3))).scan.findings
+        if entry.code == "KA603"
+    }
+    assert found == {
+        "acks1": (Severity.WARNING, True),
+        "acks1-unclean": (Severity.WARNING, True),
+        "all-idem": (Severity.NOTE, False),
+        "all-idem-unclean": (Severity.NOTE, False),
+    }
+
+
 def test_records_that_came_back_under_the_new_leader_epoch_are_a_note(evidence):
     # truth.json: nothing of all-idem-unclean was lost in A; its producer sent the last batches again
     capture = evidence.capture("failover-acks1") / "A2-new-leader-old-one-down"

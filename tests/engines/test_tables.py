@@ -165,10 +165,10 @@ def fails(history, findings, remembers_markers):
 def test_a_job_that_fails_is_told_in_one_line(spark_session, tmp_path):
     options = ScanOptions([str(gap(tmp_path / "orders-0"))])
     with (
-        spark.record(options, SilentProgress(), fails) as recording,
+        spark.record(options, SilentProgress()) as recording,
         pytest.raises(UsageError, match=r"^Spark gave up: .*a task's own trouble$"),
     ):
-        list(recording.write_histories(recording.result.findings))
+        list(recording.write_histories(fails, recording.result.findings))
 
 
 def test_tables_need_a_directory(tmp_path, capsys):

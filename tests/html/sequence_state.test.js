@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
-import { focusOf, isProblem, nextProblem, stateOf, usedLanes, visibleSteps, windowBefore, windowChange } from "../../kaudit/report/html/assets/sequence/state.js";
+import { firstPartition, focusOf, isProblem, nextProblem, stateOf, usedLanes, visibleSteps, windowBefore, windowChange } from "../../kaudit/report/html/assets/sequence/state.js";
 
 const window = (epoch, ...sequences) => ({ partition: "orders-0", producer_id: "7", epoch, slots: sequences.map((one) => ({ sequences: one, offsets: one })) });
 
@@ -12,6 +12,8 @@ const step = (changes) => ({
   partitions: [],
   producer_id: null,
   decisions: [],
+  left_out: 0,
+  left_out_here: 0,
   state: { clients: [], partitions: [], windows: [], transactions: [] },
   ...changes,
 });
@@ -36,9 +38,31 @@ describe("steps", () => {
     assert.equal(visibleSteps(page, ""), page.steps);
   });
 
+  it("of a partition count what is left out of that partition", () => {
+    const steps = [step({ partitions: ["orders-0"], left_out: 90, left_out_here: 3 })];
+    assert.deepEqual(visibleSteps({ ...page, steps }, "orders-0").map((one) => one.left_out), [3]);
+    assert.deepEqual(visibleSteps({ ...page, steps }, "").map((one) => one.left_out), [90]);
+  });
+
   it("use the lanes that take part, in the page's order", () => {
-    assert.deepEqual(usedLanes(page, page.steps), [0, 1, 2]);
-    assert.deepEqual(usedLanes(page, [page.steps[3]]), [2]);
+    const names = (steps) => usedLanes(page, steps).lanes.map((lane) => lane.name);
+    assert.deepEqual(names(page.steps), ["shop", "broker 1", "broker 2"]);
+    assert.deepEqual(names([page.steps[3]]), ["broker 2"]);
+    assert.deepEqual(usedLanes(page, page.steps).places, [0, 1, 2, -1]);
+  });
+
+  it("share one lane of clients where there are too many", () => {
+    const lanes = [...Array(30).keys()].map((place) => ({ name: `p${place}`, role: "client" }));
+    const many = { lanes: [...lanes, { name: "broker", role: "broker" }] };
+    const { lanes: shown, places } = usedLanes(many, lanes.map((_, place) => step({ source: place, target: 30 })));
+    assert.deepEqual(shown.map((lane) => lane.name), ["producers", "broker"]);
+    assert.deepEqual([...new Set(places)], [0, 1]);
+  });
+
+  it("begin with the partition of the first problem where attempts of several are mixed", () => {
+    assert.equal(firstPartition({ ...page, unit: "attempt" }, ["orders-0", "bills-0"]), "orders-0");
+    assert.equal(firstPartition({ ...page, unit: "attempt" }, ["orders-0"]), "");
+    assert.equal(firstPartition({ ...page, unit: "step" }, ["orders-0", "bills-0"]), "");
   });
 
   it("are problems when refused, lost, repeated or a fault, or when their request is refused", () => {

@@ -154,6 +154,7 @@ def page(producers: int, runs: int, findings: int, partitions: int = 2) -> tuple
         "scan",
         "kaudit scan: logs",
         "kaudit scan --output-format html logs",
+        ["logs"],
         "kaudit 0",
         [("host", "example"), ("started_at", "2026-11-22T12:00:00.000Z")],
         overview,
@@ -184,6 +185,8 @@ def _partition(index, producers, end, held, packed, names) -> PartitionRow:
         runs=len(held["runs"]["lane"]),
         leader_epochs=[LeaderEpochRow(epoch, str(_BASE_OFFSET + end * epoch // 4)) for epoch in range(4)],
         missing=[MissingRow(str(_BASE_OFFSET + end // 2), str(_BASE_OFFSET + end // 2 + end // 100), "unknown")],
+        more_leader_epochs=0,
+        more_missing=0,
         columns=PackedColumns(
             columns_id(index),
             len(packed.data),

@@ -56,7 +56,7 @@ class ProducerBatches:
             OSError: a segment cannot be read any more.
 
         """
-        end = last.position + last.size
+        end = last.position + 1
         for reach in self._reaches:
             ranges, room = [], reach
             for number in range(last.segment, -1, -1):

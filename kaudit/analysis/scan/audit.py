@@ -33,6 +33,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.incidents import with_incidents
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
+from kaudit.formats.sidefiles.checkpoints import HIGH_WATERMARK_CHECKPOINT
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.other_copies import HeldRecords, OtherCopies
@@ -60,6 +61,8 @@ class Audit:
         self.open_source = open_source
         self.histories = histories
         self.partitions: list[PartitionAudit] = []
+        self.not_asked: list[str] = []
+        """Why brokers could not be asked for the state of transactions."""
         self.checkpoints = CheckpointAudit(SideFileReader(open_source))
 
     def add(self, partition: PartitionAudit) -> None:
@@ -121,6 +124,8 @@ class Audit:
             log_start_given=self.options.log_start_offset is not None,
             without_coordinator=[self.partitions[number] for number in alone],
         )
+        for text in self.not_asked:
+            yield NotAudited("open transactions", f"their state could not be asked for: {text}")
         for moment in moments:
             for text in moment.reader.unreadable:
                 yield NotAudited(TRANSACTION_STATE, text)
@@ -154,6 +159,10 @@ class Audit:
         """Return the transactional id of each wanted producer id that __transaction_state names."""
         directories = [entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE]
         return CoordinatorReader(self.open_source).names(directories, wanted)
+
+    def high_watermarks(self) -> Mapping[tuple[str, int, str], int]:
+        """Return what replication-offset-checkpoint says, by topic, partition and replica."""
+        return self.checkpoints.offsets((part.directory for part in self.partitions), HIGH_WATERMARK_CHECKPOINT)
 
     def _findings(self, around: Context, part: PartitionAudit, found: Iterable[object]) -> list[Finding]:
         """Run the checks of one partition; `found` is what the others show of it."""
@@ -189,9 +198,18 @@ class Audit:
         ]
         wanted = {transaction.producer_id for part in parts for transaction in part.opened}
         reader = CoordinatorReader(self.open_source)
-        coordinator = reader.view(directories, wanted) if directories else CoordinatorView()
+        coordinator = reader.view(directories, wanted) if directories else self._live_view(parts)
         now = self.options.now_ms if self.options.now_ms is not None else self._clock(parts)
         return _Moment(numbers, reader, coordinator, now)
+
+    def _live_view(self, parts: Sequence[PartitionAudit]) -> CoordinatorView:
+        """Return what live brokers say of the open transactions of partitions that they sent."""
+        fetched = [part for part in parts if part.directory.is_fetched]
+        if not any(part.opened for part in fetched):
+            return CoordinatorView()
+        from kaudit.analysis.coordinator.live_coordinator import ask_coordinators  # noqa: PLC0415 - an extra
+
+        return ask_coordinators(fetched, self.not_asked)
 
     def _versions(self, moments: Sequence[_Moment]) -> tuple[VersionRange, BrokerVersions]:
         if self.options.broker_version != AUTO:

@@ -42,6 +42,7 @@ from kaudit.model.batch import Batches, empty_batches
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.source.bytes import ByteSource
+from kaudit.source.kafka.fetched_segment import FetchedSegment
 from kaudit.source.text import SegmentText
 
 WINDOW_BYTES = 4 << 20
@@ -97,6 +98,11 @@ def stream_batches(
 
         for batches, damages, gaps in dump_text_batches(source, start):
             yield Piece(batches, damages, stop, coverage_gaps=gaps)
+        return
+    if isinstance(source, FetchedSegment):
+        from kaudit.analysis.scan.fetched_batches import fetched_batches  # noqa: PLC0415 - few logs are fetched
+
+        yield from fetched_batches(source, start, stop, verify=verify)
         return
     window = Window(source, end, min(window_bytes, max(end - start, HEADER_SIZE)))
     reader = _Reader(window, source, verify)

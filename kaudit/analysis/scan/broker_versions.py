@@ -6,7 +6,8 @@ from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.feature_levels import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
 from kaudit.analysis.scan.options import UsageError
 from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.broker.releases.profile import UnknownVersionError, VersionRange, profile_for
+from kaudit.broker.releases.profile import UnknownVersionError, VersionRange, all_releases, profile_for
+from kaudit.broker.releases.version import Version
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.model.result import BrokerVersions
 from kaudit.source.layout import Layout
@@ -29,6 +30,18 @@ def given_version(requested: str) -> tuple[VersionRange, BrokerVersions]:
     return VersionRange(version, version), BrokerVersions(requested, name, name, name, ("given with --broker-version",))
 
 
+def _of_brokers(names: Sequence[str]) -> tuple[VersionRange, BrokerVersions]:
+    """Return the releases that live brokers have: of each, such as `3.9`, the first and the last of its line."""
+    lines = [Version.parse(name).numbers for name in names]
+    oldest, newest, releases = min(lines), max(lines), all_releases()
+    of_oldest = [own for own in releases if own.numbers[: len(oldest)] == oldest]
+    at_least = (of_oldest or [own for own in releases if own.numbers <= oldest][-1:] or releases)[0]
+    at_most = ([own for own in releases if own.numbers[: len(newest)] <= newest] or releases)[-1]
+    because = f"the brokers take requests as those of {' and '.join(names)} do"
+    found = VersionRange(at_least, max(at_least, at_most))
+    return found, BrokerVersions(AUTO, None, str(found.at_least), str(found.at_most), (because,))
+
+
 def inferred_versions(
     layout: Layout, parts: Sequence[PartitionAudit], open_source: OpenSource, *, flexible_transaction_value: bool
 ) -> tuple[VersionRange, BrokerVersions]:
@@ -36,6 +49,8 @@ def inferred_versions(
 
     `flexible_transaction_value`: a record of __transaction_state has a value of version 1 or later (KIP-890).
     """
+    if layout.evidence.broker_versions:
+        return _of_brokers(layout.evidence.broker_versions)
     meta = layout.evidence.meta_properties
     features = {**layout.evidence.features, **feature_levels(layout.everything, open_source)}
     found, because = infer_range(

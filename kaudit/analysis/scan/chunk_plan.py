@@ -9,6 +9,7 @@ from kaudit.analysis.scan.read_window import Window
 from kaudit.formats.log import resync
 from kaudit.formats.log.batch_header import HEADER_SIZE, batch_size
 from kaudit.source.bytes import ByteSource
+from kaudit.source.kafka.fetched_segment import FetchedSegment
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 
 _PROBE_BYTES = 64 << 10
@@ -77,6 +78,8 @@ def settle(spec: ChunkSpec, source: ByteSource) -> ChunkSpec:
 
 def boundary_from(source: ByteSource, position: int, end: int) -> int:
     """Return the first position at or after `position` where a batch begins whose CRC holds; `end` if none does."""
+    if isinstance(source, FetchedSegment):
+        return min(source.place.position(source.place.offset(position)), end)
     window = Window(source, end, _PROBE_BYTES)
     while position < end:
         view = window.load(position)

@@ -15,6 +15,7 @@ from kaudit.analysis.scan.rows import (
     RUN,
     Rows,
 )
+from kaudit.analysis.scan.unread_segments import Failure
 from kaudit.model.columns import Columns, no_rows
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import LogDamage
@@ -72,8 +73,8 @@ class NonIdempotentRows(Struct):
 class ChunkRows(Struct):
     """A chunk of one segment, compressed: bytes and segment as in ChunkRange.
 
-    `first_offset`/`last_offset` bound the valid batches at or above the log start offset (None without one), `last_end` is
-    the byte after the last of them; `ordered` is False if their offsets do not ascend, and then nothing else here may be
+    `first_offset`/`last_offset` bound the valid batches at or above the log start offset (None without one), `last_position` is
+    where the last of them begins; `ordered` is False if their offsets do not ascend, and then nothing else here may be
     used but `counts` and `damages`.
     """
 
@@ -92,7 +93,7 @@ class ChunkRows(Struct):
     first_offset: int | None = None
     first_position: int | None = None
     last_offset: int | None = None
-    last_end: int = -1
+    last_position: int = -1
     wrapper_first: bool = False
     """The first batch is a compressed wrapper of magic 0 or 1, which names its last offset only."""
     ordered: bool = True
@@ -104,6 +105,8 @@ class ChunkRows(Struct):
     still_growing: bool = False
     decoded: bool = False
     """Every record was decoded: the contents of records may be compared."""
+    not_read: Failure | None = None
+    """What of the range before these rows could not be read."""
     coverage_gaps: frozenset[CoverageGap] = frozenset()
     """What a text in place of the segment leaves out."""
 

@@ -29,7 +29,7 @@ def compress(batches: Batches, chunk: ChunkRange, *, log_start_offset: int | Non
     rows.first_offset, rows.last_offset = int(bases[0]), int(lasts[-1])
     rows.wrapper_first = int(batches["record_count"][0]) < 0
     rows.first_position = int(batches["position"].min())
-    rows.last_end = int((batches["position"] + batches["size"]).max())
+    rows.last_position = int(batches["position"].max())
     steps = bases[1:] - lasts[:-1]
     contiguous = bool((steps == 1).all())
     rows.ordered = contiguous or bool((steps > 0).all())

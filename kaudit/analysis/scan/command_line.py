@@ -35,6 +35,11 @@ def _deciding(options: ScanOptions) -> Iterator[str]:
         "--blocks": options.blocks,
         "--metadata": options.metadata,
         "--layout": options.layout,
+        "--command-config": options.cluster.command_config,
+        "--from-offset": options.cluster.from_offset,
+        "--to-offset": options.cluster.to_offset,
+        "--from-time": None if options.cluster.from_ms is None else rfc3339(options.cluster.from_ms),
+        "--to-time": None if options.cluster.to_ms is None else rfc3339(options.cluster.to_ms),
         "--depth": None if options.depth is Depth.CRC else options.depth.value,
     }
     for name, value in values.items():

@@ -1,6 +1,7 @@
 """Whether a partition's offsets and leader epochs go on without a break, and what damage explains where they do not."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -29,6 +30,7 @@ class Continuity(Struct):
     offsets_present: int = 0
     leader_epoch_changed: bool = False
     """Whether the chunks so far have more than one leader epoch."""
+    _skipped: bool = False
     _steps: list[Rows] = field(default_factory=list)
     _pending: list[tuple[int, LogDamage]] = field(default_factory=list)
 
@@ -91,6 +93,7 @@ class Continuity(Struct):
         self.finish()
         self.next_offset = None
         self.first_offset = None
+        self._skipped = True
 
     def finish(self) -> None:
         """The log has ended: damage not followed by anything costs an unknown number of offsets."""
@@ -106,7 +109,7 @@ class Continuity(Struct):
             if chunk.first_position is None:
                 self._pending += [(chunk.segment, damage) for damage in chunk.damages]
             return
-        if group[-1].end in gaps or group[-1].end < chunk.last_end:
+        if group[-1].end in gaps or group[-1].end <= chunk.last_position:
             self._place(group, chunk.segment, expected, gaps)
         else:
             self._pending += [(chunk.segment, damage) for damage in group]
@@ -123,19 +126,28 @@ class Continuity(Struct):
             self.first_offset = first_offset
             # below the first segment there is nothing to expect: retention removed it, or the copy starts here
             expected = max(base, self.log_start_offset if self.log_start_offset is not None else base)
+            if self._skipped and chunk.start > 0:
+                expected = first_offset  # what lies before it in the segment could not be read
             expected = min(expected, first_offset)
         assert expected is not None
         missing = (expected, first_offset - 1) if first_offset > expected else None
-        if waiting:
-            for segment, damage in waiting:
-                first, last = _cost(damage, missing)
-                self._list_damage(PlacedDamage(damage, segment, expected, first, last))
-            if missing:
-                self._miss(MissingOffsets(*missing, MissingCause.DAMAGE, chunk.segment, chunk.first_position))
-            return
+        placed = [PlacedDamage(damage, segment, expected, *_cost(damage, missing)) for segment, damage in waiting]
+        for entry in placed:
+            self._list_damage(entry)
         if missing is None:
             return
-        first, last = missing
+        for first, last, damaged, before in _shares(missing, placed):
+            if damaged:
+                self._miss(MissingOffsets(first, last, MissingCause.DAMAGE, chunk.segment, chunk.first_position))
+            elif before is not None:
+                self._miss(MissingOffsets(first, last, MissingCause.UNKNOWN, before.segment, before.damage.position))
+            else:
+                self._miss_before(chunk, first, last)
+
+    def _miss_before(self, chunk: ChunkRows, first: int, last: int) -> None:
+        """List offsets missing in front of a chunk's first batch: those in front of its segment are a segment's."""
+        assert chunk.first_position is not None
+        base = self.segments[chunk.segment].base_offset
         if chunk.start == 0 and base > first:
             empty = self._empty_segment(chunk.segment, first)
             between = min(base - 1, last)
@@ -152,13 +164,15 @@ class Continuity(Struct):
 
     def _place(self, group: list[LogDamage], segment: int, expected: int | None, gaps: dict[int, Rows]) -> None:
         gap = gaps.pop(group[-1].end, None)
-        missing = None
-        if gap is not None:
-            missing = (int(gap["first_missing"]), int(gap["last_missing"]))
-            self._miss(MissingOffsets(*missing, MissingCause.DAMAGE, segment, group[-1].end))
-        for damage in group:
-            first, last = _cost(damage, missing)
-            self._list_damage(PlacedDamage(damage, segment, expected if missing is None else missing[0], first, last))
+        missing = None if gap is None else (int(gap["first_missing"]), int(gap["last_missing"]))
+        expected = expected if missing is None else missing[0]
+        placed = [PlacedDamage(damage, segment, expected, *_cost(damage, missing)) for damage in group]
+        for entry in placed:
+            self._list_damage(entry)
+        for first, last, damaged, before in _shares(missing, placed) if missing is not None else ():
+            cause = MissingCause.DAMAGE if damaged else MissingCause.UNKNOWN
+            position = group[-1].end if before is None else before.damage.position
+            self._miss(MissingOffsets(first, last, cause, segment, position))
 
     def _list_damage(self, damage: PlacedDamage) -> None:
         if len(self.damages) < MAX_LISTED:
@@ -213,6 +227,36 @@ def _regression(step: Rows, expected: int) -> LeaderEpochRegression:
         int(step["position"]),
         int(step["segment"]),
     )
+
+
+class _Share(NamedTuple):
+    """Some of the offsets missing in one place: a damage cost them, or else batches were cut out beside it."""
+
+    first: int
+    last: int
+    damaged: bool
+    before: PlacedDamage | None
+    """The damage that comes behind offsets of batches cut out, None behind the last."""
+
+
+def _shares(missing: tuple[int, int], placed: Sequence[PlacedDamage]) -> list[_Share]:
+    """Share the missing offsets out: to the damages among them, as `_cost` says, and to what was cut out beside these."""
+    shares: list[_Share] = []
+    at = missing[0]
+    for entry in sorted(placed, key=lambda entry: (entry.first_missing or 0, entry.last_missing or 0)):
+        first, last = entry.first_missing, entry.last_missing
+        if first is None or last is None or last < at:
+            continue
+        if first > at:
+            shares.append(_Share(at, first - 1, damaged=False, before=entry))
+        if shares and shares[-1].damaged:
+            shares[-1] = shares[-1]._replace(last=last)
+        else:
+            shares.append(_Share(max(at, first), last, damaged=True, before=None))
+        at = last + 1
+    if at <= missing[1]:
+        shares.append(_Share(at, missing[1], damaged=False, before=None))
+    return shares
 
 
 def _cost(damage: LogDamage, missing: tuple[int, int] | None) -> tuple[int | None, int | None]:

@@ -7,6 +7,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from kaudit.source.kafka.options import ClusterOptions
+
 
 class Depth(Enum):
     """How deep to read: `headers` trusts framing, `crc` verifies every batch, `records` decodes them too."""
@@ -43,6 +45,8 @@ class ScanOptions(Struct, frozen=True):
     """Nothing is audited unless every input, and all that was asked for, is there."""
     layout: str | None = None
     """Pattern of --layout: where topic, partition and replica stand in a path."""
+    cluster: ClusterOptions = ClusterOptions()
+    """How to connect to brokers, for kafka:// inputs, and which offsets to read."""
     chunk_bytes: int | None = None
     """Size of the ranges a segment is cut into; None: what was measured best. Changes nothing that is found."""
 

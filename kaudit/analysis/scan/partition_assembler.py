@@ -14,6 +14,8 @@ from kaudit.analysis.scan.partition_replay import PartitionReplay, RowSink
 from kaudit.analysis.scan.planning import Job
 from kaudit.analysis.scan.run_batches import RunFetcher
 from kaudit.analysis.scan.unread_segments import Failure, UnreadSegments, failure, require_whole
+from kaudit.source.kafka.fetched_segment import RemovedByRetentionError
+from kaudit.source.layout import FetchedRange
 from kaudit.source.schemes import open_segment
 
 Outcome = ChunkRows | Failure
@@ -29,8 +31,38 @@ def read_range(spec: ChunkSpec, most_batches: int = sys.maxsize, open_source: Op
             rows = read_chunk(settle(spec, source), source, most_batches)
             require_whole(spec.file, source)
             return rows
+    except RemovedByRetentionError as error:
+        return _from_log_start(spec, error.log_start, most_batches, open_source)
     except OSError as error:
-        return failure(spec.file.path, error)
+        return _failed(spec, error)
+
+
+def _from_log_start(spec: ChunkSpec, log_start: int, most_batches: int, open_source: OpenSource) -> Outcome:
+    """Read what retention, which overtook the reader, has left of a range."""
+    place = spec.file.fetched
+    assert place is not None
+    start = min(place.position(log_start), spec.stop)
+    reason = f"removed by retention before kaudit read them: the log begins at offset {log_start} by now"
+    removed = Failure(spec.file.path, reason, offsets=_offsets(replace(spec, stop=start), place))
+    if start == spec.stop:
+        return removed
+    left = replace(place, readable_from=max(place.readable_from, log_start))
+    outcome = read_range(replace(spec, start=start, file=replace(spec.file, fetched=left)), most_batches, open_source)
+    if isinstance(outcome, ChunkRows):
+        outcome.not_read = removed
+    return outcome
+
+
+def _failed(spec: ChunkSpec, error: OSError) -> Failure:
+    failed, place = failure(spec.file.path, error), spec.file.fetched
+    if place is None:
+        return failed
+    reason = f"{error.filename}: {failed.reason}" if error.filename else failed.reason
+    return replace(failed, reason=reason, offsets=_offsets(spec, place))
+
+
+def _offsets(spec: ChunkSpec, place: FetchedRange) -> tuple[int, int]:
+    return max(place.offset(spec.start), place.readable_from), min(place.offset(spec.stop), place.end_offset) - 1
 
 
 class PartitionAssembler:
@@ -56,6 +88,9 @@ class PartitionAssembler:
             self._replay.continuity.skip()
             self._unread.add(outcome)
         elif not self._serially and not self._stopped:
+            if outcome.not_read is not None:
+                self._replay.continuity.skip()
+                self._unread.add(outcome.not_read)
             try:
                 self._serially = outcome.read_to != outcome.stop or not all(
                     map(self._replay.feed, self._parts(outcome))

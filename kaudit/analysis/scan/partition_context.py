@@ -24,7 +24,7 @@ def partition_context(
             for name in ("topic", "partition", "replica", "log_dir", "directory", "relative")
         },
         segments=[segment.name for segment in directory.segments],
-        segment_sizes=[] if texts else [segment.size for segment in directory.segments],
+        segment_sizes=[] if texts or directory.is_fetched else [segment.size for segment in directory.segments],
         compacted=compacted,
         asked=asked or scan_wide.asked,
         log_end_offset=log_end_offset,
@@ -32,4 +32,5 @@ def partition_context(
         side_files=[file.name for file in directory.side_files],
         lone_files=[] if directory.whole_directory else sorted({segment.path for segment in directory.segments}),
         texts=texts,
+        fetched=directory.segments[0].fetched if directory.is_fetched else None,
     )

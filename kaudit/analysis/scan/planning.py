@@ -68,7 +68,7 @@ def find_input(options: ScanOptions) -> Layout:
     """
     try:
         pattern = LayoutPattern.parse(options.layout) if options.layout is not None else None
-        layout = discover(options.paths, pattern)
+        layout = discover(options.paths, pattern, options.cluster)
     except PathNotFoundError as error:
         raise UsageError(f"no such file or directory: {error}") from error
     except (UrlError, PatternError) as error:
@@ -132,6 +132,19 @@ def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDi
         compacted = options.says_compacted(directory.topic)
         jobs.append(Job(directory, plan, options.chunk_bytes or CHUNK_BYTES, compacted, needs(directory)))
     return jobs
+
+
+def share_rate(jobs: Sequence[Job], readers: int) -> list[Job]:
+    """Let each of so many readers take its share of the bytes a second that are asked of a cluster."""
+    return [replace(job, plan=[_with_share(spec, readers) for spec in job.plan]) for job in jobs]
+
+
+def _with_share(spec: ChunkSpec, readers: int) -> ChunkSpec:
+    fetched = spec.file.fetched
+    if fetched is None or fetched.max_bytes_per_second is None:
+        return spec
+    rate = max(fetched.max_bytes_per_second // readers, 1)
+    return replace(spec, file=replace(spec.file, fetched=replace(fetched, max_bytes_per_second=rate)))
 
 
 def audit_needs(

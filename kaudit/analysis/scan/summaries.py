@@ -26,8 +26,8 @@ def partition_summary(part: PartitionAudit, log_start_offset: int | None) -> Par
         log_end_offset=part.log_end_offset,
         last_stable_offset=part.last_stable_offset,
         compacted=part.compacted,
-        segments=len(directory.segments),
-        bytes=directory.bytes,
+        segments=0 if directory.is_fetched else len(directory.segments),
+        bytes=counts.bytes if directory.is_fetched else directory.bytes,
         batches=counts.batches,
         records=counts.records,
         producers=part.producers,
@@ -37,6 +37,8 @@ def partition_summary(part: PartitionAudit, log_start_offset: int | None) -> Par
 
 def segment_rows(directory: PartitionDirectory, unread: Sequence[Unreadable]) -> Iterable[SegmentSummary]:
     """Yield a row for each segment of a partition replica; `unread` were not read to their end."""
+    if directory.is_fetched:
+        return
     failed = {entry.path: entry for entry in unread}
     for segment in directory.segments:
         entry = failed.get(segment.path)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import SegmentFile, Unreadable
@@ -12,13 +13,15 @@ from kaudit.source.schemes import SegmentRemovedError
 class Failure(Struct, frozen=True):
     """A file, or a range of it, that could not be read, and why. `log_start`: retention removed it, the log begins there now.
 
-    `vanished`: the file, or bytes of it, are gone since it was listed.
+    `vanished`: the file, or bytes of it, are gone since it was listed. `offsets`: of a log that brokers send, the first and
+    the last of those that could not be read.
     """
 
     path: str
     reason: str
     vanished: bool = False
     log_start: int | None = None
+    offsets: tuple[int, int] | None = None
 
 
 class ShrunkError(OSError):
@@ -51,21 +54,38 @@ class UnreadSegments:
         self._begin_here = {segment.base_offset for segment in planned if segment.size}
         self._unreadable: dict[str, Unreadable] = {}
         self._removed: dict[str, Unreadable] = {}
+        self._ranges: list[Failure] = []
 
     def add(self, failed: Failure) -> None:
         """Take a failure. Retention explains it only if the log now begins with a segment that is read as well."""
+        if failed.offsets is not None:
+            self._add_offsets(failed, *failed.offsets)
+            return
         removed = failed.log_start in self._begin_here
         listed = self._removed if removed else self._unreadable
         listed.setdefault(failed.path, Unreadable(failed.path, failed.reason, failed.vanished))
 
+    def _add_offsets(self, failed: Failure, first: int, last: int) -> None:
+        """Take a range of offsets, as one with the range that it goes on from."""
+        before = self._ranges[-1].offsets if self._ranges else None
+        if before is not None and before[1] + 1 >= first:
+            failed = replace(failed, offsets=(before[0], last))
+            self._ranges.pop()
+        self._ranges.append(failed)
+
     def __bool__(self) -> bool:
         """Return whether there are any."""
-        return bool(self._unreadable or self._removed)
+        return bool(self._unreadable or self._removed or self._ranges)
 
     @property
     def unreadable(self) -> list[Unreadable]:
         """What leaves the audit incomplete."""
-        return list(self._unreadable.values())
+        ranges = (
+            Unreadable(f"{failed.path} offsets {failed.offsets[0]}..{failed.offsets[1]}", failed.reason)
+            for failed in self._ranges
+            if failed.offsets is not None
+        )
+        return [*self._unreadable.values(), *ranges]
 
     @property
     def removed(self) -> list[Unreadable]:

@@ -1,6 +1,6 @@
 """The offset checkpoints of log directories compared with the ends of their partitions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
@@ -8,7 +8,10 @@ from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.formats.sidefiles.checkpoints import OffsetCheckpoint, parse_offset_checkpoint
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
-from kaudit.source.layout import SegmentFile
+from kaudit.source.layout import PartitionDirectory, SegmentFile
+
+PlaceKey = tuple[str, int, str]
+"""Topic, partition and replica."""
 
 
 class CheckpointAudit(Struct):
@@ -30,6 +33,23 @@ class CheckpointAudit(Struct):
                 own = (row.topic, row.partition) == (directory.topic, directory.partition)
                 if own and row.offset > end:
                     yield CheckpointBeyondLogEnd(file.name, row.offset, end)
+
+    def offsets(self, directories: Iterable[PartitionDirectory], name: str) -> dict[PlaceKey, int]:
+        """Return what the checkpoint of this name says of each partition replica, where it says anything."""
+        by_file: dict[str, dict[tuple[str, int], int]] = {}
+        found: dict[PlaceKey, int] = {}
+        for directory in directories:
+            for file in directory.checkpoints:
+                if file.name != name:
+                    continue
+                if file.path not in by_file:
+                    checkpoint = self._read(file, directory.log_dir)
+                    rows = () if checkpoint is None else checkpoint.rows
+                    by_file[file.path] = {(row.topic, row.partition): row.offset for row in rows}
+                offset = by_file[file.path].get((directory.topic, directory.partition))
+                if offset is not None:
+                    found[directory.topic, directory.partition, directory.replica] = offset
+        return found
 
     def _read(self, file: SegmentFile, log_dir: str) -> OffsetCheckpoint | None:
         if file.path not in self._checkpoints:

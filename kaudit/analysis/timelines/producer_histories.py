@@ -3,7 +3,7 @@
 They are kept and written one partition at a time: no process ever holds more than one partition's.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct, field
@@ -96,6 +96,10 @@ class RecordedScan(Struct, frozen=True):
     """A scan whose producers' histories can be written afterwards, with the findings that are reported."""
 
     result: ScanResult
-    write_histories: Callable[[Sequence[Finding]], Iterator[Piece]]
+    write_histories: Callable[[HistoryWriter, Sequence[Finding]], Iterator[Piece]]
     write_batches: Callable[[BatchWriter], Iterator[Piece]]
     """Reads everything once more, for a row of each batch."""
+    high_watermarks: Callable[[], Mapping[tuple[str, int, str], int]] = dict
+    """Returns what replication-offset-checkpoint says, by topic, partition and replica."""
+    transactional_ids: Callable[[], Mapping[int, str]] = dict
+    """Reads the transactional ids that __transaction_state names, by producer id."""

@@ -9,13 +9,12 @@ from msgspec.structs import replace
 from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows
-from kaudit.analysis.scan.rows import SILENCE_MS
+from kaudit.analysis.timelines.merged_runs import NO_MARKER, merged_runs
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns, Row, joined
 from kaudit.model.continuity import MissingCause, MissingOffsets
 from kaudit.model.finding import Finding
 from kaudit.model.result import Timeline, TimelineResult
-from kaudit.model.sequence import next_sequence
 
 Entry = dict[str, Any]
 _OUTCOMES = {ABORT_MARKER: "aborted", COMMIT_MARKER: "committed"}
@@ -57,16 +56,15 @@ def partition_timelines(partition: PartitionAudit, rows: KeptRows, findings: Seq
     by_producer: dict[int | None, list[Finding]] = {}
     for finding in findings:
         by_producer.setdefault(finding.producer_id, []).append(finding)
-    runs, markers = joined(rows.runs), joined(rows.markers)
-    runs = runs[np.lexsort((runs["first_offset"], runs["producer_id"]))]
-    markers = markers[np.lexsort((markers["offset"], markers["producer_id"]))]
+    runs, markers = in_order(rows)
     ids = np.union1d(runs["producer_id"], markers["producer_id"])
     directory = partition.directory
     for producer_id in ids.tolist():
         own_runs = runs[_slice(runs, producer_id)]
         own_markers = markers[_slice(markers, producer_id)]
         own = by_producer.get(producer_id, [])
-        entries = _entries(own_runs, own_markers)
+        entries = [_run(run, markers) for run in own_runs]
+        entries += [_marker(marker) for marker in own_markers]
         entries += _missing(partition, own_runs, own_markers)
         entries += [_finding(finding) for finding in own]
         entries.sort(key=_offset_of)
@@ -81,42 +79,20 @@ def partition_timelines(partition: PartitionAudit, rows: KeptRows, findings: Seq
         )
 
 
+def in_order(rows: KeptRows) -> tuple[Columns, Columns]:
+    """Return the merged runs and the markers of a partition, by producer id and then offset; there are rows."""
+    runs, markers = joined(rows.runs), joined(rows.markers)
+    markers = markers[np.lexsort((markers["offset"], markers["producer_id"]))]
+    return merged_runs(runs[np.lexsort((runs["first_offset"], runs["producer_id"]))], markers), markers
+
+
 def _slice(rows: Columns, producer_id: int) -> slice:
     first, last = np.searchsorted(rows["producer_id"], (producer_id, producer_id + 1))
     return slice(int(first), int(last))
 
 
-def _entries(runs: Columns, markers: Columns) -> list[Entry]:
-    offsets = markers["offset"]
-    merged: list[Entry] = []
-    for run in runs:
-        after = int(np.searchsorted(offsets, run["first_offset"]))
-        before = merged[-1] if merged else None
-        if before is not None and _goes_on(before, run, after):
-            _extend(before, run)
-            continue
-        merged.append(_run(run, markers[after] if after < len(markers) else None, after))
-    _transaction_starts(merged)
-    for entry in merged:
-        del entry["_marker"], entry["_last_timestamp"]
-    return merged + [_marker(marker) for marker in markers]
-
-
-def _goes_on(before: Entry, run: Row, after: int) -> bool:
-    """Tell whether a run only goes on with the one before it: chunks are cut anywhere."""
-    last: int = before["last_sequence"]
-    return (
-        before["_marker"] == after
-        and before["producer_epoch"] == int(run["producer_epoch"])
-        and before["is_transactional"] == bool(run["is_transactional"])
-        and last >= 0
-        and next_sequence(last) == int(run["first_sequence"])
-        and int(run["min_timestamp"]) - before["_last_timestamp"] < SILENCE_MS
-    )
-
-
-def _run(run: Row, marker: Row | None, after: int) -> Entry:
-    entry: Entry = {"kind": "run", "_marker": after, "_last_timestamp": int(run["last_max_timestamp"])}
+def _run(run: Row, markers: Columns) -> Entry:
+    entry: Entry = {"kind": "run"}
     for name in ("first_offset", "last_offset", "first_sequence", "last_sequence", "producer_epoch"):
         entry[name] = int(run[name])
     for name in ("batches", "records", "bytes", "min_timestamp", "max_timestamp"):
@@ -126,28 +102,10 @@ def _run(run: Row, marker: Row | None, after: int) -> Entry:
     entry["last_leader_epoch"] = int(run["last_leader_epoch"])
     entry["transaction"] = None
     if run["is_transactional"]:
-        outcome = "open" if marker is None else _OUTCOMES.get(int(marker["type"]), "unknown")
-        entry["transaction"] = {"first_offset": int(run["first_offset"]), "outcome": outcome}
+        marker = int(run["next_marker"])
+        outcome = "open" if marker == NO_MARKER else _OUTCOMES.get(int(markers["type"][marker]), "unknown")
+        entry["transaction"] = {"first_offset": int(run["transaction_first_offset"]), "outcome": outcome}
     return entry
-
-
-def _extend(before: Entry, run: Row) -> None:
-    for name in ("batches", "records", "bytes"):
-        before[name] += int(run[name])
-    for name in ("last_offset", "last_sequence", "last_leader_epoch"):
-        before[name] = int(run[name])
-    before["min_timestamp"] = min(before["min_timestamp"], int(run["min_timestamp"]))
-    before["max_timestamp"] = max(before["max_timestamp"], int(run["max_timestamp"]))
-    before["_last_timestamp"] = int(run["last_max_timestamp"])
-
-
-def _transaction_starts(runs: Sequence[Entry]) -> None:
-    """A transaction of several runs starts at the first of them: those up to the same marker."""
-    first: dict[object, object] = {}
-    for entry in runs:
-        transaction = entry["transaction"]
-        if transaction is not None:
-            transaction["first_offset"] = first.setdefault(entry["_marker"], transaction["first_offset"])
 
 
 def _marker(marker: Row) -> Entry:
@@ -173,14 +131,15 @@ def _missing(partition: PartitionAudit, runs: Columns, markers: Columns) -> list
     if start > 0 and len(runs) and int(runs["first_sequence"][0]) > 0:
         entries.append(_missing_entry(0, start - 1, MissingCause.LOG_START))
     entries += [
-        _missing_entry(gap.first_offset, gap.last_offset, _cause(partition, gap))
+        _missing_entry(gap.first_offset, gap.last_offset, missing_cause(partition, gap))
         for gap in partition.missing
         if offsets and min(offsets) <= gap.first_offset and gap.last_offset <= max(ends)
     ]
     return entries
 
 
-def _cause(partition: PartitionAudit, gap: MissingOffsets) -> MissingCause:
+def missing_cause(partition: PartitionAudit, gap: MissingOffsets) -> MissingCause:
+    """Return why these offsets are missing, now that it is known whether the partition is compacted."""
     if partition.compacted and gap.cause in (MissingCause.UNKNOWN, MissingCause.MISSING_SEGMENT):
         return MissingCause.COMPACTION
     return gap.cause

@@ -20,6 +20,7 @@ HOST_CAUSES = (
     Explanation("blocks were lost with a power failure before they were flushed"),
     Explanation("another program wrote into the file, or a copy went wrong"),
 )
+_SERVED = "serves the batch as it lies on its disk; consumers that check CRCs, as they do unless told not to, fail here"
 _BYTES_NOT_TRUSTED = "the bytes that name it are not to be trusted"
 
 
@@ -129,11 +130,11 @@ def damage_finding(
         anchor=anchor,
         evidence={
             "rule": wording.rule,
-            "broker": loading_verdict(damage, later_segments, was_batch=found.was_batch),
+            "broker": loading_verdict(damage, later_segments, was_batch=found.was_batch)
+            if context.fetched is None
+            else _SERVED,
             "detail": damage.detail,
-            "bytes": found.size,
-            "end_position": last.end,
-            "resynchronised_at": last.end if last.resynchronised else None,
+            **({} if context.fetched is not None else _extent(found)),
             "expected_offset": placed.expected_offset,
             "first_missing_offset": missing[0],
             "last_missing_offset": missing[1],
@@ -153,6 +154,12 @@ def damage_finding(
             "producer_epoch": _BYTES_NOT_TRUSTED,
         },
     )
+
+
+def _extent(found: DamagedRange) -> dict[str, object]:
+    last = found.parts[-1].damage
+    resumed = last.end if last.resynchronised else None
+    return {"bytes": found.size, "end_position": last.end, "resynchronised_at": resumed}
 
 
 def _impact(context: Context, evidence: Evidence, found: DamagedRange, lacking: Sequence[Observation]) -> Impact:

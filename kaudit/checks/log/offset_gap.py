@@ -33,7 +33,7 @@ def offset_gap(context: Context, evidence: Evidence) -> Iterator[Finding]:
         offsets = "1 offset" if gap.count == 1 else f"{gap.count} offsets"
         yield offset_gap.finding(
             context,
-            f"{offsets_text(gap)} missing: the next batch, at byte {gap.position}, starts {offsets} too high",
+            f"{offsets_text(gap)} missing: the next batch{context.at_byte(gap.position)} starts {offsets} too high",
             segment=gap.segment,
             position=gap.position,
             explanations=_CAUSES,

@@ -20,8 +20,9 @@ def unparsable_bytes(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the bytes up to the next valid batch, or to the segment's end."""
     for found in damaged_ranges(evidence, DamageKind.UNPARSABLE):
         damage = found.first.damage
+        where = f"{found.size} bytes at {damage.position}" if context.fetched is None else "bytes that the broker sent"
         wording = Wording(
-            message=f"{found.size} bytes at {damage.position} are not a valid batch ({damage.detail}){found.unreadable}",
+            message=f"{where} are not a valid batch ({damage.detail}){found.unreadable}",
             rule="every batch begins where the one before it ends, with a magic of 0, 1 or 2",
         )
         yield damage_finding(unparsable_bytes, context, evidence, found, wording)

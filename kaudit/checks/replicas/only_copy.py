@@ -24,11 +24,17 @@ from kaudit.model.replicas import (
     ReplicaEvidence,
 )
 
+_SHORTEST_LAG_MS = 10_000
+"""replica.lag.time.max.ms (30 s since 2.5, 10 s before): a follower this far behind at most still counts as in sync."""
+_ABOUT_TO_FETCH = Explanation(
+    "the copies were made while the brokers ran, and the followers were about to fetch", innocent=True
+)
+
 
 @check(
     "KA603",
     severity=Severity.ERROR,
-    severity_note="warning above the high watermark",
+    severity_note="warning above the high watermark; note where idempotent producers wrote all of it just before",
     summary="records that are on one replica alone",
     needs=(ReplicaEvidence,),
 )
@@ -132,34 +138,57 @@ def _only_copy(context: Context, found: ReplicaEvidence, name: str, offsets: Off
     end_offsets = found.comparison.replica_ends
     holder, mark = found.high_watermark or (None, None)
     below = mark is not None and mark > offsets.first
+    missing = found.missing.get(name)
+    waiting = mark is not None and not below and missing is not None and missing.span_ms < _SHORTEST_LAG_MS
+    unacknowledged = waiting and missing is not None and not missing.without_producer_id
     others = [other for other in end_offsets if other != name]
-    message = f"{offsets_text(offsets.first, offsets.last)} are on {name} alone"
     return only_copy.finding(
         context.replicas[name],
-        f"{message}, below the high watermark {mark}" if below else message,
-        severity=Severity.ERROR if below else Severity.WARNING,
-        confidence=Confidence.CERTAIN if below else Confidence.POSSIBLE,
+        f"{offsets_text(offsets.first, offsets.last)} are on {name} alone"
+        + _acknowledged(mark, missing, below=below, waiting=waiting),
+        severity=Severity.ERROR if below else Severity.NOTE if unacknowledged else Severity.WARNING,
+        confidence=Confidence.CERTAIN if below else Confidence.LIKELY if unacknowledged else Confidence.POSSIBLE,
         offset=offsets.first,
         last_offset=offsets.last,
         evidence={
             "rule": "records survive the loss of a broker only once another replica has them; below the high "
             "watermark every in-sync replica has them",
-            "broker": f"the records are lost if {' or '.join(others)} is elected without {name}",
+            "broker": "acknowledges records to producers with acks=all once every in-sync replica has them"
+            if unacknowledged
+            else f"the records are lost if {' or '.join(others)} is elected without {name}",
             "only_on": name,
             "end_offsets": dict(end_offsets),
             "high_watermark": mark,
             "high_watermark_of": holder,
             "last_acknowledged_offset": min(mark - 1, offsets.last) if mark is not None and below else None,
             "ends_in_damage": list(found.torn),
+            **({} if missing is None else {"without_producer_id": missing.without_producer_id}),
         },
-        explanations=_causes(found, name, below=below),
-        impact=Impact(
-            records_lost_at_least=0,
-            records_lost_at_most=found.missing[name].records if name in found.missing else None,
-        ),
+        explanations=[_ABOUT_TO_FETCH] if unacknowledged else _causes(found, name, below=below),
+        impact=Impact(records_lost_at_least=0, records_lost_at_most=_lost_at_most(missing, bounded=below or waiting)),
         following=(inspect_replica(context, name, offsets.first),),
         absent=ABSENT,
     )
+
+
+def _acknowledged(mark: int | None, missing: MissingRecords | None, *, below: bool, waiting: bool) -> str:
+    """Say who had an acknowledgement for them, as far as the high watermark shows it."""
+    if below:
+        return f", below the high watermark {mark}"
+    if not waiting or missing is None:
+        return ""
+    text = f", above the high watermark {mark}: producers with acks=all had no acknowledgement yet"
+    if missing.without_producer_id:
+        # an idempotent producer has acks=all, others need not (ProducerConfig.ENABLE_IDEMPOTENCE_DOC)
+        text += f"; {records_text(missing.without_producer_id)} without a producer id may be acks=1"
+    return text
+
+
+def _lost_at_most(missing: MissingRecords | None, *, bounded: bool) -> int | None:
+    """Records that may have been acknowledged; all of them where the high watermark does not tell."""
+    if missing is None:
+        return None
+    return missing.below_high_watermark + missing.without_producer_id if bounded else missing.records
 
 
 def _causes(found: ReplicaEvidence, name: str, *, below: bool) -> list[Explanation]:
@@ -172,7 +201,4 @@ def _causes(found: ReplicaEvidence, name: str, *, below: bool) -> list[Explanati
     ]
     if found.torn:
         causes.append(Explanation("another copy ends in damage", speaks_for=(f"{listed(found.torn)} does",)))
-    causes.append(
-        Explanation("the copies were made while the brokers ran, and the followers were about to fetch", innocent=True)
-    )
-    return causes
+    return [*causes, _ABOUT_TO_FETCH]

@@ -43,7 +43,7 @@ def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
             severity=severity,
             explanations=_EXPLANATIONS,
             following=(
-                f"kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --topic {context.topic} --partition {context.partition}",
+                f"kafka-transactions.sh {context.bootstrap_arguments} find-hanging --topic {context.topic} --partition {context.partition}",
                 timeline_command(context, unfinished),
             ),
             **transaction_fields(context, unfinished, _RULE),

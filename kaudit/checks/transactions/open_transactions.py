@@ -128,7 +128,7 @@ def abort_commands(context: Context, unfinished: Unfinished) -> Sequence[str]:
     From 3.0 on a broker describes its producers (KIP-664), so that the first offset is enough.
     """
     transaction = unfinished.transaction
-    abort = f"kafka-transactions.sh --bootstrap-server HOST:9092 abort --topic {context.topic} --partition {context.partition}"
+    abort = f"kafka-transactions.sh {context.bootstrap_arguments} abort --topic {context.topic} --partition {context.partition}"
     by_producer = (
         f"{abort} --producer-id {transaction.producer_id} --producer-epoch {transaction.producer_epoch} "
         f"--coordinator-epoch {max(transaction.coordinator_epoch, 0)}"

@@ -58,6 +58,6 @@ def diff(
     names = parse_names(name or (), paths)
     request = comparison.request(settings_of(context), paths, display)
     # numpy only loads now, when every option is known to be right.
-    from kaudit.engines import replicas
+    from kaudit.engines import local, replicas
 
-    return run_diff(request, replicas.name_replicas(paths, names), replicas.diff)
+    return run_diff(request, replicas.name_replicas(paths, names), replicas.diff, local.record)

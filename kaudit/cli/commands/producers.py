@@ -8,6 +8,7 @@ from kaudit.cli.audit_options import (
     AuditOptions,
     AuditReadOptions,
     BlockSources,
+    ClusterReadOptions,
     DisplayOptions,
     EngineOptions,
     FindingOptions,
@@ -43,6 +44,7 @@ def producers(  # noqa: PLR0913 - typer reads the options off the signature
     findings: FindingOptions,
     log: AuditedLog,
     read: AuditReadOptions,
+    cluster: ClusterReadOptions,
     engine: EngineOptions,
     display: DisplayOptions,
 ) -> int:
@@ -57,7 +59,8 @@ def producers(  # noqa: PLR0913 - typer reads the options off the signature
         log=log,
         blocks=blocks,
         read=read,
+        cluster=cluster,
     )
     request = audit.request(settings_of(context), paths, display)
     query = listing.query(request.selection)
-    return run_producers(request, query, engine.choose().producers)
+    return run_producers(request, query, engine.choose())

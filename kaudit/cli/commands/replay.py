@@ -20,6 +20,7 @@ _EXAMPLES = """\b
 Examples:
   kaudit replay attempts.jsonl
   kaudit replay --broker-version 2.0.1 --explain 17 attempts.jsonl
+  kaudit replay --output-format html:replay.html attempts.jsonl
   kaudit replay --on /data/kafka --topic orders --partition 3 attempts.jsonl
 """
 
@@ -38,7 +39,9 @@ class _ReplayOutput(OptionGroup, frozen=True, kw_only=True):
 
     output_format: Annotated[
         list[str] | None,
-        typer.Option("--output-format", metavar="FORMAT[:FILE]", help="table, jsonl or json; repeatable with files."),
+        typer.Option(
+            "--output-format", metavar="FORMAT[:FILE]", help="table, jsonl, json or html; repeatable with files."
+        ),
     ] = None
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="File of the format without one.")
@@ -133,7 +136,7 @@ def replay(  # noqa: PLR0913 - typer reads the options off the signature
             output_file(None if target.file is None else str(target.file), read)
         broker = Broker(profile, recorded)
         with opened(attempts) as lines:
-            targets.write(lines, broker, with_state=output.verbose, width=width)
+            targets.write(lines, broker, attempts, with_state=output.verbose, width=width)
         _report_unread(attempts, broker.unread_config)
     except AttemptError as error:
         raise UsageError(f"{attempts}: {error}") from None

@@ -42,12 +42,10 @@ def scan(  # noqa: PLR0913 - its groups of options
     from msgspec.structs import replace
 
     from kaudit.analysis.scan.options import UsageError
-    from kaudit.cli.audit import run_recording, run_scan
+    from kaudit.cli.audit import run_scan
 
-    request = replace(audit.request(settings_of(context), paths, display), statistics=tables.statistics)
-    chosen = engine.choose()
-    if any(target.form.directory for target in request.targets):
-        return run_recording(request, chosen.record, batches=tables.batches)
-    if tables.batches:
+    request = audit.request(settings_of(context), paths, display)
+    request = replace(request, statistics=tables.statistics, batches=tables.batches)
+    if tables.batches and not any(target.form.directory for target in request.targets):
         raise UsageError("--batches needs --output-format parquet")
-    return run_scan(request, chosen.scan)
+    return run_scan(request, engine.choose())

@@ -31,4 +31,4 @@ def timeline(
     from kaudit.cli.audit import run_timeline
 
     request = audit.request(settings_of(context), paths, display)
-    return run_timeline(request, engine.choose().timeline)
+    return run_timeline(request, engine.choose())

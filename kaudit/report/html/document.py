@@ -5,16 +5,14 @@ A Content-Security-Policy allows exactly these styles and scripts, by their hash
 
 import base64
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
-from typing import Any
 
 import jinja2
-import msgspec
 from markupsafe import Markup
 
 from kaudit.report.console import visible
+from kaudit.report.html.script_json import json_for_script, made_visible
 from kaudit.report.html.scripts import script
 
 BASE_STYLES = ("base.css",)
@@ -55,7 +53,7 @@ def document(  # noqa: PLR0913 - what a page is made of, named at each call
         _environment()
         .get_template(template)
         .render(
-            _made_visible(dict(context or {})),
+            made_visible(dict(context or {})),
             title=visible(title),
             policy=policy,
             styles=[Markup(text) for text in style_texts],  # noqa: S704 - files of this package
@@ -64,25 +62,6 @@ def document(  # noqa: PLR0913 - what a page is made of, named at each call
             columns=columns,
         )
     )
-
-
-def json_for_script(value: object) -> str:
-    """Return JSON that may stand in a script element: no `<`, `>` or `&`, all text made visible."""
-    text = json.dumps(_made_visible(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _made_visible(value: object) -> Any:  # noqa: ANN401 - JSON
-    """Return plain values with everything spelled out that a reader would not see in them, lone surrogates too."""
-    if isinstance(value, str):
-        return visible(value)
-    if isinstance(value, msgspec.Struct):
-        return {name: _made_visible(getattr(value, name)) for name in value.__struct_fields__}
-    if isinstance(value, Mapping):
-        return {visible(str(name)): _made_visible(item) for name, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, bytes):
-        return [_made_visible(item) for item in value]
-    return value
 
 
 def _hashes(texts: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from msgspec import Struct
 Int64 = str
 """A number of 64 bits as decimal text, `-?[0-9]+`."""
 SeverityName = Literal["error", "warning", "note"]
-Kind = Literal["scan", "timeline", "producers", "diff", "report"]
+Kind = Literal["scan", "timeline", "producers", "diff"]
 
 SCHEMA = "kaudit.page/1"
 DATA_ID = "page"
@@ -97,8 +97,8 @@ class HeatRow(Struct, frozen=True):
 class Series(Struct, frozen=True):
     """What was written over time: bucket i covers `bucket_ms` from `start_ms + i * bucket_ms` on.
 
-    `bytes` are those of the batches of producers, spread evenly over each run; `producers` how many producer ids have
-    a run in the bucket (per partition replica; one that writes to two counts twice).
+    `bytes` are those of the batches of producers, spread evenly over each run; `producers` how many producer ids were
+    between their first and their last batch (in each partition replica: one that writes to two counts twice).
     """
 
     start_ms: Int64
@@ -156,8 +156,8 @@ class FindingRow(Struct, frozen=True):
 
     `place` says in words where it is; `timestamp` is of the batch in question; `evidence` the batches before, at and after
     it, or the copies of an offset; `facts` what else was observed. `state_before` and `state_after` are the producer's, as
-    (name, value): before the batch in question, and as the log goes on from it. `doc` is the check's page in one line,
-    `kaudit explain CODE` shows all of it. `incident` is an index into the overview's incidents.
+    (name, value): what a broker that loads the log holds before and after the batch in question. `doc` says in one line what
+    the check is about; `kaudit explain CODE` shows its page. `incident` is an index into the overview's incidents.
     """
 
     fingerprint: str
@@ -223,8 +223,8 @@ class PackedColumns(Struct, frozen=True):
 
     The tables lie one after the other in the order given. Offsets are relative to `offset_origin`, timestamps to
     `timestamp_origin`, producer ids to `producer_id_origin`. `names` are the transactional ids that lanes refer to.
-    `runs` and `lanes` are how many the log has; the tables may have fewer: `merged` of the runs are shown only as part
-    of coarser bars, `lanes_left_out` lanes not at all.
+    The tables may have less than the log: `runs_merged` of its `runs` are shown only as part of coarser bars, and of its
+    `lanes`, `transactions` (committed ones) and `markers` so many are not shown at all.
     """
 
     id: str
@@ -236,13 +236,16 @@ class PackedColumns(Struct, frozen=True):
     tables: dict[str, PackedTable]
     runs: int
     lanes: int
-    merged: int = 0
+    runs_merged: int = 0
     lanes_left_out: int = 0
+    transactions_left_out: int = 0
+    markers_left_out: int = 0
 
 
 class PartitionRow(Struct, frozen=True):
     """One partition replica. Offsets named `end`, `high_watermark` and `last_stable_offset` are exclusive.
 
+    `missing` are the widest gaps, in offset order; `more_missing` and `more_leader_epochs` count those not listed.
     `columns` is None where the page has no runs of it (`overview.left_out` says why).
     """
 
@@ -263,16 +266,25 @@ class PartitionRow(Struct, frozen=True):
     runs: int
     leader_epochs: Sequence[LeaderEpochRow]
     missing: Sequence[MissingRow]
+    more_leader_epochs: int
+    more_missing: int
     columns: PackedColumns | None
 
 
 class ProducerRow(Struct, frozen=True):
-    """A producer id in one partition replica, as `kaudit producers` lists it. `partition` is an index."""
+    """A producer id in one partition replica, as `kaudit producers` lists it. `partition` is an index, None: not shown.
+
+    `pattern` says what kind of client it looks like, `block` which block it was allocated from; `state` is what a broker
+    that loads the log holds of it, as (name, value); `findings` are codes.
+    """
 
     producer_id: Int64
     transactional_id: str | None
+    pattern: str
     block: str
     partition: int | None
+    place: str
+    replica: str
     epochs: str
     first_offset: Int64 | None
     last_offset: Int64 | None
@@ -285,7 +297,10 @@ class ProducerRow(Struct, frozen=True):
 
 
 class PageModel(Struct, frozen=True):
-    """Everything on the page. `command` made it; `run` is host and time, None with --reproducible.
+    """Everything on the page.
+
+    `command` made it; `inputs` are what it read, each quoted for a shell, as arguments of a command that shows more; `run`
+    is host and time, empty with --reproducible.
 
     `findings` are in the order of `Finding.sort_key`; `producers` is empty except for kind `producers`; `differences` (kind
     `diff`) has a row for each partition that was compared.
@@ -295,6 +310,7 @@ class PageModel(Struct, frozen=True):
     kind: Kind
     title: str
     command: str
+    inputs: Sequence[str]
     made_by: str
     run: Sequence[tuple[str, str]]
     overview: Overview

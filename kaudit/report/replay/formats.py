@@ -1,7 +1,8 @@
-"""Answers in the formats of `kaudit replay`: table, JSON lines, one JSON document."""
+"""Answers in the formats of `kaudit replay`: table, JSON lines, one JSON document, a page."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from pathlib import PurePath
 from typing import NamedTuple
 
 from kaudit.broker.attempts import Attempt
@@ -10,17 +11,19 @@ from kaudit.broker.response import Answer
 from kaudit.replay.session import Session
 from kaudit.report.replay.render import DOCUMENT_BEGIN, DOCUMENT_END, TABLE_HEADER, as_json, as_json_with_state, as_row
 
-FORMATS = ("table", "jsonl", "json")
+FORMATS = ("table", "jsonl", "json", "html")
 _PIECE = 256
 """Answers formatted before they are handed on."""
 
 
-def formatted(session: Session, formats: Sequence[str], *, with_state: bool = False) -> Iterator[tuple[str, ...]]:
+def formatted(
+    session: Session, formats: Sequence[str], name: str = "-", *, with_state: bool = False
+) -> Iterator[tuple[str, ...]]:
     """Yield the output in each of `formats` (of FORMATS), piece by piece: a tuple with the next text of each format.
 
-    Only text is collected: keeping attempts and answers by the hundred would cost a third of the speed.
+    `name` is the file's. Only text is collected: keeping attempts and answers by the hundred would cost a third of the speed.
     """
-    writers = [_WRITERS[name] for name in formats]
+    writers = [_page(session, name) if wanted == "html" else _WRITERS[wanted] for wanted in formats]
     if len(writers) == 1:
         for piece in _single(session, writers[0], with_state=with_state):
             yield (piece,)
@@ -34,7 +37,7 @@ def formatted(session: Session, formats: Sequence[str], *, with_state: bool = Fa
             for separator, writer in zip(between, writers, strict=True)
         )
         between = [writer.between for writer in writers]
-    yield tuple((writer.last if between[0] else "") + writer.end for writer in writers)
+    yield tuple((writer.last if between[0] else "") + writer.end() for writer in writers)
 
 
 def _single(session: Session, writer: "_Writer", *, with_state: bool) -> Iterator[str]:
@@ -44,7 +47,7 @@ def _single(session: Session, writer: "_Writer", *, with_state: bool) -> Iterato
     while texts := _texts(session, writer, islice(answered, _PIECE), with_state=with_state):
         yield before + writer.between.join(texts)
         before = writer.between
-    yield (before if before == writer.begin else writer.last) + writer.end
+    yield (before if before == writer.begin else writer.last) + writer.end()
 
 
 def _texts(
@@ -58,12 +61,12 @@ def _texts(
 
 
 class _Writer(NamedTuple):
-    """One format: the text at its beginning and end, between two answers and after the last one."""
+    """One format: the text at its beginning, between two answers and after the last one, what makes the end and a line."""
 
     begin: str
     between: str
     last: str
-    end: str
+    end: Callable[[], str]
     line: Callable[[Attempt, Answer, Profile | None], str]
 
 
@@ -76,7 +79,22 @@ def _row(attempt: Attempt, answer: Answer, _: Profile | None) -> str:
 
 
 _WRITERS = {
-    "table": _Writer(TABLE_HEADER + "\n", "\n", "\n", "", _row),
-    "jsonl": _Writer("", "\n", "\n", "", _json),
-    "json": _Writer(DOCUMENT_BEGIN + "\n", ",\n", "", DOCUMENT_END, _json),
+    "table": _Writer(TABLE_HEADER + "\n", "\n", "\n", str, _row),
+    "jsonl": _Writer("", "\n", "\n", str, _json),
+    "json": _Writer(DOCUMENT_BEGIN + "\n", ",\n", "", lambda: DOCUMENT_END, _json),
 }
+
+
+def _page(session: Session, name: str) -> _Writer:
+    """Return the format that is a page: it is written when the last attempt has been answered."""
+    from kaudit.report.sequence_diagram import html  # noqa: PLC0415 - jinja2 takes long to import
+    from kaudit.report.sequence_diagram.replayed import ReplayDiagram  # noqa: PLC0415
+
+    diagram = ReplayDiagram(session.broker)
+
+    def add(attempt: Attempt, answer: Answer, _: Profile | None) -> str:
+        diagram.add(attempt, answer)
+        return ""
+
+    title = "Replay" if name == "-" else f"Replay of {PurePath(name).name}"
+    return _Writer("", "", "", lambda: html.page(diagram.page(title, f"kaudit replay {name}")), add)

@@ -68,7 +68,7 @@ def as_json(answer: Answer) -> str:
     return _dumps(document)
 
 
-_APPENDED = Outcome.APPENDED
+_APPENDED, _DUPLICATE = Outcome.APPENDED, Outcome.DUPLICATE.value
 _FLAT = {"base_offset", "error", "error_code", "outcome", "producer_epoch", "producer_id"}
 """Fields that are numbers or strings, written without a JSONEncoder, which takes longer to start than to write them."""
 
@@ -98,13 +98,16 @@ TABLE_HEADER = f"{'INDEX':>7}  {'PARTITION':<22}  {'ATTEMPT':<32}  ANSWER"
 def as_row(attempt: Attempt, answer: Answer) -> str:
     """Return one line of the table; a refusal gets its reason below."""
     partition = "" if isinstance(attempt, StartBroker) else f"{attempt.topic}-{attempt.partition}"
-    row = f"{answer.attempt:>7}  {printable(partition):<22}  {_request(attempt):<32}  {_answer(answer)}".rstrip()
+    row = (
+        f"{answer.attempt:>7}  {printable(partition):<22}  {request_text(attempt):<32}  {answer_text(answer)}".rstrip()
+    )
     if answer.fields.get("outcome") in ("rejected", "connection-closed"):
         row += f"\n{'':{ROW_INDENT}}{printable(answer.why)}"
     return row
 
 
-def _request(attempt: Attempt) -> str:
+def request_text(attempt: Attempt) -> str:
+    """Return what was attempted, in short."""
     if isinstance(attempt, StartBroker):
         return f"broker {printable(attempt.broker_version)}"
     if isinstance(attempt, Produce):
@@ -126,13 +129,14 @@ def _request(attempt: Attempt) -> str:
     return op
 
 
-def _answer(answer: Answer) -> str:
+def answer_text(answer: Answer) -> str:
+    """Return an answer in short."""
     fields = answer.fields
     parts = [str(fields.get("outcome", ""))]
     if fields.get("error", "NONE") != "NONE":
         parts.append(f"{fields['error_code']} {fields['error']}")
     if "base_offset" in fields:
-        parts[-1] += f" at {fields['base_offset']}"
+        parts[-1] += f"{' of offset' if fields['outcome'] == _DUPLICATE else ' at'} {fields['base_offset']}"
     if fields.get("producer_epoch", -1) >= 0:
         parts.append(f"id {fields['producer_id']} epoch {fields['producer_epoch']}")
     if "high_watermark" in fields:

@@ -25,8 +25,10 @@ class _Forgotten(NamedTuple):
 class BatchHistory:
     """Follows what brokers remember from step to step."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, unit: str = "step") -> None:
+        """`unit` is what a step is called."""
         self._profile = profile
+        self._unit = unit
         self._entries: dict[Key, ProducerStateEntry] = {}
         self._written: dict[tuple[Key, BatchMetadata], int] = {}
         self._forgotten: dict[tuple[Key, int, int, int], _Forgotten] = {}
@@ -64,8 +66,8 @@ class BatchHistory:
             return ""
         sequences = span(batch.base_sequence, batch.last_sequence)
         return (
-            f"Sequence {sequences} is in the log at offset {known.offset}, written in step {known.written}, "
-            f"but was forgotten in step {known.forgotten}: {known.because}."
+            f"Sequence {sequences} is in the log at offset {known.offset}, written in {self._unit} {known.written}, "
+            f"but was forgotten in {self._unit} {known.forgotten}: {known.because}."
         )
 
     def _because(self, before: ProducerStateEntry, after: ProducerStateEntry) -> str:

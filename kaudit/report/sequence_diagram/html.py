@@ -19,7 +19,7 @@ def page(model: SequencePage) -> str:
         context={
             "story": model.story,
             "facts": model.facts,
-            "left_out": [f"{left.count:,} {left.what} are left out: {left.how_to_see}" for left in model.left_out],
+            "left_out": [f"Left out: {left.count:,} {left.what} ({left.how_to_see})" for left in model.left_out],
             "clock": "ms" if has_time else "time",
             "rows": [_row(model, step) for step in model.steps],
             "command": model.command,

@@ -150,12 +150,13 @@ class State(Struct, frozen=True):
 class Step(Struct, frozen=True):
     """One message, or what one participant did (`source` is `target`).
 
-    `number` counts from 1 through what is shown and what is left out; `left_out` is how many before this one are. Times are
-    None where they are not known. `reason` is the short reason of a refusal. `partitions` none: all of its participants'.
+    `number` is by what it is referred to; `left_out` is how many before it are not shown, `left_out_here` of its partition.
+    Times are None where they are not known. `reason` is the short reason of a refusal. `partitions` none: all of its participants'.
     """
 
     number: int
     left_out: int
+    left_out_here: int
     at: int | None
     sent_at: int | None
     source: int
@@ -179,7 +180,10 @@ class LeftOut(Struct, frozen=True):
 
 
 class SequencePage(Struct, frozen=True):
-    """The page. `facts` are names and values; `capacity` is how many batches of a producer a broker remembers."""
+    """The page. `facts` are names and values; `capacity` is how many batches of a producer a broker remembers.
+
+    `unit` is what a step is called.
+    """
 
     title: str
     story: str
@@ -194,4 +198,5 @@ class SequencePage(Struct, frozen=True):
     partitions: Sequence[Partition]
     transactions: Sequence[Transaction]
     left_out: Sequence[LeftOut]
+    unit: Literal["step", "attempt"] = "step"
     schema: str = SCHEMA

@@ -45,7 +45,7 @@ def simulation_page(simulation: Simulation, facts: Mapping[str, str], command: s
     lanes = participants(trace.events, simulation.applications, brokers)
     steps = _Steps(simulation.cluster.profile, lanes)
     shown = [steps.step(number, event) for number, event in enumerate(trace.events, 1)]
-    left_out = (LeftOut("messages", trace.omitted, "--rows shows more"),) if trace.omitted else ()
+    left_out = (LeftOut("messages", trace.omitted, "--rows N shows more"),) if trace.omitted else ()
     return SequencePage(
         scenario.title,
         " ".join(scenario.story.split()),
@@ -92,6 +92,7 @@ class _Steps:
             self._history.follow((known.partition, known.producer_id), known.entry, number)
         return Step(
             number,
+            0,
             0,
             event.at,
             event.sent_at,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 from kafka.protocol.admin import (
+    DescribeAclsRequest,
     DescribeConfigsRequest,
     DescribeProducersRequest,
     DescribeTransactionsRequest,
@@ -42,6 +43,7 @@ RETRY_SECONDS = 30.0
 _FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 0.1, 2.0
 _CONSUMER, _DEBUGGING_CONSUMER = -1, -2
 """Replica ids of who asks; ListOffsets answers the second on every replica, with the log end offset."""
+_SECURITY_DISABLED = 54
 _GONE = (16, 105)
 """NOT_COORDINATOR, TRANSACTIONAL_ID_NOT_FOUND: since it was listed the id has moved or expired."""
 _TOPIC, _BROKER = 2, 4
@@ -223,6 +225,23 @@ class KafkaClient:
         """
         found = (self._described(one) for one in listed)
         return [one for one in found if one is not None]
+
+    def has_authorizer(self) -> bool:
+        """Return whether the cluster has ACLs, so that some of what there is may not be shown to this principal."""
+        anything, name = 1, None
+
+        def request() -> Any:  # noqa: ANN401 - the library has no types
+            return DescribeAclsRequest(
+                resource_type_filter=anything,
+                resource_name_filter=name,
+                pattern_type_filter=anything,
+                principal_filter=name,
+                host_filter=name,
+                operation=anything,
+                permission_type=anything,
+            )
+
+        return bool(self._patiently(lambda: self._connections.ask_any(request)).error_code != _SECURITY_DISABLED)
 
     def features(self, node: int | None = None) -> BrokerFeatures:
         """Return the request versions a broker takes, and the cluster's finalized feature levels (since 2.7)."""

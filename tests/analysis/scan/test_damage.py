@@ -123,6 +123,42 @@ def test_batches_removed_doubled_and_swapped(partition):
     assert (code, severity, position) == ("KA006", "error", POSITION)
 
 
+Found = tuple[str, int | None, int, int]
+BESIDE: dict[str, tuple[dict[int, str], list[Found]]] = {
+    "behind": ({0: "flip", 1: "cut"}, [("KA001", 0, 990, 991), ("KA007", SIZE, 992, 993)]),
+    "in front": ({0: "cut", 1: "flip"}, [("KA007", 0, 990, 991), ("KA001", 0, 992, 993)]),
+    "between": (
+        {0: "flip", 1: "cut", 2: "flip"},
+        [("KA001", 0, 990, 991), ("KA007", SIZE, 992, 993), ("KA001", SIZE, 994, 995)],
+    ),
+    "around": (
+        {0: "cut", 1: "flip", 2: "cut"},
+        [("KA007", 0, 990, 991), ("KA001", 0, 992, 993), ("KA007", SIZE, 994, 995)],
+    ),
+    "the rest of the segment": (
+        {0: "flip", **dict.fromkeys(range(1, 166), "cut")},
+        [("KA001", 0, 990, 991), ("KA008", None, 992, 1321)],
+    ),
+}
+
+
+@pytest.mark.parametrize("chunk_bytes", [None, 150])
+@pytest.mark.parametrize("place", BESIDE)
+def test_batches_cut_out_beside_a_corrupt_one_are_lost_as_well(partition, place, chunk_bytes):
+    changes, expected = BESIDE[place]
+    whole = (partition / MIDDLE).read_bytes()
+    batches = [whole[at : at + SIZE] for at in range(POSITION, len(whole), SIZE)]
+    for number, change in changes.items():
+        batches[number] = batches[number][:70] + b"!" + batches[number][71:] if change == "flip" else b""
+    (partition / MIDDLE).write_bytes(whole[:POSITION] + b"".join(batches))
+    findings = run(partition, chunk_bytes).findings
+    assert [(entry.code, entry.position, entry.offset, entry.last_offset) for entry in findings] == [
+        (code, None if at is None else POSITION + at, first, last) for code, at, first, last in expected
+    ]
+    lost = sum(last - first + 1 for _, _, first, last in expected)
+    assert sum(entry.impact.records_lost_at_most or 0 for entry in findings) == lost
+
+
 def test_segments_missing_empty_or_renamed(partition):
     path = partition / MIDDLE
     whole = path.read_bytes()

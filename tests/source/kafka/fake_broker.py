@@ -3,11 +3,15 @@
 import socket
 import struct
 import threading
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from typing import Any, Self
 
 from kafka.protocol.admin import (
+    DescribeAclsRequest,
+    DescribeAclsResponse,
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribeProducersRequest,
@@ -28,7 +32,7 @@ from kafka.protocol.consumer import (
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
 
 FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, OFFSET_FOR_LEADER_EPOCH, DESCRIBE_CONFIGS = 1, 2, 3, 18, 23, 32
-DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
+DESCRIBE_ACLS, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 29, 61, 65, 66
 VERSIONS = {
     FETCH: (0, 12),
     LIST_OFFSETS: (0, 7),
@@ -36,6 +40,7 @@ VERSIONS = {
     API_VERSIONS: (0, 4),
     OFFSET_FOR_LEADER_EPOCH: (0, 4),
     DESCRIBE_CONFIGS: (0, 4),
+    DESCRIBE_ACLS: (0, 2),
     DESCRIBE_PRODUCERS: (0, 0),
     DESCRIBE_TRANSACTIONS: (0, 0),
     LIST_TRANSACTIONS: (0, 0),
@@ -47,7 +52,8 @@ _REQUESTS = {
     own.API_KEY: own
     for own in (
         FetchRequest, ListOffsetsRequest, MetadataRequest, ApiVersionsRequest, OffsetForLeaderEpochRequest,
-        DescribeConfigsRequest, DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest,
+        DescribeConfigsRequest, DescribeAclsRequest, DescribeProducersRequest, DescribeTransactionsRequest,
+        ListTransactionsRequest,
     )
 }  # fmt: skip
 
@@ -70,8 +76,10 @@ class FakeBroker:
         self.features: dict[str, int] = {}
         self.producers: dict[tuple[str, int], list[dict[str, int]]] = {}
         self.transactions: list[dict[str, Any]] = []
+        self.acls_error = 0
         self.scripts = {**self._scripts(), **(scripts or {})}
         self.requests: list[Any] = []
+        self._known_ends: dict[tuple[str, int], list[int]] = {}
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._server.getsockname()[1]
         self.address = f"127.0.0.1:{self.port}"
@@ -93,8 +101,7 @@ class FakeBroker:
 
     def end_of(self, key: tuple[str, int]) -> int:
         """The offset after the last batch."""
-        batches = self.logs[key]
-        return end_offset(batches[-1]) if batches else self.log_start.get(key, 0)
+        return max([self.log_start.get(key, 0), *self._ends(key)[-1:]])
 
     def _listen(self) -> None:
         while True:
@@ -131,6 +138,7 @@ class FakeBroker:
             FETCH: self.fetched,
             OFFSET_FOR_LEADER_EPOCH: self._epoch_end_offset,
             DESCRIBE_CONFIGS: self._describe_configs,
+            DESCRIBE_ACLS: lambda _: DescribeAclsResponse(error_code=self.acls_error, error_message=None, resources=[]),
             DESCRIBE_PRODUCERS: self._describe_producers,
             LIST_TRANSACTIONS: self._list_transactions,
             DESCRIBE_TRANSACTIONS: self._describe_transactions,
@@ -186,7 +194,7 @@ class FakeBroker:
         key = (topic.topic, own.partition)
         start, end = self.log_start.get(key, 0), self.end_of(key)
         records = b""
-        for batch in self.logs[key]:
+        for batch in self.logs[key][self._first_of(key, own.fetch_offset) :]:
             if end_offset(batch) > own.fetch_offset:
                 room = own.partition_max_bytes - len(records)
                 records += batch if not records else batch[:room]
@@ -226,6 +234,15 @@ class FakeBroker:
         topics = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
         partition = topics.EpochEndOffset(error_code=0, partition=own.partition, leader_epoch=epoch, end_offset=end)
         return OffsetForLeaderEpochResponse(topics=[topics(topic=topic.topic, partitions=[partition])])
+
+    def _first_of(self, key: tuple[str, int], offset: int) -> int:
+        return bisect_right(self._ends(key), offset)
+
+    def _ends(self, key: tuple[str, int]) -> list[int]:
+        batches = self.logs[key]
+        if key not in self._known_ends or len(self._known_ends[key]) != len(batches):
+            self._known_ends[key] = list(accumulate(map(end_offset, batches), max))
+        return self._known_ends[key]
 
     def _describe_configs(self, request: Any) -> Any:
         results = []
@@ -282,6 +299,8 @@ class FakeBroker:
 
 def end_offset(batch: bytes) -> int:
     """The offset after a batch's last."""
+    if batch[16] < 2:
+        return int(struct.unpack_from(">q", batch)[0]) + 1
     return int(struct.unpack_from(">q", batch)[0]) + int(struct.unpack_from(">i", batch, 23)[0]) + 1
 
 

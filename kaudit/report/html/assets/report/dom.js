@@ -50,6 +50,13 @@ export function severityText(severity, text = severity) {
 /** @type {Record<string, string>} */
 export const SHAPES = { error: "◆", warning: "▲", note: "●" };
 
+/** A list to choose from; a `value` that is not in it is added. @param {string} label @param {string} value @param {any[]} options @param {(value: string) => void} change */
+export function choice(label, value, options, change) {
+  const items = options.map(([name, text]) => h("option", { value: name, selected: name === value }, text));
+  if (!options.some(([name]) => name === value)) items.push(h("option", { value, selected: true }, value));
+  return h("select", { "aria-label": label, onchange: (/** @type {any} */ event) => change(event.target.value) }, items);
+}
+
 /** A command with a button that copies it. @param {string} command */
 export function commandLine(command) {
   return h("div", { class: "command" }, h("code", {}, command), copyButton(() => command));
@@ -83,4 +90,11 @@ async function copied(text) {
     area.remove();
     return done;
   }
+}
+
+/** The first of many rows, and a button for the others. @param {any[]} rows @param {number} number @param {(rows: any[]) => Node} render */
+export function atFirst(rows, number, render) {
+  if (rows.length <= number) return [render(rows)];
+  const more = h("button", { type: "button", class: "no-print", onclick: () => more.replaceWith(render(rows.slice(number))) }, `Show ${rows.length - number} more`);
+  return [render(rows.slice(0, number)), more];
 }

@@ -1,8 +1,8 @@
 // The list of findings with its filters, and one finding in full.
 
-import { commandLine, copyButton, fill, h, severityText, SHAPES, table } from "./dom.js";
+import { choice, commandLine, copyButton, fill, h, severityText, SHAPES, table } from "./dom.js";
 import { count, counted, time } from "./format.js";
-import { linkTo } from "./overview.js";
+import { linkTo, shortPlace } from "./overview.js";
 
 const MOST_ROWS = 500;
 
@@ -10,7 +10,7 @@ const MOST_ROWS = 500;
 export function findingsTable(page, indexes) {
   const rows = indexes.slice(0, MOST_ROWS).map((index) => {
     const finding = page.findings[index];
-    return [severityText(finding.severity), h("a", { href: linkTo(finding) }, `${finding.code} ${finding.name}`), finding.place, finding.message, finding.impact];
+    return [severityText(finding.severity), h("a", { href: linkTo(finding) }, `${finding.code} ${finding.name}`), shortPlace(finding), finding.message, finding.impact];
   });
   const more = indexes.length - MOST_ROWS;
   return [
@@ -57,13 +57,6 @@ export function filterBar(page, place, change) {
   );
 }
 
-/** @param {string} label @param {string} value @param {any[]} options @param {(value: string) => void} change */
-export function choice(label, value, options, change) {
-  const items = options.map(([name, text]) => h("option", { value: name, selected: name === value }, text));
-  if (!options.some(([name]) => name === value)) items.push(h("option", { value, selected: true }, value));
-  return h("select", { "aria-label": label, onchange: (/** @type {any} */ event) => change(event.target.value) }, items);
-}
-
 /**
  * @param {HTMLElement} panel @param {any} page @param {any} finding
  * @param {{position: string, step: (direction: 1 | -1) => void, close: () => void, link: () => string, zoom: (() => void) | null}} actions
@@ -91,7 +84,7 @@ export function showFinding(panel, page, finding, { position, step, close, link,
     certainty,
     finding.status === "new" ? null : h("p", {}, finding.suppression ? `${finding.status}: ${finding.suppression}` : finding.status),
     incident && incident.count > 1 ? h("p", {}, `Part of: ${incident.title} (${counted(incident.count, "finding")})`) : null,
-    finding.rule ? h("section", {}, h("h3", {}, "Rule"), h("p", {}, finding.rule), finding.broker ? h("p", {}, finding.broker) : null) : null,
+    finding.rule ? h("section", {}, h("h3", {}, "Rule"), h("p", {}, finding.rule), finding.broker ? h("p", {}, h("strong", {}, "The broker "), finding.broker) : null) : null,
     evidence(finding),
     states(finding),
     finding.facts.length ? h("section", {}, h("h3", {}, "Observed"), table(["", ""], finding.facts)) : null,

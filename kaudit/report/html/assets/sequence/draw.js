@@ -27,22 +27,22 @@ export function pause(ms) {
 
 /** Fill `view.canvas` and `view.heads` with the steps; returns the places of everything. */
 export function drawDiagram(page, view, steps, toScale, width) {
-  const lanes = usedLanes(page, steps);
+  const { lanes, places } = usedLanes(page, steps);
   const columns = columnWidths(width, lanes.length);
   const layout = rowLayout(steps, toScale);
-  const middles = new Map(lanes.map((lane, place) => [lane, columns.time + columns.lane * (place + 0.5)]));
+  const middles = places.map((place) => columns.time + columns.lane * (place + 0.5));
   drawHeads(page, view.heads, lanes, columns);
   view.canvas.style.height = `${layout.height}px`;
   view.canvas.style.width = view.heads.style.width = `${columns.width}px`;
   view.canvas.style.setProperty("--text-from", `${columns.textFrom + 10}px`);
   view.canvas.style.setProperty("--time-to", `${columns.time - 8}px`);
   const picture = shape("svg", { width: columns.textFrom, height: layout.height, "aria-hidden": "true" });
-  for (const middle of middles.values()) {
+  for (const middle of new Set(middles.filter((_, lane) => places[lane] >= 0))) {
     picture.append(shape("line", { class: "lane", x1: middle, x2: middle, y1: 0, y2: layout.height }));
   }
   for (const gap of layout.breaks) drawBreak(picture, gap, columns);
   steps.forEach((step, place) => picture.append(...drawStep(step, place, steps, layout, middles)));
-  view.rows.replaceChildren(...steps.map((step, place) => row(page, step, steps[place - 1], layout.ys[place], place)));
+  view.rows.replaceChildren(...steps.map((step, place) => row(page, step, steps[place - 1], layout.ys[place], place, view.prefix)));
   const gaps = layout.gaps.map((gap) => {
     const note = element("p", { class: "gap" }, `${gap.count.toLocaleString("en")} left out`);
     note.style.top = `${gap.y - 10}px`;
@@ -54,7 +54,7 @@ export function drawDiagram(page, view, steps, toScale, width) {
 
 function drawHeads(page, heads, lanes, columns) {
   const cells = lanes.map((lane, place) => {
-    const { name, role } = page.lanes[lane];
+    const { name, role } = lane;
     const cell = element("div", { class: `head role-${role}`, title: name }, element("span", {}, name));
     cell.style.left = `${columns.time + columns.lane * place}px`;
     cell.style.width = `${columns.lane}px`;
@@ -81,8 +81,8 @@ function drawBreak(picture, gap, columns) {
 }
 
 function drawStep(step, place, steps, layout, middles) {
-  const from = middles.get(step.source);
-  const to = middles.get(step.target);
+  const from = middles[step.source];
+  const to = middles[step.target];
   const y = layout.ys[place];
   const kind = `tone-${step.tone} arrow-${step.arrow}`;
   if (step.source === step.target) return [ownMark(step.tone, from, y)];
@@ -125,7 +125,7 @@ export function badge(tone, x, y) {
   return shape("g", { class: `badge tone-${tone}` }, shape("circle", { cx: x, cy: y, r: 7 }), shape("path", { d: paths[tone] }));
 }
 
-function row(page, step, before, y, place) {
+function row(page, step, before, y, place, prefix) {
   const same = before !== undefined && before.at === step.at && step.at !== null;
   const time = step.at === null ? step.number.toLocaleString("en") : step.at.toLocaleString("en");
   const names = `${page.lanes[step.source].name} to ${page.lanes[step.target].name}`;
@@ -136,7 +136,7 @@ function row(page, step, before, y, place) {
     { class: `row tone-${step.tone}`, id: `row-${place}`, role: "option", "aria-selected": "false", title: `${who}\n${step.text}${why}` },
     element("span", { class: same ? "time same" : "time" }, time),
     element("span", { class: "visually-hidden" }, ` ${who}: ${TONES[step.tone]}: `),
-    element("span", { class: "text" }, `${PREFIXES[step.tone] ?? ""}${step.text}`, step.reason === "" ? null : element("span", { class: "reason" }, ` ${step.reason}`)),
+    element("span", { class: "text" }, `${prefix(step)}${PREFIXES[step.tone] ?? ""}${step.text}`, step.reason === "" ? null : element("span", { class: "reason" }, ` ${step.reason}`)),
   );
   made.dataset.place = String(place);
   made.style.top = `${y - ROW / 2}px`;
@@ -146,7 +146,7 @@ function row(page, step, before, y, place) {
 export const TONES = {
   request: "arrives",
   ok: "answered",
-  duplicate: "answered as a duplicate, nothing is written",
+  duplicate: "duplicate, nothing written",
   refused: "refused",
   lost: "never arrives",
   repeated: "written a second time",

@@ -3,7 +3,7 @@
 import { badge, cross, drawDiagram, element, ownMark, shape } from "./draw.js";
 import { ROW } from "./layout.js";
 import { drawPanel } from "./panel.js";
-import { nextProblem, visibleSteps } from "./state.js";
+import { firstPartition, nextProblem, visibleSteps } from "./state.js";
 
 const page = JSON.parse(document.getElementById("page").textContent);
 const app = document.getElementById("app");
@@ -31,7 +31,13 @@ app.append(toolbar, element("div", { class: "panes" }, diagram, panel), spoken);
 app.hidden = false;
 document.body.classList.add("with-scripts");
 
+const view = { heads, canvas, rows, prefix };
 let drawn = null;
+
+/** What stands before an attempt's text where partitions are mixed. */
+function prefix(step) {
+  return page.unit === "attempt" && chosen.partition === "" && names.length > 1 ? `${step.partitions.join(" ")} ` : "";
+}
 
 function button(text, title, action) {
   const made = element("button", { type: "button", title }, text);
@@ -74,7 +80,7 @@ function small(...content) {
 }
 
 function draw() {
-  drawn = drawDiagram(page, { heads, canvas, rows }, steps, chosen.toScale, diagram.clientWidth);
+  drawn = drawDiagram(page, view, steps, chosen.toScale, diagram.clientWidth);
   scale.setAttribute("aria-pressed", String(chosen.toScale));
   mark();
 }
@@ -113,7 +119,7 @@ function choose(place) {
   panel.scrollTop = 0;
   previous.disabled = chosen.place === 0;
   next.disabled = chosen.place === steps.length - 1;
-  spoken.textContent = `Step ${step.number}: ${step.text}. ${step.reason}`;
+  spoken.textContent = `${step.number}: ${step.text}. ${step.reason}`;
   const filtered = chosen.partition === "" ? "" : `&partition=${encodeURIComponent(chosen.partition)}`;
   globalThis.history.replaceState(null, "", `#step=${step.number}${filtered}`);
   reveal();
@@ -166,7 +172,7 @@ document.addEventListener("keydown", (event) => {
 globalThis.addEventListener("hashchange", fromAddress);
 new ResizeObserver(() => draw()).observe(diagram);
 globalThis.addEventListener("beforeprint", () => {
-  drawn = drawDiagram(page, { heads, canvas, rows }, steps, chosen.toScale, 640);
+  drawn = drawDiagram(page, view, steps, chosen.toScale, 640);
 });
 globalThis.addEventListener("afterprint", draw);
 
@@ -174,7 +180,8 @@ globalThis.addEventListener("afterprint", draw);
 function fromAddress() {
   const wanted = new URLSearchParams(globalThis.location.hash.slice(1));
   const partition = wanted.get("partition") ?? "";
-  const known = names.includes(partition) ? partition : "";
+  const asked = wanted.has("step") || wanted.has("partition");
+  const known = asked ? (names.includes(partition) ? partition : "") : firstPartition(page, names);
   const all = visibleSteps(page, known);
   const place = all.findIndex((step) => String(step.number) === wanted.get("step"));
   if (filter !== null) filter.querySelector("select").value = known;

@@ -30,7 +30,7 @@ function heading(page, step, state) {
   return element(
     "section",
     { class: "step" },
-    element("h2", {}, `Step ${step.number.toLocaleString("en")}`, element("span", { class: "faint" }, ` of ${page.steps[page.steps.length - 1].number.toLocaleString("en")}${when.length > 0 ? `, ${when.join(", ")}` : ""}`)),
+    element("h2", {}, `${page.unit === "step" ? "Step" : "Attempt"} ${step.number.toLocaleString("en")}`, element("span", { class: "faint" }, `${page.unit === "step" ? ` of ${page.steps.length.toLocaleString("en")}` : ""}${when.length > 0 ? `, ${when.join(", ")}` : ""}`)),
     element("p", { class: "who" }, who, tag(step.tone)),
     element("p", { class: "said" }, step.text),
     waiting(page, step, state),
@@ -56,7 +56,7 @@ function decision(page, step, one) {
   const where = one.partition === "" ? "The coordinator" : `The leader of ${one.partition}`;
   const before = one.before === null ? null : page.windows[one.before];
   const after = one.after === null ? null : page.windows[one.after];
-  const section = element("section", { class: "decision" }, element("h3", {}, `${where} decides`), verdict(one));
+  const section = element("section", { class: "decision" }, element("h3", {}, step.source === step.target ? "What follows" : `${where} decides`), verdict(one));
   if (one.expected !== "") {
     section.append(pairs([["expected", one.expected], ["got", one.got]], "compare"));
   }
@@ -102,6 +102,11 @@ function following(one) {
   return element("p", { class: "following" }, parts.join(" \u00b7 "));
 }
 
+/** A range as it fits into a box. */
+function short(range) {
+  return range.replace(" to ", "\u2013");
+}
+
 /** The slots of a window, oldest first, empty ones too. */
 function boxes(one, { matched = null, leaving = [], added = [] } = {}) {
   const list = element("ol", { class: "slots" });
@@ -111,13 +116,13 @@ function boxes(one, { matched = null, leaving = [], added = [] } = {}) {
   one.slots.forEach((slot, place) => {
     const gone = leaving.some((other) => other.sequences === slot.sequences && other.offsets === slot.offsets);
     const kind = [place === matched ? " matched" : "", gone ? " leaving" : "", added.includes(place) ? " added" : ""].join("");
-    const note = place === matched ? "the same batch" : gone ? "forgotten" : added.includes(place) ? "new" : "";
+    const note = place === matched ? "same" : gone ? "forgotten" : added.includes(place) ? "new" : "";
     list.append(
       element(
         "li",
         { class: `box${kind}` },
-        element("b", {}, `seq ${slot.sequences}`),
-        element("span", {}, `offset ${slot.offsets}`),
+        element("b", {}, `seq ${short(slot.sequences)}`),
+        element("span", {}, `offset ${short(slot.offsets)}`),
         note === "" ? null : element("i", {}, note),
       ),
     );
@@ -181,8 +186,8 @@ function batches(name, about, list, count, old, room = 0) {
       element(
         "li",
         { class: kind },
-        about.next_sequence < 0 ? null : element("b", {}, one.sequences === "" ? "no seq yet" : `seq ${one.sequences}`),
-        element("span", {}, `#${one.records}`),
+        about.next_sequence < 0 ? null : element("b", {}, one.sequences === "" ? "no seq yet" : `seq ${short(one.sequences)}`),
+        element("span", {}, `#${short(one.records)}`),
         one.attempts > 0 ? element("i", {}, one.attempts === 1 ? "failed once" : `failed ${one.attempts}\u00d7`) : null,
       ),
     );

@@ -10,14 +10,35 @@ export function isProblem(step) {
 /** The steps of a partition, or all; those that name no partition belong to every one. */
 export function visibleSteps(page, partition) {
   if (partition === "") return page.steps;
-  return page.steps.filter((step) => step.partitions.length === 0 || step.partitions.includes(partition));
+  const mine = page.steps.filter((step) => step.partitions.length === 0 || step.partitions.includes(partition));
+  return mine.map((step) => (step.left_out === step.left_out_here ? step : { ...step, left_out: step.left_out_here }));
 }
 
-/** The lanes that take part in the steps, in the page's order. */
+const MOST_LANES = 10;
+
+/**
+ * The lanes that take part in the steps, in the page's order, and for each of the page's lanes its place among them, -1
+ * where it takes no part. More than ten are too many to tell apart: then all clients share one.
+ */
 export function usedLanes(page, steps) {
   const used = new Set();
   for (const step of steps) used.add(step.source).add(step.target);
-  return page.lanes.map((_, place) => place).filter((place) => used.has(place));
+  const shared = used.size > MOST_LANES;
+  const lanes = [];
+  let clients = -1;
+  const places = page.lanes.map((lane, place) => {
+    if (!used.has(place)) return -1;
+    if (!shared || lane.role !== "client") return lanes.push(lane) - 1;
+    if (clients < 0) clients = lanes.push({ name: "producers", role: "client" }) - 1;
+    return clients;
+  });
+  return { lanes, places };
+}
+
+/** The partition to begin with: where many share the page, that of the first problem; else all. */
+export function firstPartition(page, names) {
+  if (page.unit === "step" || names.length < 2) return "";
+  return page.steps.find((step) => isProblem(step) && step.partitions.length > 0)?.partitions[0] ?? "";
 }
 
 /** The next step, in direction 1 or -1, that is a problem; the same place where there is none. */

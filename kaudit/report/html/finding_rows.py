@@ -1,0 +1,201 @@
+"""Findings as the page shows them: in the words of the table, with the producer's state before and after."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from kaudit.broker.producer_state.producer_state_entry import (
+    BatchMetadata,
+    DataBatch,
+    MarkerBatch,
+    ProducerStateEntry,
+)
+from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
+from kaudit.broker.releases.known_releases import RELEASES
+from kaudit.broker.releases.profile import Profile, UnknownVersionError, profile_for
+from kaudit.checks.registry import CHECKS
+from kaudit.model.finding import Explanation, Finding
+from kaudit.model.rfc3339 import rfc3339
+from kaudit.report.evidence import evidence_table
+from kaudit.report.finding_block import place_text
+from kaudit.report.html.page_model import ExplanationRow, FindingRow, Int64, Table
+from kaudit.report.impact import impact_text
+
+_SHOWN_ELSEWHERE = frozenset({"rule", "broker", "remembered", "previous", "offending", "next", "copies"})
+Fact = tuple[str, str]
+
+
+def finding_row(
+    finding: Finding, partition: int | None, incident: int | None, profile: Profile, *, many_inputs: bool
+) -> FindingRow:
+    """Return the row; `partition` and `incident` are indexes, `profile` the rules by which states follow one another."""
+    before, after = _states(finding, profile)
+    return FindingRow(
+        fingerprint=finding.fingerprint,
+        code=finding.code,
+        name=finding.name,
+        severity=finding.severity.value,
+        confidence=finding.confidence.value,
+        status=finding.status.value,
+        suppression=finding.suppression,
+        partition=partition,
+        place=place_text(finding, many_inputs=many_inputs, replicas=()),
+        incident=incident,
+        producer_id=int64(finding.producer_id),
+        producer_epoch=finding.producer_epoch,
+        offset=int64(finding.offset),
+        last_offset=int64(finding.last_offset),
+        timestamp=int64(_timestamp(finding)),
+        message=finding.message,
+        impact=impact_text(finding.impact),
+        rule=_text(finding.evidence.get("rule")),
+        broker=_text(finding.evidence.get("broker")),
+        evidence=_evidence(finding),
+        facts=list(_facts(finding.evidence)),
+        state_before=before,
+        state_after=after,
+        explanations=[_explanation(entry) for entry in finding.explanations],
+        next=list(finding.next),
+        doc=CHECKS[finding.code].summary if finding.code in CHECKS else "",
+    )
+
+
+def int64(number: int | None) -> Int64 | None:
+    """Return a number as the page holds it."""
+    return None if number is None else str(number)
+
+
+def profile_of(version: str | None) -> Profile:
+    """Return the rules of the version a log is taken to be from, the newest ones where that is not known."""
+    try:
+        return profile_for(version or RELEASES[-1])
+    except UnknownVersionError:  # saved by a later release
+        return profile_for(RELEASES[-1])
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _timestamp(finding: Finding) -> int | None:
+    for holder in (finding.evidence.get("offending"), finding.evidence):
+        for name in ("timestamp", "first_timestamp", "last_timestamp"):
+            value = holder.get(name) if isinstance(holder, Mapping) else None
+            if isinstance(value, int) and value >= 0:
+                return value
+    return None
+
+
+def _evidence(finding: Finding) -> Table | None:
+    table = evidence_table(finding)
+    if table is None:
+        return None
+    headings = [column.heading for column in table.columns]
+    rows = [[name, *(column.cells[row] for column in table.columns)] for row, name in enumerate(table.names)]
+    marked = table.marked.index(True) if table.marked.count(True) == 1 else None
+    faulty = headings.index(table.faulty) + 1 if table.faulty in headings else None
+    return Table(["", *headings], rows, marked, faulty)
+
+
+def _facts(evidence: Mapping[str, object]) -> Iterator[Fact]:
+    for name, value in evidence.items():
+        if name not in _SHOWN_ELSEWHERE and value is not None:
+            yield name.replace("_", " "), _fact(name, value)
+
+
+def _fact(name: str, value: object) -> str:
+    if isinstance(value, int) and name.endswith("timestamp"):
+        return rfc3339(value) or str(value)
+    if isinstance(value, str):
+        return value
+    return (
+        json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, Mapping | list | tuple) else str(value)
+    )
+
+
+def _explanation(entry: Explanation) -> ExplanationRow:
+    return ExplanationRow(entry.cause, list(entry.speaks_for), list(entry.speaks_against), innocent=entry.innocent)
+
+
+def _states(finding: Finding, profile: Profile) -> tuple[Sequence[Fact], Sequence[Fact]]:
+    """Return the producer's state before the batch in question and after it, as a broker that loads the log has them.
+
+    Source: ProducerStateManager.loadProducersFromRecords: what is on disk is taken over, whatever it is.
+    """
+    before, batch = _remembered(finding.evidence), _batch(finding.evidence.get("offending"))
+    if batch is None:
+        return ([] if before is None else _state(before)), []
+    producers = ProducerStateManager(profile)
+    if before is not None:
+        producers.put(batch.producer_id, before)
+    producers.replicate([batch])
+    return [("producer", "unknown")] if before is None else _state(before), _state(producers.get(batch.producer_id))
+
+
+def _state(state: ProducerStateEntry) -> list[Fact]:
+    known = {
+        "producer epoch": state.epoch,
+        "last sequence": state.last_sequence,
+        "last offset": state.last_offset,
+        "coordinator epoch": state.coordinator_epoch,
+        "transaction open since offset": state.current_txn_first_offset,
+    }
+    facts = [(name, "none" if value < 0 else str(value)) for name, value in known.items()]
+    batches = [
+        f"{entry.last_sequence - entry.offset_delta}..{entry.last_sequence} @ {entry.first_offset}"
+        for entry in state.batches
+        if entry.last_sequence >= 0
+    ]
+    return [*facts, ("remembered batches (sequences @ offset)", ", ".join(batches) or "none")]
+
+
+def _remembered(evidence: Mapping[str, object]) -> ProducerStateEntry | None:
+    held, previous = evidence.get("remembered"), evidence.get("previous")
+    if not isinstance(held, Mapping):
+        return None
+    window = held.get("window")
+    batches = [entry for entry in map(_metadata, window if isinstance(window, list | tuple) else ()) if entry]
+    last = _metadata(previous)
+    if not batches and last is not None and held.get("last_sequence") == last.last_sequence:
+        batches = [last]
+    return ProducerStateEntry(
+        epoch=_number(held, "producer_epoch"),
+        coordinator_epoch=_number(held, "coordinator_epoch"),
+        batches=tuple(batches),
+        current_txn_first_offset=_number(held, "current_txn_start_offset"),
+    )
+
+
+def _metadata(batch: object) -> BatchMetadata | None:
+    if not isinstance(batch, Mapping) or _number(batch, "offset") < 0:
+        return None
+    first, last, offset = (_number(batch, name) for name in ("base_sequence", "last_sequence", "offset"))
+    length = max(_number(batch, "last_offset") - offset, 0) if "last_offset" in batch else max(last - first, 0)
+    return BatchMetadata(last, offset + length, length, -1)
+
+
+def _batch(offending: object) -> DataBatch | MarkerBatch | None:
+    if not isinstance(offending, Mapping) or _number(offending, "producer_id") < 0:
+        return None
+    number, epoch = _number(offending, "producer_id"), _number(offending, "producer_epoch")
+    offset, at = _number(offending, "offset"), _number(offending, "timestamp")
+    if "type" in offending:
+        return MarkerBatch(
+            number, epoch, _number(offending, "coordinator_epoch"), offset, at, commit=offending["type"] == "COMMIT"
+        )
+    if "base_sequence" not in offending:
+        return None
+    return DataBatch(
+        number,
+        epoch,
+        _number(offending, "base_sequence"),
+        _number(offending, "last_sequence"),
+        offset,
+        max(_number(offending, "last_offset"), offset),
+        at,
+        is_transactional=offending.get("is_transactional") is True,
+    )
+
+
+def _number(fields: Mapping[object, object], name: str) -> int:
+    value = fields.get(name)
+    return value if isinstance(value, int) else -1

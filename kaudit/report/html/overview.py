@@ -1,0 +1,182 @@
+"""What the page says first: the verdict and the cost, incidents, counts, where findings are, and what is not covered."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from kaudit.analysis.timelines.activity_over_time import ActivityOverTime, added
+from kaudit.model.finding import Finding, Severity
+from kaudit.model.result import BaselineComparison, ScanResult
+from kaudit.model.total_impact import total_impact
+from kaudit.report.coverage import rules_text
+from kaudit.report.formatting import extent, headline
+from kaudit.report.html.page_model import (
+    CheckCount,
+    Counts,
+    HeatCell,
+    HeatRow,
+    IncidentRow,
+    LeftOut,
+    NotAuditedRow,
+    Overview,
+    Series,
+    SeverityName,
+)
+from kaudit.report.html.partition_columns import Key
+from kaudit.report.impact import impact_text
+from kaudit.report.incident_block import extent_text, verdict_text
+from kaudit.report.incidents import describe, distinct, members
+from kaudit.report.render_options import RenderOptions
+from kaudit.report.table import hidden_lines, nothing_text
+
+MOST_INCIDENTS = 200
+_MOST_OF_INCIDENT = 100
+_MOST_CELLS = 5_000
+_MOST_NOT_AUDITED = 500
+
+
+class Shown(Struct, frozen=True):
+    """What the page shows: the places in it of findings (by their place in the result) and of partition replicas.
+
+    `activity` is that of every partition replica, shown or not; `left_out` and `facts` come before the overview's own.
+    """
+
+    findings: Mapping[int, int]
+    partitions: Mapping[Key, int]
+    activity: Sequence[ActivityOverTime]
+    left_out: Sequence[LeftOut]
+    facts: Sequence[tuple[str, str]] = ()
+
+
+def overview(result: ScanResult, options: RenderOptions, page: Shown) -> Overview:
+    """Return it."""
+    shown = options.for_people(result.findings)
+    groups = members(shown)
+    cost = impact_text(total_impact(shown))
+    verdict = verdict_text(shown, len(groups)) if shown else f"{nothing_text(result)} {extent(result)}"
+    if result.incomplete:
+        verdict += "; incomplete: the absence of findings proves nothing"
+    heat, more_cells = _heat(result, page.partitions)
+    by_identity = {id(finding): place for place, finding in enumerate(result.findings)}
+    incidents = [_incident(group, page.findings, by_identity) for group in groups[:MOST_INCIDENTS]]
+    return Overview(
+        verdict=verdict,
+        cost=cost,
+        severity=max(finding.severity for finding in shown).value if shown else None,
+        facts=[*page.facts, *_facts(result, shown)],
+        incidents=incidents,
+        counts=_counts(result),
+        heat=heat,
+        series=_series(page.activity),
+        not_audited=[
+            NotAuditedRow(item.path, item.reason, unreadable=item.unreadable)
+            for item in result.not_audited[:_MOST_NOT_AUDITED]
+        ],
+        left_out=[
+            *page.left_out,
+            *_more("incidents", len(groups) - len(incidents), "kaudit scan -v"),
+            *_more("partition replicas in the map", more_cells, "kaudit scan --output-format json"),
+            *_more(
+                "paths that were not audited",
+                len(result.not_audited) - _MOST_NOT_AUDITED,
+                "kaudit scan --output-format json",
+            ),
+        ],
+    )
+
+
+def incident_places(result: ScanResult, options: RenderOptions) -> dict[int, int]:
+    """Return for the findings of the incidents that are shown, by id(), the incident's index."""
+    groups = members(options.for_people(result.findings))[:MOST_INCIDENTS]
+    return {id(finding): place for place, group in enumerate(groups) for finding in group}
+
+
+def _more(what: str, count: int, how_to_see: str) -> Iterator[LeftOut]:
+    if count > 0:
+        yield LeftOut(what, count, how_to_see)
+
+
+def _incident(group: Sequence[Finding], indexes: Mapping[int, int], by_identity: Mapping[int, int]) -> IncidentRow:
+    incident, lead = describe(group), group[0]
+    places = [indexes[by_identity[id(finding)]] for finding in group if by_identity[id(finding)] in indexes]
+    return IncidentRow(
+        id=incident.id,
+        severity=incident.severity.value,
+        codes=list(incident.checks),
+        title=headline(lead)[1].strip() if incident.title is None else incident.title,
+        cost=impact_text(incident.impact),
+        extent=extent_text(incident),
+        count=len(distinct(group)),
+        findings=places[:_MOST_OF_INCIDENT],
+        next=list(lead.next),
+    )
+
+
+def _facts(result: ScanResult, shown: Sequence[Finding]) -> Iterator[tuple[str, str]]:
+    summary = result.summary
+    yield "read", extent(result).removeprefix("in ")
+    yield "batches", f"{summary.batches:,}"
+    yield "records", f"{summary.records:,}"
+    yield "producer ids", f"{summary.producers:,}"
+    yield "rules of", rules_text(result.broker_version)
+    yield from (("not shown in the verdict", line) for line in hidden_lines(result, shown))
+    if result.baseline is not None:
+        yield "baseline", _baseline(result.baseline)
+    for suggestion in result.suggestions:
+        yield suggestion.reason, suggestion.command
+
+
+def _baseline(compared: BaselineComparison) -> str:
+    counts = {
+        "known": compared.known,
+        "stale": len(compared.stale),
+        "expired": len(compared.expired),
+        "out of scope": len(compared.out_of_scope),
+    }
+    return f"{compared.file}: {', '.join(f'{count:,} {name}' for name, count in counts.items() if count)}"
+
+
+def _counts(result: ScanResult) -> Counts:
+    by_check: dict[str, list[Finding]] = {}
+    for finding in result.findings:
+        by_check.setdefault(finding.code, []).append(finding)
+    severities: list[tuple[SeverityName, int]] = [
+        (severity.value, result.summary.findings.get(severity.value, 0))
+        for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+    ]
+    checks = [
+        CheckCount(
+            code,
+            found[0].name,
+            max(finding.severity for finding in found).value,
+            len(found),
+            impact_text(total_impact(found)),
+        )
+        for code, found in sorted(by_check.items(), key=lambda entry: (-len(entry[1]), entry[0]))
+    ]
+    return Counts(severities, checks)
+
+
+def _heat(result: ScanResult, partitions: Mapping[Key, int]) -> tuple[list[HeatRow], int]:
+    """Return the map, and how many partition replicas are not in it: those with findings go first."""
+    worst: dict[Key, Severity] = {}
+    count: Counter[Key] = Counter()
+    for finding in result.findings:
+        if finding.topic is not None and finding.partition is not None:
+            key = (finding.topic, finding.partition, finding.replica or "")
+            worst[key] = max(worst.get(key, finding.severity), finding.severity)
+            count[key] += 1
+    keys = [(entry.topic, entry.partition, entry.replica) for entry in result.partitions]
+    chosen = sorted(sorted(keys, key=lambda key: -count[key])[:_MOST_CELLS])
+    rows: dict[str, list[HeatCell]] = {}
+    for key in chosen:
+        topic, partition, replica = key
+        severity: SeverityName | None = worst[key].value if key in worst else None
+        rows.setdefault(topic, []).append(HeatCell(partition, replica, severity, count[key], partitions.get(key)))
+    return [HeatRow(topic, cells) for topic, cells in rows.items()], len(keys) - len(chosen)
+
+
+def _series(activity: Sequence[ActivityOverTime]) -> Series | None:
+    total = added(list(activity))
+    return None if total is None else Series(str(total.start_ms), total.bucket_ms, total.bytes, total.active)

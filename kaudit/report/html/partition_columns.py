@@ -1,0 +1,174 @@
+"""What a page shows of one partition replica's history, made where the history is: on either engine, in bounded size."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+from msgspec import Struct, field
+
+from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.analysis.scan.partition_replay import KeptRows
+from kaudit.analysis.scan.rows import MARKER, Rows
+from kaudit.analysis.timelines.activity_over_time import ActivityOverTime, activity_over_time
+from kaudit.analysis.timelines.merged_runs import MERGED_RUN
+from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
+from kaudit.analysis.timelines.timeline import in_order, missing_cause
+from kaudit.model.columns import Columns, no_rows
+from kaudit.model.finding import Finding
+from kaudit.report.html.coarser import Relative, fitted
+from kaudit.report.html.columns import Column
+from kaudit.report.html.lanes import lanes_of
+from kaudit.report.html.page_model import LeaderEpochRow, MissingRow, PackedColumns
+from kaudit.report.html.script_json import json_for_script
+
+TABLE = "page"
+_LISTED_SHARE = 400
+"""Bytes of room for each gap and leader epoch that is listed: together they take about a third of it at most."""
+_BASE64 = 3 / 4
+
+Key = tuple[str, int, str]
+"""Topic, partition and replica."""
+
+
+class PartitionPage(Struct, frozen=True):
+    """What the page shows of a partition replica; `columns.id` is empty, and `text` what its script element holds."""
+
+    topic: str
+    partition: int
+    replica: str
+    min_timestamp: int | None
+    max_timestamp: int | None
+    leader_epochs: Sequence[LeaderEpochRow]
+    missing: Sequence[MissingRow]
+    more_leader_epochs: int
+    more_missing: int
+    activity: ActivityOverTime | None
+    columns: PackedColumns | None
+    text: str
+
+
+class PageWriter(Struct, frozen=True):
+    """Makes a PartitionPage of a history: a HistoryWriter.
+
+    `room` is how many bytes each partition replica may take in the page, none for one that is not shown; `producer_ids`
+    whose lanes are shown, None for all; `names` the transactional ids by producer id.
+    """
+
+    room: Mapping[Key, int]
+    producer_ids: frozenset[int] | None = None
+    names: Mapping[int, str] = field(default_factory=dict)
+
+    def __call__(
+        self,
+        history: PartitionHistory,
+        findings: Sequence[Finding],
+        remembers_markers: bool,  # noqa: ARG002, FBT001 - a HistoryWriter
+    ) -> Iterator[Piece]:
+        """Yield the partition as one piece."""
+        yield TABLE, msgspec.msgpack.encode(self._page(history, findings))
+
+    def _page(self, history: PartitionHistory, findings: Sequence[Finding]) -> PartitionPage:
+        partition = history.partition
+        runs, markers = self._rows(history)
+        room = self.room.get(history.key, 0)
+        leader_epochs, missing = _newest_leader_epochs(partition, room), _widest_gaps(partition, room)
+        listed = sum(_json_size(row) for rows in (leader_epochs, missing) for row in rows)
+        columns, text = self._columns(room - listed, runs, markers, findings)
+        times = np.concatenate([runs["min_timestamp"], runs["max_timestamp"], markers["timestamp"]])
+        times = times[times >= 0]
+        topic, number, replica = history.key
+        return PartitionPage(
+            topic=topic,
+            partition=number,
+            replica=replica,
+            min_timestamp=int(times.min()) if len(times) else None,
+            max_timestamp=int(times.max()) if len(times) else None,
+            leader_epochs=leader_epochs,
+            missing=missing,
+            more_leader_epochs=len(_known_leader_epochs(partition)) - len(leader_epochs),
+            more_missing=len(partition.missing) - len(missing),
+            activity=activity_over_time(runs),
+            columns=columns,
+            text=text,
+        )
+
+    def _rows(self, history: PartitionHistory) -> tuple[Columns, Columns]:
+        rows = history.rows
+        if not rows.runs:
+            return no_rows(MERGED_RUN), no_rows(MARKER)
+        if self.producer_ids is not None:
+            chosen = np.array(sorted(self.producer_ids), dtype=np.int64)
+            kept = (
+                [part[np.isin(part["producer_id"], chosen)] for part in parts] for parts in (rows.runs, rows.markers)
+            )
+            rows = KeptRows(self.producer_ids, *kept)
+        return in_order(rows)
+
+    def _columns(
+        self, room: int, runs: Columns, markers: Columns, findings: Sequence[Finding]
+    ) -> tuple[PackedColumns | None, str]:
+        if room <= 0 or not (len(runs) or len(markers)):
+            return None, ""
+        lanes = lanes_of(runs, markers)
+        names = self._name(lanes.tables["lanes"], findings, room // 2)
+        relative = Relative.to(lanes.tables)
+        offsets = [offset for found in findings for offset in (found.offset, found.last_offset) if offset is not None]
+        shown = fitted(
+            lanes,
+            relative,
+            int((room - sum(map(_json_size, names))) * _BASE64),
+            np.array(sorted(offsets), dtype=np.int64),
+            np.array([found.producer_id for found in findings if found.producer_id is not None], dtype=np.int64),
+        )
+        columns = PackedColumns(
+            id="",
+            bytes=len(shown.packed.data),
+            offset_origin=str(relative.offset),
+            timestamp_origin=str(relative.timestamp),
+            producer_id_origin=str(relative.producer_id),
+            names=names,
+            tables=dict(shown.packed.tables),
+            runs=len(runs),
+            lanes=len(lanes.tables["lanes"]["name"]),
+            runs_merged=shown.runs_merged,
+            lanes_left_out=shown.lanes_left_out,
+            transactions_left_out=shown.transactions_left_out,
+            markers_left_out=shown.markers_left_out,
+        )
+        return columns, shown.packed.text
+
+    def _name(self, lanes: dict[str, Column], findings: Sequence[Finding], room: int) -> list[str]:
+        """Fill in the lanes' names; return the names, as many as fit into `room` bytes."""
+        known = {found.producer_id: found.evidence.get("transactional_id") for found in findings} | dict(self.names)
+        names: dict[str, int] = {}
+        for row, producer_id in enumerate(lanes["producer_id"].tolist() if known else ()):
+            name = known.get(producer_id)
+            if isinstance(name, str) and (name in names or room > 0):
+                room -= 0 if name in names else _json_size(name)
+                lanes["name"][row] = names.setdefault(name, len(names))
+        return list(names)
+
+
+def _json_size(value: object) -> int:
+    """Return the bytes a value takes in the page, a comma with it."""
+    return len(json_for_script(value).encode()) + 1
+
+
+def _known_leader_epochs(partition: PartitionAudit) -> Rows:
+    rows = partition.leader_epochs
+    return rows[rows["leader_epoch"] >= 0]
+
+
+def _newest_leader_epochs(partition: PartitionAudit, room: int) -> list[LeaderEpochRow]:
+    rows = _known_leader_epochs(partition)
+    newest = rows[max(len(rows) - room // _LISTED_SHARE, 0) :]
+    return [LeaderEpochRow(int(row["leader_epoch"]), str(int(row["base_offset"]))) for row in newest]
+
+
+def _widest_gaps(partition: PartitionAudit, room: int) -> list[MissingRow]:
+    """Return the widest gaps, in offset order."""
+    widest = sorted(partition.missing, key=lambda gap: -gap.count)[: room // _LISTED_SHARE]
+    return [
+        MissingRow(str(gap.first_offset), str(gap.last_offset), missing_cause(partition, gap).value)
+        for gap in sorted(widest, key=lambda gap: gap.first_offset)
+    ]

@@ -1,0 +1,184 @@
+"""`--output-format html`: one page of a result, within a budget, that says what it leaves out."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from kaudit import __version__
+from kaudit.checks.command_line import quote
+from kaudit.model.producer_listing import ProducersResult
+from kaudit.model.replicas import DiffResult
+from kaudit.model.result import PartitionSummary, ScanResult, TimelineResult
+from kaudit.report.diff import comparison_text, difference_rows
+from kaudit.report.html.document import REPORT_SCRIPTS, REPORT_STYLES, document
+from kaudit.report.html.finding_rows import finding_row, profile_of
+from kaudit.report.html.histories import Histories, histories_of, key_of
+from kaudit.report.html.overview import Shown, incident_places, overview
+from kaudit.report.html.page_model import (
+    DATA_ID,
+    SCHEMA,
+    FindingRow,
+    Kind,
+    LeftOut,
+    PageModel,
+    ProducerRow,
+    Table,
+)
+from kaudit.report.html.partition_columns import Key
+from kaudit.report.html.partition_rows import left_out_of, partition_rows
+from kaudit.report.html.plain_tables import plain_tables
+from kaudit.report.html.producer_rows import producer_rows
+from kaudit.report.html.script_json import json_for_script
+from kaudit.report.render_options import RenderOptions
+
+BUDGET = 5_000_000
+"""Bytes a page may have: what a mail or a ticket takes, and a browser opens at once."""
+_FOR_FINDINGS = 1_200_000
+_FOR_PRODUCERS = 600_000
+_MOST_PARTITIONS = 1_000
+_LATER = 12_000
+"""Bytes of what is known only with the histories: activity over time, and what is left out of them."""
+_FEW_INPUTS = 5
+
+
+class _More(Struct, frozen=True):
+    """What a command shows beyond a scan."""
+
+    producers: Sequence[ProducerRow] = ()
+    differences: Table | None = None
+    facts: Sequence[tuple[str, str]] = ()
+    left_out: Sequence[LeftOut] = ()
+
+
+def render_scan(result: ScanResult, options: RenderOptions) -> str:
+    """Return the page of a scan, or of a saved one, which has no histories."""
+    return _page("scan", result, options, lambda _: _More())
+
+
+def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
+    """Return the page of producers' histories: those asked for, all without a choice."""
+    return _page("timeline", result.scan, options, lambda _: _More())
+
+
+def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:
+    """Yield the page with the listing of producer ids."""
+    yield _page("producers", result.scan, options, lambda partitions: _listing(result, partitions))
+
+
+def render_diff(result: DiffResult, options: RenderOptions) -> str:
+    """Return the page of a comparison: replicas one above the other."""
+    headings, rows = difference_rows(result)
+    names = [(f"replica {replica.name}", replica.path) for replica in result.replicas]
+    more = _More(
+        differences=Table(headings, rows[:_MOST_PARTITIONS]),
+        facts=[("compared", comparison_text(result)), *names],
+        left_out=_cut("partitions that differ", len(rows) - _MOST_PARTITIONS, "kaudit diff --output-format json"),
+    )
+    return _page("diff", result.scan, options, lambda _: more)
+
+
+def _page(kind: Kind, result: ScanResult, options: RenderOptions, more_of: Callable[[Mapping[Key, int]], _More]) -> str:
+    paths = _paths(result.inputs)
+    chosen = _chosen_partitions(result)
+    places = {key_of(entry): index for index, entry in enumerate(chosen)}
+    findings, indexes = _findings(result, options, places)
+    more = more_of(places)
+
+    def model(histories: Histories) -> tuple[PageModel, list[tuple[str, str]]]:
+        rows, elements = partition_rows(chosen, histories)
+        left_out = [
+            *_cut("findings", len(result.findings) - len(findings), f"kaudit scan --output-format json {paths}"),
+            *_cut("findings beyond --max-findings", result.summary.omitted, f"kaudit scan {paths}"),
+            *_cut("partition replicas", len(result.partitions) - len(chosen), f"kaudit scan --topic TOPIC {paths}"),
+            *more.left_out,
+            *left_out_of(rows, paths),
+            *_without_histories(result, options, kind, paths),
+        ]
+        activity = [page.activity for page in histories.pages.values() if page.activity is not None]
+        page = PageModel(
+            schema=SCHEMA,
+            kind=kind,
+            title=f"kaudit {kind}: {', '.join(result.inputs[:3])}" + (" ..." if len(result.inputs) > 3 else ""),
+            command=options.command,
+            inputs=[quote(path) for path in result.inputs],
+            made_by=f"kaudit {__version__}",
+            run=[] if options.run is None else [(name, str(value)) for name, value in options.run.items()],
+            overview=overview(result, options, Shown(indexes, places, activity, left_out, more.facts)),
+            findings=findings,
+            partitions=rows,
+            producers=more.producers,
+            differences=more.differences,
+        )
+        return page, elements
+
+    without, _ = model(Histories())
+    room = BUDGET - _LATER - len(_text(without, []).encode())
+    page, elements = model(histories_of(result, options, places, room))
+    return _text(page, elements)
+
+
+def _text(page: PageModel, elements: Sequence[tuple[str, str]]) -> str:
+    return document(
+        "report.html",
+        title=page.title,
+        styles=REPORT_STYLES,
+        scripts=REPORT_SCRIPTS,
+        data={DATA_ID: page},
+        columns=elements,
+        context={"verdict": page.overview.verdict, "tables": list(plain_tables(page))},
+    )
+
+
+def _paths(inputs: Sequence[str]) -> str:
+    return " ".join(map(quote, inputs)) if len(inputs) <= _FEW_INPUTS else "PATH..."
+
+
+def _cut(what: str, count: int, how_to_see: str) -> list[LeftOut]:
+    return [LeftOut(what, count, how_to_see)] if count > 0 else []
+
+
+def _without_histories(result: ScanResult, options: RenderOptions, kind: Kind, paths: str) -> list[LeftOut]:
+    """A saved scan has findings and partitions, and no runs."""
+    if options.recorded or not result.partitions:
+        return []
+    return [LeftOut("runs, markers and transactions", None, f"kaudit {kind} --output-format html {paths}")]
+
+
+def _chosen_partitions(result: ScanResult) -> list[PartitionSummary]:
+    """Return the partition replicas that are shown, in their order: those with findings before those without."""
+    if len(result.partitions) <= _MOST_PARTITIONS:
+        return list(result.partitions)
+    found = {(finding.topic, finding.partition, finding.replica) for finding in result.findings}
+    order = sorted(range(len(result.partitions)), key=lambda place: key_of(result.partitions[place]) not in found)
+    return [result.partitions[place] for place in sorted(order[:_MOST_PARTITIONS])]
+
+
+def _findings(
+    result: ScanResult, options: RenderOptions, places: Mapping[Key, int]
+) -> tuple[list[FindingRow], dict[int, int]]:
+    """Return as many findings as there is room for, the most severe first; and where each of the result's is among them."""
+    incidents, profile = incident_places(result, options), profile_of(result.broker_version.profile)
+    many_inputs, room = len(result.inputs) > 1, _FOR_FINDINGS
+    rows: dict[int, FindingRow] = {}
+    for place in sorted(range(len(result.findings)), key=lambda place: -result.findings[place].severity.rank):
+        finding = result.findings[place]
+        key = (finding.topic or "", -1 if finding.partition is None else finding.partition, finding.replica or "")
+        row = finding_row(finding, places.get(key), incidents.get(id(finding)), profile, many_inputs=many_inputs)
+        room -= len(json_for_script(row).encode())
+        if room < 0:
+            break
+        rows[place] = row
+    order = sorted(rows)
+    return [rows[place] for place in order], {place: index for index, place in enumerate(order)}
+
+
+def _listing(result: ProducersResult, partitions: Mapping[Key, int]) -> _More:
+    rows: list[ProducerRow] = []
+    room, seen = _FOR_PRODUCERS, 0
+    for row in producer_rows(result, partitions):
+        seen += 1
+        room -= len(json_for_script(row).encode()) if room > 0 else 0
+        if room > 0:
+            rows.append(row)
+    left_out = _cut("rows of the listing", seen - len(rows), "kaudit producers --output-format jsonl")
+    return _More(producers=rows, left_out=left_out)
