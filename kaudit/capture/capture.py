@@ -1,5 +1,6 @@
 """A capture: the batches of some partitions of a live cluster, written into one log directory."""
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
@@ -83,7 +84,7 @@ class Capture:
         self._directory = directory
         self._request = request
         self._progress = progress
-        self._stopped: Callable[[], bool] = lambda: False
+        self._stop = threading.Event()
         self._parts: list[PartitionCapture] = []
         self._topics = {topic.topic: topic for topic in topics}
         self._saved = 0.0
@@ -116,18 +117,18 @@ class Capture:
         )
 
     # -- a run ---------------------------------------------------------------------------------------------------------
-    def run(self, stopped: Callable[[], bool]) -> None:
-        """Capture all there is, with `follow` until `stopped` says so; either way it ends soon when it does.
+    def run(self, stop: threading.Event) -> None:
+        """Capture all there is, with `follow` until `stop` is set; either way it ends soon when it is.
 
         What is wrong with one partition is kept in its account and reported, and the others go on. Raises OSError where
         the directory cannot be written.
         """
-        self._stopped = stopped
+        self._stop = stop
         try:
             self._plan()
             self._save()
             for part in self._parts:
-                if self._stopped():
+                if self._stop.is_set():
                     break
                 self._guarded(part, self._to_the_end)
             if self._request.follow:
@@ -188,7 +189,7 @@ class Capture:
         self._progress.start(max(part.end_offset - part.account.next_offset, 0))
         late = time.monotonic() + _LAG_SECONDS
         try:
-            while not part.at_end and not self._stopped():
+            while not part.at_end and not self._stop.is_set():
                 if self._step(part, _REPLICA_WAIT_MS):
                     late = time.monotonic() + _LAG_SECONDS
                 elif time.monotonic() > late and not self._request.follow:
@@ -213,15 +214,15 @@ class Capture:
 
     def _follow(self) -> None:
         """Go from partition to partition until stopped; what grew is in its place whenever there is nothing more."""
-        while not self._stopped():
+        while not self._stop.is_set():
             came = 0
             for part in self._parts:
-                if part.ended or self._stopped():
+                if part.ended or self._stop.is_set():
                     continue
                 came += self._follow_one(part)
             self._save_sometimes()
             if not came:
-                time.sleep(_IDLE_SECONDS)
+                self._stop.wait(_IDLE_SECONDS)
 
     def _follow_one(self, part: PartitionCapture) -> int:
         sizes: list[int] = []
@@ -242,7 +243,7 @@ class Capture:
             if part.prepared:
                 part.publish(grows_on=False)
         incomplete = any(part.account.problem for part in self._parts)
-        interrupted = self._stopped() and not self._request.follow
+        interrupted = self._stop.is_set() and not self._request.follow
         self._run.outcome = "incomplete" if incomplete else "interrupted" if interrupted else "complete"
         self._run.ended_at = _now()
         self._save()

@@ -1,24 +1,25 @@
-"""Ending a long run in good order: the first Ctrl-C or SIGTERM asks for it, a second Ctrl-C does not wait."""
+"""Ending a long run in good order when it is told to."""
 
 import signal
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """Yield what says whether to stop, while the body runs."""
-    asked: list[int] = []
+def ends_on_signals(stop: threading.Event) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end a run after what it is about; a second one ends it at once."""
+    previous = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-    def note(number: int, _frame: FrameType | None) -> None:
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(number)
+    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what signal calls with
+        stop.set()
+        signal.signal(number, previous[number])
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in previous:
+        signal.signal(number, end)
     try:
-        yield lambda: bool(asked)
+        yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)

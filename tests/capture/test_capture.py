@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import struct
+import threading
 import time
 
 import pytest
@@ -44,9 +45,10 @@ def broker():
 
 
 class Progress:
-    """Keeps what it is told; `stop_after` fetches with records it asks to stop."""
+    """Keeps what it is told, and asks to stop after so many fetches with records."""
 
     def __init__(self, stop_after=None):
+        self.stop = threading.Event()
         self.stop_after = stop_after
         self.problems = []
         self.offsets = self.total = 0
@@ -58,12 +60,11 @@ class Progress:
         self.offsets += offsets
         if self.stop_after is not None and size_in_bytes:
             self.stop_after -= 1
+            if self.stop_after <= 0:
+                self.stop.set()
 
     def problem(self, partition, reason):
         self.problems.append((partition, reason))
-
-    def stopped(self):
-        return self.stop_after is not None and self.stop_after <= 0
 
 
 def capture(broker, target, request=None, progress=None, *, retry_seconds=0.5):
@@ -74,7 +75,7 @@ def capture(broker, target, request=None, progress=None, *, retry_seconds=0.5):
         directory = CaptureDirectory(str(target))
         try:
             work = Capture(client, directory, request, topics, progress)
-            work.run(progress.stopped)
+            work.run(progress.stop)
         finally:
             directory.close()
     return work.account
@@ -171,7 +172,7 @@ def test_a_killed_run_is_taken_up_where_its_last_whole_batch_ends(broker, tmp_pa
     class Killer(Progress):
         def advance(self, offsets, size_in_bytes):
             super().advance(offsets, size_in_bytes)
-            if self.stopped():
+            if self.stop.is_set():
                 os._exit(9)
 
     target = tmp_path / "killed"

@@ -1,5 +1,6 @@
 """`kaudit capture`: the raw batches of a live cluster as segment files."""
 
+import threading
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -68,7 +69,7 @@ def capture(  # noqa: PLR0913 - typer reads the options off the signature
     from kaudit.capture.directory import CaptureDirectory, OccupiedError
     from kaudit.cli.capture_progress import capture_progress
     from kaudit.cli.exits import ExitCode
-    from kaudit.cli.interruption import stop_on_signals
+    from kaudit.cli.interruption import ends_on_signals
     from kaudit.cli.stdout import write_stdout
     from kaudit.source.kafka.client import KafkaClient
     from kaudit.source.kafka.command_config import load_settings
@@ -80,14 +81,14 @@ def capture(  # noqa: PLR0913 - typer reads the options off the signature
         request = CaptureRequest(topics, from_replica, follow, max_bytes_per_second or None)
         with (
             KafkaClient(servers, load_settings(command_config)) as client,
-            stop_on_signals() as stopped,
+            ends_on_signals(stop := threading.Event()),
             capture_progress(quiet=quiet, verbose=verbose) as progress,
         ):
             there = require_there(client, request)  # before there is a directory
             directory = CaptureDirectory(output)
             try:
                 work = Capture(client, directory, request, there, progress)
-                work.run(stopped)
+                work.run(stop)
             finally:
                 directory.close()
     except (UrlError, OccupiedError) as error:
