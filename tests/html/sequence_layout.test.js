@@ -80,7 +80,7 @@ describe("columnWidths", () => {
   it("is wider than the screen where lanes would become too narrow, and leaves the texts their room", () => {
     const { width, lane, textFrom } = columnWidths(390, 30);
     assert.ok(width > 390);
-    assert.ok(lane >= 50);
-    assert.ok(width - textFrom >= 150);
+    assert.ok(lane >= 40);
+    assert.ok(width - textFrom >= 140);
   });
 });

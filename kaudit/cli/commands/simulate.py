@@ -178,13 +178,14 @@ def _shown(truth: "Truth", form: str, console: "Console") -> str:
     if form == "mermaid":
         return "\n".join(mermaid.diagram(rows, lanes, trace.omitted)) + "\n"
     if form == "html":
+        from functools import partial
+
         from kaudit.report.sequence_diagram import html
-        from kaudit.report.sequence_diagram.simulated import simulation_page
+        from kaudit.report.sequence_diagram.simulated import MOST_STEPS, simulation_page
 
         facts = {"scenario": scenario.name, "seed": str(simulation.seed), **outcome.facts(summary)}
-        return html.page(
-            simulation_page(simulation, facts, f"kaudit simulate {scenario.name} --seed {simulation.seed}")
-        )
+        command = f"kaudit simulate {scenario.name} --seed {simulation.seed}"
+        return html.fitting_page(partial(simulation_page, simulation, facts, command), MOST_STEPS)
     plain = not _draws_boxes()
     lines = [
         *console.wrap(f"{scenario.title} (seed {simulation.seed})"),

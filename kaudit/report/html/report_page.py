@@ -10,7 +10,7 @@ from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import PartitionSummary, ScanResult, TimelineResult
 from kaudit.report.diff import comparison_text, difference_rows
-from kaudit.report.html.document import REPORT_SCRIPTS, REPORT_STYLES, document
+from kaudit.report.html.document import BUDGET, REPORT_SCRIPTS, REPORT_STYLES, document
 from kaudit.report.html.finding_rows import finding_row, profile_of
 from kaudit.report.html.histories import Histories, histories_of, key_of
 from kaudit.report.html.overview import Shown, incident_places, overview
@@ -31,8 +31,6 @@ from kaudit.report.html.producer_rows import producer_rows
 from kaudit.report.html.script_json import json_for_script
 from kaudit.report.render_options import RenderOptions
 
-BUDGET = 5_000_000
-"""Bytes a page may have: what a mail or a ticket takes, and a browser opens at once."""
 _FOR_FINDINGS = 1_200_000
 _FOR_PRODUCERS = 600_000
 _MOST_PARTITIONS = 1_000

@@ -1,6 +1,7 @@
 """Answers in the formats of `kaudit replay`: table, JSON lines, one JSON document, a page."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import PurePath
 from typing import NamedTuple
@@ -88,7 +89,7 @@ _WRITERS = {
 def _page(session: Session, name: str) -> _Writer:
     """Return the format that is a page: it is written when the last attempt has been answered."""
     from kaudit.report.sequence_diagram import html  # noqa: PLC0415 - jinja2 takes long to import
-    from kaudit.report.sequence_diagram.replayed import ReplayDiagram  # noqa: PLC0415
+    from kaudit.report.sequence_diagram.replayed import MOST_STEPS, ReplayDiagram  # noqa: PLC0415
 
     diagram = ReplayDiagram(session.broker)
 
@@ -97,4 +98,5 @@ def _page(session: Session, name: str) -> _Writer:
         return ""
 
     title = "Replay" if name == "-" else f"Replay of {PurePath(name).name}"
-    return _Writer("", "", "", lambda: html.page(diagram.page(title, f"kaudit replay {name}")), add)
+    build = partial(diagram.page, title, f"kaudit replay {name}")
+    return _Writer("", "", "", lambda: html.fitting_page(build, MOST_STEPS), add)

@@ -136,9 +136,9 @@ class ReplayDiagram:
         return ()
 
     # -- the page ----------------------------------------------------------------------------------------------------
-    def page(self, title: str, command: str) -> SequencePage:
-        """Return the page of everything that was added."""
-        rows = self._first if self._attempts <= self._most else self._chosen()
+    def page(self, title: str, command: str, most: int | None = None) -> SequencePage:
+        """Return the page of everything that was kept, or of its first `most` attempts."""
+        rows = (self._first if self._attempts <= self._most else self._chosen())[:most]
         versions = {str(row.profile.version) for row in rows}
         broker = f"broker {versions.pop()}" if len(versions) == 1 else "broker"
         clients = list(dict.fromkeys(row.client for row in rows if row.client))

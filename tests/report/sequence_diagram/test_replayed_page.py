@@ -67,8 +67,9 @@ def test_a_restart_leaves_one_batch_in_the_window_and_the_page_shows_it():
     (after,) = (page.windows[place] for place in restarted.state.windows)
     assert [slot.sequences for slot in after.slots] == ["4"]
     assert (restarted.tone, retried.tone) == ("fault", "refused")
-    assert retried.decisions[0].history.startswith(
-        "Sequence 3 is in the log at offset 3, written in attempt 4, but was forgotten"
+    assert retried.decisions[0].history == (
+        "Sequence 3 was written at offset 3 in attempt 4, and forgotten in attempt 6: "
+        "the broker has lost it, or another one leads."
     )
     assert retried.reason.startswith("expected sequence 5, got sequence 3")
 

@@ -55,7 +55,8 @@ export function drawDiagram(page, view, steps, toScale, width) {
 function drawHeads(page, heads, lanes, columns) {
   const cells = lanes.map((lane, place) => {
     const { name, role } = lane;
-    const cell = element("div", { class: `head role-${role}`, title: name }, element("span", {}, name));
+    const long = name.length * 8 > columns.lane ? " long" : "";
+    const cell = element("div", { class: `head role-${role}${long}`, title: name }, element("span", {}, name));
     cell.style.left = `${columns.time + columns.lane * place}px`;
     cell.style.width = `${columns.lane}px`;
     return cell;

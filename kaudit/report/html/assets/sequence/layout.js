@@ -85,9 +85,9 @@ export function startOf(layout, steps, place) {
  */
 export function columnWidths(width, lanes) {
   const narrow = width < 620;
-  const time = narrow ? 54 : 64;
-  const text = narrow ? 150 : Math.max(260, width * 0.36);
-  const least = narrow ? 52 : 76;
+  const time = narrow ? 50 : 64;
+  const text = narrow ? 140 : Math.max(240, width * 0.33);
+  const least = narrow ? 40 : 60;
   const lane = Math.max(least, Math.min(170, Math.floor((width - time - text) / Math.max(lanes, 1))));
   const textFrom = time + lane * lanes;
   return { time, lane, textFrom, width: Math.max(width, textFrom + text) };

@@ -90,8 +90,13 @@ function windowStory(before, after, one) {
 
 function memoryTitle(one) {
   const epoch = one.epoch < 0 ? "" : `, epoch ${one.epoch}`;
-  const room = one.capacity === 1 ? "the last batch" : `the last ${one.capacity} batches`;
-  return element("h4", {}, `Remembered of producer id ${one.producer_id}${epoch}`, element("span", { class: "faint" }, ` (${room})`));
+  const room = one.capacity === 1 ? "Only the last batch" : `Only the last ${one.capacity} batches`;
+  return element(
+    "div",
+    {},
+    element("h4", {}, `Remembered of producer id ${one.producer_id}${epoch}`),
+    element("p", { class: "room" }, `${room}: a retry of an older one is not recognised.`),
+  );
 }
 
 function following(one) {
