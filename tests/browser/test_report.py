@@ -19,7 +19,7 @@ RUNS = {"light": (0, 114, 178), "dark": (61, 155, 212)}
 @pytest.fixture(scope="session")
 def synthetic_page(tmp_path_factory, monkeypatch_session):
     """`synthetic_page(runs, partitions, findings)`: 12 lanes of made-up runs; with two partitions, replicas of one."""
-    directory = tmp_path_factory.mktemp("synthetic")
+    directory: Path = tmp_path_factory.mktemp("synthetic")
 
     def write(runs: int, partitions: int, findings: int = 20) -> Path:
         file = directory / f"{runs}-{partitions}-{findings}.html"
@@ -103,7 +103,7 @@ def test_runs_are_drawn_where_their_offsets_are(open_page, synthetic_page, theme
     assert RUNS[theme] not in colours(page, before)
 
 
-def covers(mark, x: float, y: float) -> bool:
+def covers(mark, x, y):
     """Whether a mark is over a point, with the bare rim that sets findings and markers off from what is below."""
     rim = 4 if mark["kind"] in {"finding", "marker"} else 0
     return (
