@@ -63,6 +63,8 @@ class SegmentFile(Struct, frozen=True):
     modified_ms: int
     text: TextRange | None = None
     fetched: FetchedRange | None = None
+    deleted: bool = False
+    """It was read and is gone since, as retention deletes segments from the front: nothing can be compared with it."""
 
 
 class LeftoverFile(Struct, frozen=True):

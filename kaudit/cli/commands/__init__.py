@@ -5,6 +5,7 @@ from types import ModuleType
 
 COMMANDS = (
     *("scan", "timeline", "producers", "inspect", "replay", "diff", "simulate", "report"),
+    "watch",
     *("explain", "checks", "spark-bundle", "baseline", "config"),
 )
 """In the order of --help."""

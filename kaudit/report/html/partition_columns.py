@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import msgspec
 import numpy as np
 from msgspec import Struct, field
 
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows
 from kaudit.analysis.scan.rows import MARKER, Rows
+from kaudit.analysis.scan.shuffle_codec import pack
 from kaudit.analysis.timelines.activity_over_time import ActivityOverTime, activity_over_time
 from kaudit.analysis.timelines.merged_runs import MERGED_RUN
 from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
@@ -65,7 +65,7 @@ class PageWriter(Struct, frozen=True):
         remembers_markers: bool,  # noqa: ARG002, FBT001 - a HistoryWriter
     ) -> Iterator[Piece]:
         """Yield the partition as one piece."""
-        yield TABLE, msgspec.msgpack.encode(self._page(history, findings))
+        yield TABLE, pack(self._page(history, findings))
 
     def _page(self, history: PartitionHistory, findings: Sequence[Finding]) -> PartitionPage:
         partition = history.partition
