@@ -56,7 +56,7 @@ def panning(browser: Browser, page: Path, fragment: str, zooms: int) -> float:
         watched.page.keyboard.press("ArrowRight")
         assert watched.page.locator(".lanes").screenshot() != before, "nothing moves"
         times = watched.page.evaluate(_PAN, FRAMES)
-        return (len(times) - 1) * 1000 / (times[-1] - times[0])
+        return float((len(times) - 1) * 1000 / (times[-1] - times[0]))
 
 
 def main() -> int:

@@ -61,7 +61,7 @@ def test_runs_are_drawn_where_the_data_has_them(open_page, written_page, zoom):
     width = page.evaluate("document.querySelector('.lanes-plot .u-over').clientWidth")
 
     def x(offset: float) -> float:
-        return (offset - first) / (last - first) * width
+        return float((offset - first) / (last - first) * width)
 
     probed = 0
     for lane, (producer, epoch) in enumerate(
@@ -126,7 +126,7 @@ def test_search_leads_to_what_was_typed(open_page, written_page, typed, place):
     page.keyboard.type(typed)
     page.locator("#hits").get_by_role("option").first.wait_for()
     page.keyboard.press("Enter")
-    page.wait_for_function("kaudit.place().view === 'partition'")
+    page.wait_for_function("() => kaudit.place().view === 'partition'")
     assert {name: page.evaluate("kaudit.place()")[name] for name in place} == place
 
 
@@ -140,7 +140,7 @@ def test_a_transactional_id_leads_to_its_lane_and_an_offset_into_view(open_page,
     page.wait_for_timeout(300)  # the list closes a moment after the field has lost the focus
     search.fill("offset:100")
     page.locator("#hits").get_by_role("option", name="tx-a-1").click()
-    page.wait_for_function("kaudit.window() && kaudit.window().max - kaudit.window().min < 158")
+    page.wait_for_function("() => kaudit.window() && kaudit.window().max - kaudit.window().min < 158")
     window = page.evaluate("kaudit.window()")
     assert window["min"] < 100 < window["max"]
 
@@ -154,7 +154,7 @@ def test_the_keyboard_reaches_everything(open_page, written_page):
         if reached[-1] == "Partitions":
             page.keyboard.press("Enter")
             break
-    page.wait_for_function("kaudit.place().view === 'partition'")
+    page.wait_for_function("() => kaudit.place().view === 'partition'")
     page.evaluate("kaudit.ready()")
     for _ in range(40):
         page.keyboard.press("Tab")
