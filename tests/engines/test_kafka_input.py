@@ -19,9 +19,6 @@ from kaudit.source.layout import PartitionDirectory
 from tests.logs import Log, data, marker
 from tests.source.kafka.fake_broker import DESCRIBE_ACLS, FETCH, LIST_OFFSETS, LIST_TRANSACTIONS, FakeBroker
 
-# the library leaves the socket of a refused connection to the garbage collector
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 SAMPLES = Path(__file__).parents[2] / "samples"
 SEEN_ALIKE = (
     "clean", "compacted", "crafted", "duplicates", "hanging-transaction", "malformed", "open-transaction", "retries",
