@@ -19,7 +19,7 @@ from kaudit.report.html.coarser import fitted
 from kaudit.report.html.columns import Column, Origins
 from kaudit.report.html.lanes import Lanes, lanes_of
 from kaudit.report.html.page_model import LeaderEpochRow, MissingRow, PackedColumns
-from kaudit.report.html.script_json import json_for_script
+from kaudit.report.html.script_json import json_size
 
 TABLE = "page"
 _LISTED_SHARE = 400
@@ -76,7 +76,7 @@ class PageWriter(Struct, frozen=True):
         del runs, markers
         room = self.room.get(history.key, 0)
         leader_epochs, missing = _newest_leader_epochs(partition, room), _widest_gaps(partition, room)
-        listed = sum(_json_size(row) for rows in (leader_epochs, missing) for row in rows)
+        listed = sum(json_size(row) for rows in (leader_epochs, missing) for row in rows)
         columns, text = self._columns(room - listed, lanes, count, findings)
         topic, number, replica = history.key
         return PartitionPage(
@@ -117,7 +117,7 @@ class PageWriter(Struct, frozen=True):
         shown = fitted(
             lanes,
             origins,
-            int((room - sum(map(_json_size, names))) * _BASE64),
+            int((room - sum(map(json_size, names))) * _BASE64),
             np.array(sorted(offsets), dtype=np.int64),
             np.array([found.producer_id for found in findings if found.producer_id is not None], dtype=np.int64),
         )
@@ -145,7 +145,7 @@ class PageWriter(Struct, frozen=True):
         for row, producer_id in enumerate(lanes["producer_id"].tolist() if known else ()):
             name = known.get(producer_id)
             if isinstance(name, str) and (name in names or room > 0):
-                room -= 0 if name in names else _json_size(name)
+                room -= 0 if name in names else json_size(name)
                 lanes["name"][row] = names.setdefault(name, len(names))
         return list(names)
 
@@ -155,11 +155,6 @@ def _times(runs: Columns, markers: Columns) -> tuple[int | None, int | None]:
     times = np.concatenate([runs["min_timestamp"], runs["max_timestamp"], markers["timestamp"]])
     times = times[times >= 0]
     return (int(times.min()), int(times.max())) if len(times) else (None, None)
-
-
-def _json_size(value: object) -> int:
-    """Return the bytes a value takes in the page, a comma with it."""
-    return len(json_for_script(value).encode()) + 1
 
 
 def _known_leader_epochs(partition: PartitionAudit) -> Rows:
