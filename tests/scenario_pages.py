@@ -52,7 +52,8 @@ def pages() -> Iterator[tuple[Path, str]]:
         index.append(f"- [{name}]({name}.md): {scenario.title}")
         yield PAGES / f"{name}.md", page(name)
     index.append(
-        "\n`kaudit simulate NAME --show` prints a scenario's TOML, a starting point for your own: [simulate.md](../simulate.md)."
+        "\n`kaudit simulate NAME --output-format html:FILE` writes a page to step through: what the client holds, what the broker"
+        "\nremembers, and the rule behind each answer. `kaudit simulate NAME --show` prints a scenario's TOML, a starting point for your own: [simulate.md](../simulate.md)."
     )
     yield PAGES / "README.md", "\n".join(index) + "\n"
 

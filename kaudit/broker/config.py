@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.releases.switches import SEVEN_DAYS_MS
+from kaudit.model.transaction_state import MAX_TRANSACTION_TIMEOUT_MS
 
 _Default = TypeVar("_Default", int, int | None)
 _LIKE_ENOUGH = 0.8
@@ -63,7 +64,7 @@ class BrokerConfig(Struct, frozen=True):
     """After how long an idle producer id is forgotten: of the configuration the release has for it."""
     transaction_check_ms: int
     """How often transactions are looked for that timed out."""
-    transaction_max_timeout_ms: int = 15 * 60 * 1000
+    transaction_max_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
     transactional_id_expiration_ms: int = SEVEN_DAYS_MS
     transactional_id_check_ms: int = 3600 * 1000
     producer_id_check_ms: int = 600_000

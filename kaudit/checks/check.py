@@ -4,6 +4,7 @@ A check is one module with a function of the module's name, decorated with `chec
 Findings are made by `Check.finding` only, so that no code is ever typed where a finding is made.
 """
 
+import enum
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
@@ -108,6 +109,14 @@ class Evidence:
         return any(kind in self._items for kind in kinds)
 
 
+class Withdrawal(enum.Enum):
+    """What may show that a finding about a log that is still written was none."""
+
+    NOTHING = "nothing"
+    NEXT_READING = "more of its kind, or other files read once more: they were not read at the same moment"
+    END_OF_TRANSACTION = "the marker of a transaction that is within its timeout"
+
+
 class FindingFields(TypedDict, total=False):
     """Fields of a finding that its check fills in; `position` is a byte in `file`, which is the segment unless given."""
 
@@ -146,6 +155,7 @@ class Check(Struct, frozen=True, eq=False):
     needs: tuple[type, ...]
     observes: tuple[ObservationKind, ...]
     faulty_column: str
+    withdrawn_by: Withdrawal
     run: Run
     package: str
 
@@ -231,6 +241,7 @@ def check(  # noqa: PLR0913 - what a check declares, by keyword
     faulty_column: str = "",
     confidence: Confidence = Confidence.CERTAIN,
     severity_note: str = "",
+    withdrawn_by: Withdrawal = Withdrawal.NOTHING,
 ) -> Callable[[Run], Check]:
     """Make a check of a function; its name is the function's, with hyphens. `since`: the release it came with, if not the first."""
 
@@ -248,6 +259,7 @@ def check(  # noqa: PLR0913 - what a check declares, by keyword
             needs=needs,
             observes=observes,
             faulty_column=faulty_column,
+            withdrawn_by=withdrawn_by,
             run=run,
             package=run.__module__.rsplit(".", 1)[0],
         )

@@ -208,6 +208,101 @@ class DiffOptions(OptionGroup, frozen=True, kw_only=True):
         return replace(request, compares=True, statistics=self.tables.statistics)
 
 
+class WatchOutput(OptionGroup, frozen=True, kw_only=True):
+    """How findings are written as they come, and where metrics go."""
+
+    heading = OutputOptions.heading
+
+    output_format: options.WatchFormats = None
+    output: options.OutputFile = None
+    metrics_port: options.MetricsPort = None
+    metrics_address: options.MetricsAddress = "127.0.0.1"
+    metrics_file: options.MetricsFile = None
+
+
+class WatchRun(OptionGroup, frozen=True, kw_only=True):
+    """How long a watch runs, how often it looks, and what it goes on from."""
+
+    heading = "Watching"
+
+    interval: options.Interval = "1s"
+    state: options.StateFile = None
+    until_idle: options.UntilIdle = None
+    for_: options.ForDuration = None
+
+
+class WatchedLog(OptionGroup, frozen=True, kw_only=True):
+    """What a watch takes for granted of the logs."""
+
+    heading = LogFacts.heading
+
+    broker_version: options.BrokerVersion = "auto"
+    facts: LogFacts
+
+
+class WatchReadOptions(OptionGroup, frozen=True, kw_only=True):
+    """How deep logs are read."""
+
+    heading = ReadOptions.heading
+
+    depth: options.DepthOption = Depth.CRC
+
+
+class WatchClusterOptions(ConnectionOptions, frozen=True, kw_only=True):
+    """From where on brokers are read, and how fast."""
+
+    from_offset: options.FromOffset = None
+    from_time: options.FromTime = None
+    max_bytes_per_second: options.MaxBytesPerSecond = DEFAULT_BYTES_PER_SECOND
+
+    def reading(self) -> ClusterReadOptions:
+        """Return the same as options of what is read once."""
+        return ClusterReadOptions(**{name: getattr(self, name) for name in self.__struct_fields__})
+
+
+class WatchedFindings(OptionGroup, frozen=True, kw_only=True):
+    """Which findings are reported, how severe they are, and which of them fail the run."""
+
+    heading = FindingOptions.heading
+
+    select: options.Select = None
+    ignore: options.Ignore = None
+    severity: options.SeverityOption = None
+    fail_on: options.FailOnOption = FailOn.ERROR
+    exit_zero: options.ExitZero = False
+    baseline: options.BaselineOption = None
+
+
+class WatchOptions(OptionGroup, frozen=True, kw_only=True):
+    """What `watch` follows, and how."""
+
+    run: WatchRun
+    partitions: PartitionFilter
+    output: WatchOutput
+    findings: WatchedFindings
+    log: WatchedLog
+    blocks: BlockSources
+    read: WatchReadOptions
+    cluster: WatchClusterOptions
+
+    def request(self, settings: Settings, paths: Sequence[str], display: DisplayOptions) -> "AuditRequest":
+        """Return the request these options make. Raises UsageError for an option that means nothing."""
+        from kaudit.cli.parsing import parse_broker_version
+
+        read, cluster = ReadOptions(depth=self.read.depth), self.cluster.reading()
+        scan = replace(
+            _scan_options(settings, paths, self.partitions, self.log.facts, read, cluster=cluster),
+            broker_version=parse_broker_version(self.log.broker_version),
+            zookeeper=self.blocks.zookeeper,
+            blocks=self.blocks.blocks,
+            metadata=self.blocks.metadata,
+        )
+        output = OutputOptions(output_format=self.output.output_format, output=self.output.output)
+        own = self.findings
+        findings = FindingOptions(**{name: getattr(own, name) for name in own.__struct_fields__})
+        return _request(settings, scan, output, findings, display)
+
+
 class AuditOptions(OptionGroup, frozen=True, kw_only=True):
     """What `scan`, `timeline` and `producers` audit, and how."""
 

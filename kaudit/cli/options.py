@@ -242,6 +242,41 @@ Version = Annotated[
 ]
 
 
+WatchFormats = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--output-format",
+        metavar="FORMAT[:FILE]",
+        help="table (default; live on a terminal), concise, jsonl; with :FILE into a file. Repeatable.",
+    ),
+]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option("--metrics-port", metavar="N", min=0, max=65535, help="Serve /metrics for Prometheus on this port."),
+]
+MetricsAddress = Annotated[
+    str, typer.Option("--metrics-address", metavar="HOST", help="The address --metrics-port listens on.")
+]
+MetricsFile = Annotated[
+    str | None,
+    typer.Option("--metrics-file", metavar="FILE", help="Write metrics for the node exporter's textfile collector."),
+]
+Interval = Annotated[
+    str, typer.Option("--interval", metavar="DURATION", help="Look for changes at least this often: 1s, 1m.")
+]
+StateFile = Annotated[
+    str | None,
+    typer.Option("--state", metavar="FILE", help="Remember what was reported, and go on from there when it exists."),
+]
+UntilIdle = Annotated[
+    str | None,
+    typer.Option("--until-idle", metavar="DURATION", help="End when nothing has been appended for so long: 30s, 5m."),
+]
+ForDuration = Annotated[
+    str | None, typer.Option("--for", metavar="DURATION", help="End after so long, whatever happens: 10m, 1h.")
+]
+
+
 class GeneralOptions(OptionGroup, frozen=True, kw_only=True):
     """What has to do with no command in particular."""
 

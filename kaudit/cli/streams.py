@@ -14,8 +14,8 @@ if TYPE_CHECKING:  # 3 ms, and most reports go to stdout
 _BLOCK = 1 << 16
 
 
-def write_pieces(file: "Path | None", pieces: Iterable[str]) -> None:
-    """Write the pieces as they come, an empty text too; `file` None is stdout.
+def write_pieces(file: "Path | None", pieces: Iterable[str], option: str = "--output") -> None:
+    """Write the pieces as they come, an empty text too; `file` None is stdout, else the value of this option.
 
     Raises UsageError when the place cannot be written, BrokenPipeError when nobody reads any more.
     """
@@ -23,7 +23,7 @@ def write_pieces(file: "Path | None", pieces: Iterable[str]) -> None:
         for text in _blocks(pieces):
             write_stdout(text)
         return
-    with whole_file(file) as out:
+    with whole_file(file, option) as out:
         for text in _blocks(pieces):
             out.write(text.encode(errors="backslashreplace"))  # a file name need not be text
 
@@ -31,23 +31,25 @@ def write_pieces(file: "Path | None", pieces: Iterable[str]) -> None:
 class Output:
     """A file being written."""
 
-    def __init__(self, file: "Path", out: BinaryIO) -> None:
-        self._file = file
+    def __init__(self, name: str, out: BinaryIO) -> None:
+        self._name = name
         self._out = out
 
     def write(self, data: bytes) -> int:
         """Write the bytes. Raises UsageError where that cannot be."""
-        with refused(f"--output {self._file}"):
+        with refused(self._name):
             return self._out.write(data)
 
 
 @contextmanager
-def whole_file(file: "Path") -> Iterator[Output]:
+def whole_file(file: "Path", option: str = "--output") -> Iterator[Output]:
     """Open a file beside `file` that takes its place at the end: it is there whole or not at all. A device is written to.
+
+    `option` is where the file was named.
 
     Raises UsageError when it cannot be written.
     """
-    name = f"--output {file}"
+    name = f"{option} {file}"
     with refused(name):
         mode = file.stat().st_mode if file.exists() else None
     device = mode is not None and not stat.S_ISREG(mode)  # nothing to rename onto
@@ -56,7 +58,7 @@ def whole_file(file: "Path") -> Iterator[Output]:
         with refused(name):
             stream = partial.open("wb" if device else "xb")
         try:
-            yield Output(file, stream)
+            yield Output(name, stream)
             with refused(name):
                 stream.flush()
         finally:

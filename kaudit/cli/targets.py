@@ -105,28 +105,31 @@ def _file(name: str | None) -> "Path | None":
     return Path(os.path.realpath(name))
 
 
-def output_file(name: str | None, inputs: Sequence[str]) -> "Path | None":
-    """Return the file of this name, None for stdout, refusing one that cannot be written or lies in an input."""
+def output_file(name: str | None, inputs: Sequence[str], option: str = "--output") -> "Path | None":
+    """Return the file of this name, None for stdout, refusing one that cannot be written or lies in an input.
+
+    `option` is where it was named.
+    """
     file = _file(name)
     if file is not None:
-        _check_place(file, inputs, is_directory=False)
+        _check_place(file, inputs, is_directory=False, option=option)
     return file
 
 
-def _check_place(file: "Path", inputs: Sequence[str], *, is_directory: bool) -> None:
+def _check_place(file: "Path", inputs: Sequence[str], *, is_directory: bool, option: str = "--output") -> None:
     if file.is_dir() and not is_directory:
-        raise UsageError(f"--output {file}: is a directory")
+        raise UsageError(f"{option} {file}: is a directory")
     if not file.parent.is_dir():
-        raise UsageError(f"--output {file}: there is no directory {file.parent}")
+        raise UsageError(f"{option} {file}: there is no directory {file.parent}")
     device = file.exists() and not file.is_file() and not file.is_dir()
     if not os.access(file if device else file.parent, os.W_OK):
-        raise UsageError(f"--output {file} cannot be written: no permission to write into {file.parent}")
+        raise UsageError(f"{option} {file} cannot be written: no permission to write into {file.parent}")
     from pathlib import Path
 
     for path in inputs:
         audited = Path(os.path.realpath(path))
         if file == audited or (audited.is_dir() and file.is_relative_to(audited)):
-            raise UsageError(f"--output {file}: lies in what is audited ({path}), where kaudit never writes")
+            raise UsageError(f"{option} {file}: lies in what is audited ({path}), where kaudit never writes")
 
 
 def console_of(target: Target, choice: ColorChoice) -> Console:

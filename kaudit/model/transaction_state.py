@@ -7,6 +7,9 @@ from enum import IntEnum
 
 from msgspec import Struct
 
+MAX_TRANSACTION_TIMEOUT_MS = 15 * 60_000
+"""transaction.max.timeout.ms by default: no transaction may stay open longer."""
+
 
 class TransactionStatus(IntEnum):
     """The coordinator's state of a transactional id. UNKNOWN stands for ids no release has written so far."""

@@ -16,7 +16,7 @@ from kaudit.report.timeline_entries import describe
 
 def render_scan(result: ScanResult, options: RenderOptions) -> str:
     """Return `file:byte: error[CODE] name: message [topic-partition@offset producer id/epoch fingerprint]` lines."""
-    lines = [_finding(finding, options) for finding in options.for_people(result.findings)]
+    lines = [finding_line(finding, options) for finding in options.for_people(result.findings)]
     if result.summary.omitted:
         lines.append(f"-:-: more: {omitted_text(result.summary.omitted)}")
     lines += [_not_audited(item) for item in result.not_audited]
@@ -33,7 +33,7 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
             if entry["kind"] != "finding":
                 lines.append(f"{place}: producer {timeline.producer_id}: {describe(entry)}")
             elif (finding := by_fingerprint.get(str(entry["fingerprint"]))) is not None:
-                lines.append(_finding(finding, options))
+                lines.append(finding_line(finding, options))
     lines += [_not_audited(item) for item in result.scan.not_audited]
     return "".join(f"{line}\n" for line in lines)
 
@@ -67,7 +67,8 @@ def _producer(producer: Producer) -> str:
     return f"producer {producer.producer_id}: {', '.join(parts)}"
 
 
-def _finding(finding: Finding, options: RenderOptions) -> str:
+def finding_line(finding: Finding, options: RenderOptions) -> str:
+    """Return the line of one finding, without its end."""
     file = visible(finding.file or finding.log_dir or "-")
     label, rest = headline(finding)
     where = []

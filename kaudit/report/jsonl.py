@@ -42,5 +42,15 @@ def _lines(kind: str, items: Iterable[JsonRecord | Finding | Producer]) -> Itera
     return (line({"type": kind, **item.to_dict()}) for item in items)
 
 
+def finding_records(findings: Iterable[Finding]) -> Iterator[str]:
+    """Yield one line per finding."""
+    return _lines("finding", findings)
+
+
 def _summary(document: Mapping[str, object], without: Sequence[str] = ()) -> str:
-    return line({"type": "summary", **{name: value for name, value in document.items() if name not in without}})
+    return line(summary_record({name: value for name, value in document.items() if name not in without}))
+
+
+def summary_record(document: Mapping[str, object]) -> dict[str, object]:
+    """Return a document as the last line has it."""
+    return {"type": "summary", **document}

@@ -5,6 +5,11 @@ from kaudit.model.rfc3339 import rfc3339
 NO_TIMESTAMP = -1
 
 
+def clock_time(milliseconds: int) -> str:
+    """Return the time of day to the second, UTC."""
+    return date_and_clock(milliseconds)[1].partition(".")[0]
+
+
 def date_and_clock(milliseconds: object) -> tuple[str, str]:
     """Return (date, time of day) for a table; a value no calendar reaches stays a number of ms."""
     if not isinstance(milliseconds, int) or milliseconds == NO_TIMESTAMP:

@@ -167,5 +167,5 @@ def _result(result: PartitionProduceResponse) -> str:
         return f"ok, offset {result.base_offset}"
     if decided.answer.fields["outcome"] == Outcome.DUPLICATE.value:
         return f"duplicate of offset {result.base_offset}"
-    again = f" (the same records are at offset {decided.copies[0]})" if decided.copies else ""
+    again = f" (the same records are at offset {decided.copies[0].offset})" if decided.copies else ""
     return f"ok, offset {result.base_offset}{again}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from enum import Enum
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -23,11 +24,19 @@ class EventKind(Enum):
     """Something done to the cluster or a client by the scenario."""
 
 
+class Copy(NamedTuple):
+    """A batch of the same records that the log holds already: its base offset, producer id and epoch, -1 without one."""
+
+    offset: int
+    producer_id: int
+    epoch: int
+
+
 class BrokerAnswer(Struct, frozen=True):
     """What a broker decided about a request, or about one partition's part of it.
 
     `partition` is empty where the coordinator decided, and `answer` None where no batch was checked; `error` and `why`, a
-    sentence, are set where they are not the answer's. `copies` are the offsets at which the leader's log held these records
+    sentence, are set where they are not the answer's. `copies` are the batches of these records that the leader's log held
     already.
     """
 
@@ -35,7 +44,7 @@ class BrokerAnswer(Struct, frozen=True):
     answer: Answer | None
     error: KafkaError = KafkaError.NONE
     why: str = ""
-    copies: tuple[int, ...] = ()
+    copies: tuple[Copy, ...] = ()
 
 
 class TraceEvent(Struct):
@@ -57,6 +66,8 @@ class TraceEvent(Struct):
     producer_id: int = -1
     answers: tuple[BrokerAnswer, ...] = ()
     state: RunState = NO_STATE
+    omitted: int = 0
+    """How many events before it were not kept."""
 
 
 DEFAULT_LIMIT = 400
@@ -74,6 +85,7 @@ class Trace:
         """Returns the run's state."""
         self.events: list[TraceEvent] = []
         self.omitted = 0
+        self._omitted_before = 0
 
     @property
     def is_full(self) -> bool:
@@ -88,6 +100,8 @@ class Trace:
                 return
             self._ordinary += 1
         self.settle()
+        event.omitted = self.omitted - self._omitted_before
+        self._omitted_before = self.omitted
         self.events.append(event)
         if self.limit:
             self._unsettled = event

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { finding, load, partition, tables, twoProducers } from "./pages.js";
 
 const { pictureOf } = await load("picture");
-const { rowsOf, rowHeights } = await load("rows");
+const { layoutOf, rowsOf } = await load("rows");
 const { markAt, marksOf } = await load("marks");
 const { describe } = await load("describe");
 const { within } = await load("axis");
@@ -19,10 +19,10 @@ test("runs, transactions and markers are where their offsets are", () => {
   const rows = rowsOf(picture, ALL);
   const marks = marksOf(picture, rows, WIDE);
   assert.deepEqual(kinds(marks, "run").map(({ x, width, style }) => [x, width, style]), [[0, 100, "run-transactional"], [200, 100, "run-transactional"], [110, 80, "run"]]);
-  assert.deepEqual(kinds(marks, "transaction").map(({ x, width, style }) => [x, width, style]), [[0, 110, "transaction-committed"], [200, 110, "transaction-aborted"]]);
+  assert.deepEqual(kinds(marks, "transaction").map(({ x, width, style }) => [x, width, style]), [[0, 105, "transaction-committed"], [200, 105, "transaction-aborted"]]);
   assert.deepEqual(kinds(marks, "marker").map(({ x, width, style }) => [x + width / 2, style]), [[105, "marker-commit"], [305, "marker-abort"]]);
-  const { row } = rowHeights(1);
-  assert.ok(marks.every((mark) => mark.row === undefined || (mark.y >= mark.row * row && mark.y + mark.height <= (mark.row + 1) * row + 1)));
+  const { top, height } = layoutOf(rows, 1);
+  assert.ok(marks.every(({ row, y, height: own }) => row === undefined || (y >= top(row) && y + own <= top(row) + height(row))));
 });
 
 test("on the axis of times everything is where its timestamps are", () => {
@@ -48,6 +48,16 @@ test("the log has its epochs, missing offsets and lines", () => {
   assert.deepEqual(kinds(marks, "epoch").map(({ x, width, label }) => [x, width, label]), [[0, 500, "leader epoch 4"], [500, 500, "leader epoch 6"]]);
   assert.deepEqual(kinds(marks, "missing").map(({ x, width }) => [x, width]), [[600, 100]]);
   assert.deepEqual(kinds(marks, "line").map(({ x, label }) => [x + 1, label]), [[0, "log start"], [200, "last stable offset"], [900, "high watermark"], [1000, "log end"]]);
+});
+
+test("what replicas do not agree on is on the log of each", () => {
+  const logs = ["190", "150"].map((watermark, index) => ({ row: partition({ replica: `b${index}`, high_watermark: watermark }), index, tables: twoProducers() }));
+  const picture = pictureOf(logs, "offset", []);
+  const rows = rowsOf(picture, ALL);
+  const lines = kinds(marksOf(picture, rows, WIDE), "line");
+  const { strip } = layoutOf(rows, 2);
+  assert.deepEqual(lines.filter(({ label }) => label === "high watermark").map(({ x, y, height }) => [x + 1, y, height]), [[900, strip(0, 0).y, strip(0, 0).height], [500, strip(1, 1).y, strip(1, 1).height]]);
+  assert.deepEqual(lines.filter(({ label }) => label === "log end").map(({ y, height }) => [y, height]), [[0, WIDE.height]]);
 });
 
 test("runs in one pixel are one bar that says how many", () => {
@@ -97,9 +107,21 @@ test("only rows in view are laid out", () => {
   const lanes = Array.from({ length: 10_000 }, (_, i) => [i, 0, -1]);
   const runs = lanes.map((_, i) => [i, i, i, i, i, 0, 0, 1, 1, 0]);
   const picture = pictureOf([{ row: partition({ log_end_offset: "10100" }), index: 0, tables: tables({ lanes, runs }) }], "offset", []);
-  const { row } = rowHeights(1);
-  const marks = kinds(marksOf(picture, rowsOf(picture, ALL), { ...WIDE, max: 10_000, top: 5000 * row, height: 10 * row }), "run");
+  const rows = rowsOf(picture, ALL);
+  const { top } = layoutOf(rows, 1);
+  const marks = kinds(marksOf(picture, rows, { ...WIDE, max: 10_000, top: top(5000), height: top(5010) - top(5000) }), "run");
   assert.deepEqual(marks.map((mark) => mark.row), Array.from({ length: 10 }, (_, i) => 5000 + i));
+});
+
+test("rows are found where they are", () => {
+  const rows = [{ kind: "log" }, { kind: "log" }, { kind: "lane" }, { kind: "lane" }];
+  const { height, rowAt, strip, top, total } = layoutOf(rows, 3);
+  for (let at = 0; at < 4; at++) {
+    assert.deepEqual([rowAt(top(at)), rowAt(top(at) + height(at) - 1)], [at, at]);
+    for (let replica = 0; replica < 3; replica++) assert.ok(strip(at, replica).y >= top(at) && strip(at, replica).y + strip(at, replica).height <= top(at + 1));
+  }
+  assert.equal(top(4), total);
+  assert.equal(layoutOf(rows.slice(0, 2), 3).total, top(2));
 });
 
 test("lanes of a transactional id stay together; those with the worst findings come first", () => {
@@ -152,4 +174,5 @@ test("a window stays within the picture and open", () => {
   assert.deepEqual(within(picture, 990, 1090), [900, 1000]);
   assert.deepEqual(within(picture, -9e9, 9e9), [0, 1000]);
   assert.deepEqual(within(picture, 500, 500), [498, 502]);
+  assert.deepEqual(within({ min: 0, max: 3 }, 1, 2), [0, 3]);
 });

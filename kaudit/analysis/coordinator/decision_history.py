@@ -34,7 +34,8 @@ class DecisionHistory(Struct):
     `decisions` by producer id, of partitions whose records are all there; None of a producer with an unfinished one.
     """
 
-    transitions: list[tuple[PartitionDirectory, IllegalTransition]] = field(default_factory=list)
+    transitions: list[tuple[str, IllegalTransition]] = field(default_factory=list)
+    """Illegal ones, each with the directory of the partition it lies in."""
     decisions: dict[int, list[Decision] | None] = field(default_factory=dict)
     complete: bool = True
     _directory: PartitionDirectory | None = None
@@ -67,7 +68,7 @@ class DecisionHistory(Struct):
                 found = IllegalTransition(
                     record.transactional_id, before.offset, before.value, offset, record.value, reason
                 )
-                self.transitions.append((self._directory, found))
+                self.transitions.append((self._directory.directory, found))
         self._decide(record.transactional_id, offset, record.value)
 
     def _decide(self, name: str, offset: int, value: TransactionValue) -> None:

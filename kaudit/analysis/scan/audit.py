@@ -38,7 +38,7 @@ from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.other_copies import HeldRecords, OtherCopies
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult
-from kaudit.source.layout import INTERNAL_TOPICS, Layout, Unreadable
+from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory, Unreadable
 
 
 class _Moment(Struct, frozen=True):
@@ -50,26 +50,54 @@ class _Moment(Struct, frozen=True):
     now_ms: int
 
 
+ReadCoordinator = Callable[[Sequence[PartitionDirectory], Collection[int]], tuple[CoordinatorReader, CoordinatorView]]
+"""Returns what partitions of __transaction_state say of these producer ids, and who read it."""
+
+
+def coordinator_of(open_source: OpenSource) -> ReadCoordinator:
+    """Return what reads __transaction_state whenever it is asked."""
+
+    def read(
+        directories: Sequence[PartitionDirectory], wanted: Collection[int]
+    ) -> tuple[CoordinatorReader, CoordinatorView]:
+        reader = CoordinatorReader(open_source)
+        return reader, reader.view(directories, wanted)
+
+    return read
+
+
 class Audit:
     """Collects partitions and turns them into one result."""
 
     def __init__(
-        self, options: ScanOptions, layout: Layout, open_source: OpenSource, histories: BlockHistories
+        self,
+        options: ScanOptions,
+        layout: Layout,
+        open_source: OpenSource,
+        histories: BlockHistories,
+        read_coordinator: ReadCoordinator | None = None,
     ) -> None:
         self.options = options
+        self._read_coordinator = read_coordinator or coordinator_of(open_source)
         self.layout = layout
         self.open_source = open_source
         self.histories = histories
+        self.idle_ms = 0
+        """For how long nothing has been appended, as far as the directory's own clock does not show it."""
         self.partitions: list[PartitionAudit] = []
         self.not_asked: list[str] = []
         """Why brokers could not be asked for the state of transactions."""
         self.checkpoints = CheckpointAudit(SideFileReader(open_source))
 
     def add(self, partition: PartitionAudit) -> None:
-        """Add a partition that was read, and compare it with its log directory's checkpoints."""
-        partition.side_facts = [*partition.side_facts, *self.checkpoints.compare(partition)]
-        self._look_for_repeats(partition)
-        self.partitions.append(partition)
+        """Add a partition that was read."""
+        self.look_for_repeats(partition)
+        self.add_compared(partition)
+
+    def add_compared(self, partition: PartitionAudit) -> None:
+        """Add a partition in which repeats have been looked for; compare it with its log directory's checkpoints."""
+        found = [*partition.side_facts, *self.checkpoints.compare(partition)]
+        self.partitions.append(replace(partition, side_facts=found))
 
     def result(self) -> ScanResult:
         """Run the checks over everything that was read."""
@@ -142,7 +170,8 @@ class Audit:
             raise NothingToAuditError("; ".join(f"{entry.path}: {entry.reason}" for entry in producers))
         return [*missing_from_inputs(self.options, self.layout), *producers]
 
-    def _look_for_repeats(self, partition: PartitionAudit) -> None:
+    def look_for_repeats(self, partition: PartitionAudit) -> None:
+        """Read again what may be there twice, and keep what is."""
         directory = partition.directory
         partition.repeats = without_equal_records(partition.repeats, directory, self.open_source)
         sessions = [*partition.sessions, *handovers(partition.restarts, directory, self.open_source)]
@@ -183,7 +212,7 @@ class Audit:
 
     def _clock(self, parts: Iterable[PartitionAudit]) -> int:
         newest = max((part.counts.max_timestamp for part in parts), default=-1)
-        return newest if newest >= 0 else latest_modification(self.layout)
+        return (newest if newest >= 0 else latest_modification(self.layout)) + self.idle_ms
 
     def _moments(self, copies: Sequence[BrokerMoments]) -> list[_Moment]:
         """Group the partitions by when they were copied: a coordinator's log of another time says nothing about them."""
@@ -197,8 +226,10 @@ class Audit:
             entry for entry in self.layout.everything if entry.topic == TRANSACTION_STATE and entry.log_dir in log_dirs
         ]
         wanted = {transaction.producer_id for part in parts for transaction in part.opened}
-        reader = CoordinatorReader(self.open_source)
-        coordinator = reader.view(directories, wanted) if directories else self._live_view(parts)
+        if directories:
+            reader, coordinator = self._read_coordinator(directories, wanted)
+        else:
+            reader, coordinator = CoordinatorReader(self.open_source), self._live_view(parts)
         now = self.options.now_ms if self.options.now_ms is not None else self._clock(parts)
         return _Moment(numbers, reader, coordinator, now)
 

@@ -180,4 +180,4 @@ def _attach(rows: ChunkRows, damages: list[LogDamage], batches: Batches) -> None
 
 
 def _expected(spec: ChunkSpec) -> int | None:
-    return spec.file.base_offset if spec.start == 0 else None
+    return spec.file.base_offset if spec.start == 0 else spec.expected_offset

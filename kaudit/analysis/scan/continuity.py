@@ -32,7 +32,8 @@ class Continuity(Struct):
     """Whether the chunks so far have more than one leader epoch."""
     _skipped: bool = False
     _steps: list[Rows] = field(default_factory=list)
-    _pending: list[tuple[int, LogDamage]] = field(default_factory=list)
+    pending: list[tuple[int, LogDamage]] = field(default_factory=list)
+    """Damage that nothing valid follows yet, each with its segment."""
 
     def accepts(self, chunk: ChunkRows) -> bool:
         """Return whether this chunk's offsets ascend and go on from the chunks before it."""
@@ -73,10 +74,12 @@ class Continuity(Struct):
             self._miss(MissingOffsets(first, last, MissingCause.UNKNOWN, chunk.segment, position))
         if chunk.last_offset is not None:
             self.next_offset = chunk.last_offset + 1
-        if len(chunk.leader_epochs):
-            self._steps.append(chunk.leader_epochs)
-            epochs = chunk.leader_epochs["leader_epoch"]
-            self.leader_epoch_changed |= bool((epochs != self._steps[0]["leader_epoch"][0]).any())
+        steps = chunk.leader_epochs
+        if len(steps) and self._steps and self._steps[-1]["leader_epoch"][-1] == steps["leader_epoch"][0]:
+            steps = steps[1:]
+        if len(steps):
+            self._steps.append(steps)
+            self.leader_epoch_changed |= bool((steps["leader_epoch"] != self._steps[0]["leader_epoch"][0]).any())
         self.offsets_present += chunk.offsets_present + wrapped
 
     def present_before(self, chunk: ChunkRows) -> int:
@@ -99,9 +102,9 @@ class Continuity(Struct):
 
     def finish(self) -> None:
         """The log has ended: damage not followed by anything costs an unknown number of offsets."""
-        for segment, damage in self._pending:
+        for segment, damage in self.pending:
             self._list_damage(PlacedDamage(damage, segment, self.next_offset, None, None))
-        self._pending = []
+        self.pending = []
 
     def _finish_group(
         self, group: list[LogDamage], chunk: ChunkRows, expected: int | None, gaps: dict[int, Rows]
@@ -109,19 +112,19 @@ class Continuity(Struct):
         """Damage that ends at a gap explains it; damage at the chunk's end waits for what follows."""
         if not group:
             if chunk.first_position is None:
-                self._pending += [(chunk.segment, damage) for damage in chunk.damages]
+                self.pending += [(chunk.segment, damage) for damage in chunk.damages]
             return
         if group[-1].end in gaps or group[-1].end <= chunk.last_position:
             self._place(group, chunk.segment, expected, gaps)
         else:
-            self._pending += [(chunk.segment, damage) for damage in group]
+            self.pending += [(chunk.segment, damage) for damage in group]
 
     def _join(self, chunk: ChunkRows, first_offset: int) -> None:
         """Join the first batch of a chunk to what came before it."""
         assert chunk.first_position is not None
         leading = [damage for damage in chunk.damages if damage.position < chunk.first_position]
-        waiting = self._pending + [(chunk.segment, damage) for damage in leading]
-        self._pending = []
+        waiting = self.pending + [(chunk.segment, damage) for damage in leading]
+        self.pending = []
         base = self.segments[chunk.segment].base_offset
         expected = self.next_offset
         if self.first_offset is None:

@@ -102,9 +102,8 @@ class PartitionAssembler:
         """The last range has been taken: return what the findings need."""
         if self._serially and not self._unread:
             self._read_in_order()
-        self._replay.finish()
         return close_partition(
-            self._replay,
+            self._replay.at_end(),
             self._open,
             compacted=self._job.compacted,
             needs=self._job.needs,

@@ -45,7 +45,7 @@ def partition_evidence(
 def transaction_evidence(parts: Sequence[PartitionAudit], history: DecisionHistory) -> list[list[object]]:
     """Return, for each partition, what contradicts the coordinator's decisions, and what its own log contradicts."""
     found: list[list[object]] = [
-        [transition for directory, transition in history.transitions if directory == part.directory] for part in parts
+        [transition for path, transition in history.transitions if path == part.directory.directory] for part in parts
     ]
     with_markers = [(own, part.markers) for own, part in zip(found, parts, strict=True) if part.markers is not None]
     mismatched = compare_outcomes([markers for _, markers in with_markers], history.decisions)

@@ -1,5 +1,6 @@
 """One partition replica, from its chunks in offset order to everything the checks need to know."""
 
+import copy
 from typing import Protocol
 
 import numpy as np
@@ -130,11 +131,23 @@ class PartitionReplay:
         )
         self.empty_marker = replace(known, count=known.count + len(empty))
 
-    def finish(self) -> None:
-        """The log has ended."""
-        self.continuity.finish()
-        self.transitions.finish()
-        self.snapshots.finish(self.log_end_offset, self.transitions)
+    def at_end(self) -> "PartitionReplay":
+        """Return what there is to report if the log ends here; this replay may be fed more of a log that grows.
+
+        What a PartitionAudit keeps of it stays as it is when this one is fed again.
+        """
+        ended = copy.copy(self)
+        ended.continuity, ended.transitions = copy.copy(self.continuity), copy.copy(self.transitions)
+        ended.snapshots = copy.copy(self.snapshots)
+        ended.counts, ended.malformed = copy.copy(self.counts), list(self.malformed)
+        ended.continuity.damages = list(self.continuity.damages)
+        ended.continuity.missing = list(self.continuity.missing)
+        ended.transitions.observations = list(self.transitions.observations)
+        ended.snapshots.suspects = list(self.snapshots.suspects)
+        ended.continuity.finish()
+        ended.transitions.finish()
+        ended.snapshots.finish(self.log_end_offset, ended.transitions)
+        return ended
 
     @property
     def log_end_offset(self) -> int | None:

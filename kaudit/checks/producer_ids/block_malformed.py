@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.producer_ids.wording import about_entry, block_evidence, entry_anchor
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -19,6 +19,7 @@ _CAUSES = (
     severity=Severity.WARNING,
     summary="a block of producer ids that no broker writes",
     needs=(MalformedBlock,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def block_malformed(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such entry of the history."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.producer_ids.wording import about_entry, block_evidence, block_text, entry_anchor
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -23,6 +23,7 @@ _UNKNOWN_CAUSE = "the history does not show what set the counter back"
     severity=Severity.ERROR,
     summary="producer ids that were granted twice",
     needs=(SharedBlock,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def block_overlap(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each range of ids, with those of them the logs show."""

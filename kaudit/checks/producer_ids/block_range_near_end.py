@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.producer_ids.wording import about_entry, block_evidence, block_text, entry_anchor
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -19,6 +19,7 @@ _CAUSES = (
     severity=Severity.WARNING,
     summary="the range of producer ids is nearly used up",
     needs=(NearEnd,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def block_range_near_end(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the block with which the counter came near its end, and those after which none can follow."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.producer_ids import ProducerIdStatistics
@@ -25,6 +25,7 @@ _CAUSES = (
     severity=Severity.NOTE,
     summary="producer ids by the hundreds an hour, a few batches each",
     needs=(ProducerIdStatistics,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def producer_id_flood(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report a partition once; ids of one without timestamps have no rate."""

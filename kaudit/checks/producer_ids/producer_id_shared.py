@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import Evidence, check, observers
+from kaudit.checks.check import Evidence, Withdrawal, check, observers
 from kaudit.checks.context import Context
 from kaudit.checks.sequences.duplicate_batch import duplicate_batch
 from kaudit.checks.sequences.old_duplicate import old_duplicate
@@ -21,6 +21,7 @@ _REPLACED = observers(duplicate_batch, old_duplicate, overlapping_batch, sequenc
     severity=Severity.ERROR,
     summary="two writers interleaved under one producer id",
     needs=(SharedProducerId,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def producer_id_shared(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such id once, in place of the duplicates, overlaps, gaps and restarts two writers make of it."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.producer_ids.wording import block_evidence, block_text
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -22,6 +22,7 @@ _WHERE = {
     severity_note="warning when the block history is incomplete or older than the id",
     summary="a producer id that no block of the cluster's history holds",
     needs=(UnallocatedId,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def unallocated_producer_id(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each id once, in the partition where it appears first."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.replicas.wording import (
@@ -37,6 +37,7 @@ _ABOUT_TO_FETCH = Explanation(
     severity_note="warning above the high watermark; note where idempotent producers wrote all of it just before",
     summary="records that are on one replica alone",
     needs=(ReplicaEvidence,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def only_copy(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each replica's end that no other has, where that is not a divergence, and what a broker truncated."""

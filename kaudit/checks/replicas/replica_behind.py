@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.replicas.wording import ABSENT, listed, offsets_count
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -20,6 +20,7 @@ _CAUSES = (
     severity=Severity.NOTE,
     summary="a replica ends before the others",
     needs=(ReplicaEvidence,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def replica_behind(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report all replicas of a partition that are behind once; not those whose logs end in damage."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from kaudit.broker.partition.log_loading import gap_verdict
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.replicas.lost_records import lost_records
@@ -30,6 +30,7 @@ _COMPACTED = Explanation(
     severity_note="note where only the leader epochs differ and nothing is lost; warning where compaction may explain it",
     summary="replicas hold different records at one offset",
     needs=(ReplicaEvidence,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def replicas_diverged(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the first difference, ends of logs which a newer leader began without, and what copies lack in between."""

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.observations import classified_evidence, observation_finding
 from kaudit.checks.sequences.sequence_observations import batch_of, sequence_observations, sequences_text
@@ -27,6 +27,7 @@ _RULE = (
     summary="sequences are missing between two batches of a producer",
     observes=(ObservationKind.GAP,),
     faulty_column="sequence",
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def sequence_gap(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report gaps at the offsets that are missing between the two batches, or else at the second one."""

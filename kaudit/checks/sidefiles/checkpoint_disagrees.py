@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kaudit.broker.partition.log_loading import unparsable_checkpoint_verdict
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.sidefiles.about_file import log_dir_file
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -39,6 +39,7 @@ _OF_A_LOG_DIR = dict.fromkeys(
     severity=Severity.WARNING,
     summary="an offset checkpoint cannot be parsed or lies beyond the end of a log",
     needs=(UnparsableCheckpoint, CheckpointBeyondLogEnd),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report a file of a log directory once, and each partition whose log ends before a checkpoint; behind is healthy."""

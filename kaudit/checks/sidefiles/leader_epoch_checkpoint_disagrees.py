@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.sidefiles.about_file import partition_file
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -28,6 +28,7 @@ _WRONG_CAUSES = (
     severity_note="warning when it can be parsed",
     summary="leader-epoch-checkpoint cannot be parsed or disagrees with the batches",
     needs=(UnparsableLeaderEpochs, WrongLeaderEpochs),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def leader_epoch_checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report a partition's file once, at its first fault."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.sidefiles.about_file import partition_file
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -14,6 +14,7 @@ from kaudit.model.side_files import CorruptSnapshot
     severity=Severity.WARNING,
     summary="a producer snapshot cannot be read",
     needs=(CorruptSnapshot,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def snapshot_corrupt(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each, with the older snapshot the broker starts from instead."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -31,6 +31,7 @@ _Contradiction = tuple[str, Confidence]
     severity=Severity.ERROR,
     summary="a producer snapshot holds something else than the log before it",
     needs=(SnapshotComparison,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def snapshot_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the entries that neither expiry, the broker's version nor data that is gone explains."""

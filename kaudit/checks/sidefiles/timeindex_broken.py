@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.sidefiles.indexes import Wording, index_findings
 from kaudit.model.finding import Finding, Severity
@@ -20,6 +20,7 @@ _WORDING = Wording(
     severity_note="note where it is missing",
     summary="a time index is out of order",
     needs=(IndexFault, MissingIndexes),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def timeindex_broken(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the first wrong row of each index, and indexes that are missing."""

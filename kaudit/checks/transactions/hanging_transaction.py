@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.transactions.open_transactions import (
     abort_commands,
@@ -21,6 +21,7 @@ _RULE = "a transaction is ended by a marker of its coordinator; until then read_
     severity=Severity.ERROR,
     summary="a transaction is open in the log and no coordinator will end it",
     needs=(OpenTransaction,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report as certain what the coordinator does not know, as likely what is idle for longer than a timeout allows."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.transactions import IllegalTransition
@@ -18,6 +18,7 @@ _RULE = (
     severity=Severity.WARNING,
     summary="two states of a transactional id that cannot follow one another",
     needs=(IllegalTransition,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def illegal_state_transition(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report neighbouring records of one partition of __transaction_state."""

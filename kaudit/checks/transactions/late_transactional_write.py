@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.transactions.open_transactions import (
     Unfinished,
@@ -25,6 +25,7 @@ _RULE = (
     severity_note="warning without the coordinator's log",
     summary="transactional data arrived after its transaction had ended",
     needs=(OpenTransaction,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def late_transactional_write(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report hanging transactions that follow a marker of their own epoch."""

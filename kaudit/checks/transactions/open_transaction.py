@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.transactions.open_transactions import (
     Unfinished,
@@ -28,6 +28,7 @@ _EXPLANATIONS = (
     severity_note="note when the coordinator says Ongoing within its timeout",
     summary="a transaction is open at the end of the log",
     needs=(OpenTransaction,),
+    withdrawn_by=Withdrawal.END_OF_TRANSACTION,
 )
 def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the open transactions that are not known to hang."""

@@ -11,10 +11,9 @@ from kaudit.checks.context import Context
 from kaudit.model.coordinator import CoordinatorVerdict, TransactionStanding
 from kaudit.model.finding import Confidence
 from kaudit.model.impact import Impact
+from kaudit.model.transaction_state import MAX_TRANSACTION_TIMEOUT_MS
 from kaudit.model.transactions import OpenTransaction
 
-_MAX_TRANSACTION_TIMEOUT_MS = 15 * 60_000
-"""transaction.max.timeout.ms: no transaction may stay open longer."""
 _LATE_MARGIN_MS = 5 * 60_000
 """What brokers add before they call a transaction late (KAFKA-13221)."""
 _DESCRIBE_PRODUCERS = Version.parse("3.0.0")
@@ -51,7 +50,7 @@ def unfinished_transactions(context: Context, evidence: Evidence) -> Iterator[Un
         hangs = None
         if verdict.standing is TransactionStanding.NOT_ONGOING:
             hangs = Confidence.CERTAIN
-        elif verdict.standing is TransactionStanding.UNKNOWN and idle >= _MAX_TRANSACTION_TIMEOUT_MS + _LATE_MARGIN_MS:
+        elif verdict.standing is TransactionStanding.UNKNOWN and idle >= MAX_TRANSACTION_TIMEOUT_MS + _LATE_MARGIN_MS:
             hangs = Confidence.LIKELY
         yield Unfinished(transaction, oldest, verdict, hangs, idle)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.transactions.marker_outcomes import marker_finding
 from kaudit.model.finding import Finding, Severity
@@ -14,6 +14,7 @@ from kaudit.model.transactions import MismatchedMarker
     severity=Severity.ERROR,
     summary="partitions of one transaction ended differently",
     needs=(MismatchedMarker,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def torn_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report markers that contradict the decision where other partitions of the transaction follow it."""

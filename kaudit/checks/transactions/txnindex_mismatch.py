@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kaudit.checks.check import Evidence, check
+from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.sidefiles.about_file import partition_file
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -20,6 +20,7 @@ _CAUSES = (
     severity=Severity.ERROR,
     summary="the transaction index does not list the aborted transactions of its segment",
     needs=(TransactionIndexMismatch,),
+    withdrawn_by=Withdrawal.NEXT_READING,
 )
 def txnindex_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each index once, with all that differs."""

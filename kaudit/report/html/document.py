@@ -15,6 +15,8 @@ from kaudit.report.console import visible
 from kaudit.report.html.script_json import json_for_script, made_visible
 from kaudit.report.html.scripts import script
 
+BUDGET = 5_000_000
+"""Bytes a page may have: what a mail or a ticket takes, and a browser opens at once."""
 BASE_STYLES = ("base.css",)
 """Styles every page has: colours, type, light and dark, print."""
 REPORT_STYLES = (*BASE_STYLES, "vendor/uplot/uPlot.min.css", "report.css")

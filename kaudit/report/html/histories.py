@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaudit.analysis.scan.shuffle_codec import unpack
 from kaudit.model.finding import Finding
 from kaudit.model.result import PartitionSummary, ScanResult
 from kaudit.report.html.partition_columns import Key, PageWriter, PartitionPage
@@ -13,7 +13,6 @@ from kaudit.report.render_options import RenderOptions
 
 _DESCRIPTION = 1_500
 """Bytes that the JSON beside a partition's packed columns takes: its fields, and names of files."""
-_BASE64 = 3 / 4
 
 
 class Histories(Struct, frozen=True):
@@ -23,9 +22,7 @@ class Histories(Struct, frozen=True):
     high_watermarks: Mapping[Key, int] = field(default_factory=dict)
 
 
-def histories_of(
-    result: ScanResult, options: RenderOptions, shown: Collection[Key], most_bytes: int, most_listed: int
-) -> Histories:
+def histories_of(result: ScanResult, options: RenderOptions, shown: Collection[Key], most_bytes: int) -> Histories:
     """Read the recorded histories; those of the partitions `shown` take at most `most_bytes` in the page together."""
     rooms = _rooms([entry for entry in result.partitions if key_of(entry) in shown], most_bytes)
     pages: dict[Key, PartitionPage] = {}
@@ -34,12 +31,11 @@ def histories_of(
         named = {key_of(entry): _named(key_of(entry), name) for entry in recorded.result.partitions}
         writer = PageWriter(
             room={own: rooms[key] for own, key in named.items() if key in rooms},
-            most_listed=most_listed,
             producer_ids=options.producer_ids,
             names=recorded.transactional_ids(),
         )
         for _, piece in recorded.write_histories(writer, _own(result.findings, named)):
-            page = msgspec.msgpack.decode(piece, type=PartitionPage)
+            page: PartitionPage = unpack(piece)
             pages[_named((page.topic, page.partition, page.replica), name)] = page
         marks |= {_named(key, name): offset for key, offset in recorded.high_watermarks().items()}
     return Histories(pages, marks)
@@ -69,8 +65,8 @@ def _own(findings: Sequence[Finding], named: Mapping[Key, Key]) -> list[Finding]
 
 
 def _rooms(partitions: Sequence[PartitionSummary], most_bytes: int) -> dict[Key, int]:
-    """Share out the bytes by how many runs there are, and turn them into bytes before base64."""
+    """Share out the bytes by how many runs and producer ids there are."""
     left = max(most_bytes - _DESCRIPTION * len(partitions), 0)
     weights = {key_of(entry): entry.runs + entry.producers + 50 for entry in partitions}
     total = sum(weights.values())
-    return {key: int(_BASE64 * left * weight / total) for key, weight in weights.items()}
+    return {key: left * weight // total for key, weight in weights.items()}

@@ -2,26 +2,29 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import msgspec
 import numpy as np
 from msgspec import Struct, field
 
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows
-from kaudit.analysis.scan.rows import MARKER
+from kaudit.analysis.scan.rows import MARKER, Rows
+from kaudit.analysis.scan.shuffle_codec import pack
 from kaudit.analysis.timelines.activity_over_time import ActivityOverTime, activity_over_time
 from kaudit.analysis.timelines.merged_runs import MERGED_RUN
 from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
 from kaudit.analysis.timelines.timeline import in_order, missing_cause
 from kaudit.model.columns import Columns, no_rows
 from kaudit.model.finding import Finding
-from kaudit.report.html.coarser import Relative, fitted
-from kaudit.report.html.columns import Column
-from kaudit.report.html.lanes import lanes_of
+from kaudit.report.html.coarser import fitted
+from kaudit.report.html.columns import Column, Origins
+from kaudit.report.html.lanes import Lanes, lanes_of
 from kaudit.report.html.page_model import LeaderEpochRow, MissingRow, PackedColumns
-from kaudit.report.html.script_json import json_for_script
+from kaudit.report.html.script_json import json_size
 
 TABLE = "page"
+_LISTED_SHARE = 400
+"""Bytes of room for each gap and leader epoch that is listed: together they take about a third of it at most."""
+_BASE64 = 3 / 4
 
 Key = tuple[str, int, str]
 """Topic, partition and replica."""
@@ -47,13 +50,11 @@ class PartitionPage(Struct, frozen=True):
 class PageWriter(Struct, frozen=True):
     """Makes a PartitionPage of a history: a HistoryWriter.
 
-    `room` is how many bytes of packed columns each partition replica may take, none for one that is not shown;
-    `most_listed` how many gaps and leader epochs are listed of each; `producer_ids` whose lanes are shown, None for all;
-    `names` the transactional ids by producer id.
+    `room` is how many bytes each partition replica may take in the page, none for one that is not shown; `producer_ids`
+    whose lanes are shown, None for all; `names` the transactional ids by producer id.
     """
 
     room: Mapping[Key, int]
-    most_listed: int
     producer_ids: frozenset[int] | None = None
     names: Mapping[int, str] = field(default_factory=dict)
 
@@ -64,27 +65,31 @@ class PageWriter(Struct, frozen=True):
         remembers_markers: bool,  # noqa: ARG002, FBT001 - a HistoryWriter
     ) -> Iterator[Piece]:
         """Yield the partition as one piece."""
-        yield TABLE, msgspec.msgpack.encode(self._page(history, findings))
+        yield TABLE, pack(self._page(history, findings))
 
     def _page(self, history: PartitionHistory, findings: Sequence[Finding]) -> PartitionPage:
         partition = history.partition
         runs, markers = self._rows(history)
-        columns, text = self._columns(history.key, runs, markers, findings)
-        times = np.concatenate([runs["min_timestamp"], runs["max_timestamp"], markers["timestamp"]])
-        times = times[times >= 0]
+        history.rows.clear()  # a million runs are 150 MB, and they are not needed any more
+        first, last = _times(runs, markers)
+        activity, lanes, count = activity_over_time(runs), lanes_of(runs, markers), len(runs)
+        del runs, markers
+        room = self.room.get(history.key, 0)
+        leader_epochs, missing = _newest_leader_epochs(partition, room), _widest_gaps(partition, room)
+        listed = sum(json_size(row) for rows in (leader_epochs, missing) for row in rows)
+        columns, text = self._columns(room - listed, lanes, count, findings)
         topic, number, replica = history.key
-        leader_epochs, missing = _leader_epochs(partition), self._missing(partition)
         return PartitionPage(
             topic=topic,
             partition=number,
             replica=replica,
-            min_timestamp=int(times.min()) if len(times) else None,
-            max_timestamp=int(times.max()) if len(times) else None,
-            leader_epochs=leader_epochs[-self.most_listed :],
+            min_timestamp=first,
+            max_timestamp=last,
+            leader_epochs=leader_epochs,
             missing=missing,
-            more_leader_epochs=max(len(leader_epochs) - self.most_listed, 0),
+            more_leader_epochs=len(_known_leader_epochs(partition)) - len(leader_epochs),
             more_missing=len(partition.missing) - len(missing),
-            activity=activity_over_time(runs),
+            activity=activity,
             columns=columns,
             text=text,
         )
@@ -102,30 +107,29 @@ class PageWriter(Struct, frozen=True):
         return in_order(rows)
 
     def _columns(
-        self, key: Key, runs: Columns, markers: Columns, findings: Sequence[Finding]
+        self, room: int, lanes: Lanes, runs: int, findings: Sequence[Finding]
     ) -> tuple[PackedColumns | None, str]:
-        if key not in self.room or not (len(runs) or len(markers)):
+        if room <= 0 or not len(lanes.tables["lanes"]["name"]):
             return None, ""
-        lanes = lanes_of(runs, markers)
-        names = self._name(lanes.tables["lanes"], findings, self.room[key] // 2)
-        relative = Relative.to(lanes.tables)
+        names = self._name(lanes.tables["lanes"], findings, room // 2)
+        origins = Origins.of(lanes.tables)
         offsets = [offset for found in findings for offset in (found.offset, found.last_offset) if offset is not None]
         shown = fitted(
             lanes,
-            relative,
-            self.room[key] - sum(map(_json_size, names)),
+            origins,
+            int((room - sum(map(json_size, names))) * _BASE64),
             np.array(sorted(offsets), dtype=np.int64),
             np.array([found.producer_id for found in findings if found.producer_id is not None], dtype=np.int64),
         )
         columns = PackedColumns(
             id="",
             bytes=len(shown.packed.data),
-            offset_origin=str(relative.offset),
-            timestamp_origin=str(relative.timestamp),
-            producer_id_origin=str(relative.producer_id),
+            offset_origin=str(origins.offset),
+            timestamp_origin=str(origins.timestamp),
+            producer_id_origin=str(origins.producer_id),
             names=names,
             tables=dict(shown.packed.tables),
-            runs=len(runs),
+            runs=runs,
             lanes=len(lanes.tables["lanes"]["name"]),
             runs_merged=shown.runs_merged,
             lanes_left_out=shown.lanes_left_out,
@@ -141,27 +145,33 @@ class PageWriter(Struct, frozen=True):
         for row, producer_id in enumerate(lanes["producer_id"].tolist() if known else ()):
             name = known.get(producer_id)
             if isinstance(name, str) and (name in names or room > 0):
-                room -= 0 if name in names else _json_size(name)
+                room -= 0 if name in names else json_size(name)
                 lanes["name"][row] = names.setdefault(name, len(names))
         return list(names)
 
-    def _missing(self, partition: PartitionAudit) -> list[MissingRow]:
-        """Return the widest gaps, in offset order."""
-        widest = sorted(partition.missing, key=lambda gap: -gap.count)[: self.most_listed]
-        return [
-            MissingRow(str(gap.first_offset), str(gap.last_offset), missing_cause(partition, gap).value)
-            for gap in sorted(widest, key=lambda gap: gap.first_offset)
-        ]
+
+def _times(runs: Columns, markers: Columns) -> tuple[int | None, int | None]:
+    """Return the first and the last timestamp that is one."""
+    times = np.concatenate([runs["min_timestamp"], runs["max_timestamp"], markers["timestamp"]])
+    times = times[times >= 0]
+    return (int(times.min()), int(times.max())) if len(times) else (None, None)
 
 
-def _json_size(name: str) -> int:
-    """Return the bytes a name takes in the page, quotes and comma with it."""
-    return len(json_for_script(name).encode()) + 1
+def _known_leader_epochs(partition: PartitionAudit) -> Rows:
+    rows = partition.leader_epochs
+    return rows[rows["leader_epoch"] >= 0]
 
 
-def _leader_epochs(partition: PartitionAudit) -> list[LeaderEpochRow]:
+def _newest_leader_epochs(partition: PartitionAudit, room: int) -> list[LeaderEpochRow]:
+    rows = _known_leader_epochs(partition)
+    newest = rows[max(len(rows) - room // _LISTED_SHARE, 0) :]
+    return [LeaderEpochRow(int(row["leader_epoch"]), str(int(row["base_offset"]))) for row in newest]
+
+
+def _widest_gaps(partition: PartitionAudit, room: int) -> list[MissingRow]:
+    """Return the widest gaps, in offset order."""
+    widest = sorted(partition.missing, key=lambda gap: -gap.count)[: room // _LISTED_SHARE]
     return [
-        LeaderEpochRow(int(row["leader_epoch"]), str(int(row["base_offset"])))
-        for row in partition.leader_epochs
-        if row["leader_epoch"] >= 0
+        MissingRow(str(gap.first_offset), str(gap.last_offset), missing_cause(partition, gap).value)
+        for gap in sorted(widest, key=lambda gap: gap.first_offset)
     ]

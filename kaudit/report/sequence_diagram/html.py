@@ -1,10 +1,21 @@
 """The sequence diagram as one HTML file: steps to walk through, the state beside them, and a table where scripts are off."""
 
-from kaudit.report.html.document import BASE_STYLES, document
+from collections.abc import Callable
+
+from kaudit.report.html.document import BASE_STYLES, BUDGET, document
 from kaudit.report.sequence_diagram.page_model import SequencePage, Step
 
 _STYLES = (*BASE_STYLES, "sequence.css")
 _SCRIPTS = ("sequence/main.js",)
+
+
+def fitting_page(build: Callable[[int], SequencePage], most: int) -> str:
+    """Return the page that `build` makes of a number of steps: of `most`, or of as many as fit into the budget."""
+    text = page(build(most))
+    while len(text.encode()) > BUDGET and most > 1:
+        most = max(1, min(most, most * BUDGET // len(text.encode())) * 9 // 10)
+        text = page(build(most))
+    return text
 
 
 def page(model: SequencePage) -> str:

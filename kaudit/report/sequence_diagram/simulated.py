@@ -38,14 +38,25 @@ _TONES: Mapping[EventKind, Tone] = {
 }
 
 
-def simulation_page(simulation: Simulation, facts: Mapping[str, str], command: str) -> SequencePage:
-    """Return the page of a run that was played with a trace; `command` is the command line that plays it."""
+MOST_STEPS = 4_000
+
+
+def simulation_page(
+    simulation: Simulation, facts: Mapping[str, str], command: str, most: int = MOST_STEPS
+) -> SequencePage:
+    """Return the page of a run that was played with a trace: its first `most` events.
+
+    `command` is the command line that plays it.
+    """
     scenario, trace = simulation.scenario, simulation.trace
     brokers = [broker.name for broker in simulation.cluster.brokers.values()]
-    lanes = participants(trace.events, simulation.applications, brokers)
+    events = trace.events[:most]
+    lanes = participants(events, simulation.applications, brokers)
     steps = _Steps(simulation.cluster.profile, lanes)
-    shown = [steps.step(number, event) for number, event in enumerate(trace.events, 1)]
-    left_out = (LeftOut("messages", trace.omitted, "--rows N shows more"),) if trace.omitted else ()
+    shown = [steps.step(number, event) for number, event in enumerate(events, 1)]
+    missing = trace.omitted + len(trace.events) - len(events)
+    how = "--rows N shows more" if len(events) == len(trace.events) else "-o DIR writes all attempts, for kaudit replay"
+    left_out = (LeftOut("messages", missing, how),) if missing else ()
     return SequencePage(
         scenario.title,
         " ".join(scenario.story.split()),
@@ -92,8 +103,8 @@ class _Steps:
             self._history.follow((known.partition, known.producer_id), known.entry, number)
         return Step(
             number,
-            0,
-            0,
+            event.omitted,
+            event.omitted,
             event.at,
             event.sent_at,
             self._lanes[event.source],

@@ -166,7 +166,7 @@ class BrokerServer:
         self._recorder.record(attempt, answer)
         decided: BrokerAnswer | None = None
         if not self._trace.is_full:
-            decided = BrokerAnswer(partition.name, answer, copies=partition.offsets_of(part.batch, end))
+            decided = BrokerAnswer(partition.name, answer, copies=partition.copies_of(part.batch, end))
             self._trace.answered(request, decided)
         if part.transactional and request.transactional_id is not None:
             self._transactions.partition_added(request.transactional_id)

@@ -18,7 +18,7 @@ from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBat
 from kaudit.simulate.encode import record_batch
 from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.run_context import RunContext
-from kaudit.simulate.trace import EventKind, TraceEvent
+from kaudit.simulate.trace import Copy, EventKind, TraceEvent
 
 _FETCH_MAX_BATCHES = 512
 _RETRY_MS = 50
@@ -234,12 +234,15 @@ class ReplicatedPartition:
         self._complete_fetches()
         self._advance_high_watermark()
 
-    def offsets_of(self, batch: ProducerBatch, end: int) -> tuple[int, ...]:
-        """Return where the leader's log holds a client's batch below the offset `end`."""
-        written = [stored for stored in self.writes.get(id(batch), ()) if stored.base_offset < end]
-        kept = self.leader_log().batches
-        return (
-            tuple(stored.base_offset for stored in written if any(stored is other for other in kept)) if written else ()
+    def copies_of(self, batch: ProducerBatch, end: int) -> tuple[Copy, ...]:
+        """Return the batches with the same records in the leader's log below the offset `end`."""
+        kept = {id(stored) for stored in self.leader_log().batches} if id(batch) in self.writes else ()
+        return tuple(
+            Copy(stored.base_offset, -1, -1)
+            if stored.state is None
+            else Copy(stored.base_offset, stored.state.producer_id, stored.state.producer_epoch)
+            for stored in self.writes.get(id(batch), ())
+            if stored.base_offset < end and id(stored) in kept
         )
 
     def append_marker(self, marker: MarkerBatch) -> Verdict:
@@ -371,19 +374,18 @@ class ReplicatedPartition:
         mine.high_watermark = max(mine.high_watermark, min(answer.high_watermark, mine.log_end))
         # a follower's log begins where its leader's does (ReplicaFetcherThread.processPartitionData)
         mine.delete_records(min(answer.log_start, mine.high_watermark), self._clock.timestamp)
-        if answer.batches and not self._trace.is_full:
-            self._trace.add(
-                TraceEvent(
-                    EventKind.REPLICATION,
-                    self._clock.now,
-                    self._clock.now,
-                    f"broker {self.leader}",
-                    f"broker {broker}",
-                    f"{self.name} up to offset {mine.log_end - 1}",
-                    partitions=(self.name,),
-                )
-            )
+        if answer.batches:
+            self._trace_replication(broker, mine.log_end - 1)
         self._fetch(broker, generation)
+
+    def _trace_replication(self, broker: int, last_offset: int) -> None:
+        trace, now = self._trace, self._clock.now
+        if trace.is_full:
+            trace.omitted += 1
+            return
+        text = f"{self.name} up to offset {last_offset}"
+        leader, follower = f"broker {self.leader}", f"broker {broker}"
+        trace.add(TraceEvent(EventKind.REPLICATION, now, now, leader, follower, text, partitions=(self.name,)))
 
     def _complete_fetches(self) -> None:
         for broker, follower in self._followers.items():

@@ -67,8 +67,9 @@ def test_a_restart_leaves_one_batch_in_the_window_and_the_page_shows_it():
     (after,) = (page.windows[place] for place in restarted.state.windows)
     assert [slot.sequences for slot in after.slots] == ["4"]
     assert (restarted.tone, retried.tone) == ("fault", "refused")
-    assert retried.decisions[0].history.startswith(
-        "Sequence 3 is in the log at offset 3, written in attempt 4, but was forgotten"
+    assert retried.decisions[0].history == (
+        "Sequence 3 was written at offset 3 in attempt 4, and forgotten in attempt 6: "
+        "the broker has lost it, or another one leads."
     )
     assert retried.reason.startswith("expected sequence 5, got sequence 3")
 
@@ -126,6 +127,28 @@ def test_clients_are_named_by_transactional_id_or_producer_id_and_share_a_lane_b
     assert names[:2] == ["writer", "producer id 100"]
     assert names[-2:] == ["other producers", "broker 3.9.1"]
     assert len(names) == 42
+
+
+def test_the_transaction_is_shown_as_the_coordinator_holds_it():
+    about = {"topic": "orders", "partition": 0, "transactional_id": "writer"}
+    attempts = [
+        BROKER,
+        {"op": "init_producer_id", **about, "at": 1_000},
+        {"op": "add_partitions", **about, "producer_id": 0, "producer_epoch": 0, "at": 1_010},
+        produce(0, producer_id=0, is_transactional=True, transactional_id="writer", at=1_020),
+        {"op": "end_txn", **about, "producer_id": 0, "producer_epoch": 0, "commit": True, "at": 1_030},
+    ]
+    page = page_of(attempts)
+    held = [page.transactions[step.state.transactions[0]] for step in page.steps[1:]]
+    assert [(one.status, one.partitions) for one in held] == [
+        ("Empty", ()),
+        ("Ongoing", ("orders-0",)),
+        ("Ongoing", ("orders-0",)),
+        ("CompleteCommit", ()),
+    ]
+    assert {one.started_at for one in held[1:3]} == {10}
+    opened = page.windows[page.steps[3].state.windows[0]]
+    assert opened.transaction_from == "0"
 
 
 def test_hostile_names_stay_text():

@@ -51,7 +51,7 @@ def test_the_sixth_batch_pushes_the_first_out_of_the_window_and_its_retry_is_ref
     assert (refused.outcome, refused.error) == ("rejected", "OUT_OF_ORDER_SEQUENCE_NUMBER")
     assert (refused.expected, refused.got) == ("sequence 6", "sequence 0")
     assert refused.history == (
-        f"Sequence 0 is in the log at offset 0, written in step {first.number}, but was forgotten in step {sixth.number}: "
+        f"Sequence 0 was written at offset 0 in step {first.number}, and forgotten in step {sixth.number}: "
         "a broker remembers the last 5 batches of a producer id."
     )
     answer = page.steps[retry.number]
@@ -66,7 +66,18 @@ def test_records_written_again_in_a_new_epoch_are_pointed_out():
     assert [step.text for step in again] == [
         f"ok, offset {number + 6} (the same records are at offset {number})" for number in range(6)
     ]
-    assert all("cannot recognise them" in step.decisions[0].history for step in again[:1])
+    assert {step.decisions[0].history.partition(". ")[2] for step in again} == {
+        "They were sent under epoch 0 then: a broker compares batches of the current epoch only."
+    }
+
+
+def test_why_records_are_written_again_depends_on_what_the_client_sent():
+    def reasons(name):
+        steps = played(name, 400).steps
+        return {step.decisions[0].history.partition(". ")[2] for step in steps if step.tone == "repeated"}
+
+    assert reasons("retry-without-idempotence") == {"Without a producer id a broker compares nothing."}
+    assert reasons("forgotten-duplicate") == {"The broker had forgotten them."}
 
 
 def test_the_retry_of_a_remembered_batch_is_a_duplicate_of_its_offset():
@@ -115,6 +126,41 @@ def test_acks_all_waits_for_the_isr_and_an_unclean_election_shrinks_the_log():
     ]
     ends = [int(replica.log_end) for state in states for replica in state.replicas if replica.broker == state.leader]
     assert any(later < earlier for earlier, later in pairwise(ends))
+
+
+def test_a_refusal_after_an_unclean_election_names_the_batches_that_the_new_leader_lacks():
+    page = played("unclean-election")
+    refused = next(step for step in page.steps if any(decision.got == "sequence 15" for decision in step.decisions))
+    (election,) = (step for step in page.steps if step.text.startswith("unclean: leads orders-0"))
+    (decided,) = refused.decisions
+    written = next(step for step in arrivals(page, "epoch 0 seq 14"))
+    assert decided.expected == "sequence 7"
+    assert decided.history == (
+        f"Sequence 14, which comes before it, was written at offset 14 in step {written.number}, and forgotten in step "
+        f"{election.number}: the broker has lost it, or another one leads."
+    )
+
+
+def test_faults_after_the_last_shown_message_say_how_many_are_between():
+    scenario = shipped("unclean-election")
+    page = simulation_page(Simulation(scenario, scenario.seed, 20).run(), {}, "kaudit simulate unclean-election")
+    later = page.steps[20:]
+    assert {step.tone for step in later} == {"fault"}
+    (left_out,) = page.left_out
+    everything = simulation_page(Simulation(scenario, scenario.seed, 400).run(), {}, "")
+    assert left_out.count == len(everything.steps) - len(page.steps)
+    assert later[0].left_out == next(place for place, step in enumerate(everything.steps) if step.tone == "fault") - 20
+
+
+def test_a_page_that_would_be_too_large_shows_fewer_steps_and_says_so(monkeypatch):
+    monkeypatch.setattr(html, "BUDGET", 100_000)
+    scenario = shipped("retry-dup")
+    simulation = Simulation(scenario, scenario.seed, 300).run()
+    page = html.fitting_page(lambda most: simulation_page(simulation, {}, "", most), 300)
+    assert len(page.encode()) <= 100_000
+    shown = page[page.index("<tbody>") : page.index("</tbody>")].count("<tr ")
+    assert 10 < shown < 300
+    assert re.search(r"Left out: [\d,]+ messages", page)
 
 
 def test_a_transaction_that_times_out_is_shown_from_open_to_aborted():

@@ -1,7 +1,7 @@
 // The report page: reads its model, shows the view that the address names, and reacts to keys.
 
 import { Columns, readPage, replicaSets } from "./data.js";
-import { fill, h, table } from "./dom.js";
+import { fill, h } from "./dom.js";
 import { filterBar, findingsTable, showFinding } from "./findings.js";
 import { shown, step } from "./filters.js";
 import { counted } from "./format.js";
@@ -10,8 +10,8 @@ import { formatLink, parseLink, START } from "./link.js";
 import { linkTo, overview } from "./overview.js";
 import { PartitionView } from "./partition_view.js";
 import { readColours } from "./painter.js";
+import { producersTable } from "./producers.js";
 import { SearchBox } from "./search_box.js";
-import { nameOf } from "./search.js";
 
 const SAVE = 200; // ms after the last move, before the address is written
 
@@ -52,6 +52,7 @@ class App {
     addEventListener("afterprint", () => this.recolour());
     listen(this.keys());
     this.render();
+    this.started = true;
   }
 
   keys() {
@@ -156,7 +157,7 @@ class App {
     const reset = same && (hit.kind === "lane" || this.place.axis === "offset") ? {} : { from: null, to: null };
     this.navigate({ view: "partition", topic, partition, ...axis, ...filters, ...reset });
     await this.shownPartition;
-    if (hit.kind === "lane") this.partition.find(hit.producerId);
+    if (hit.kind === "lane") this.partition.find(hit);
     else this.partition.around(hit.offset);
     this.partition.lanes.scroller.focus();
   }
@@ -165,7 +166,15 @@ class App {
   currentSet() {
     const { partitions } = this.page;
     const named = this.sets.find(([first]) => partitions[first].topic === this.place.topic && partitions[first].partition === (this.place.partition ?? 0));
-    return named ?? (this.place.topic === null ? (this.sets[0] ?? null) : null);
+    return named ?? (this.place.topic === null ? this.worstSet() : null);
+  }
+
+  /** The partition of the worst incident, or with any finding: what a reader wants to see first. */
+  worstSet() {
+    const indexes = this.page.overview.incidents.flatMap((/** @type {any} */ { findings }) => findings);
+    const first = indexes.map((/** @type {number} */ index) => this.page.findings[index].partition).find((/** @type {number | null} */ partition) => partition !== null);
+    const any = this.page.findings.find((/** @type {any} */ { partition }) => partition !== null)?.partition;
+    return this.sets.find((set) => set.includes(first ?? any)) ?? this.sets[0] ?? null;
   }
 
   render() {
@@ -173,7 +182,7 @@ class App {
     this.showNav();
     if (place.view === "partition") this.shownPartition = this.showPartition();
     else if (place.view === "findings") fill(this.main, h("h2", {}, "Findings"), this.filters(), ...findingsTable(page, this.shownFindings).filter(Boolean));
-    else if (place.view === "producers") fill(this.main, producersTable(page));
+    else if (place.view === "producers") fill(this.main, ...producersTable(page));
     else fill(this.main, ...overview(page, this.colours));
     this.showDetail();
   }
@@ -193,7 +202,7 @@ class App {
 
   showNav() {
     const { page, place } = this;
-    const views = [["overview", "Overview", true], ["partition", "Lanes", this.sets.length], ["findings", `Findings (${page.findings.length})`, page.findings.length], ["producers", "Producers", page.producers.length]];
+    const views = [["overview", "Overview", true], ["partition", "Partitions", this.sets.length], ["findings", `Findings (${page.findings.length})`, page.findings.length], ["producers", "Producers", page.producers.length]];
     const links = views.filter(([, , there]) => there).map(([view, label]) => {
       const target = { ...place, view: /** @type {any} */ (view), finding: null };
       return h("a", { href: formatLink(target) || "#", "aria-current": place.view === view ? "page" : null }, label);
@@ -235,7 +244,7 @@ class App {
     const options = this.sets.map((indexes, at) => {
       const row = this.page.partitions[indexes[0]];
       const findings = this.page.findings.filter((/** @type {any} */ finding) => indexes.includes(finding.partition)).length;
-      const name = indexes.length > 1 ? `${row.topic}-${row.partition} (${counted(indexes.length, "replica")})` : nameOf(row);
+      const name = indexes.length > 1 ? `${row.topic}-${row.partition} (${counted(indexes.length, "replica")})` : row.name;
       return h("option", { value: String(at), selected: indexes === set }, findings ? `${name}: ${counted(findings, "finding")}` : name);
     });
     if (set === null) options.unshift(h("option", { value: "", selected: true }, "choose a partition"));
@@ -266,7 +275,7 @@ class App {
       zoom: place.view === "partition" && finding.offset !== null ? () => this.partition.zoomTo(finding) : null,
     });
     this.detail.scrollTop = 0;
-    if (was) this.detail.querySelector("h2")?.focus({ preventScroll: true });
+    if (was && this.started) this.detail.querySelector("h2")?.focus({ preventScroll: true });
   }
 
   toggleTheme() {
@@ -286,22 +295,6 @@ class App {
     else if (medium === "print") delete root.dataset.theme;
     this.render();
   }
-}
-
-/** @param {any} page */
-function producersTable(page) {
-  const rows = page.producers.map((/** @type {any} */ row) => [
-    row.producer_id,
-    row.transactional_id ?? "-",
-    row.partition === null ? "-" : nameOf(page.partitions[row.partition]),
-    row.epochs,
-    `${row.first_offset ?? "-"} to ${row.last_offset ?? "-"}`,
-    String(row.batches),
-    String(row.records),
-    row.state.map(([name, value]) => `${name} ${value}`).join(", "),
-    row.findings.join(", "),
-  ]);
-  return table(["producer id", "transactional id", "partition", "epochs", "offsets", "batches", "records", "state", "findings"], rows, { caption: counted(rows.length, "producer id"), numbers: [5, 6] });
 }
 
 const app = new App(readPage(document));

@@ -42,7 +42,7 @@ const OFFSET_STEPS = Array.from({ length: 18 }, (_, power) => [1, 2, 5].map((n) 
  * @param {{min: number, max: number}} picture @param {number} min @param {number} max @returns {[number, number]}
  */
 export function within({ min: first, max: last }, min, max) {
-  const span = Math.min(Math.max(max - min, LEAST_SPAN), Math.max(last - first, LEAST_SPAN));
+  const span = Math.min(Math.max(max - min, LEAST_SPAN), last - first);
   const middle = (min + max) / 2;
   const start = Math.max(first, Math.min(middle - span / 2, last - span));
   return [start, start + span];

@@ -12,10 +12,13 @@ export function readPage(document) {
 }
 
 /**
- * Give findings an `id` of their own, since replicas share fingerprints, and their partition's `row`.
+ * Give findings an `id` of their own, since replicas share fingerprints, and their partition's `row`; and partitions a `name`,
+ * with the replica if there are several.
  * @param {any} page
  */
 export function prepared(page) {
+  const several = new Set(page.partitions.map((/** @type {any} */ { replica }) => replica)).size > 1;
+  for (const row of page.partitions) row.name = `${row.topic}-${row.partition}${several && row.replica ? ` on ${row.replica}` : ""}`;
   const seen = new Map();
   for (const finding of page.findings) {
     const times = (seen.get(finding.fingerprint) ?? 0) + 1;

@@ -17,7 +17,7 @@ export function describe(mark, picture, rows, page) {
   const row = mark.row === undefined ? undefined : rows[mark.row];
   /** @type {[string, string][]} */
   const facts = row?.kind === "lane" && mark.kind !== "finding" ? [["producer", laneText(row.lane)]] : [];
-  if (picture.replicas.length > 1 && mark.kind !== "line") facts.push(["replica", replica.name]);
+  if (picture.replicas.length > 1 && (mark.kind !== "line" || mark.y > 0)) facts.push(["replica", replica.name]);
   return { title: described.title, facts: [...facts, ...described.facts] };
 }
 
@@ -71,7 +71,7 @@ const DESCRIPTIONS = {
   },
   missing: ({ data }) => ({ title: "missing offsets", facts: [["offsets", range(0, Number(BigInt(data.last_offset) - BigInt(data.first_offset)), BigInt(data.first_offset))], ["cause", data.cause]] }),
   epoch: ({ label, data }) => ({ title: label, facts: [["from offset", data.start_offset]] }),
-  line: ({ label, data }, _, picture) => ({ title: label, facts: [["offset", data.offset], ...(picture.replicas.length > 1 ? [/** @type {[string, string]} */ (["replicas", data.replicas.join(", ")])] : [])] }),
+  line: ({ label, data }) => ({ title: label, facts: [["offset", data.offset]] }),
   finding: ({ data }, _, __, page) => {
     const finding = page.findings[data[0]];
     const facts = /** @type {[string, string][]} */ ([["", finding.message]]);

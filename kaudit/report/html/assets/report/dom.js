@@ -91,3 +91,10 @@ async function copied(text) {
     return done;
   }
 }
+
+/** The first of many rows, and a button for the others. @param {any[]} rows @param {number} number @param {(rows: any[]) => Node} render */
+export function atFirst(rows, number, render) {
+  if (rows.length <= number) return [render(rows)];
+  const more = h("button", { type: "button", class: "no-print", onclick: () => more.replaceWith(render(rows.slice(number))) }, `Show ${rows.length - number} more`);
+  return [render(rows.slice(0, number)), more];
+}

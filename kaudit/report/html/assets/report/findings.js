@@ -2,7 +2,7 @@
 
 import { choice, commandLine, copyButton, fill, h, severityText, SHAPES, table } from "./dom.js";
 import { count, counted, time } from "./format.js";
-import { linkTo } from "./overview.js";
+import { linkTo, shortPlace } from "./overview.js";
 
 const MOST_ROWS = 500;
 
@@ -10,7 +10,7 @@ const MOST_ROWS = 500;
 export function findingsTable(page, indexes) {
   const rows = indexes.slice(0, MOST_ROWS).map((index) => {
     const finding = page.findings[index];
-    return [severityText(finding.severity), h("a", { href: linkTo(finding) }, `${finding.code} ${finding.name}`), finding.place, finding.message, finding.impact];
+    return [severityText(finding.severity), h("a", { href: linkTo(finding) }, `${finding.code} ${finding.name}`), shortPlace(finding), finding.message, finding.impact];
   });
   const more = indexes.length - MOST_ROWS;
   return [
@@ -84,7 +84,7 @@ export function showFinding(panel, page, finding, { position, step, close, link,
     certainty,
     finding.status === "new" ? null : h("p", {}, finding.suppression ? `${finding.status}: ${finding.suppression}` : finding.status),
     incident && incident.count > 1 ? h("p", {}, `Part of: ${incident.title} (${counted(incident.count, "finding")})`) : null,
-    finding.rule ? h("section", {}, h("h3", {}, "Rule"), h("p", {}, finding.rule), finding.broker ? h("p", {}, finding.broker) : null) : null,
+    finding.rule ? h("section", {}, h("h3", {}, "Rule"), h("p", {}, finding.rule), finding.broker ? h("p", {}, h("strong", {}, "The broker "), finding.broker) : null) : null,
     evidence(finding),
     states(finding),
     finding.facts.length ? h("section", {}, h("h3", {}, "Observed"), table(["", ""], finding.facts)) : null,

@@ -3,10 +3,12 @@
 import { h, fill } from "./dom.js";
 import { markAt, marksOf } from "./marks.js";
 import { paint } from "./painter.js";
-import { rowHeights } from "./rows.js";
+import { layoutOf, replicaTag } from "./rows.js";
 import { within, xAxis } from "./axis.js";
 
 const NARROW = 600; // pixels: below, names take less room
+const LEAST_HEIGHT = 320;
+const BELOW = 40; // pixels for the legend's first line
 const CLICK = 4; // pixels between press and release
 
 /**
@@ -32,6 +34,7 @@ export class LanesChart {
     );
     /** @type {any} */
     this.plot = null;
+    this.range = { min: 0, max: 1 };
     /** @type {import("./marks.js").Mark[]} */
     this.marks = [];
     /** @type {string | null} */
@@ -46,7 +49,8 @@ export class LanesChart {
   show(picture, rows, view) {
     const replaced = this.picture !== picture || this.view?.colours !== view.colours;
     Object.assign(this, { picture, rows, view });
-    this.heights = rowHeights(picture.replicas.length);
+    this.layout = layoutOf(rows, picture.replicas.length);
+    this.range = { min: view.min, max: view.max };
     if (replaced) this.create();
     this.resize();
     this.setWindow(view.min, view.max);
@@ -67,7 +71,7 @@ export class LanesChart {
         scales: { x: { time: false }, y: { range: [0, 1] } },
         axes: [axis, { show: false }],
         series: [{}, { paths: () => null, points: { show: false } }],
-        hooks: { setScale: [(_, key) => key === "x" && this.windowChanged()], drawClear: [() => this.drawRows()], draw: [() => this.drawMarks()] },
+        hooks: { setScale: [(_, key) => key === "x" && this.plot && this.windowChanged()], drawClear: [() => this.drawRows()], draw: [() => this.drawMarks()] },
       },
       [[picture.min, picture.max], [0, 1]],
       this.plotHost,
@@ -126,16 +130,18 @@ export class LanesChart {
     for (const name of ["pointerup", "pointercancel"]) over.addEventListener(name, stop, { once: true });
   }
 
+  /** The window that was asked for last: uPlot's scale follows a little later. */
   window() {
-    return { min: this.plot.scales.x.min, max: this.plot.scales.x.max };
+    return this.range;
   }
 
   /** @param {number} min @param {number} max */
   setWindow(min, max) {
     const [from, to] = within(this.picture, min, max);
-    const now = this.window();
-    if (now.min === from && now.max === to) this.redraw();
-    else this.plot.setScale("x", { min: from, max: to });
+    this.range = { min: from, max: to };
+    const { x } = this.plot.scales;
+    if (x.min === from && x.max === to) this.redraw();
+    else this.plot.setScale("x", this.range);
   }
 
   /** @param {number} share of the window, to the right */
@@ -155,23 +161,24 @@ export class LanesChart {
 
   /** uPlot set the scale: by itself after a drag or a double click, or through setWindow. */
   windowChanged() {
-    const { min, max } = this.window();
-    if (min === undefined || min === null) return;
+    const { min, max } = this.plot.scales.x;
     const [from, to] = within(this.picture, min, max);
-    if (from !== min || to !== max) {
-      this.plot.setScale("x", { min: from, max: to });
-      return;
+    if (from !== min || to !== max) this.setWindow(from, to);
+    else {
+      this.range = { min, max };
+      this.events.window(min, max);
     }
-    this.events.window(min, max);
   }
 
   resize() {
     if (!this.plot || !this.scroller.clientWidth) return;
-    const content = this.rows.length * this.heights.row + this.axisHeight;
-    const most = Math.max(260, Math.min(globalThis.innerHeight * 0.62, 900));
+    const content = this.layout.total + this.axisHeight;
+    // lanes end where the window does, so that the page itself need not be scrolled
+    const above = this.scroller.getBoundingClientRect().top + globalThis.scrollY;
+    const most = Math.max(LEAST_HEIGHT, globalThis.innerHeight - above - BELOW);
     const height = Math.min(content + 2, most);
     this.scroller.style.height = `${height}px`;
-    const named = this.scroller.clientWidth < NARROW ? 104 : 230;
+    const named = this.scroller.clientWidth < NARROW ? 116 : 230;
     this.names.style.width = `${named}px`;
     this.frame.style.height = `${this.scroller.clientHeight}px`;
     this.spacer.style.height = `${Math.max(0, content - this.scroller.clientHeight)}px`;
@@ -190,8 +197,8 @@ export class LanesChart {
 
   /** The part of the axis and of the rows in view. @returns {import("./marks.js").Window} */
   inView() {
-    const { over } = this.plot;
-    return { ...this.window(), width: over.clientWidth, top: this.scroller.scrollTop, height: over.clientHeight, chosen: this.view.chosen, isShown: this.view.isShown };
+    const { over, scales } = this.plot;
+    return { min: scales.x.min, max: scales.x.max, width: over.clientWidth, top: this.scroller.scrollTop, height: over.clientHeight, chosen: this.view.chosen, isShown: this.view.isShown };
   }
 
   /** @param {(context: CanvasRenderingContext2D, width: number, height: number) => void} draw in CSS pixels from the plot's corner */
@@ -209,15 +216,15 @@ export class LanesChart {
   }
 
   drawRows() {
-    const { row } = this.heights;
+    const { layout } = this;
     const top = this.scroller.scrollTop;
     this.onCanvas((context, width, height) => {
-      for (let at = Math.floor(top / row); at < this.rows.length && at * row < top + height; at++) {
+      for (let at = layout.rowAt(top); at < this.rows.length && layout.top(at) < top + height; at++) {
         const shown = this.rows[at];
         const chosen = shown.kind === "lane" && shown.lane.key === this.highlighted;
         if (!chosen && at % 2) continue;
         context.fillStyle = chosen ? this.view.colours.chosen : this.view.colours.panel;
-        context.fillRect(0, at * row - top, width, row);
+        context.fillRect(0, layout.top(at) - top, width, layout.height(at));
       }
     });
   }
@@ -230,7 +237,7 @@ export class LanesChart {
   }
 
   drawNames() {
-    const { row } = this.heights;
+    const { layout } = this;
     const top = this.scroller.scrollTop;
     const height = this.scroller.clientHeight - this.axisHeight;
     const drawn = [this.rows, top, height, this.highlighted];
@@ -239,10 +246,10 @@ export class LanesChart {
     this.names.style.top = `${this.axisHeight}px`;
     this.names.style.height = `${height}px`;
     const names = [];
-    for (let at = Math.floor(top / row); at < this.rows.length && at * row < top + height; at++) {
+    for (let at = layout.rowAt(top); at < this.rows.length && layout.top(at) < top + height; at++) {
       const name = this.nameOf(this.rows[at]);
-      name.style.top = `${at * row - top}px`;
-      name.style.height = `${row}px`;
+      name.style.top = `${layout.top(at) - top}px`;
+      name.style.height = `${layout.height(at)}px`;
       names.push(name);
     }
     fill(this.names, ...names);
@@ -250,11 +257,14 @@ export class LanesChart {
 
   /** @param {import("./rows.js").Row} row */
   nameOf(row) {
-    const strips = this.picture.replicas.length > 1 ? this.picture.replicas.map(({ name }) => h("span", {}, name)) : [];
+    const { replicas } = this.picture;
+    const tags = replicas.map(({ name }, number) => replicaTag(name, number));
     if (row.kind === "log") {
-      const { name } = this.picture.replicas[row.replica];
-      return h("div", { class: "lane-name log" }, h("span", { class: "id" }, name ? `log of ${name}` : "log"));
+      const { name } = replicas[row.replica];
+      const label = replicas.length > 1 ? `log of ${name}` : "log";
+      return h("div", { class: "lane-name log", title: label }, h("span", { class: "id" }, replicas.length === 1 || tags[row.replica] === name ? label : `${tags[row.replica]}: ${name}`));
     }
+    const strips = replicas.length > 1 ? tags.map((tag) => h("span", {}, tag)) : [];
     const { lane } = row;
     const id = `${lane.producerId} epoch ${lane.epoch}`;
     const label = h("button", {
@@ -266,18 +276,18 @@ export class LanesChart {
     });
     if (row.named) label.append(h("span", { class: "transactional" }, lane.name), " ");
     label.append(h("span", { class: "producer" }, id));
-    const replicas = strips.length ? h("span", { class: "strips" }, strips) : null;
-    return h("div", { class: `lane-name${lane.key === this.highlighted ? " chosen" : ""}${lane.name !== null && !row.named ? " continued" : ""}` }, label, replicas);
+    const tagged = strips.length ? h("span", { class: `strips${strips.length > 4 ? " many" : ""}` }, strips) : null;
+    return h("div", { class: `lane-name${lane.key === this.highlighted ? " chosen" : ""}${lane.name !== null && !row.named ? " continued" : ""}` }, label, tagged);
   }
 
   /** Scroll so that a lane, or the log of a replica, is in view. @param {import("./picture.js").Lane | null} lane @param {number} replica */
   reveal(lane, replica) {
     const at = this.rows.findIndex((row) => (row.kind === "lane" ? row.lane === lane : lane === null && row.replica === replica));
     if (at < 0) return;
-    const { row } = this.heights;
+    const { layout } = this;
     const height = this.scroller.clientHeight - this.axisHeight;
     const top = this.scroller.scrollTop;
-    if (at * row < top || (at + 1) * row > top + height) this.scroller.scrollTop = Math.max(0, at * row - height / 3);
+    if (layout.top(at) < top || layout.top(at + 1) > top + height) this.scroller.scrollTop = Math.max(0, layout.top(at) - height / 3);
   }
 }
 

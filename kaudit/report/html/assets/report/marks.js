@@ -2,7 +2,7 @@
 
 import { eachBar } from "./spans.js";
 import { COARSE, OUTCOMES, TRANSACTIONAL, position } from "./picture.js";
-import { rowHeights } from "./rows.js";
+import { layoutOf } from "./rows.js";
 
 /**
  * `x`, `y`, `width`, `height` are CSS pixels in the plot; `first` to `stop` are the spans a mark stands for (of `replica`).
@@ -13,8 +13,9 @@ import { rowHeights } from "./rows.js";
  * }} Mark
  * @typedef {{
  *   min: number, max: number, width: number, top: number, height: number, chosen: number | null,
- *   isShown: (finding: any) => boolean,
- * }} Window the part of the axis and of the rows in view; `chosen`: index of the finding that is open
+ *   isShown: (finding: any) => boolean, logHeight?: number,
+ * }} Window @typedef {(row: number, replica: number) => {y: number, height: number}} Strip
+ * Window: the part of the axis and of the rows in view; `chosen`: index of the finding that is open
  */
 
 const LEAST_WIDTH = 1.5;
@@ -33,27 +34,25 @@ const LINES = [
  * @param {import("./picture.js").Picture} picture @param {import("./rows.js").Row[]} rows @param {Window} window @returns {Mark[]}
  */
 export function marksOf(picture, rows, window) {
-  const { row: rowHeight } = rowHeights(picture.replicas.length);
-  const from = Math.max(0, Math.floor(window.top / rowHeight));
-  const to = Math.min(rows.length, Math.ceil((window.top + window.height) / rowHeight));
+  const layout = layoutOf(rows, picture.replicas.length, window.logHeight);
+  const from = layout.rowAt(window.top);
+  const to = Math.min(rows.length, layout.rowAt(window.top + window.height - 1) + 1);
+  const strip = (/** @type {number} */ row, /** @type {number} */ replica) => {
+    const { y, height } = layout.strip(row, replica);
+    return { y: y - window.top, height };
+  };
   /** @type {Mark[]} */
   const marks = [];
-  if (picture.axis === "offset") for (let at = from; at < to; at++) logMarks(marks, picture, rows, at, window);
-  for (let at = from; at < to; at++) laneMarks(marks, picture, rows, at, window);
-  if (picture.axis === "offset") lineMarks(marks, picture, window);
-  findingMarks(marks, picture, rows, from, to, window);
+  if (picture.axis === "offset") for (let at = from; at < to; at++) logMarks(marks, picture, rows, at, window, strip);
+  for (let at = from; at < to; at++) laneMarks(marks, picture, rows, at, window, strip);
+  if (picture.axis === "offset") lineMarks(marks, picture, rows, [from, to], window, strip);
+  findingMarks(marks, picture, rows, [from, to], window, strip);
   return marks;
 }
 
 /** A place on the axis in pixels. @param {Window} window @param {number} value */
 export function toX({ min, max, width }, value) {
   return ((value - min) / (max - min)) * width;
-}
-
-/** The strip of a replica within a row. @param {import("./picture.js").Picture} picture @param {number} row @param {number} replica @param {Window} window */
-function strip({ replicas }, row, replica, window) {
-  const { row: rowHeight, strip: height, top } = rowHeights(replicas.length);
-  return { y: row * rowHeight - window.top + top + replica * height + 1, height: height - 2 };
 }
 
 /** Where a mark from `start` to `end` is in view, cut off a little outside of it. @param {Window} window @param {number} start @param {number} end @param {number} least */
@@ -63,14 +62,13 @@ function across(window, start, end, least = LEAST_WIDTH) {
   return { x, width: Math.max(least, right - x) };
 }
 
-/** Leader epochs and missing offsets of the log of a replica. @param {Mark[]} marks @param {import("./picture.js").Picture} picture @param {import("./rows.js").Row[]} rows @param {number} at @param {Window} window */
-function logMarks(marks, picture, rows, at, window) {
+/** Leader epochs and missing offsets of the log of a replica. @param {Mark[]} marks @param {import("./picture.js").Picture} picture @param {import("./rows.js").Row[]} rows @param {number} at @param {Window} window @param {Strip} strip */
+function logMarks(marks, picture, rows, at, window, strip) {
   const shownRow = rows[at];
   if (shownRow.kind !== "log") return;
   const replica = shownRow.replica;
   const { row: log } = picture.replicas[replica];
-  const { row: rowHeight } = rowHeights(picture.replicas.length);
-  const [y, height] = [at * rowHeight - window.top + 2, rowHeight - 4];
+  const { y, height } = strip(at, replica);
   const end = position(log.log_end_offset, picture.origin) ?? picture.max;
   log.leader_epochs.forEach((/** @type {any} */ epoch, /** @type {number} */ n) => {
     const next = log.leader_epochs[n + 1];
@@ -86,15 +84,15 @@ function logMarks(marks, picture, rows, at, window) {
   }
 }
 
-/** Runs, transactions and end markers of a lane. @param {Mark[]} marks @param {import("./picture.js").Picture} picture @param {import("./rows.js").Row[]} rows @param {number} at @param {Window} window */
-function laneMarks(marks, picture, rows, at, window) {
+/** Runs, transactions and end markers of a lane. @param {Mark[]} marks @param {import("./picture.js").Picture} picture @param {import("./rows.js").Row[]} rows @param {number} at @param {Window} window @param {Strip} strip */
+function laneMarks(marks, picture, rows, at, window, strip) {
   const row = rows[at];
   if (row.kind !== "lane") return;
   const pixel = (window.max - window.min) / window.width;
   row.lane.of.forEach((lane, number) => {
     if (lane < 0) return;
     const replica = picture.replicas[number];
-    const { y, height } = strip(picture, at, number, window);
+    const { y, height } = strip(at, number);
     eachBar(replica.transactions, lane, window.min, window.max, pixel, (start, end, first, stop) => {
       const style = `transaction-${worstOutcome(replica, first, stop)}`;
       const box = { ...across(window, start, end), y: y + height - TRANSACTION_HEIGHT, height: TRANSACTION_HEIGHT };
@@ -125,23 +123,26 @@ export function worstOutcome(replica, first, stop) {
   return ["open", "aborted", "unknown"].find(any) ?? "committed";
 }
 
-/** Log start, high watermark, last stable offset and log end, each once if replicas agree. @param {Mark[]} marks @param {import("./picture.js").Picture} picture @param {Window} window */
-function lineMarks(marks, picture, window) {
-  for (const [field, name, style] of LINES) {
-    const seen = new Map();
-    picture.replicas.forEach(({ row, name: replica }, number) => {
-      const at = position(row[field], picture.origin);
+/** Log start, high watermark, last stable offset and log end: across the lanes where all replicas agree, else on each log. @param {Mark[]} marks @param {import("./picture.js").Picture} picture @param {import("./rows.js").Row[]} rows @param {[number, number]} range @param {Window} window @param {Strip} strip */
+function lineMarks(marks, picture, rows, [from, to], window, strip) {
+  for (const [field, label, style] of LINES) {
+    const places = picture.replicas.map(({ row }) => position(row[field], picture.origin));
+    const shared = places.every((at) => at === places[0]);
+    const line = (/** @type {number} */ replica, /** @type {{y: number, height: number}} */ box) => {
+      const at = places[replica];
       if (at === null || at < window.min || at > window.max) return;
-      const line = seen.get(at);
-      if (line) line.data.replicas.push(replica);
-      else seen.set(at, { kind: "line", style: `line-${style}`, x: toX(window, at) - 1, width: 2, y: 0, height: window.height, replica: number, label: name, data: { offset: row[field], replicas: [replica] } });
-    });
-    marks.push(...seen.values());
+      marks.push({ kind: "line", style: `line-${style}`, x: toX(window, at) - 1, width: 2, ...box, replica, label, data: { offset: picture.replicas[replica].row[field] } });
+    };
+    if (shared) line(0, { y: 0, height: window.height });
+    else for (let at = from; at < to; at++) {
+      const row = rows[at];
+      if (row.kind === "log") line(row.replica, strip(at, row.replica));
+    }
   }
 }
 
-/** Findings: on their lane, or on the log of their replica. @param {Mark[]} marks @param {import("./picture.js").Picture} picture @param {import("./rows.js").Row[]} rows @param {number} from @param {number} to @param {Window} window */
-function findingMarks(marks, picture, rows, from, to, window) {
+/** Findings: on their lane, or on the log of their replica. @param {Mark[]} marks @param {import("./picture.js").Picture} picture @param {import("./rows.js").Row[]} rows @param {[number, number]} range @param {Window} window @param {Strip} strip */
+function findingMarks(marks, picture, rows, [from, to], window, strip) {
   const rowOf = new Map();
   for (let at = from; at < to; at++) {
     const row = rows[at];
@@ -153,7 +154,7 @@ function findingMarks(marks, picture, rows, from, to, window) {
     if (at === null || at < window.min || at > window.max || !window.isShown(finding)) continue;
     const row = rowOf.get(lane ?? replica);
     if (row === undefined) continue;
-    const { y, height } = strip(picture, row, replica, window);
+    const { y, height } = strip(row, replica);
     const size = Math.min(FINDING_SIZE, height + 4);
     const x = toX(window, at + (picture.axis === "offset" ? 0.5 : 0)) - size / 2;
     const cell = `${row} ${replica} ${Math.round(x / 4)}`;

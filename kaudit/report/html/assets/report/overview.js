@@ -1,9 +1,8 @@
 // The first view: what it cost, incidents, counts, where and when, what is not covered.
 
-import { commandLine, h, severityText, SHAPES, table } from "./dom.js";
+import { atFirst, commandLine, h, severityText, SHAPES, table } from "./dom.js";
 import { bytes, count, counted, timeTicks } from "./format.js";
 import { formatLink, START } from "./link.js";
-import { nameOf } from "./search.js";
 
 const FIRST_INCIDENTS = 12;
 
@@ -44,20 +43,16 @@ function notices({ not_audited: skipped, left_out: leftOut }) {
 
 /** @param {any} page */
 function incidents({ overview: { incidents: rows }, findings }) {
-  if (!rows.length) return h("section", {}, h("h2", {}, "Incidents"), h("p", { class: "good" }, "✓ No findings."));
+  if (!rows.length) {
+    const notes = findings.length ? h("a", { href: formatLink({ ...START, view: "findings" }) }, `${counted(findings.length, "note")} for information`) : "";
+    return h("section", {}, h("h2", {}, "Incidents"), h("p", { class: "good" }, "✓ No errors, no warnings. ", notes));
+  }
   return h(
     "section",
     {},
     h("h2", {}, "Incidents"),
     atFirst(rows, FIRST_INCIDENTS, (/** @type {any[]} */ part) => h("ol", { class: "incidents" }, part.map((incident) => incidentItem(incident, findings)))),
   );
-}
-
-/** The first of many rows, and a button for the others. @param {any[]} rows @param {number} number @param {(rows: any[]) => Node} render */
-function atFirst(rows, number, render) {
-  if (rows.length <= number) return [render(rows)];
-  const more = h("button", { type: "button", class: "no-print", onclick: () => more.replaceWith(render(rows.slice(number))) }, `Show ${count(rows.length - number)} more`);
-  return [render(rows.slice(0, number)), more];
 }
 
 /** @param {any} incident @param {any[]} findings */
@@ -76,8 +71,13 @@ function incidentItem(incident, findings) {
 }
 
 /** @param {any} finding */
-export function findingLink(finding) {
-  return h("a", { href: linkTo(finding) }, `${finding.code} ${finding.place}`);
+function findingLink(finding) {
+  return h("a", { href: linkTo(finding) }, `${finding.code} ${shortPlace(finding)}`);
+}
+
+/** Partition and offset; the full place is in the finding. @param {any} finding */
+export function shortPlace({ row, offset, place }) {
+  return row ? `${row.name}${offset === null ? "" : ` @ offset ${offset}`}` : place;
 }
 
 /** Where a finding is seen: on its partition if the page has it. @param {any} finding */
@@ -93,17 +93,29 @@ function differences({ differences: model }) {
   return h("section", {}, h("h2", {}, "Replicas compared"), table(model.headings, model.rows));
 }
 
-/** Topics by partitions: a cell is a partition replica, its shade and shape the worst severity, its number the findings. @param {any} page */
+/** Topics by partitions: a box is a partition replica, its shade and shape the worst severity, its number the findings. @param {any} page */
 function heatMap({ overview: { heat }, partitions }) {
   if (!heat.length) return null;
-  const rows = heat.map(({ topic, cells }) => [topic, h("div", { class: "heat" }, cells.map((/** @type {any} */ cell) => heatCell(topic, cell, partitions)))]);
-  return h("section", {}, h("h2", {}, "Topics and partitions"), table(["topic", "partitions: findings"], rows), h("p", { class: "faint" }, "A cell is a partition, or one replica of it: ◆ errors, ▲ warnings, ● notes, and how many findings."));
+  const rows = heat.map(({ topic, cells }) => [topic, h("div", { class: "heat" }, byPartition(cells).map(([partition, replicas]) => heatPartition(topic, partition, replicas, partitions)))]);
+  return h("section", {}, h("h2", {}, "Topics and partitions"), table(["topic", "partitions: findings"], rows), h("p", { class: "faint" }, "Boxes beside a partition's number are its replicas: ◆ errors, ▲ warnings, ● notes, and how many findings."));
+}
+
+/** @param {any[]} cells in the order of partitions @returns {[number, any[]][]} */
+function byPartition(cells) {
+  const partitions = new Map();
+  for (const cell of cells) partitions.set(cell.partition, [...(partitions.get(cell.partition) ?? []), cell]);
+  return [...partitions];
+}
+
+/** @param {string} topic @param {number} partition @param {any[]} replicas @param {any[]} partitions */
+function heatPartition(topic, partition, replicas, partitions) {
+  return h("span", { class: "heat-partition" }, h("span", { class: "heat-number" }, String(partition)), replicas.map((cell) => heatCell(topic, cell, partitions)));
 }
 
 /** @param {string} topic @param {any} cell @param {any[]} partitions */
 function heatCell(topic, { partition, replica, severity, findings, index }, partitions) {
-  const name = nameOf({ topic, partition, replica });
-  const text = [h("span", {}, `${partition}${replica ? ` ${replica}` : ""}`), severity ? h("span", { class: `severity ${severity}` }, `${SHAPES[severity]} ${count(findings)}`) : null];
+  const name = `${topic}-${partition}${replica ? ` on ${replica}` : ""}`;
+  const text = severity ? h("span", { class: `severity ${severity}` }, `${SHAPES[severity]} ${count(findings)}`) : "·";
   const says = `${name}: ${findings ? `${counted(findings, "finding")}, worst: ${severity}` : "no findings"}`;
   if (index === null) return h("span", { class: "cell left-out", title: `${says}; left out of this file` }, text);
   const { topic: shownTopic, partition: shownPartition } = partitions[index];
@@ -150,7 +162,7 @@ function seriesChart(host, name, starts, values, bucket, colour, colours, format
   const figure = h("figure", {}, h("figcaption", {}, h("strong", {}, name), " ", readout));
   host.append(figure);
   const peak = values.reduce((most, value) => Math.max(most, value), 0);
-  const idle = `each bar ${counted(bucket / 1000, "second")}; at most ${format(peak)}`;
+  const idle = `each bar ${bucket < 1000 ? `${bucket} ms` : counted(bucket / 1000, "second")}; at most ${format(peak)}`;
   readout.textContent = idle;
   const plot = new uPlot(
     {

@@ -34,7 +34,7 @@ const PAINTERS = {
     context.globalAlpha = 1;
     context.fillStyle = colours.faint;
     context.fillRect(x, y, 1, height);
-    text(context, label ?? "", x, width, y + height / 2, colours.ink);
+    if (height >= 12) text(context, label ?? "", x, width, y + height / 2, colours.ink);
   },
   missing: (context, { x, y, width, height }, colours) => {
     context.fillStyle = colours.ground;

@@ -8,7 +8,6 @@ import { describe, laneText } from "./describe.js";
 import { legend } from "./legend.js";
 import { ORDERS, rowsOf } from "./rows.js";
 import { pictureOf } from "./picture.js";
-import { nameOf } from "./search.js";
 
 const NEAR = 12; // pixels between pointer and tooltip
 
@@ -79,23 +78,15 @@ export class PartitionView {
   /** @param {import("./picture.js").Loaded[]} loaded */
   showHead(loaded) {
     const { row } = loaded[0];
-    /** @type {Map<string, string[]>} */
-    const same = new Map();
-    for (const { row: log } of loaded) {
-      const parts = [
-        log.log_start_offset === null ? null : `offsets ${log.log_start_offset} to ${log.log_end_offset}`,
-        counted(log.records, "record"),
-        counted(log.batches, "batch", "batches"),
-        counted(log.producers, "producer id"),
-        log.high_watermark === null ? null : `high watermark ${log.high_watermark}`,
-        log.last_stable_offset === null ? null : `last stable offset ${log.last_stable_offset}`,
-        log.compacted ? "compacted" : null,
-      ];
-      const text = parts.filter((part) => part !== null).join(" · ");
-      same.set(text, [...(same.get(text) ?? []), log.replica]);
-    }
-    const facts = [...same].map(([text, replicas]) => h("p", { class: "faint" }, replicas.some(Boolean) ? h("strong", {}, `${replicas.join(", ")}: `) : null, text));
-    fill(this.head, h("h2", { class: "visually-hidden" }, `${row.topic}-${row.partition}`), ...facts, ...loaded.map(({ row: log }) => leftOut(log)));
+    const facts = distinct(loaded.map(({ row: log }) => [log.replica, factsOf(log)]));
+    const lacking = distinct(loaded.map(({ row: log }) => [log.replica, leftOut(log)])).filter(([, text]) => text);
+    const lines = facts.map(([replicas, text]) => h("p", { class: "faint" }, loaded.length > 1 ? h("strong", {}, `${replicas.join(", ")}: `) : null, text));
+    fill(
+      this.head,
+      h("h2", { class: "visually-hidden" }, `${row.topic}-${row.partition}`),
+      lines.length > 2 ? h("details", {}, h("summary", {}, `Offsets and counts of ${counted(loaded.length, "replica")}`), lines) : h("div", {}, lines),
+      ...lacking.map(([replicas, text]) => h("p", { class: "faint" }, lacking.length > 1 || replicas.length < loaded.length ? `${replicas.join(", ")}: ` : null, text)),
+    );
   }
 
   showControls() {
@@ -130,8 +121,8 @@ export class PartitionView {
   /** The command that lists what is in view. */
   command() {
     const { place, page } = this.state;
-    const row = this.picture.replicas[0].row;
-    const parts = [row.command ?? page.command];
+    const { topic, partition } = this.picture.replicas[0].row;
+    const parts = ["kaudit timeline", ...page.inputs, `--topic ${quoted(topic)}`, `--partition ${partition}`];
     const lane = this.picture.lanes.find(({ key }) => key === this.lanes.highlighted);
     if (lane) parts.push(`--producer-id ${lane.producerId}`);
     const { min, max } = this.lanes.window();
@@ -164,9 +155,9 @@ export class PartitionView {
     this.lanes.redraw();
   }
 
-  /** Show the first lane of a producer. @param {string} producerId */
-  find(producerId) {
-    const lane = this.picture.lanes.find((candidate) => candidate.producerId === producerId);
+  /** Show the first lane of a producer. @param {{producerId: string, name: string | null}} producer */
+  find({ producerId, name }) {
+    const lane = this.picture.lanes.find((candidate) => candidate.producerId === producerId && candidate.name === name);
     if (!lane) return;
     this.lanes.highlighted = lane.key;
     this.lanes.reveal(lane, 0);
@@ -261,16 +252,42 @@ function tally(cell, mark, replica) {
   else if (mark.kind === "finding") cell.findings.push(...mark.data);
 }
 
+/** Texts that several replicas share, once each with their names. @param {[string, string][]} texts @returns {[string[], string][]} */
+function distinct(texts) {
+  /** @type {Map<string, string[]>} */
+  const same = new Map();
+  for (const [replica, text] of texts) same.set(text, [...(same.get(text) ?? []), replica]);
+  return [...same].map(([text, replicas]) => [replicas, text]);
+}
+
 /** @param {any} log */
-function leftOut(log) {
-  const { columns } = log;
+function factsOf(log) {
+  const parts = [
+    log.log_start_offset === null ? null : `offsets ${log.log_start_offset} to ${log.log_end_offset}`,
+    counted(log.records, "record"),
+    counted(log.batches, "batch", "batches"),
+    counted(log.producers, "producer id"),
+    log.high_watermark === null ? null : `high watermark ${log.high_watermark}`,
+    log.last_stable_offset === null ? null : `last stable offset ${log.last_stable_offset}`,
+    log.compacted ? "compacted" : null,
+  ];
+  return parts.filter((part) => part !== null).join(" · ");
+}
+
+/** What the lanes do not show of a log, and why. @param {any} log */
+function leftOut({ columns, producers }) {
+  if (columns === null) return producers ? "The runs are not in this file." : "No producer ids: nothing was written by an idempotent producer, so there are no lanes.";
   const parts = [];
-  if (columns === null) parts.push("its runs are not in this file");
-  else {
-    if (columns.merged) parts.push(`${count(columns.merged)} of ${counted(columns.runs, "run")} are merged into coarser bars`);
-    if (columns.lanes_left_out) parts.push(`${count(columns.lanes_left_out)} of ${counted(columns.lanes, "lane")} are left out`);
+  if (columns.runs_merged) parts.push(`${count(columns.runs_merged)} of ${counted(columns.runs, "run")} are part of coarser bars`);
+  for (const [number, what] of [[columns.lanes_left_out, "lane"], [columns.transactions_left_out, "committed transaction"], [columns.markers_left_out, "end marker"]]) {
+    if (number) parts.push(`${counted(Number(number), String(what))} left out`);
   }
-  return parts.length ? h("p", { class: "warning" }, `${nameOf(log)}: ${parts.join(", ")}, to keep the file small.`) : null;
+  return parts.length ? `To keep the file small: ${parts.join(", ")}.` : "";
+}
+
+/** A word for a shell. @param {string} text */
+function quoted(text) {
+  return /^[\w.,:/@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** @param {number} ms */

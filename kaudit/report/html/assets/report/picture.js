@@ -53,7 +53,7 @@ function replicaOf({ row, index, tables }, axis, origin) {
   const times = axis === "time";
   const [began, ended] = times ? [moments(run.min_timestamp, shift), run.max_timestamp] : [run.first_offset, run.last_offset];
   const marked = times ? moments(marker.timestamp, shift) : marker.offset;
-  const spanning = times ? transactionTimes(columns, count, shift) : { start: transaction.first_offset, end: transaction.last_offset };
+  const spanning = times ? transactionTimes(columns, count, shift) : { start: transaction.first_offset, end: endsOf(transaction) };
   const runs = spansOf(run.lane, count, began, ended, shift);
   const markers = spansOf(marker.lane, count, marked, marked, shift);
   const transactions = spansOf(transaction.lane, count, spanning.start, spanning.end, shift);
@@ -70,6 +70,11 @@ function replicaOf({ row, index, tables }, axis, origin) {
     batches: lazily(() => runningSum(runs, run.batches)),
     records: lazily(() => runningSum(runs, run.records)),
   };
+}
+
+/** Transactions end in the middle of their marker; open ones with their last batch. @param {Record<string, Float64Array>} transactions */
+function endsOf({ last_offset: last, outcome }) {
+  return last.map((offset, i) => (outcome[i] === OUTCOMES.indexOf("open") ? offset : offset - 0.5));
 }
 
 /** Timestamps, relative to an origin, with NaN for those that are -1 without it: none. @param {Float64Array} timestamps @param {number} origin */

@@ -3,8 +3,10 @@
 import { h } from "./dom.js";
 import { marksOf } from "./marks.js";
 import { paint } from "./painter.js";
-import { rowHeights } from "./rows.js";
+import { layoutOf } from "./rows.js";
 import { xAxis } from "./axis.js";
+
+const MOST_HEIGHT = 84; // pixels for the logs together
 
 export class RangeChart {
   /** @param {(min: number, max: number) => void} chosen called with a new window */
@@ -30,7 +32,8 @@ export class RangeChart {
     this.plot?.destroy();
     const { picture, view } = this;
     const axis = { ...xAxis(picture), stroke: view.colours.faint, grid: { show: false }, ticks: { stroke: view.colours.line, width: 1 } };
-    this.height = rowHeights(picture.replicas.length).row * picture.replicas.length + axis.size;
+    this.logHeight = Math.max(9, Math.min(26, MOST_HEIGHT / picture.replicas.length));
+    this.height = layoutOf(this.rows, picture.replicas.length, this.logHeight).total + axis.size;
     this.plot = new uPlot(
       {
         width: Math.max(200, this.host.clientWidth),
@@ -79,7 +82,7 @@ export class RangeChart {
     const ratio = uPlot.pxRatio;
     const { min, max } = this.plot.scales.x;
     const size = { width: bbox.width / ratio, height: bbox.height / ratio };
-    const marks = marksOf(this.ofLogs, this.rows, { min, max, ...size, top: 0, chosen: this.view.chosen, isShown: this.view.isShown });
+    const marks = marksOf(this.ofLogs, this.rows, { min, max, ...size, top: 0, logHeight: this.logHeight, chosen: this.view.chosen, isShown: this.view.isShown });
     ctx.save();
     ctx.translate(bbox.left, bbox.top);
     ctx.scale(ratio, ratio);

@@ -59,8 +59,30 @@ function byProducer(a, b) {
   return left < right ? -1 : left > right ? 1 : a.epoch - b.epoch;
 }
 
-/** Heights in pixels: each replica has a strip of its own in a row. @param {number} replicas */
-export function rowHeights(replicas) {
-  const strip = replicas === 1 ? 16 : 12;
-  return { row: replicas * strip + 10, strip, top: 5 };
+const LOG_HEIGHT = 26;
+const LANE_MARGIN = 5;
+
+/**
+ * Where rows are, in pixels from the top of the first. A lane has one strip for each replica.
+ * @param {Row[]} rows logs before lanes @param {number} replicas @param {number} [logHeight]
+ */
+export function layoutOf(rows, replicas, logHeight = LOG_HEIGHT) {
+  const strip = replicas === 1 ? 16 : replicas <= 4 ? 12 : 9;
+  const logs = rows.findIndex(({ kind }) => kind === "lane");
+  const heads = logs < 0 ? rows.length : logs;
+  const lane = replicas * strip + 2 * LANE_MARGIN;
+  const top = (/** @type {number} */ at) => Math.min(at, heads) * logHeight + Math.max(0, at - heads) * lane;
+  return {
+    top,
+    height: (/** @type {number} */ at) => (at < heads ? logHeight : lane),
+    total: top(rows.length),
+    rowAt: (/** @type {number} */ y) => Math.max(0, Math.floor(y < heads * logHeight ? y / logHeight : heads + (y - heads * logHeight) / lane)),
+    /** The strip of a replica: its top and height; a log is a strip of its own. @param {number} at @param {number} replica */
+    strip: (at, replica) => (at < heads ? { y: top(at) + logHeight / 9, height: (logHeight * 7) / 9 } : { y: top(at) + LANE_MARGIN + replica * strip + 1, height: strip - 2 }),
+  };
+}
+
+/** What stands for a replica where there is little room: its name if that is short, else its number. @param {string} name @param {number} number */
+export function replicaTag(name, number) {
+  return name.length <= 4 ? name : String(number + 1);
 }

@@ -2,7 +2,7 @@
 
 /**
  * @typedef {{kind: "finding", index: number, label: string, detail: string}
- *   | {kind: "lane", partition: number, producerId: string, label: string, detail: string}
+ *   | {kind: "lane", partition: number, producerId: string, name: string | null, label: string, detail: string}
  *   | {kind: "offset", partition: number, offset: bigint, label: string, detail: string}} Hit
  * @typedef {{partition: number, producerId: string, name: string | null}} Producer
  */
@@ -36,7 +36,7 @@ export function search(text, { page, producers, current }) {
     nearFirst(page.partitions.map((/** @type {any} */ row, /** @type {number} */ partition) => ({ partition, row })), current).forEach(({ partition, row }) => {
       const offset = BigInt(wanted);
       if (row.log_end_offset === null || offset < BigInt(row.log_start_offset ?? 0) || offset >= BigInt(row.log_end_offset)) return;
-      hits.push({ kind: "offset", partition, offset, label: `offset ${wanted}`, detail: nameOf(row) });
+      hits.push({ kind: "offset", partition, offset, label: `offset ${wanted}`, detail: row.name });
     });
   }
   page.findings.forEach((/** @type {any} */ finding, /** @type {number} */ index) => {
@@ -51,12 +51,7 @@ export function search(text, { page, producers, current }) {
 /** @param {Producer} producer @param {any} page @returns {Hit} */
 function laneHit({ partition, producerId, name }, page) {
   const label = name === null ? `producer ${producerId}` : `producer ${producerId} (${name})`;
-  return { kind: "lane", partition, producerId, label, detail: nameOf(page.partitions[partition]) };
-}
-
-/** @param {any} row a partition replica */
-export function nameOf(row) {
-  return `${row.topic}-${row.partition}${row.replica ? ` on ${row.replica}` : ""}`;
+  return { kind: "lane", partition, producerId, name, label, detail: page.partitions[partition].name };
 }
 
 /** @template {{partition: number}} T @param {T[]} items @param {number | null} current @returns {T[]} */

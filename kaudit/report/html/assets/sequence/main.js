@@ -12,10 +12,10 @@ const names = [...new Set(page.steps.flatMap((step) => step.partitions))];
 const chosen = { partition: "", place: 0, toScale: hasTime };
 let steps = page.steps;
 
-const previous = button("\u2190 Previous", "Previous step (\u2190)", () => choose(chosen.place - 1));
-const next = button("Next \u2192", "Next step (\u2192)", () => choose(chosen.place + 1));
-const backward = button("Previous problem", "Previous refusal, duplicate, loss or fault (p)", () => jump(-1));
-const forward = button("Next problem", "Next refusal, duplicate, loss or fault (n)", () => jump(1));
+const previous = button("\u2190 Previous", "Previous step (\u2190)", () => go(chosen.place - 1));
+const next = button("Next \u2192", "Next step (\u2192)", () => go(chosen.place + 1));
+const backward = button("\u2190 Problem", "Previous refusal, duplicate, loss or fault (p)", () => jump(-1));
+const forward = button("Problem \u2192", "Next refusal, duplicate, loss or fault (n)", () => jump(1));
 const scale = button("To scale", "Time to scale, or rows evenly spaced (t)", () => setScale(!chosen.toScale));
 const theme = button("Light or dark", "Light or dark (d)", switchTheme);
 const filter = partitionFilter();
@@ -31,7 +31,7 @@ app.append(toolbar, element("div", { class: "panes" }, diagram, panel), spoken);
 app.hidden = false;
 document.body.classList.add("with-scripts");
 
-const view = { heads, canvas, rows, prefix };
+const view = { heads, canvas, rows, prefix, hasTime };
 let drawn = null;
 
 /** What stands before an attempt's text where partitions are mixed. */
@@ -107,7 +107,14 @@ function switchTheme() {
 }
 
 function jump(direction) {
-  choose(nextProblem(steps, chosen.place, direction));
+  go(nextProblem(steps, chosen.place, direction));
+}
+
+/** Choose a step, and bring diagram and panel into view where the page is longer than the screen. */
+function go(place) {
+  choose(place);
+  const { top, bottom } = app.getBoundingClientRect();
+  if (top < 0 || bottom > globalThis.innerHeight) app.scrollIntoView({ block: "start" });
 }
 
 function choose(place) {
@@ -142,18 +149,18 @@ function reveal() {
 
 rows.addEventListener("click", (event) => {
   const row = event.target.closest("[role=option]");
-  if (row !== null) choose(Number(row.dataset.place));
+  if (row !== null) go(Number(row.dataset.place));
 });
 
 const KEYS = {
-  ArrowRight: () => choose(chosen.place + 1),
-  ArrowDown: () => choose(chosen.place + 1),
-  ArrowLeft: () => choose(chosen.place - 1),
-  ArrowUp: () => choose(chosen.place - 1),
-  Home: () => choose(0),
-  End: () => choose(steps.length - 1),
-  PageDown: () => choose(chosen.place + 10),
-  PageUp: () => choose(chosen.place - 10),
+  ArrowRight: () => go(chosen.place + 1),
+  ArrowDown: () => go(chosen.place + 1),
+  ArrowLeft: () => go(chosen.place - 1),
+  ArrowUp: () => go(chosen.place - 1),
+  Home: () => go(0),
+  End: () => go(steps.length - 1),
+  PageDown: () => go(chosen.place + 10),
+  PageUp: () => go(chosen.place - 10),
   n: () => jump(1),
   p: () => jump(-1),
   t: () => setScale(!chosen.toScale),
@@ -186,6 +193,7 @@ function fromAddress() {
   const place = all.findIndex((step) => String(step.number) === wanted.get("step"));
   if (filter !== null) filter.querySelector("select").value = known;
   show(known, place < 0 ? 0 : place);
+  if (asked) go(chosen.place);
 }
 
 fromAddress();

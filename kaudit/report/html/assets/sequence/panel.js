@@ -17,6 +17,9 @@ export function drawPanel(page, panel, steps, place) {
     parts.push(partitionSection(one, before?.partitions.find((other) => other.name === one.name)));
   }
   for (const one of state.transactions) parts.push(transactionSection(one, step));
+  if (page.unit === "attempt") {
+    parts.push(element("section", {}, element("h3", {}, "What other releases answer"), element("code", {}, `${page.command} --explain ${step.number}`)));
+  }
   panel.replaceChildren(...parts);
 }
 
@@ -90,8 +93,13 @@ function windowStory(before, after, one) {
 
 function memoryTitle(one) {
   const epoch = one.epoch < 0 ? "" : `, epoch ${one.epoch}`;
-  const room = one.capacity === 1 ? "the last batch" : `the last ${one.capacity} batches`;
-  return element("h4", {}, `Remembered of producer id ${one.producer_id}${epoch}`, element("span", { class: "faint" }, ` (${room})`));
+  const room = one.capacity === 1 ? "Only the last batch" : `Only the last ${one.capacity} batches`;
+  return element(
+    "div",
+    {},
+    element("h4", {}, `Remembered of producer id ${one.producer_id}${epoch}`),
+    element("p", { class: "room" }, `${room}: a retry of an older one is not recognised.`),
+  );
 }
 
 function following(one) {
@@ -141,11 +149,12 @@ function memories(page, steps, place, state, focus) {
   return (mine.length > 0 ? mine : about).slice(0, 3).map((one) => {
     const before = windowBefore(page, steps, place, one.partition, one.producer_id);
     const change = windowChange(before, one);
+    const same = before === null || (change.gone.length === 0 && change.added.length === 0 && before.epoch === one.epoch);
     return element(
       "section",
       { class: "memory" },
       element("h3", {}, `What the leader of ${one.partition} remembers`),
-      element("div", { class: "window" }, memoryTitle(one), boxes(one, before === null ? {} : { added: change.added }), following(one)),
+      same ? element("div", { class: "window" }, memoryTitle(one), boxes(one), following(one)) : windowStory(before, one, { matched: null, incoming: "" }),
     );
   });
 }

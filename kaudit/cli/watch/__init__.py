@@ -1,0 +1,1 @@
+"""`kaudit watch`: rounds, output, metrics, state file, the end."""

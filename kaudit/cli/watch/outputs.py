@@ -1,0 +1,106 @@
+"""Where a watch writes: findings as they come to stdout and files, and a live table on a terminal."""
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, BinaryIO, Self
+
+from kaudit.analysis.scan.options import UsageError
+from kaudit.cli.audit import AuditRequest, run_facts
+from kaudit.cli.stdout import refused, write_stdout
+from kaudit.cli.targets import Target, console_of
+from kaudit.model.finding import Finding, Severity
+from kaudit.model.result import ScanResult
+from kaudit.model.watch_status import WatchStatus
+from kaudit.report.formatting import extent, plural
+from kaudit.report.render_options import RenderOptions
+from kaudit.report.watch.stream import STREAMS, summary_text
+from kaudit.watch.memory import Memory
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+
+class Outputs:
+    """Every target of a request, open while the watch runs. `resumed`: files are appended to."""
+
+    def __init__(self, request: AuditRequest, *, resumed: bool) -> None:
+        """Take where to write. Raises UsageError for a format that cannot be written piece by piece."""
+        for target in request.targets:
+            if target.form.name not in STREAMS:
+                raise UsageError(f"--output-format {target.form.name}: watch writes {', '.join(STREAMS)}")
+        self._request = request
+        self._resumed = resumed
+        self._started_ms = round(time.time() * 1000)
+        self._files: dict[int, BinaryIO] = {}
+        self._live: Live | None = None
+        self._stack = ExitStack()
+        self.is_live = any(_on_terminal(target) for target in request.targets)
+
+    def __enter__(self) -> Self:
+        for number, target in enumerate(self._request.targets):
+            if target.file is not None:
+                with refused(f"--output {target.file}"):
+                    stream = target.file.open("ab" if self._resumed else "wb", buffering=0)
+                self._files[number] = self._stack.enter_context(stream)
+        if self.is_live:
+            from rich.console import Console
+            from rich.live import Live
+
+            console = Console(no_color=not console_of(self._stdout(), self._request.color).color, highlight=False)
+            self._live = self._stack.enter_context(Live(console=console, auto_refresh=False))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def write(self, new: Sequence[Finding], status: WatchStatus | None) -> None:
+        """Write findings that are new, and redraw the table. Raises UsageError, or BrokenPipeError as stdout does."""
+        for number, target in enumerate(self._request.targets):
+            if _on_terminal(target):
+                continue
+            text = STREAMS[target.form.name](new, self._view(target))
+            if text:
+                self._send(number, text)
+        if self._live is not None and status is not None:
+            from kaudit.report.watch.live_table import live_table
+
+            self._live.update(live_table(status), refresh=True)
+
+    def end(self, result: ScanResult | None, memory: Memory, waiting: int) -> None:
+        """Write the summary: the last line of jsonl, and a line for people."""
+        reported = {severity.value: memory.by_severity()[severity.value] for severity in sorted(Severity, reverse=True)}
+        for number, target in enumerate(self._request.targets):
+            if target.form.name == "jsonl" and result is not None:
+                self._send(number, summary_text(result, reported, waiting, self._view(target)))
+        if self._request.quiet:
+            return
+        counts = [plural(total, severity) for severity, total in reported.items() if total]
+        held = f"; {plural(waiting, 'more finding')} may still be withdrawn" if waiting else ""
+        where = f" {extent(result)}" if result is not None else ""
+        self._stack.close()
+        sys.stderr.write(f"{', '.join(counts) or 'no findings'} reported{where}{held}\n")
+
+    def _send(self, number: int, text: str) -> None:
+        stream = self._files.get(number)
+        if stream is None:
+            write_stdout(text)
+            return
+        with refused(f"--output {self._request.targets[number].file}"):
+            stream.write(text.encode(errors="backslashreplace"))
+
+    def _view(self, target: Target) -> RenderOptions:
+        return RenderOptions(
+            console=console_of(target, self._request.color),
+            show_notes=self._request.show_notes,
+            run=run_facts(self._started_ms, reproducible=self._request.reproducible),
+        )
+
+    def _stdout(self) -> Target:
+        return next(target for target in self._request.targets if target.file is None)
+
+
+def _on_terminal(target: Target) -> bool:
+    """Whether the live table goes here."""
+    return target.file is None and target.form.name == "table" and sys.stdout.isatty()

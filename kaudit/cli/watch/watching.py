@@ -1,0 +1,146 @@
+"""Runs a watch: rounds until it is to end, and after each the findings, the table, the metrics and the state file."""
+
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from msgspec import Struct
+
+from kaudit.analysis.scan.options import NothingToAuditError, UsageError
+from kaudit.cli.audit import AuditRequest
+from kaudit.cli.audit_options import WatchOutput, WatchRun
+from kaudit.cli.exits import ExitCode
+from kaudit.cli.interruption import ends_on_signals
+from kaudit.cli.parsing import parse_duration
+from kaudit.cli.targets import output_file
+from kaudit.cli.watch.metrics import Metrics, served
+from kaudit.cli.watch.outputs import Outputs
+from kaudit.cli.watch.state_file import load_state, save_state
+from kaudit.cli.watch.status import StatusKeeper
+from kaudit.model.finding import Severity, Status
+from kaudit.model.result import ScanResult
+from kaudit.report.watch.metrics import render_metrics
+from kaudit.watch.log_directories import LogDirectories
+from kaudit.watch.memory import Memory
+from kaudit.watch.watcher import Round, Watcher
+
+_SHORTEST_SECONDS = 0.1
+_SAVE_SECONDS = 10.0
+"""Findings are saved as they are reported; how much was read, only so often."""
+
+
+class _Times(Struct, frozen=True):
+    """How often to look, and when to end, in seconds."""
+
+    interval: float
+    until_idle: float | None
+    for_: float | None
+
+
+def run_watch(request: AuditRequest, run: WatchRun, output: WatchOutput) -> int:
+    """Watch until it is to end; return the exit code for what was reported."""
+    times = _times(run)
+    state = output_file(run.state, request.options.paths, "--state")
+    metrics_file = output_file(output.metrics_file, request.options.paths, "--metrics-file")
+    memory = (load_state(state, request.options.paths) if state is not None else None) or Memory()
+    logs = LogDirectories(request.options)
+    stop = threading.Event()
+    watcher = Watcher(request.options, logs, memory, _decisions(request), stop.is_set)
+    with ExitStack() as stack:
+        stack.enter_context(ends_on_signals(stop))
+        metrics = Metrics(metrics_file)
+        if output.metrics_port is not None:
+            port = stack.enter_context(served(metrics, output.metrics_address, output.metrics_port))
+            if not request.quiet:
+                sys.stderr.write(f"kaudit: metrics at http://{output.metrics_address}:{port}/metrics\n")
+        measured = output.metrics_port is not None or metrics_file is not None
+        outputs = stack.enter_context(Outputs(request, resumed=bool(memory.findings)))
+        keeper = StatusKeeper(request.options.paths, watcher)
+        saver = _Saver(state, request, memory)
+
+        def publish(found: Round, seconds: float) -> None:
+            status = keeper.after(found, seconds) if measured or outputs.is_live else None
+            outputs.write(found.new, status)
+            saver.save(at_once=bool(found.new))
+            if measured and status is not None:
+                metrics.publish(render_metrics(status))
+
+        worst = _rounds(watcher, times, stop, publish)
+        saver.save(at_once=True)
+        if watcher.result is None and worst is None:
+            raise logs.nothing or NothingToAuditError(f"nothing to audit under {', '.join(request.options.paths)}")
+        outputs.end(watcher.result, memory, len(watcher.waiting.held))
+    return _exit_code(request, watcher.result, worst)
+
+
+def _times(run: WatchRun) -> _Times:
+    interval, until_idle, for_ = (
+        parse_duration(text, option)
+        for text, option in ((run.interval, "--interval"), (run.until_idle, "--until-idle"), (run.for_, "--for"))
+    )
+    if not interval:
+        raise UsageError(f"--interval {run.interval}: not long enough to look")
+    return _Times(
+        interval / 1000,
+        None if until_idle is None else until_idle / 1000,
+        None if for_ is None else for_ / 1000,
+    )
+
+
+def _decisions(request: AuditRequest) -> Callable[[ScanResult], ScanResult]:
+    return lambda result: request.policy.apply(request.selection.of_scan(result), request.scope)
+
+
+def _rounds(
+    watcher: Watcher, times: _Times, stop: threading.Event, publish: Callable[[Round, float], None]
+) -> Severity | None:
+    """Go round until it is time to end: by a signal, after a while, or, with all that waits reported, when idle.
+
+    Returns the highest severity of what was reported and is new.
+    """
+    began = grown = time.monotonic()
+    pause = _SHORTEST_SECONDS
+    severities: set[Severity] = set()
+    last = False
+    while not stop.is_set():
+        started = time.monotonic()
+        found = watcher.round(last=last)
+        now = time.monotonic()
+        publish(found, now - started)
+        severities.update(finding.severity for finding in found.new if finding.status is Status.NEW)
+        grown = now if found.changed else grown
+        left = math.inf if times.for_ is None else times.for_ - (now - began)
+        if last or left <= 0:
+            break
+        last = times.until_idle is not None and now - grown >= times.until_idle
+        # after a change the next one is near; at most half of the time is spent on looking
+        pause = _SHORTEST_SECONDS if found.changed else min(2 * pause, times.interval)
+        if not last:
+            stop.wait(min(max(pause, now - started), left))
+    return max(severities, default=None)
+
+
+class _Saver:
+    """Writes the state file when findings were reported, and now and then."""
+
+    def __init__(self, file: Path | None, request: AuditRequest, memory: Memory) -> None:
+        self._file = file
+        self._inputs = request.options.paths
+        self._memory = memory
+        self._saved = time.monotonic()
+
+    def save(self, *, at_once: bool) -> None:
+        if self._file is not None and (at_once or time.monotonic() - self._saved >= _SAVE_SECONDS):
+            save_state(self._file, self._inputs, self._memory)
+            self._saved = time.monotonic()
+
+
+def _exit_code(request: AuditRequest, result: ScanResult | None, worst: Severity | None) -> ExitCode:
+    if request.fail_on.reached(worst):
+        return ExitCode.OK if request.exit_zero else ExitCode.FINDINGS
+    unreadable = result is not None and any(item.unreadable for item in result.not_audited)
+    return ExitCode.UNREADABLE if unreadable else ExitCode.OK

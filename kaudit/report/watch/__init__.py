@@ -1,0 +1,1 @@
+"""What a watch shows while it runs."""

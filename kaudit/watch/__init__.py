@@ -1,0 +1,1 @@
+"""A log that is being written, audited as it grows."""

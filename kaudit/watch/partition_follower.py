@@ -1,0 +1,294 @@
+"""One partition replica that is being written: each visit reads only what was appended since the last one.
+
+The replay of a partition takes chunks cut anywhere, so the chunks of a log that grows give what a scan of the whole log
+gives. Bytes at the end that are not a whole valid batch are read again at the next visit, as what follows decides what they
+are. Segments that retention deletes from the front stay known. Anything else - a log that was truncated, compacted, or
+deleted and made anew - is read again from its beginning, as a scan would: compaction itself read and wrote as much.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource
+from kaudit.analysis.scan.chunk_reader import CHUNK_BYTES, read_chunk, read_parts, read_serially
+from kaudit.analysis.scan.chunk_rows import ChunkRows
+from kaudit.analysis.scan.partition_audit import PartitionAudit, close_partition
+from kaudit.analysis.scan.partition_replay import PartitionReplay
+from kaudit.analysis.scan.planning import Job
+from kaudit.analysis.scan.run_batches import RunFetcher
+from kaudit.analysis.scan.unread_segments import Failure, UnreadSegments, failure
+from kaudit.formats.log.batch_header import HEADER_SIZE
+from kaudit.model.damage import DamageKind
+from kaudit.source.bytes import ByteSource
+from kaudit.source.layout import PartitionDirectory, SegmentFile
+from kaudit.source.snapshots import list_snapshots
+
+MOST_DELETED = 1000
+"""Deleted segments that stay known; with more of them than of others, the partition is read again, to forget them."""
+
+
+class Mark(Struct):
+    """The place up to which a partition was read: batches before `position` of segment number `segment` were taken.
+
+    `head` are the first bytes of the last of them, at `head_position`; as long as they are there, the log goes on from it.
+    """
+
+    segment: int = 0
+    position: int = 0
+    head: bytes = b""
+    head_position: int = 0
+
+
+class _AsPlanned:
+    """A file of the size it had when its reading was planned: what a broker appends meanwhile is left for the next visit."""
+
+    def __init__(self, source: ByteSource, size: int) -> None:
+        self._source = source
+        self._size = size
+        self.read_into = source.read_into
+        self.close = source.close
+
+    def size(self) -> int:
+        """Return the planned size in bytes."""
+        return self._size
+
+
+class PartitionFollower:
+    """Follows one partition replica. `read_bytes` counts what was read, over again where it was read again."""
+
+    def __init__(self, job: Job, open_source: OpenSource) -> None:
+        self._open_file = open_source
+        self._stopping: Callable[[], bool] = lambda: False
+        self.read_bytes = 0
+        self.restarts = 0
+        self._begin(job)
+
+    def _begin(self, job: Job) -> None:
+        """Forget all, to read the partition from its beginning."""
+        self._job = job
+        self.replay = PartitionReplay(self.directory, RunFetcher(self.directory, self._open))
+        self.mark = Mark()
+        self._failures: dict[str, Failure] = {}
+        self._serially = False
+        self._broken = False
+
+    @property
+    def directory(self) -> PartitionDirectory:
+        """The partition, with the segments that were deleted after they were read."""
+        return self._job.directory
+
+    @property
+    def needs_reading(self) -> bool:
+        """Whether bytes lie behind those taken."""
+        here = self.directory.segments[self.mark.segment :]
+        return bool(here) and (len(here) > 1 or here[0].size > self.mark.position)
+
+    def visit(self, job: Job, stopping: Callable[[], bool] = lambda: False) -> None:
+        """Take what was appended; `job` is the partition as it lies there now. The rest is left when `stopping` says so."""
+        self._stopping = stopping
+        if not self._goes_on(job):
+            self.restarts += 1
+            self._begin(job)
+        self._set_directory(job)
+        self.replay.still_growing = False
+        try:
+            self._read()
+        except FileNotFoundError:
+            self._begin(job)  # deleted, or replaced, while it was read: the next visit begins with what is there then
+        except OSError as error:
+            self._fail(self.directory.directory, error)
+            self._broken = True  # in the middle of a chunk: what was taken of it is not known
+
+    def close(self) -> PartitionAudit:
+        """Return what the findings need of the partition as far as it was read. To be used before the next visit."""
+        return close_partition(
+            self.replay.at_end(),
+            self._open_file,
+            compacted=self._job.compacted,
+            needs=self._job.needs,
+            unread=self._unread(),
+        )
+
+    def is_settled(self, segment: str | None, position: int | None) -> bool:
+        """Whether what lies at a position of a segment can no longer change with what is appended."""
+        last = self.directory.segments[-1] if self.directory.segments else None
+        if (
+            last is None
+            or segment != last.name
+            or position is None
+            or self.mark.segment < len(self.directory.segments) - 1
+        ):
+            return True
+        return position < self.mark.position
+
+    def _open(self, segment: SegmentFile) -> ByteSource:
+        return _AsPlanned(self._open_file(segment), segment.size)
+
+    def _goes_on(self, job: Job) -> bool:
+        """Whether the log there now is the one that was read, with more at its end and perhaps less at its front."""
+        known = {segment.base_offset: segment for segment in self.directory.segments}
+        there = {segment.base_offset: segment for segment in job.directory.segments}
+        if self._broken or not known or not there:
+            return not self._broken and (not known or self.mark == Mark())
+        first, last = min(there), max(known)
+        if not any(base in there for base in known):
+            return first == self.replay.log_end_offset and not self._tail_damage
+        gone = sum(base < first for base in known)
+        kept = {base for base in known if base >= first}
+        if kept != {base for base in there if base <= last} or (gone > MOST_DELETED and gone > len(there)):
+            return False
+        if self.replay.continuity.missing and _is_cleaned(job.directory) != _is_cleaned(self.directory):
+            return False  # what holes mean is decided as they are read
+        read = [segment for segment in self.directory.segments[: self.mark.segment] if segment.base_offset in kept]
+        if any(there[segment.base_offset].size != segment.size for segment in read):
+            return False
+        file = there.get(self.directory.segments[self.mark.segment].base_offset)
+        return file is None or (file.size >= self.mark.position and self._holds_mark(file))
+
+    def _holds_mark(self, file: SegmentFile) -> bool:
+        mark = self.mark
+        found = bytearray(len(mark.head))
+        try:
+            with closing(self._open_file(file)) as source:
+                source.read_into(mark.head_position, memoryview(found))
+        except OSError:
+            return True  # reading on shows what is the matter
+        return found == mark.head
+
+    def _set_directory(self, job: Job) -> None:
+        """Take the partition as it is now; deleted segments keep their numbers."""
+        there = {segment.base_offset: segment for segment in job.directory.segments}
+        known = [
+            there.pop(segment.base_offset) if segment.base_offset in there else replace(segment, size=0, deleted=True)
+            for segment in self.directory.segments
+        ]
+        segments = (*known, *(there[base] for base in sorted(there)))
+        plan = {spec.file.base_offset: spec for spec in job.plan}
+        numbered = [
+            replace(plan[segment.base_offset], segment=number)
+            for number, segment in enumerate(segments)
+            if segment.base_offset in plan
+        ]
+        directory = replace(job.directory, segments=segments)
+        self._job = replace(job, directory=directory, plan=numbered)
+        self.replay.directory = directory
+        self.replay.continuity.segments = segments
+        self.replay.transitions.fetch_run = RunFetcher(directory, self._open)
+
+    @property
+    def _tail_damage(self) -> list[int]:
+        """Positions in the segment of the mark where damage begins that nothing valid follows."""
+        return [damage.position for segment, damage in self.replay.continuity.pending if segment == self.mark.segment]
+
+    def _read(self) -> None:
+        plan = {spec.segment: spec for spec in self._job.plan}
+        mark, last = self.mark, len(self.directory.segments) - 1
+        if self._serially and self.needs_reading:
+            self._read_in_order()
+            return
+        for number in range(mark.segment, last + 1):
+            if self._stopping():
+                return
+            if number > mark.segment:
+                mark.segment, mark.position, mark.head = number, 0, b""
+            spec = plan.get(number)
+            if spec is not None and spec.stop > mark.position and not self._read_segment(spec):
+                self._read_in_order()
+                return
+
+    def _read_segment(self, spec: ChunkSpec) -> bool:
+        """Read a segment from the mark on; return whether its batches are in order."""
+        mark, continuity = self.mark, self.replay.continuity
+        continuity.pending = [entry for entry in continuity.pending if entry[0] != spec.segment]
+        self._add_snapshots()
+        self._failures.pop(spec.file.path, None)
+        try:
+            source = self._open(spec.file)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            return self._skip(spec, error)
+        with closing(source):
+            at = mark.position
+            while at < spec.stop and not self._stopping():
+                expected = continuity.next_offset if at else None
+                part = replace(spec, start=at, stop=min(at + CHUNK_BYTES, spec.stop), expected_offset=expected)
+                try:
+                    rows = read_chunk(part, source)
+                except OSError as error:
+                    return self._skip(spec, error)
+                if not all(map(self.replay.feed, self._parts(part, rows, source))):
+                    return False
+                self.read_bytes += rows.read_to - at
+                at = rows.read_to
+                self._move_mark(rows, source)
+        return True
+
+    def _skip(self, spec: ChunkSpec, error: OSError) -> bool:
+        """A segment cannot be read: leave it out, as a scan does; the last one may be readable at the next visit."""
+        self._fail(spec.file.path, error)
+        if spec.segment < len(self.directory.segments) - 1:
+            self.replay.continuity.skip()
+        return True
+
+    def _parts(self, part: ChunkSpec, rows: ChunkRows, source: ByteSource) -> Iterator[ChunkRows]:
+        cuts = self.replay.snapshots.inside(rows)
+        if not cuts or not rows.ordered:
+            yield rows
+            return
+        yield from read_parts(part, source, cuts)
+
+    def _add_snapshots(self) -> None:
+        """Watch for the snapshots written since: of a segment with batches, the one at its beginning is there."""
+        snapshots, end = self.replay.snapshots, self.replay.log_end_offset
+        snapshots.files = tuple(file for file in list_snapshots(self.directory) if end is None or file.offset >= end)
+
+    def _move_mark(self, rows: ChunkRows, source: ByteSource) -> None:
+        mark = self.mark
+        mark.position = min([*self._tail_damage, rows.read_to])
+        if rows.last_position >= 0:
+            head = bytearray(HEADER_SIZE)
+            count = source.read_into(rows.last_position, memoryview(head))
+            mark.head, mark.head_position = bytes(head[:count]), rows.last_position
+
+    def _read_in_order(self) -> None:
+        """Read from front to back, as batches are out of order.
+
+        As long as any of the last segment are, what follows decides their order, and the log is read like this again.
+        """
+        job = self._job
+        self._begin(replace(job, directory=replace(job.directory, segments=segments_of(job.directory))))
+        self._set_directory(replace(job, directory=self.directory))
+        last = len(self.directory.segments) - 1
+        for rows in read_serially(self._job.plan, self._open, self.replay.snapshots.offsets):
+            if not self.replay.feed(rows):
+                raise AssertionError(f"batches of {self.directory.directory} are out of order after ordering")
+            self.read_bytes += rows.read_to - rows.start
+            self.mark.segment = rows.segment
+            with closing(self._open(self.directory.segments[rows.segment])) as source:
+                self._move_mark(rows, source)
+        self._serially = any(
+            placed.segment == last and placed.damage.kind is DamageKind.OUT_OF_ORDER
+            for placed in self.replay.continuity.damages
+        )
+
+    def _fail(self, path: str, error: OSError) -> None:
+        self._failures.setdefault(path, failure(path, error))
+
+    def _unread(self) -> UnreadSegments:
+        unread = UnreadSegments(self.directory.segments)
+        for failed in self._failures.values():
+            unread.add(failed)
+        return unread
+
+
+def segments_of(directory: PartitionDirectory) -> tuple[SegmentFile, ...]:
+    """The segments that are there."""
+    return tuple(segment for segment in directory.segments if not segment.deleted)
+
+
+def _is_cleaned(directory: PartitionDirectory) -> bool:
+    return directory.first_dirty_offset is not None

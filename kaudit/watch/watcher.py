@@ -1,0 +1,228 @@
+"""Rounds of a watch: look for what changed, read what was appended, judge, and return what there is to report."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.options import ScanOptions
+from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.analysis.scan.planning import Job, audit_needs, plan_jobs
+from kaudit.model.finding import Finding
+from kaudit.model.result import ScanResult
+from kaudit.report.selection import count
+from kaudit.source.layout import Layout, PartitionDirectory
+from kaudit.watch.judgement import Due, Judge
+from kaudit.watch.memory import Memory, place_of
+from kaudit.watch.partition_follower import PartitionFollower, segments_of
+from kaudit.watch.waiting import SETTLE_SECONDS, Waiting
+
+JUDGE_SHARE = 0.25
+"""Of the time, what judging all partitions may take."""
+CLOSE_SHARE = 0.1
+"""Of the time, what looking for repeats in one partition may take: it reads some of it again."""
+IDLE_MS = 60_000
+"""As long as the newest batch is younger, it says what time it is."""
+LOOK_AGAIN_SECONDS = 60.0
+"""After so long the clock alone may have made a transaction overdue, and checkpoints may have changed."""
+
+
+class Logs(Protocol):
+    """Where the partitions are that a watch follows."""
+
+    layout: Layout | None
+    """As of the last look; None as long as there is nothing to audit."""
+    open_source: OpenSource
+    """Opens segments and the files beside them."""
+
+    def look(self, *, thoroughly: bool = False) -> list[PartitionDirectory]:
+        """Return the partitions that may have changed since the last look, all of them at the first."""
+
+
+Decide = Callable[[ScanResult], ScanResult]
+"""Applies a team's decisions to a result: what is left out, how severe the rest is, what is known."""
+
+
+class Round(Struct):
+    """What one round found. `changed`: so many partitions were read on; `result` is None as long as nothing was judged."""
+
+    new: Sequence[Finding]
+    changed: int
+    result: ScanResult | None
+
+
+class Watcher:
+    """Follows partitions. `memory` is what a state file keeps; `stopping` is asked between partitions."""
+
+    def __init__(
+        self,
+        options: ScanOptions,
+        logs: Logs,
+        memory: Memory,
+        decide: Decide,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.logs = logs
+        self.memory = memory
+        self.waiting = Waiting()
+        self.result: ScanResult | None = None
+        self.followers: dict[str, PartitionFollower] = {}
+        self._options = options
+        self._open = logs.open_source
+        self._decide = decide
+        self._stopping = stopping
+        self._judge = Judge(options, logs.open_source)
+        self._judging = Due(JUDGE_SHARE)
+        self._parts: dict[str, PartitionAudit] = {}
+        self._closing: dict[str, Due] = {}
+        self._unclosed: set[str] = set()
+        self._unjudged = False
+        self._judged_at = self._looked_at = self._grown_at = time.monotonic()
+
+    @property
+    def parts(self) -> list[PartitionAudit]:
+        """What is known of each partition, in order."""
+        return [self._parts[path] for path in sorted(self._parts)]
+
+    @property
+    def clock_ms(self) -> int:
+        """The time by which idleness is judged, ms since the epoch; 0 where no batch has one."""
+        newest = max((part.counts.max_timestamp for part in self._parts.values()), default=-1)
+        return max(newest, 0) + self._idle_ms()
+
+    def round(self, *, last: bool = False) -> Round:
+        """Look, read, judge. `last`: nothing waits for its time, and everything is judged by what is there now."""
+        now = time.monotonic()
+        thoroughly = last or now - self._looked_at >= LOOK_AGAIN_SECONDS
+        changed = self.logs.look(thoroughly=thoroughly)
+        if thoroughly:
+            self._looked_at = now
+        layout = self.logs.layout
+        if layout is None:
+            self._drop_all()
+            return Round((), 0, None)
+        grown = self._read(layout, changed)
+        self._drop_deleted(layout)
+        self._unjudged = self._unjudged or bool(changed)
+        overdue = bool(self.waiting.held) or now - self._judged_at >= LOOK_AGAIN_SECONDS
+        if self._stopping() or not (last or ((self._unjudged or self._unclosed or overdue) and self._judging.is_now())):
+            return Round((), grown, self.result)
+        with self._judging:
+            return Round(self._judged(layout, last=last), grown, self.result)
+
+    def _read(self, layout: Layout, changed: Sequence[PartitionDirectory]) -> int:
+        """Read on in these partitions; return how many bytes were new to."""
+        grown = 0
+        for job in self._jobs(layout, changed):
+            path = job.directory.directory
+            follower = self.followers.get(path)
+            if follower is None:
+                follower = self.followers[path] = PartitionFollower(job, self._open)
+            before, restarts = follower.read_bytes, follower.restarts
+            follower.visit(job, self._stopping)
+            if follower.read_bytes > before:
+                grown += 1
+                self.memory.read_bytes += follower.read_bytes - before
+            self.memory.repeated_readings += follower.restarts - restarts
+            self._unclosed.add(path)
+            if self._stopping():
+                break
+        if grown:
+            self._grown_at = time.monotonic()
+            self.memory.grown_ms = time.time_ns() // 1_000_000
+        return grown
+
+    def _jobs(self, layout: Layout, changed: Sequence[PartitionDirectory]) -> Sequence[Job]:
+        if not changed:
+            return ()
+        needs = audit_needs(self._options, layout, self._judge.histories)
+        return plan_jobs(self._options, replace(layout, partitions=changed, unchosen=()), needs)
+
+    def _judged(self, layout: Layout, *, last: bool) -> Sequence[Finding]:
+        for path in sorted(self._unclosed):
+            due = self._closing.setdefault(path, Due(CLOSE_SHARE))
+            if last or due.is_now():
+                with due:
+                    part = self._parts[path] = self.followers[path].close()
+                    self._judge.prepare(part, layout)
+                self._unclosed.discard(path)
+        self._judge.read_blocks(layout, at_once=last)
+        known = [entry for entry in layout.partitions if entry.directory in self._parts]
+        parts = [self._parts[entry.directory] for entry in known]
+        judged = self._judge.judge(replace(layout, partitions=known), parts, idle_ms=self._idle_ms(), at_once=last)
+        self._judged_at, self._unjudged = time.monotonic(), False
+        directories = {_place(part.directory): part.directory for part in parts}
+        there = [finding for finding in judged.findings if _is_there(finding, directories.get(place_of(finding)))]
+        result = self._decide(replace(judged, findings=there, summary=replace(judged.summary, findings=count(there))))
+        self.result = result
+        settle = max(SETTLE_SECONDS, self._judge.slowest)
+        ready = self.waiting.due(result.findings, self._is_settled(directories), self._judged_at, settle)
+        if last:
+            ready, self.waiting.held = list(result.findings), []
+        self.memory.forget({entry.directory: _first_offset(entry) for entry in known}, ())
+        return self.memory.take(ready, {place: entry.directory for place, entry in directories.items()})
+
+    def _idle_ms(self) -> int:
+        """For how long nothing has been appended, where that is longer than the directory's clock may lag behind."""
+        since = self.memory.grown_ms
+        idle = 0 if since is None else time.time_ns() // 1_000_000 - since
+        return idle if idle > IDLE_MS else 0
+
+    def _is_settled(self, directories: Mapping[tuple[object, ...], PartitionDirectory]) -> Callable[[Finding], bool]:
+        now_ms = time.time_ns() // 1_000_000
+
+        def is_settled(finding: Finding) -> bool:
+            directory = directories.get(place_of(finding))
+            if directory is None or not directory.segments:
+                return True
+            quiet = now_ms - directory.segments[-1].modified_ms >= SETTLE_SECONDS * 1000
+            return quiet or self.followers[directory.directory].is_settled(finding.segment, finding.position)
+
+        return is_settled
+
+    def _drop_deleted(self, layout: Layout) -> None:
+        """Forget partitions that are gone from a log directory that is still there."""
+        there = {entry.directory for entry in layout.partitions}
+        gone = [path for path in self.followers if path not in there]
+        for path in gone:
+            self._drop(path)
+        if gone:
+            self._unjudged = True
+            log_dirs = {entry.log_dir for entry in layout.partitions}
+            deleted = {known.directory for known in self.memory.findings.values()} - there
+            self.memory.forget(
+                {}, {path for path in deleted if any(path.startswith(f"{place}/") for place in log_dirs)}
+            )
+
+    def _drop_all(self) -> None:
+        for path in list(self.followers):
+            self._drop(path)
+        self.result = None
+
+    def _drop(self, path: str) -> None:
+        del self.followers[path]
+        self._parts.pop(path, None)
+        self._closing.pop(path, None)
+        self._unclosed.discard(path)
+
+
+def _place(directory: PartitionDirectory) -> tuple[object, ...]:
+    return directory.log_dir, directory.topic, directory.partition
+
+
+def _first_offset(directory: PartitionDirectory) -> int:
+    there = segments_of(directory)
+    return there[0].base_offset if there else 0
+
+
+def _is_there(finding: Finding, directory: PartitionDirectory | None) -> bool:
+    """Whether what a finding is about has not been deleted from the front of the log."""
+    if directory is None or not any(segment.deleted for segment in directory.segments):
+        return True
+    offset = finding.last_offset if finding.last_offset is not None else finding.offset
+    if offset is not None:
+        return offset >= _first_offset(directory)
+    return finding.segment is None or finding.segment in {segment.name for segment in segments_of(directory)}
