@@ -327,3 +327,15 @@ class _Clock:
 
     def step(self, seconds: float) -> None:
         self.now += seconds
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_spark_finds_the_same(local, spark):
+    batches = log(40)
+    del batches[20]
+    with FakeBroker({KEY: batches}) as broker:
+        url = f"kafka://{broker.address}/orders"
+        expected = local.documents(url, jobs=1)
+        assert spark.documents(url, chunk_bytes=900) == expected
+    assert [found["code"] for found in expected[0]["findings"]] == ["KA007"]

@@ -35,11 +35,11 @@ def open_fetched(place: FetchedRange) -> FetchedSegment:
     throttle = _throttle(place)
     given_up = _given_up.setdefault((place.servers, place.command_config), {})
 
-    def fetch(offset: int) -> bytes:
+    def fetch(offset: int, size: int) -> bytes:
         if partition in given_up:
             raise given_up[partition]
         try:
-            answer = client.fetch(partition, offset, isolation=READ_UNCOMMITTED)
+            answer = client.fetch(partition, offset, max_bytes=size, isolation=READ_UNCOMMITTED)
         except OffsetOutOfRangeError as error:
             raise _out_of_range(client, partition, offset, error) from None
         except BrokerError as error:
