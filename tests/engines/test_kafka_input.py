@@ -329,6 +329,28 @@ class _Clock:
         self.now += seconds
 
 
+def test_a_replica_on_disk_and_the_leader(tmp_path):
+    from kaudit.engines.replicas import diff, name_replicas
+
+    written = Log()
+    for number in range(20):
+        written.append(data(7, 0, number * 2, 2))
+    copy = written.write(tmp_path / "copy" / "orders-0")
+    with FakeBroker({KEY: [batch.encode() for batch in written.batches[:15]]}) as broker:
+        paths = [f"kafka://{broker.address}/orders", str(copy)]
+        result = diff(ScanOptions(paths, jobs=1), name_replicas(paths, {}), SilentProgress())
+    (partition,) = result.partitions
+    assert (partition.relation.value, partition.common_end_offset) == ("behind", 30)
+    assert "KA602" in [found.code for found in result.scan.findings]
+
+
+def test_what_was_read_is_named_without_segments():
+    from kaudit.report.formatting import extent, size
+
+    with FakeBroker({KEY: log(20)}) as broker:
+        assert extent(wire_scan(broker)) == f"in 1 partition, {size(sum(map(len, broker.logs[KEY])))}"
+
+
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_spark_finds_the_same(local, spark):
