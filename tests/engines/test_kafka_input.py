@@ -11,7 +11,7 @@ from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, Silen
 from kaudit.engines.local import scan, timeline
 from kaudit.model.result import ScanResult
 from kaudit.source.discover import discover
-from kaudit.source.kafka.client import EARLIEST, LATEST
+from kaudit.source.kafka.client import EARLIEST, LATEST, READ_COMMITTED
 from kaudit.source.kafka.fetched_segment import Throttle
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import PartitionDirectory
@@ -257,6 +257,27 @@ def test_a_transaction_that_no_coordinator_will_end_hangs_for_certain():
     assert found.next[0] == (
         f"kafka-transactions.sh --bootstrap-server {broker.address} abort --topic orders --partition 0 --start-offset 3"
     )
+
+
+def aborted_twice() -> list[bytes]:
+    written = Log()
+    for sequence in (0, 2):
+        written.append(data(7, 3, sequence, 2, transactional=True))
+        written.append(marker(7, 3, commit=False))
+    return [batch.encode() for batch in written.batches]
+
+
+def test_aborted_transactions_are_those_the_broker_lists():
+    with FakeBroker({KEY: aborted_twice()}) as broker:
+        assert [found.code for found in wire_scan(broker).findings] == []
+        assert broker.asked(FetchRequest)[-1].isolation_level == READ_COMMITTED
+
+
+def test_a_broker_that_does_not_list_an_aborted_transaction():
+    with FakeBroker({KEY: aborted_twice()}) as broker:
+        broker.scripts[FETCH] = lambda request: broker.fetched(request, aborted_transactions=broker.aborted_of(KEY)[1:])
+        (found,) = wire_scan(broker).findings
+    assert (found.code, found.offset, found.last_offset, found.producer_id) == ("KA305", 0, 2, 7)
 
 
 def test_a_transactional_id_that_nobody_knows():

@@ -56,7 +56,9 @@ def fetched_batches(source: FetchedSegment, start: int, stop: int, *, verify: bo
             reason = f"no valid batch in the {len(data)} bytes that the broker sends for offset {offset}"
             raise BrokerError(f"{place.topic}-{place.partition}", reason)
         read_to = min(place.position(following), stop)
-        yield _placed(piece, place, offset, end, read_to)
+        placed = _placed(piece, place, offset, end, read_to)
+        placed.listed_aborts = source.aborted
+        yield placed
         offset = following
     if read_to < stop:
         yield Piece(empty_batches(), [], stop)

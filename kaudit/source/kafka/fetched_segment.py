@@ -7,9 +7,12 @@ from collections.abc import Callable
 from kaudit.formats.log.batch_header import LOG_OVERHEAD, PREFIX_SIZE, base_offset_of, batch_size
 from kaudit.source.layout import FetchedRange
 
-Fetch = Callable[[int, int], bytes]
+Aborted = frozenset[tuple[int, int]]
+"""Aborted transactions by producer id and first offset."""
+NO_ABORTS: Aborted = frozenset()
+Fetch = Callable[[int, int], tuple[bytes, Aborted]]
 """From an offset and a number of bytes to the record set that begins with the batch that holds the offset, of about so many
-bytes and at least a batch; empty where there is none below the end."""
+bytes and at least a batch; empty where there is none below the end. With it the aborted transactions that overlap it."""
 FETCH_BYTES = 4 << 20
 """Of one fetch: larger ones are no faster on loopback, and each is held twice for a moment."""
 _LEAST_FETCH_BYTES = 64 << 10
@@ -32,6 +35,8 @@ class FetchedSegment:
         self._fetch = fetch
         self._held, self._index = b"", dict[int, int]()
         self._following = -1
+        self.aborted: Aborted = frozenset()
+        """Those that the last record set overlaps."""
 
     def size(self) -> int:
         """Return how many positions there are."""
@@ -48,7 +53,10 @@ class FetchedSegment:
         """
         asked = max(offset, self.place.readable_from)
         size = min(max(room, _LEAST_FETCH_BYTES), FETCH_BYTES)
-        return self._fetch(asked, size) if asked < self.place.end_offset else b""
+        if asked >= self.place.end_offset:
+            return b""
+        data, self.aborted = self._fetch(asked, size)
+        return data
 
     def read_into(self, position: int, buffer: memoryview) -> int:
         """Fill `buffer` with the bytes from the batch at `position` on; return how many there were.
