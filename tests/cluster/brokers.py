@@ -22,8 +22,9 @@ FIRST, *OTHERS = REPLICAS
 EXPIRY: dict[str, object] = {
     "producer.id.expiration.ms": 4000,
     "producer.id.expiration.check.interval.ms": 500,
+    "transaction.partition.verification.enable": "false",
 }
-"""Producers are soon forgotten; what a forgotten one sends again is appended again."""
+"""Producers are soon forgotten; what a forgotten one sends again is appended again. A late write may open a transaction."""
 
 
 class _Player(Recorder):

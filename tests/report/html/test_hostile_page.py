@@ -133,3 +133,21 @@ def results_of_diff(scan):
     from kaudit.model.replicas import DiffResult, Replica
 
     return DiffResult(scan, [Replica(results.HOSTILE, results.HOSTILE), Replica("b2", "/b2")])
+
+
+def test_long_names_keep_the_page_within_its_budget():
+    long = "x" * 10_000
+    findings = [
+        results.old_duplicate(topic=f"{number}{long}", message=long, file=long, evidence={"rule": long}, offset=number)
+        for number in range(300)
+    ]
+    missing = [NotAudited(f"{number}{long}", long) for number in range(300)]
+    rendered = render_scan(results.scan_result(*findings, not_audited=missing), RenderOptions())
+    model = Page(rendered).model
+    left_out = {entry["what"]: entry["count"] for entry in model["overview"]["left_out"]}
+
+    assert len(rendered.encode()) < 5_000_000
+    assert left_out["findings"] == 300 - len(model["findings"]) > 0
+    assert left_out["incidents"] == 300 - len(model["overview"]["incidents"]) > 0
+    assert {found["incident"] for found in model["findings"]} <= {None, *range(len(model["overview"]["incidents"]))}
+    assert left_out["paths that were not audited"] == 300 - len(model["overview"]["not_audited"]) > 0
