@@ -104,7 +104,11 @@ def test_real_logs(evidence, command):
     for logs in (evidence.oracle("2.0.1", "logdir"), evidence.capture("txn-mix-2.8.2") / "logdirs"):
         result = getattr(local, command)(ScanOptions([str(logs)], jobs=1), SilentProgress())
         for name, schema in (("json", DOCUMENT), ("jsonl", LINE)):
-            text = {"scan": scan_text, "timeline": timeline_text}[command](name, result, RenderOptions())
+            text = (
+                scan_text(name, result, RenderOptions())
+                if command == "scan"
+                else timeline_text(name, result, RenderOptions())
+            )
             for document in text.splitlines() if name == "jsonl" else [text]:
                 validator(schema).validate(json.loads(document))
 
