@@ -26,6 +26,7 @@ CLOSE_SHARE = 0.1
 """Of the time, what looking for repeats in one partition may take: it reads some of it again."""
 IDLE_MS = 60_000
 """As long as the newest batch is younger, it says what time it is."""
+TRY_AGAIN_SECONDS = 5.0
 LOOK_AGAIN_SECONDS = 60.0
 """After so long the clock alone may have made a transaction overdue, and checkpoints may have changed."""
 
@@ -80,6 +81,7 @@ class Watcher:
         self._closing: dict[str, Due] = {}
         self._unclosed: set[str] = set()
         self._unjudged = False
+        self._try_again_at = 0.0
         self._judged_at = self._looked_at = self._grown_at = time.monotonic()
 
     @property
@@ -104,7 +106,7 @@ class Watcher:
         if layout is None:
             self._drop_all()
             return Round((), 0, None)
-        grown = self._read(layout, changed)
+        grown = self._read(layout, [*changed, *self._to_be_tried_again(layout, changed, now)])
         self._drop_deleted(layout)
         self._unjudged = self._unjudged or bool(changed)
         overdue = bool(self.waiting.held) or now - self._judged_at >= LOOK_AGAIN_SECONDS
@@ -112,6 +114,17 @@ class Watcher:
             return Round((), grown, self.result)
         with self._judging:
             return Round(self._judged(layout, last=last), grown, self.result)
+
+    def _to_be_tried_again(
+        self, layout: Layout, changed: Sequence[PartitionDirectory], now: float
+    ) -> Sequence[PartitionDirectory]:
+        """Return the partitions that could not be read on, now and then: a broker may be back by now."""
+        failed = {path for path, follower in self.followers.items() if follower.failed and follower.needs_reading}
+        if not failed or now < self._try_again_at:
+            return ()
+        self._try_again_at = now + TRY_AGAIN_SECONDS
+        known = {entry.directory for entry in changed}
+        return [entry for entry in layout.partitions if entry.directory in failed - known]
 
     def _read(self, layout: Layout, changed: Sequence[PartitionDirectory]) -> int:
         """Read on in these partitions; return how many bytes were new to."""
@@ -215,12 +228,15 @@ def _place(directory: PartitionDirectory) -> tuple[object, ...]:
 
 def _first_offset(directory: PartitionDirectory) -> int:
     there = segments_of(directory)
-    return there[0].base_offset if there else 0
+    if not there:
+        return 0
+    fetched = there[0].fetched
+    return there[0].base_offset if fetched is None else fetched.readable_from
 
 
 def _is_there(finding: Finding, directory: PartitionDirectory | None) -> bool:
     """Whether what a finding is about has not been deleted from the front of the log."""
-    if directory is None or not any(segment.deleted for segment in directory.segments):
+    if directory is None or not any(segment.deleted or segment.fetched for segment in directory.segments):
         return True
     offset = finding.last_offset if finding.last_offset is not None else finding.offset
     if offset is not None:

@@ -201,6 +201,12 @@ def test_a_directory_that_does_not_exist_is_a_usage_error(kaudit, tmp_path):
     assert kaudit("watch", tmp_path / "nowhere").code == 2
 
 
+def test_directories_and_clusters_are_two_watches(kaudit, tmp_path):
+    refused = kaudit("watch", "kafka://localhost:1/orders", tmp_path)
+    assert refused.code == 2
+    assert "not both" in refused.err
+
+
 def test_a_remote_directory_is_refused(kaudit):
     refused = kaudit("watch", "s3://bucket/logs")
     assert refused.code == 2
