@@ -15,6 +15,7 @@ from kaudit.broker.coordinator.transaction_coordinator import (
     RequestContext,
     TransactionCoordinator,
 )
+from kaudit.broker.coordinator.transaction_metadata import TransactionMetadata
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.partition import SNAPSHOT_SUFFIX, Partition, Tampering
 from kaudit.broker.partition.produce import ProduceHandler
@@ -96,6 +97,10 @@ class Broker:
         """Return what a partition remembers of its producer ids."""
         partition = self._partitions.get(key)
         return {} if partition is None else partition.producers.states
+
+    def transaction(self, transactional_id: str) -> TransactionMetadata | None:
+        """Return what the coordinator keeps of a transactional id, None if it does not know it."""
+        return None if self._profile is None else self._coordinator.transaction(transactional_id)
 
     # -- set up ------------------------------------------------------------------------------------------------------
     def _set_up(self, attempt: Attempt) -> Answer:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich import progress as bars
 
 
-_REDRAW_SECONDS = 0.1
+REDRAW_SECONDS = 0.1
 LINE_SECONDS = 30.0
 """Between two lines in a log file: a night's audit leaves a page of them, not a book."""
 
@@ -87,6 +87,6 @@ class _Bar:
     def advance(self, read_bytes: int) -> None:
         """Move the bar."""
         self._progress.advance(self._task, read_bytes)
-        if time.monotonic() - self._drawn >= _REDRAW_SECONDS:
+        if time.monotonic() - self._drawn >= REDRAW_SECONDS:
             self._drawn = time.monotonic()
             self._progress.refresh()

@@ -2,7 +2,7 @@
 
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from io import TextIOWrapper
 from pathlib import Path
@@ -39,17 +39,23 @@ class Targets(Struct, frozen=True):
     targets: tuple[Target, ...]
 
     def write(
-        self, lines: Iterable[bytes], broker: Broker, name: str, *, with_state: bool, width: int | None = None
+        self,
+        lines: Iterable[bytes],
+        broker: Broker,
+        arguments: Sequence[str],
+        *,
+        with_state: bool,
+        width: int | None = None,
     ) -> None:
-        """Let `broker` answer `lines` of the file `name` once and write every format; `width` is the terminal's, if any.
+        """Let `broker` answer `lines` once and write every format; `width` is the terminal's, where stdout is one.
 
-        Answers wait until the last line has been read: raises AttemptError for a bad line with nothing written.
+        `arguments` are those that decide the answers, the file first. Answers wait until the last line has been read: raises AttemptError for a bad line with nothing written.
         """
         session = Session(lines, broker)
         with ExitStack() as stack:
             spools = [stack.enter_context(_spool(target.file)) for target in self.targets]
             names = [target.output_format for target in self.targets]
-            for pieces in formatted(session, names, name, with_state=with_state):
+            for pieces in formatted(session, names, arguments, with_state=with_state):
                 for spool, piece in zip(spools, pieces, strict=True):
                     spool.write(piece.encode())
             for target, spool in zip(self.targets, spools, strict=True):

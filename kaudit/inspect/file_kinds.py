@@ -10,6 +10,7 @@ from kaudit.formats.dump_text.text import looks_like_dump
 from kaudit.formats.log.batch_header import LOG_OVERHEAD, MAGIC_OFFSET, PREFIX_SIZE, batch_size, plausible_length
 from kaudit.formats.sidefiles.checkpoints import OFFSET_CHECKPOINT_NAMES
 from kaudit.inspect.rows import Row
+from kaudit.source.layout import FetchedRange
 from kaudit.source.names import leftover_kind, parse_partition_name
 from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri
@@ -73,6 +74,8 @@ class LogFile(Struct, frozen=True):
     replica: str | None = None
     base_offset: int | None = None
     leftover: str | None = None
+    fetched: FetchedRange | None = None
+    """With it there is no file: brokers send the batches."""
 
     @property
     def segment(self) -> str | None:

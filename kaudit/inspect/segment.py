@@ -17,8 +17,18 @@ from kaudit.inspect.row_filter import RowFilter
 from kaudit.inspect.rows import Row
 from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.source.bytes import ByteSource
 from kaudit.source.names import segment_base_offset
 from kaudit.source.schemes import filesystem
+
+
+def open_source(file: LogFile) -> ByteSource:
+    """Open a file of batches, or what stands for one where brokers send them. Raises OSError."""
+    if file.fetched is None:
+        return filesystem(file.path).open(file.path)
+    from kaudit.source.kafka.readers import open_fetched  # noqa: PLC0415 - an extra
+
+    return open_fetched(file.fetched)
 
 
 class SegmentReader:
@@ -27,7 +37,7 @@ class SegmentReader:
     def __init__(self, file: LogFile, version: Version | None = None) -> None:
         self.file = file
         self._version = version
-        self._source = filesystem(file.path).open(file.path)
+        self._source = open_source(file)
         self.size = self._source.size()
 
     def __enter__(self) -> Self:
@@ -76,7 +86,8 @@ class SegmentReader:
             verdict = loading_verdict(damage, self._later_segments(), was_batch=lost, version=self._version)
             yield damage_row(damage, self.file, verdict, missing)
             return
-        raw = self.read(damage.position, min(damage.end - damage.position, _MARKER_BYTES))
+        size = damage.end - damage.position if self.file.fetched is None else _MARKER_BYTES
+        raw = self.read(damage.position, min(size, _MARKER_BYTES))
         batches = decode_headers(memoryview(raw), np.zeros(1, dtype=np.int64), damage.position)
         if wanted.mask(batches)[0]:
             yield from batch_rows(batches, self.file, crc_valid=False)
@@ -94,7 +105,7 @@ class SegmentReader:
     def _later_segments(self) -> int:
         """How many segments beside this one hold later offsets; 0 where the directory cannot be listed."""
         own = self.file.base_offset
-        if own is None:
+        if own is None or self.file.fetched is not None:
             return 0
         try:
             names = [entry.name for entry in filesystem(self.file.path).entries(self.file.path.absolute().parent)]

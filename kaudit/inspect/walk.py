@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import NothingToAuditError, UsageError
 from kaudit.broker.releases.version import Version
@@ -21,8 +22,9 @@ from kaudit.inspect.segment import SegmentReader
 from kaudit.inspect.side_files import side_rows
 from kaudit.source.discover import MAX_DEPTH, PathNotFoundError, discover
 from kaudit.source.filesystem import FileStatus
+from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import Unreadable
-from kaudit.source.schemes import filesystem
+from kaudit.source.schemes import KAFKA, filesystem
 from kaudit.source.uri import Uri, UrlError
 
 UNREADABLE = "unreadable"
@@ -45,6 +47,7 @@ class InspectOptions(Struct, frozen=True):
     partition: int | None = None
     limit: int = DEFAULT_LIMIT
     version: Version | None = None
+    cluster: ClusterOptions = ClusterOptions()
 
     @property
     def selective(self) -> bool:
@@ -61,15 +64,38 @@ def inspect_rows(options: InspectOptions, *, batches: bool) -> Iterator[Row]:
         OSError: a file named on the command line cannot be read.
 
     """
-    found = [(file, _status(file)) for file in map(_location, options.paths)]
+    places = [_location(path) for path in options.paths]
+    on_brokers = [place for place in places if place.scheme == KAFKA]
+    if on_brokers and options.at is not None:
+        raise UsageError(f"--at {options.at}: brokers name no positions; --around OFFSET shows a batch")
+    found = [(file, _status(file)) for file in places if file.scheme != KAFKA]
     for file, entry in found:
         if options.at is not None and entry.is_directory:
             raise UsageError(f"--at needs one file, {file} is a directory")
+    for place in on_brokers:
+        yield from _batches_on_brokers(place, options)
     for file, entry in found:
         if entry.is_directory:
             yield from _batches_under(file, options) if batches or options.selective else _files_under(file)
         else:
             yield from _file(identify(file).named(options.topic, options.partition), options)
+
+
+def _batches_on_brokers(place: Uri, options: InspectOptions) -> Iterator[Row]:
+    from kaudit.inspect.fetched import fetched_files, without_places  # noqa: PLC0415 - few logs are fetched
+
+    wanted = options.wanted
+    cluster = replace(
+        options.cluster,
+        from_offset=wanted.first_offset,
+        to_offset=None if wanted.last_offset is None else wanted.last_offset + 1,
+    )
+    try:
+        files = list(fetched_files(place, cluster, options.around))
+    except UrlError as error:
+        raise UsageError(str(error)) from error
+    for file in files:
+        yield from without_places(_batches([file], options))
 
 
 def _location(text: str) -> Uri:

@@ -14,9 +14,11 @@ from kaudit.model.finding import Finding
 from kaudit.model.result import (
     ScanResult,
 )
+from kaudit.report.console import visible
 from kaudit.report.timestamps import NO_TIMESTAMP
 
-SCHEMA = "kaudit.scan/1"
+_SCAN = "kaudit.scan/"
+SCHEMA = f"{_SCAN}1"
 
 
 class SavedScanError(Exception):
@@ -65,7 +67,12 @@ def read_saved(text: str) -> Saved:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SavedScanError(f"not JSON: {error}") from None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA or "findings" not in document:
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if isinstance(schema, str) and schema.startswith(_SCAN) and schema != SCHEMA:
+        raise SavedScanError(
+            f"saved by another version of kaudit: a {visible(schema)} document, this version reads {SCHEMA}"
+        )
+    if schema != SCHEMA or "findings" not in document:
         raise SavedScanError(
             f"not a saved kaudit scan (a {SCHEMA} document); 'kaudit scan --output-format json:FILE' writes one"
         )

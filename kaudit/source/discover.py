@@ -13,6 +13,7 @@ from kaudit.formats.sidefiles.checkpoints import (
     parse_offset_checkpoint,
     parse_partition_metadata,
 )
+from kaudit.source.captures import CAPTURE_ACCOUNT, captured_features
 from kaudit.source.dumps import describe_dump
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.kafka.options import ClusterOptions
@@ -69,6 +70,7 @@ class _Discovery(Struct):
     dumps: list[Unreadable] = field(default_factory=list)
     meta: list[dict[str, str]] = field(default_factory=list)
     bootstrap: bool = False
+    features: dict[str, int] = field(default_factory=dict)
     pattern: LayoutPattern | None = None
     texts: list[tuple[Uri, FileStatus]] = field(default_factory=list)
     visited: set[Hashable] = field(default_factory=set)
@@ -141,7 +143,7 @@ def discover(
         leftover_files=sorted(found.leftover_files, key=lambda file: (file.log_dir or "", file.relative)),
         unreadable=found.unreadable,
         skipped=found.skipped,
-        evidence=Evidence(found.meta, found.bootstrap, sorted(found.broker_versions)),
+        evidence=Evidence(found.meta, found.bootstrap, sorted(found.broker_versions), found.features),
         empty_inputs=found.empty_inputs,
     )
 
@@ -186,6 +188,8 @@ def _visit(found: _Discovery, root: Uri, directory: Uri, depth: int) -> None:
     if entries and not _take_directory(found, root, directory, held):
         if META_PROPERTIES in held:
             _take_meta(found, directory)
+        if CAPTURE_ACCOUNT in held:
+            found.features |= captured_features(_side_file(directory / CAPTURE_ACCOUNT) or b"")
         found.bootstrap = found.bootstrap or BOOTSTRAP_CHECKPOINT in held
         _refuse_dumps(found, directory, held)
         for entry in entries:

@@ -1,12 +1,15 @@
 """What discovery and reading need of a file system."""
 
 from collections.abc import Hashable, Sequence
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from msgspec import Struct
 
 from kaudit.source.bytes import ByteSource
 from kaudit.source.uri import Uri
+
+COPIED_AT_ONCE = 4 << 20
+"""Bytes held while a file is written."""
 
 
 class FileStatus(Struct, frozen=True):
@@ -35,3 +38,13 @@ class FileSystem(Protocol):
 
     def open(self, uri: Uri) -> ByteSource:
         """Open a file for ranged reads."""
+
+
+class WritableFileSystem(FileSystem, Protocol):
+    """A file system that copies of logs can be written to."""
+
+    def make_directory(self, uri: Uri) -> None:
+        """Make a directory and those above it, unless they are there."""
+
+    def put(self, uri: Uri, content: BinaryIO) -> None:
+        """Write a file from here to the end of `content`: others see what was there before, then all of it."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, BinaryIO
 
 from kaudit.source.bytes import RemoteFile, nothing_held
-from kaudit.source.filesystem import FileStatus
+from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus
 from kaudit.source.uri import Uri, UrlError
 
 
@@ -52,6 +52,24 @@ class HdfsFileSystem:
                 return bytes(reader.read_range(position, length))
 
         return RemoteFile(len(reader), read_range, nothing_held)
+
+    def make_directory(self, uri: Uri) -> None:
+        """Make a directory and those above it, unless they are there."""
+        with _as_os_errors(str(uri)):
+            self._client.mkdirs(uri.path, create_parent=True)
+
+    def put(self, uri: Uri, content: BinaryIO) -> None:
+        """Write a file beside its place and rename it."""
+        from hdfs_native import WriteOptions  # noqa: PLC0415 - as above
+
+        partial = f"{uri.path}.tmp"
+        with _as_os_errors(str(uri)):
+            # not as a context: its end would keep what is there of a file that failed
+            out = self._client.create(partial, WriteOptions(overwrite=True))
+            while data := content.read(COPIED_AT_ONCE):
+                out.write(data)
+            out.close()
+            self._client.rename(partial, uri.path, overwrite=True)
 
 
 @contextmanager

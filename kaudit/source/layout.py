@@ -161,6 +161,8 @@ class Evidence(Struct, frozen=True):
     has_bootstrap_checkpoint: bool = False
     broker_versions: Sequence[str] = ()
     """Releases that live brokers have by the requests they take, such as `3.9`."""
+    features: Mapping[str, int] = field(default_factory=dict)
+    """Levels of the cluster's finalized features by name, where a capture gives them."""
 
 
 class Layout(Struct, frozen=True):

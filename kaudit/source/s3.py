@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 from kaudit.source.bytes import RemoteFile
-from kaudit.source.filesystem import FileStatus
+from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus
 from kaudit.source.uri import Uri, UrlError
 
 ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -13,7 +13,7 @@ REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 
 class S3FileSystem:
-    """Reads one bucket. Credentials come from the environment, a profile, or the machine's role, as AWS' own tools do.
+    """Reads and writes one bucket. Credentials come from the environment, a profile, or the machine's role, as AWS' own tools do.
 
     AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL name another store than Amazon's.
     """
@@ -58,6 +58,17 @@ class S3FileSystem:
         """Open an object for ranged reads; objects never change in place."""
         file = self._s3.open_input_file(self._key(uri))
         return RemoteFile(int(file.size()), lambda position, length: file.read_at(length, position), file.close)
+
+    def make_directory(self, uri: Uri) -> None:
+        """Do nothing: prefixes need not be made."""
+
+    def put(self, uri: Uri, content: BinaryIO) -> None:
+        """Upload an object, which is there when the upload is complete."""
+        # not as a context: its end would complete the upload of a part
+        out = self._s3.open_output_stream(self._key(uri))
+        while data := content.read(COPIED_AT_ONCE):
+            out.write(data)
+        out.close()
 
     def _key(self, uri: Uri) -> str:
         return f"{self._bucket}{uri.path}".rstrip("/")

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from typing import cast
 
 from kaudit.source.bytes import ByteSource
-from kaudit.source.filesystem import FileSystem
+from kaudit.source.filesystem import FileSystem, WritableFileSystem
 from kaudit.source.layout import SegmentFile
 from kaudit.source.names import segment_base_offset
 from kaudit.source.text import SegmentText
@@ -53,6 +54,7 @@ _SCHEMES: Mapping[str, Callable[[str], FileSystem]] = {
     "s3": _s3,
     "s3a": _s3,
 }
+_WRITABLE = ("", "hdfs", "s3", "s3a")
 
 
 @cache
@@ -71,6 +73,19 @@ def filesystem(uri: Uri) -> FileSystem:
         known = ", ".join(f"{scheme}://" for scheme in (*_SCHEMES, KAFKA) if scheme)
         raise UrlError(f"{uri}: kaudit reads local paths, file://, {known}")
     return _connect(uri.scheme, uri.authority)
+
+
+def writable_filesystem(uri: Uri) -> WritableFileSystem:
+    """Return the file system that is to hold `uri`.
+
+    Raises:
+        UrlError: as `filesystem`, or kaudit cannot write there.
+
+    """
+    if uri.scheme not in _WRITABLE:
+        known = ", ".join(f"{scheme}://" for scheme in _WRITABLE if scheme)
+        raise UrlError(f"{uri}: kaudit writes to local paths, {known}")
+    return cast("WritableFileSystem", filesystem(uri))
 
 
 def open_segment(segment: SegmentFile, working_directory: str | None = None) -> ByteSource:

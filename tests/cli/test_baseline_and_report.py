@@ -192,6 +192,10 @@ def test_a_saved_scan_may_come_from_stdin(engine, kaudit, monkeypatch):
     [
         ("no", "not JSON"),
         ('{"schema": "kaudit.timeline/1", "findings": []}', "not a saved kaudit scan"),
+        (
+            '{"schema": "kaudit.scan/2\\u202e", "findings": []}',
+            r"saved by another version of kaudit: a kaudit.scan/2\u202e document, this version reads kaudit.scan/1",
+        ),
         ('{"schema": "kaudit.scan/1", "findings": [{}]}', "damaged kaudit.scan/1 document"),
     ],
 )

@@ -3,6 +3,8 @@
 import io
 import json
 import os
+import subprocess
+import sys
 from typing import NamedTuple
 
 import pytest
@@ -49,6 +51,35 @@ def answers(result):
 
 
 STORY = [BROKER, produce(1, 0), produce(2, 2), produce(3, 0)]
+
+
+def test_a_page_is_written_beside_other_formats_and_names_the_command(run, tmp_path):
+    page = tmp_path / "replay page.html"
+    result = run(STORY, "--broker-version", "1.1.1", "--output-format", f"html:{page}", "--output-format", "jsonl")
+    assert result.exit_code == 0
+    assert len(answers(result)) == len(STORY)
+    text = page.read_text()
+    assert "<title>Replay of attempts.jsonl</title>" in text
+    assert f"kaudit replay {tmp_path}/attempts.jsonl --broker-version 1.1.1 " in text
+    assert "45 OUT_OF_ORDER_SEQUENCE_NUMBER" in text
+
+
+def test_of_a_bad_file_no_page_is_written(run, tmp_path):
+    page = tmp_path / "replay.html"
+    result = run([*STORY, {"op": "unknown"}], "--output-format", f"html:{page}")
+    assert result.exit_code == 2
+    assert not page.exists()
+
+
+def test_only_a_page_needs_what_writes_pages(tmp_path):
+    file = tmp_path / "attempts.jsonl"
+    file.write_text("".join(json.dumps(attempt) + "\n" for attempt in STORY))
+    code = (
+        "import sys; from kaudit.cli.app import run; run(['replay', sys.argv[1]]); "
+        "print([name for name in ('jinja2', 'kaudit.simulate.trace', 'numpy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_jsonl_answers_each_attempt_by_index_with_a_reason(run):

@@ -1,6 +1,5 @@
 """kafka:// as an input: what brokers send is audited as what lies on their disks."""
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,9 +17,7 @@ from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import PartitionDirectory
 from tests.logs import Log, data, marker
 from tests.source.kafka.fake_broker import DESCRIBE_ACLS, FETCH, LIST_OFFSETS, LIST_TRANSACTIONS, FakeBroker
-
-# the library leaves the socket of a refused connection to the garbage collector
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+from tests.wire_findings import comparable_findings
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 SEEN_ALIKE = (
@@ -28,8 +25,6 @@ SEEN_ALIKE = (
     "truncated-head", "zombie",
 )  # fmt: skip
 """Damage apart: brokers serve what their own walk through a log reaches."""
-OF_FILES = ("KA011", "KA5")
-PLACES = ("file", "segment", "position", "end_position", "replica", "log_dir", "absent", "next", "incident")
 KEY = ("orders", 0)
 NO_AUTHORIZER = 54
 
@@ -65,19 +60,6 @@ def serving(directory: PartitionDirectory) -> FakeBroker:
     return broker
 
 
-def alike(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: alike(own) for name, own in value.items() if name not in PLACES}
-    if isinstance(value, list):
-        return [alike(own) for own in value]
-    return value.replace(", at byte", "") if isinstance(value, str) else value
-
-
-def findings(result: ScanResult) -> list[str]:
-    own = (found for found in result.findings if not found.code.startswith(OF_FILES))
-    return sorted(json.dumps(alike(found.to_dict()), sort_keys=True) for found in own)
-
-
 def wire_scan(broker: FakeBroker, path: str = "orders", **cluster: object) -> ScanResult:
     options = ClusterOptions(**cluster)  # type: ignore[arg-type]
     paths = [f"kafka://{broker.address}/{path}"]
@@ -103,7 +85,7 @@ def test_the_same_findings_as_from_the_directory(directory, chunk_bytes):
         )
         url = f"kafka://{broker.address}/{directory.topic}/{directory.partition}"
         fetched = scan(ScanOptions([url], jobs=1, broker_version="3.9", chunk_bytes=chunk_bytes), SilentProgress())
-    assert findings(fetched) == findings(of_files)
+    assert comparable_findings(fetched) == comparable_findings(of_files)
     (one,), (other,) = fetched.partitions, of_files.partitions
     assert (one.log_end_offset, one.last_stable_offset) == (other.log_end_offset, other.last_stable_offset)
     assert not fetched.incomplete

@@ -41,6 +41,12 @@ describe("rowLayout", () => {
     assert.ok(gaps[0].y > ys[1] && gaps[0].y < ys[2]);
   });
 
+  it("counts a pause from the last known time", () => {
+    const { ys, breaks } = rowLayout(at(0, 10, 20, null, 5_020, null, 5_030), true);
+    assert.deepEqual(breaks.map((gap) => gap.ms), [5_000]);
+    assert.equal(ys[3] - ys[2], ROW);
+  });
+
   it("has nothing to lay out of no steps", () => {
     assert.deepEqual(rowLayout([], true).ys, []);
     assert.equal(medianPause([]), 0);
@@ -56,6 +62,8 @@ describe("yOf and startOf", () => {
     assert.equal(yOf(layout, 20), (layout.ys[2] + layout.ys[3]) / 2);
     assert.ok(yOf(layout, -5) < layout.ys[0]);
     assert.equal(yOf(layout, 99), layout.ys[3]);
+    const unknown = rowLayout(at(0, null, 10), true);
+    assert.equal(yOf(unknown, 5), (unknown.ys[0] + unknown.ys[2]) / 2);
   });
 
   it("lets no arrow rise or lie flat that took time", () => {

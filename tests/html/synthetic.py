@@ -5,8 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from kaudit.report.html.columns import COARSE, TRANSACTIONAL, pack
+from kaudit.report.html.coarser import fitted
+from kaudit.report.html.columns import COARSE, TRANSACTIONAL, Origins
 from kaudit.report.html.document import REPORT_SCRIPTS, REPORT_STYLES, document
+from kaudit.report.html.lanes import Lanes
 from kaudit.report.html.page_model import (
     DATA_ID,
     SCHEMA,
@@ -33,6 +35,7 @@ from kaudit.report.html.page_model import (
 
 START_MS = 1_760_000_000_000
 _BASE_OFFSET = 9_007_199_254_740_993  # 2**53 + 1: a browser's number does not hold it
+_BASE_ID = 4000
 _CHECKS: tuple[tuple[str, str, SeverityName], ...] = (
     ("KA102", "old-duplicate", "error"),
     ("KA104", "sequence-gap", "error"),
@@ -98,19 +101,28 @@ def tables(producers: int, runs: int, seed: int = 7) -> dict[str, dict[str, np.n
     }
 
 
-def page(producers: int, runs: int, findings: int, partitions: int = 2) -> tuple[PageModel, list[tuple[str, str]]]:
-    """Return the model and the packed columns; the first two partitions are replicas of one."""
+def page(
+    producers: int, runs: int, findings: int, partitions: int = 2, budget: int = 1 << 40
+) -> tuple[PageModel, list[tuple[str, str]]]:
+    """Return the model and the packed columns; the first two partitions are replicas of one.
+
+    `budget` bytes are for the columns of all partitions together.
+    """
     rows: list[PartitionRow] = []
     columns: list[tuple[str, str]] = []
     found: list[FindingRow] = []
     for index in range(partitions):
         held = tables(producers, runs // partitions, seed=max(index - 1, 0))
-        packed = pack(held)
-        columns.append((columns_id(index), packed.text))
+        own = _findings(index, findings // partitions, held)
+        about = np.array([int(finding.offset or 0) - _BASE_OFFSET for finding in own], dtype=np.int64)
+        chosen = np.array([int(finding.producer_id or 0) - _BASE_ID for finding in own], dtype=np.int64)
+        ended = np.flatnonzero(held["transactions"]["outcome"])
+        shown = fitted(Lanes(held, ended), Origins(), budget * 3 // 4 // partitions, np.sort(about), chosen)
+        columns.append((columns_id(index), shown.packed.text))
         end = int(held["runs"]["last_offset"].max(initial=-1)) + 2
         names = [f"txn-{number}" for number in range(-(-producers // 3))]
-        rows.append(_partition(index, producers, end, held, packed, names))
-        found += _findings(index, findings // partitions, held)
+        rows.append(_partition(index, producers, end, held, shown, names))
+        found += own
     heat: dict[str, list[HeatCell]] = {}
     for index, row in enumerate(rows):
         own = [finding for finding in found if finding.partition == index]
@@ -166,7 +178,7 @@ def page(producers: int, runs: int, findings: int, partitions: int = 2) -> tuple
     return model, columns
 
 
-def _partition(index, producers, end, held, packed, names) -> PartitionRow:
+def _partition(index, producers, end, held, shown, names) -> PartitionRow:
     return PartitionRow(
         topic="orders" if index < 2 else f"topic-{index}",
         partition=0,
@@ -189,14 +201,18 @@ def _partition(index, producers, end, held, packed, names) -> PartitionRow:
         more_missing=0,
         columns=PackedColumns(
             columns_id(index),
-            len(packed.data),
+            len(shown.packed.data),
             str(_BASE_OFFSET),
             str(START_MS),
-            "4000",
+            str(_BASE_ID),
             names,
-            dict(packed.tables),
+            dict(shown.packed.tables),
             runs=len(held["runs"]["lane"]),
             lanes=producers,
+            runs_merged=shown.runs_merged,
+            lanes_left_out=shown.lanes_left_out,
+            transactions_left_out=shown.transactions_left_out,
+            markers_left_out=shown.markers_left_out,
         ),
     )
 
@@ -212,7 +228,7 @@ def _findings(index, count, held) -> list[FindingRow]:
 
 def _finding(index, number, run, held) -> FindingRow:
     code, name, severity = _CHECKS[number % len(_CHECKS)]
-    producer_id = 4000 + int(held["lanes"]["producer_id"][run["lane"]])
+    producer_id = _BASE_ID + int(held["lanes"]["producer_id"][run["lane"]])
     epoch = int(held["lanes"]["producer_epoch"][run["lane"]])
     offset = str(_BASE_OFFSET + run["first_offset"])
     last = str(_BASE_OFFSET + run["last_offset"])
@@ -269,9 +285,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10_000, help="of all partitions together")
     parser.add_argument("--findings", type=int, default=20)
     parser.add_argument("--partitions", type=int, default=2)
+    parser.add_argument("--budget", type=int, default=1 << 40, help="bytes of all columns; unlimited without")
     parser.add_argument("-o", "--output", type=Path, required=True)
     chosen = parser.parse_args()
-    model, columns = page(chosen.producers, chosen.runs, chosen.findings, chosen.partitions)
+    model, columns = page(chosen.producers, chosen.runs, chosen.findings, chosen.partitions, chosen.budget)
     text = document(
         "report.html",
         title=model.title,

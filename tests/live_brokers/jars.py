@@ -26,8 +26,18 @@ def jars_of(version: str) -> Path:
 
     Raises subprocess.CalledProcessError where Maven fails, for instance for a release that does not exist.
     """
-    folder = CACHE / version
-    fetched, wanted = folder / "fetched.xml", pom(version)
+    return _fetched(version, pom(version))
+
+
+def tool_jars_of(version: str) -> Path:
+    """The folder with the jars of Kafka's command line tools of `version`; as `jars_of`."""
+    dependency = _DEPENDENCY.format("org.apache.kafka", "kafka-tools", version)
+    return _fetched(f"tools-{version}", _POM.format(dependencies=dependency))
+
+
+def _fetched(name: str, wanted: str) -> Path:
+    folder = CACHE / name
+    fetched = folder / "fetched.xml"
     if fetched.exists() and fetched.read_text() == wanted:
         return folder / "lib"
     shutil.rmtree(folder, ignore_errors=True)

@@ -52,7 +52,7 @@ def inferred_versions(
     if layout.evidence.broker_versions:
         return _of_brokers(layout.evidence.broker_versions)
     meta = layout.evidence.meta_properties
-    features = feature_levels(layout.everything, open_source)
+    features = {**layout.evidence.features, **feature_levels(layout.everything, open_source)}
     found, because = infer_range(
         VersionEvidence(
             has_delete_horizon=any(part.counts.delete_horizons for part in parts),

@@ -1,7 +1,5 @@
 """What a partition's producers wrote over time, in buckets that those of other partitions can be added to."""
 
-from typing import Any
-
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
@@ -9,12 +7,21 @@ from numpy.typing import NDArray
 from kaudit.model.columns import Columns
 
 _BUCKETS = 256
+_SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
+_WIDTHS = (
+    *(1, 5, 10, 50, 100, 500),
+    *(_SECOND * number for number in (1, 5, 10, 30)),
+    *(_MINUTE * number for number in (1, 5, 10, 30)),
+    *(_HOUR * number for number in (1, 3, 6, 12)),
+    *(_DAY * number for number in (1, 7, 28, 364, 3_640, 36_400)),
+)
+"""Widths of buckets in ms; each divides the next, so that narrow ones can be added up to wide ones."""
 _LATEST = 253_402_300_799_999
 """The last ms of the year 9999: what is later is not a time."""
 
 
 class ActivityOverTime(Struct, frozen=True):
-    """Bucket i covers `bucket_ms` (a power of two) from `start_ms + i * bucket_ms` on; `start_ms` is a multiple of it.
+    """Bucket i covers `bucket_ms` (one of _WIDTHS) from `start_ms + i * bucket_ms` on; `start_ms` is a multiple of it.
 
     `bytes` are those of each run, spread evenly from its first to its last timestamp; `began` and `ended` count the
     producer ids whose first and last batch is in the bucket.
@@ -49,7 +56,7 @@ def activity_over_time(runs: Columns) -> ActivityOverTime | None:
     return ActivityOverTime(
         start_ms=start,
         bucket_ms=bucket,
-        bytes=np.diff(np.rint(_written_before(edges, first, last, size))).astype(np.int64).tolist(),
+        bytes=np.diff(_written_before(edges, first, last, size)).tolist(),
         began=_counts((np.minimum.reduceat(first, begins) - start) // bucket, count),
         ended=_counts((np.maximum.reduceat(last, begins) - start) // bucket, count),
     )
@@ -73,25 +80,24 @@ def added(parts: list[ActivityOverTime]) -> ActivityOverTime | None:
 
 
 def _bucket(first: int, last: int) -> int:
-    """Return the least power of two that cuts the range, both ends inclusive, into at most so many aligned buckets."""
-    bucket = 1
-    while last // bucket - first // bucket >= _BUCKETS:
-        bucket *= 2
-    return bucket
+    """Return the least width that cuts the range, both ends inclusive, into at most so many aligned buckets."""
+    return next(width for width in _WIDTHS if last // width - first // width < _BUCKETS)
 
 
 def _written_before(
     edges: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], size: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return the bytes written before each edge. A run lasts at least the ms of its batch."""
+) -> NDArray[np.int64]:
+    """Return the bytes written before each edge: none before the first, all before the last. A run lasts at least 1 ms."""
     rate = size / (last - first + 1)
     times = np.concatenate([first, last + 1])
     order = np.argsort(times, kind="stable")
     times = times[order]
     rates = np.cumsum(np.concatenate([rate, -rate])[order])
     written = np.append(0.0, np.cumsum(rates[:-1] * np.diff(times)))
-    before: NDArray[Any] = np.interp(edges, times, written)
-    return before
+    total = int(size.sum())
+    before: NDArray[np.int64] = np.rint(np.interp(edges, times, written)).clip(0, total).astype(np.int64)
+    before[-1] = total  # sums of rates are off by a byte or two after years
+    return np.maximum.accumulate(before)
 
 
 def _counts(places: NDArray[np.int64], buckets: int) -> list[int]:

@@ -81,9 +81,10 @@ def partition_timelines(partition: PartitionAudit, rows: KeptRows, findings: Seq
 
 def in_order(rows: KeptRows) -> tuple[Columns, Columns]:
     """Return the merged runs and the markers of a partition, by producer id and then offset; there are rows."""
-    runs, markers = joined(rows.runs), joined(rows.markers)
+    markers, runs = joined(rows.markers), joined(rows.runs)
     markers = markers[np.lexsort((markers["offset"], markers["producer_id"]))]
-    return merged_runs(runs[np.lexsort((runs["first_offset"], runs["producer_id"]))], markers), markers
+    runs = runs[np.lexsort((runs["first_offset"], runs["producer_id"]))]
+    return merged_runs(runs, markers), markers
 
 
 def _slice(rows: Columns, producer_id: int) -> slice:

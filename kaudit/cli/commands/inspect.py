@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from kaudit.cli import options
+from kaudit.cli.audit_options import ConnectionOptions
 from kaudit.cli.inspect_options import ContentOptions, InspectedLog, RowOutput, RowSelection
 from kaudit.cli.option_groups import with_option_groups
 
@@ -28,7 +29,9 @@ def inspect(  # noqa: PLR0913 - its groups of options
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE_OR_DIR", help="A file of a log directory, a dump's text, or a directory; hdfs://, s3:// too."
+            metavar="FILE_OR_DIR",
+            help="A file of a log directory, a dump's text, or a directory; hdfs://, s3:// too; "
+            "kafka://HOST:PORT/TOPIC[/PARTITION].",
         ),
     ],
     *,
@@ -36,6 +39,7 @@ def inspect(  # noqa: PLR0913 - its groups of options
     rows: RowSelection,
     output: RowOutput,
     log: InspectedLog,
+    cluster: ConnectionOptions,
     terminal: options.TerminalOptions,
     version: options.VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> int:
@@ -53,6 +57,7 @@ def inspect(  # noqa: PLR0913 - its groups of options
     from kaudit.broker.releases.version import Version
     from kaudit.formats.log.records import DEFAULT_LIMIT
     from kaudit.inspect.walk import InspectOptions
+    from kaudit.source.kafka.options import ClusterOptions
 
     return run_inspect(
         InspectOptions(
@@ -65,6 +70,7 @@ def inspect(  # noqa: PLR0913 - its groups of options
             topic=log.topic,
             partition=log.partition,
             limit=content.max_decompressed or DEFAULT_LIMIT,
+            cluster=ClusterOptions(cluster.command_config),
             version=None if requested == "auto" else Version.parse(requested),
         ),
         targets,

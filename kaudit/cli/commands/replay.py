@@ -66,6 +66,14 @@ class _FirstState(OptionGroup, frozen=True, kw_only=True):
         typer.Option("--memory", metavar="MEMORY", help="With --on, a broker that has just restarted, or never did."),
     ] = Memory.RESTART
 
+    @property
+    def arguments(self) -> list[str]:
+        """The options as they were given."""
+        if self.on is None:
+            return []
+        place = ["--on", str(self.on), "--topic", str(self.topic), "--partition", str(self.partition)]
+        return place if self.memory is Memory.RESTART else [*place, "--memory", self.memory.value]
+
     def recorded_log(self) -> "RecordedLog | None":
         """Return what the broker begins with. Raises UsageError for options that belong together."""
         if self.on is None:
@@ -135,8 +143,9 @@ def replay(  # noqa: PLR0913 - typer reads the options off the signature
         for target in targets.targets:
             output_file(None if target.file is None else str(target.file), read)
         broker = Broker(profile, recorded)
+        arguments = [attempts, *([] if profile is None else ["--broker-version", broker_version]), *begin.arguments]
         with opened(attempts) as lines:
-            targets.write(lines, broker, attempts, with_state=output.verbose, width=width)
+            targets.write(lines, broker, arguments, with_state=output.verbose, width=width)
         _report_unread(attempts, broker.unread_config)
     except AttemptError as error:
         raise UsageError(f"{attempts}: {error}") from None

@@ -96,7 +96,7 @@ def simulate(  # noqa: C901, PLR0913 - typer reads the options off the signature
         except OSError as error:
             raise UsageError(f"--output {output} cannot be written: {error.strerror}") from error
     if file or not quiet:
-        _deliver(_shown(truth, form, console), file)
+        _deliver(_shown(truth, form, console, scenario), file)
 
 
 def _text(scenario: str) -> str:
@@ -164,7 +164,8 @@ def _sweep(scenario: "Scenario", first: int, runs: int, form: str) -> str:
     return json.dumps(document, sort_keys=True) + "\n"
 
 
-def _shown(truth: "Truth", form: str, console: "Console") -> str:
+def _shown(truth: "Truth", form: str, console: "Console", named: str) -> str:
+    """Return the run in a format; `named` is the scenario as it was asked for."""
     from kaudit.report.sequence_diagram import mermaid, outcome, terminal
     from kaudit.report.sequence_diagram.lanes import participants
 
@@ -180,11 +181,12 @@ def _shown(truth: "Truth", form: str, console: "Console") -> str:
     if form == "html":
         from functools import partial
 
+        from kaudit.checks.command_line import quote
         from kaudit.report.sequence_diagram import html
         from kaudit.report.sequence_diagram.simulated import MOST_STEPS, simulation_page
 
         facts = {"scenario": scenario.name, "seed": str(simulation.seed), **outcome.facts(summary)}
-        command = f"kaudit simulate {scenario.name} --seed {simulation.seed}"
+        command = f"kaudit simulate {quote(named)} --seed {simulation.seed}"
         return html.fitting_page(partial(simulation_page, simulation, facts, command), MOST_STEPS)
     plain = not _draws_boxes()
     lines = [

@@ -1,14 +1,12 @@
 """Runs a watch: rounds until it is to end, and after each the findings, the table, the metrics and the state file."""
 
 import math
-import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,6 +15,7 @@ from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, Usage
 from kaudit.cli.audit import AuditRequest
 from kaudit.cli.audit_options import WatchOutput, WatchRun
 from kaudit.cli.exits import ExitCode
+from kaudit.cli.interruption import ends_on_signals
 from kaudit.cli.parsing import parse_duration
 from kaudit.cli.targets import output_file
 from kaudit.cli.watch.metrics import Metrics, served
@@ -58,7 +57,7 @@ def run_watch(request: AuditRequest, run: WatchRun, output: WatchOutput) -> int:
     stop = threading.Event()
     watcher = Watcher(request.options, logs, memory, _decisions(request), stop.is_set)
     with ExitStack() as stack:
-        stack.enter_context(_ends_on_signals(stop))
+        stack.enter_context(ends_on_signals(stop))
         metrics = Metrics(metrics_file)
         if output.metrics_port is not None:
             port = stack.enter_context(served(metrics, output.metrics_address, output.metrics_port))
@@ -141,24 +140,6 @@ def _rounds(
         if not last:
             stop.wait(min(max(pause, now - started), left))
     return max(severities, default=None)
-
-
-@contextmanager
-def _ends_on_signals(stop: threading.Event) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end the watch after what it is about; a second one ends it at once."""
-    previous = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what signal calls with
-        stop.set()
-        signal.signal(number, previous[number])
-
-    for number in previous:
-        signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 class _Saver:

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.report.html.columns import COARSE, OUTCOMES, Column, Packed, pack
+from kaudit.report.html.columns import COARSE, OUTCOMES, Column, Origins, Packed, pack
 from kaudit.report.html.lanes import Lanes, Tables
 
 _COMMITTED = OUTCOMES.index("committed")
@@ -19,72 +19,41 @@ class Shown(Struct, frozen=True):
     """Packed tables, and what is not in them."""
 
     packed: Packed
-    tables: Tables
     runs_merged: int
     lanes_left_out: int
     transactions_left_out: int
     markers_left_out: int
 
 
-def fitted(lanes: Lanes, relative: "Relative", most_bytes: int, offsets: Column, producer_ids: Column) -> Shown:
+def fitted(lanes: Lanes, origins: Origins, most_bytes: int, offsets: Column, producer_ids: Column) -> Shown:
     """Pack the tables into at most `most_bytes`; `offsets` (ascending) and `producer_ids` are those that findings are about."""
     whole = lanes.tables
-    packed = pack(relative.of(whole))
+    packed = pack(whole, origins)
     if len(packed.data) <= most_bytes:
-        return Shown(packed, whole, 0, 0, 0, 0)
+        return Shown(packed, 0, 0, 0, 0)
     share = 1.0
     while True:
         share *= _SAFETY * most_bytes / len(packed.data)
         tables, merged = _reduced(lanes, share, offsets, producer_ids)
-        packed = pack(relative.of(tables))
+        packed = pack(tables, origins)
         if len(packed.data) <= most_bytes or not _rows(tables["lanes"]):
             break
     fewer = {name: _rows(whole[name]) - _rows(tables[name]) for name in whole}
-    return Shown(packed, tables, merged, fewer["lanes"], fewer["transactions"], fewer["markers"])
+    return Shown(packed, merged, fewer["lanes"], fewer["transactions"], fewer["markers"])
 
 
 def _rows(columns: dict[str, Column]) -> int:
     return len(next(iter(columns.values())))
 
 
-class Relative(Struct, frozen=True):
-    """What is taken off offsets, timestamps and producer ids, so that a browser's numbers hold them."""
-
-    offset: int
-    timestamp: int
-    producer_id: int
-
-    @classmethod
-    def to(cls, tables: Tables) -> "Relative":
-        """Take the least of each; 0 where there are none. Timestamps below 0 do not count."""
-        runs, markers = tables["runs"], tables["markers"]
-        times = np.concatenate([runs["min_timestamp"], markers["timestamp"]])
-        return cls(
-            _least(np.concatenate([runs["first_offset"], markers["offset"]])),
-            _least(times[times >= 0]),
-            _least(tables["lanes"]["producer_id"]),
-        )
-
-    def of(self, tables: Tables) -> Tables:
-        """Return the tables with it taken off."""
-        origins = {"offset": self.offset, "timestamp": self.timestamp, "producer_id": self.producer_id}
-        return {
-            table: {
-                name: column - next((origin for end, origin in origins.items() if name.endswith(end)), 0)
-                for name, column in columns.items()
-            }
-            for table, columns in tables.items()
-        }
-
-
-def _least(column: Column) -> int:
-    return int(column.min()) if len(column) else 0
-
-
 def _reduced(lanes: Lanes, share: float, offsets: Column, producer_ids: Column) -> tuple[Tables, int]:
-    """Return about this share of the rows, and how many runs are only part of a coarser bar."""
+    """Return about this share of the rows, and how many runs are only part of a coarser bar.
+
+    Transactions and markers go sooner than runs: a bar shows that its batches are part of transactions.
+    """
     whole = lanes.tables
-    room = {name: int(_rows(columns) * share) for name, columns in whole.items()}
+    shares = {"lanes": share, "runs": share, "transactions": share * share, "markers": share * share}
+    room = {name: int(_rows(columns) * shares[name]) for name, columns in whole.items()}
     shown = _lanes_shown(whole, max(room["runs"] // 2, room["lanes"]), producer_ids)
     runs = _in_lanes(whole["runs"], shown)
     transactions, kept = _transactions(whole["transactions"], shown, room["transactions"], offsets)

@@ -4,20 +4,21 @@ A column holds what differs from a prediction, which is nothing for most values 
 `stored[i]` plus, by `encoding`:
 
     plain      0
-    delta      value[i-1]                     (0 for the first)
-    follows    last_offset[i-1]               (0 for the first)
+    delta      value[i-1]                     (the origin for the first)
+    follows    last_offset[i-1]               (the origin for the first)
     from       first_offset[i] for last_offset, min_timestamp[i] for max_timestamp
     continues  value[i-1] + last_offset[i-1] - first_offset[i-1] + 1     (0 for the first)
     spans      last_offset[i] - first_offset[i], plus first_sequence[i] for last_sequence, plus 1 for records
 
-Columns of a table lie in the order of its fields, so that those a prediction needs have been read before; the exception is
+Origins are those of the columns whose names end in offset, timestamp and producer_id; a browser takes them for 0, so that its
+numbers hold what is relative to them. Columns of a table lie in the order of its fields, so that those a prediction needs have been read before; the exception is
 first_offset, which `follows` needs: it and last_offset are read together. The stored numbers are zigzag (0, -1, 1, -2 are
 0, 1, 2, 3), in `width` bytes each, as planes: the lowest byte of all rows, then the next. All of it goes through zlib.
 """
 
 import base64
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -82,6 +83,30 @@ _LEVEL = 6
 """Level 9 takes ten times as long for half a percent."""
 
 
+class Origins(Struct, frozen=True):
+    """Where offsets, timestamps and producer ids begin: the least of a partition's."""
+
+    offset: int = 0
+    timestamp: int = 0
+    producer_id: int = 0
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Mapping[str, Column]]) -> "Origins":
+        """Return the least of each; 0 where there are none. Timestamps below 0 are none."""
+        runs, markers = tables["runs"], tables["markers"]
+        starts = np.concatenate([runs["first_offset"], markers["offset"]])
+        times = np.concatenate([runs["min_timestamp"], markers["timestamp"]])
+        return cls(_least(starts), _least(times[times >= 0]), _least(tables["lanes"]["producer_id"]))
+
+    def get(self, column: str) -> int:
+        """Return that of a column, 0 for one without."""
+        return next((getattr(self, name) for name in self.__struct_fields__ if column.endswith(name)), 0)
+
+
+def _least(column: Column) -> int:
+    return int(column.min()) if len(column) else 0
+
+
 class Packed(Struct, frozen=True):
     """Tables, what is in them, and their bytes."""
 
@@ -94,47 +119,41 @@ class Packed(Struct, frozen=True):
         return base64.b64encode(self.data).decode("ascii")
 
 
-def pack(tables: Mapping[str, Mapping[str, Column]]) -> Packed:
+def pack(tables: Mapping[str, Mapping[str, Column]], origins: Origins = Origins()) -> Packed:  # noqa: B008 - immutable
     """Pack tables of int64 columns, shape (rows,) each; every table of TABLES and every field of it must be there."""
-    described: dict[str, PackedTable] = {}
-    parts: list[bytes] = []
-    for name, fields in TABLES.items():
-        columns = tables[name]
-        described[name], planes = _table(columns, fields)
-        parts += planes
     # planes are residues of a prediction, which is what this strategy is for
     deflate = zlib.compressobj(_LEVEL, strategy=zlib.Z_FILTERED)
-    return Packed(described, b"".join([*map(deflate.compress, parts), deflate.flush()]))
+    described: dict[str, PackedTable] = {}
+    parts: list[bytes] = []
+    for table, encodings in TABLES.items():
+        columns, fields = tables[table], []
+        for name, encoding in encodings.items():
+            width, planes = _planes(columns[name] - _prediction(name, encoding, columns, origins.get(name)))
+            fields.append(Field(name, encoding, width))
+            parts.append(deflate.compress(planes))
+        described[table] = PackedTable(len(columns[next(iter(encodings))]), fields)
+    return Packed(described, b"".join([*parts, deflate.flush()]))
 
 
-def _table(columns: Mapping[str, Column], fields: Mapping[str, Encoding]) -> tuple[PackedTable, Sequence[bytes]]:
-    described: list[Field] = []
-    planes: list[bytes] = []
-    for name, encoding in fields.items():
-        width, data = _planes(columns[name] - _prediction(name, encoding, columns))
-        described.append(Field(name, encoding, width))
-        planes.append(data)
-    return PackedTable(len(columns[next(iter(fields))]), described), planes
-
-
-def _prediction(name: str, encoding: Encoding, columns: Mapping[str, Column]) -> Column:
+def _prediction(name: str, encoding: Encoding, columns: Mapping[str, Column], origin: int) -> Column | int:
     if encoding == "plain":
-        return np.zeros(len(columns[name]), dtype=np.int64)
+        return 0
     if encoding == "delta":
-        return _shifted(columns[name])
+        return _shifted(columns[name], origin)
     if encoding == "follows":
-        return _shifted(columns["last_offset"])
+        return _shifted(columns["last_offset"], origin)
     if encoding == "from":
         return columns["first_offset" if name == "last_offset" else "min_timestamp"]
     lengths = columns["last_offset"] - columns["first_offset"]
     if encoding == "continues":
-        return _shifted(columns[name] + lengths + 1)
+        return _shifted(columns[name] + lengths + 1, 0)
     return lengths + (columns["first_sequence"] if name == "last_sequence" else 1)
 
 
-def _shifted(column: Column) -> Column:
-    """The value of the row before; 0 for the first."""
-    before = np.zeros_like(column)
+def _shifted(column: Column, origin: int) -> Column:
+    """The value of the row before; the origin for the first."""
+    before = np.empty_like(column)
+    before[:1] = origin
     before[1:] = column[:-1]
     return before
 

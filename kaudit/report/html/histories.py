@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaudit.analysis.scan.shuffle_codec import unpack
 from kaudit.model.finding import Finding
 from kaudit.model.result import PartitionSummary, ScanResult
 from kaudit.report.html.partition_columns import Key, PageWriter, PartitionPage
@@ -35,7 +35,7 @@ def histories_of(result: ScanResult, options: RenderOptions, shown: Collection[K
             names=recorded.transactional_ids(),
         )
         for _, piece in recorded.write_histories(writer, _own(result.findings, named)):
-            page = msgspec.msgpack.decode(piece, type=PartitionPage)
+            page: PartitionPage = unpack(piece)
             pages[_named((page.topic, page.partition, page.replica), name)] = page
         marks |= {_named(key, name): offset for key, offset in recorded.high_watermarks().items()}
     return Histories(pages, marks)

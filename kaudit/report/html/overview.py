@@ -24,6 +24,7 @@ from kaudit.report.html.page_model import (
     SeverityName,
 )
 from kaudit.report.html.partition_columns import Key
+from kaudit.report.html.script_json import within
 from kaudit.report.impact import impact_text
 from kaudit.report.incident_block import extent_text, verdict_text
 from kaudit.report.incidents import describe, distinct, members
@@ -32,8 +33,9 @@ from kaudit.report.table import hidden_lines, nothing_text
 
 MOST_INCIDENTS = 200
 _MOST_OF_INCIDENT = 100
-_MOST_CELLS = 5_000
-_MOST_NOT_AUDITED = 500
+_MOST_CELLS = 3_000
+_FOR_INCIDENTS = 300_000
+_FOR_NOT_AUDITED = 150_000
 
 
 class Shown(Struct, frozen=True):
@@ -59,7 +61,13 @@ def overview(result: ScanResult, options: RenderOptions, page: Shown) -> Overvie
         verdict += "; incomplete: the absence of findings proves nothing"
     heat, more_cells = _heat(result, page.partitions)
     by_identity = {id(finding): place for place, finding in enumerate(result.findings)}
-    incidents = [_incident(group, page.findings, by_identity) for group in groups[:MOST_INCIDENTS]]
+    incidents = within(
+        (_incident(group, page.findings, by_identity) for group in groups[:MOST_INCIDENTS]), _FOR_INCIDENTS
+    )
+    not_audited = within(
+        (NotAuditedRow(item.path, item.reason, unreadable=item.unreadable) for item in result.not_audited),
+        _FOR_NOT_AUDITED,
+    )
     return Overview(
         verdict=verdict,
         cost=cost,
@@ -69,17 +77,14 @@ def overview(result: ScanResult, options: RenderOptions, page: Shown) -> Overvie
         counts=_counts(result),
         heat=heat,
         series=_series(page.activity),
-        not_audited=[
-            NotAuditedRow(item.path, item.reason, unreadable=item.unreadable)
-            for item in result.not_audited[:_MOST_NOT_AUDITED]
-        ],
+        not_audited=not_audited,
         left_out=[
             *page.left_out,
             *_more("incidents", len(groups) - len(incidents), "kaudit scan -v"),
             *_more("partition replicas in the map", more_cells, "kaudit scan --output-format json"),
             *_more(
                 "paths that were not audited",
-                len(result.not_audited) - _MOST_NOT_AUDITED,
+                len(result.not_audited) - len(not_audited),
                 "kaudit scan --output-format json",
             ),
         ],

@@ -2,24 +2,24 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import msgspec
 import numpy as np
 from msgspec import Struct, field
 
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows
 from kaudit.analysis.scan.rows import MARKER, Rows
+from kaudit.analysis.scan.shuffle_codec import pack
 from kaudit.analysis.timelines.activity_over_time import ActivityOverTime, activity_over_time
 from kaudit.analysis.timelines.merged_runs import MERGED_RUN
 from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
 from kaudit.analysis.timelines.timeline import in_order, missing_cause
 from kaudit.model.columns import Columns, no_rows
 from kaudit.model.finding import Finding
-from kaudit.report.html.coarser import Relative, fitted
-from kaudit.report.html.columns import Column
-from kaudit.report.html.lanes import lanes_of
+from kaudit.report.html.coarser import fitted
+from kaudit.report.html.columns import Column, Origins
+from kaudit.report.html.lanes import Lanes, lanes_of
 from kaudit.report.html.page_model import LeaderEpochRow, MissingRow, PackedColumns
-from kaudit.report.html.script_json import json_for_script
+from kaudit.report.html.script_json import json_size
 
 TABLE = "page"
 _LISTED_SHARE = 400
@@ -65,29 +65,31 @@ class PageWriter(Struct, frozen=True):
         remembers_markers: bool,  # noqa: ARG002, FBT001 - a HistoryWriter
     ) -> Iterator[Piece]:
         """Yield the partition as one piece."""
-        yield TABLE, msgspec.msgpack.encode(self._page(history, findings))
+        yield TABLE, pack(self._page(history, findings))
 
     def _page(self, history: PartitionHistory, findings: Sequence[Finding]) -> PartitionPage:
         partition = history.partition
         runs, markers = self._rows(history)
+        history.rows.clear()  # a million runs are 150 MB, and they are not needed any more
+        first, last = _times(runs, markers)
+        activity, lanes, count = activity_over_time(runs), lanes_of(runs, markers), len(runs)
+        del runs, markers
         room = self.room.get(history.key, 0)
         leader_epochs, missing = _newest_leader_epochs(partition, room), _widest_gaps(partition, room)
-        listed = sum(_json_size(row) for rows in (leader_epochs, missing) for row in rows)
-        columns, text = self._columns(room - listed, runs, markers, findings)
-        times = np.concatenate([runs["min_timestamp"], runs["max_timestamp"], markers["timestamp"]])
-        times = times[times >= 0]
+        listed = sum(json_size(row) for rows in (leader_epochs, missing) for row in rows)
+        columns, text = self._columns(room - listed, lanes, count, findings)
         topic, number, replica = history.key
         return PartitionPage(
             topic=topic,
             partition=number,
             replica=replica,
-            min_timestamp=int(times.min()) if len(times) else None,
-            max_timestamp=int(times.max()) if len(times) else None,
+            min_timestamp=first,
+            max_timestamp=last,
             leader_epochs=leader_epochs,
             missing=missing,
             more_leader_epochs=len(_known_leader_epochs(partition)) - len(leader_epochs),
             more_missing=len(partition.missing) - len(missing),
-            activity=activity_over_time(runs),
+            activity=activity,
             columns=columns,
             text=text,
         )
@@ -105,30 +107,29 @@ class PageWriter(Struct, frozen=True):
         return in_order(rows)
 
     def _columns(
-        self, room: int, runs: Columns, markers: Columns, findings: Sequence[Finding]
+        self, room: int, lanes: Lanes, runs: int, findings: Sequence[Finding]
     ) -> tuple[PackedColumns | None, str]:
-        if room <= 0 or not (len(runs) or len(markers)):
+        if room <= 0 or not len(lanes.tables["lanes"]["name"]):
             return None, ""
-        lanes = lanes_of(runs, markers)
         names = self._name(lanes.tables["lanes"], findings, room // 2)
-        relative = Relative.to(lanes.tables)
+        origins = Origins.of(lanes.tables)
         offsets = [offset for found in findings for offset in (found.offset, found.last_offset) if offset is not None]
         shown = fitted(
             lanes,
-            relative,
-            int((room - sum(map(_json_size, names))) * _BASE64),
+            origins,
+            int((room - sum(map(json_size, names))) * _BASE64),
             np.array(sorted(offsets), dtype=np.int64),
             np.array([found.producer_id for found in findings if found.producer_id is not None], dtype=np.int64),
         )
         columns = PackedColumns(
             id="",
             bytes=len(shown.packed.data),
-            offset_origin=str(relative.offset),
-            timestamp_origin=str(relative.timestamp),
-            producer_id_origin=str(relative.producer_id),
+            offset_origin=str(origins.offset),
+            timestamp_origin=str(origins.timestamp),
+            producer_id_origin=str(origins.producer_id),
             names=names,
             tables=dict(shown.packed.tables),
-            runs=len(runs),
+            runs=runs,
             lanes=len(lanes.tables["lanes"]["name"]),
             runs_merged=shown.runs_merged,
             lanes_left_out=shown.lanes_left_out,
@@ -144,14 +145,16 @@ class PageWriter(Struct, frozen=True):
         for row, producer_id in enumerate(lanes["producer_id"].tolist() if known else ()):
             name = known.get(producer_id)
             if isinstance(name, str) and (name in names or room > 0):
-                room -= 0 if name in names else _json_size(name)
+                room -= 0 if name in names else json_size(name)
                 lanes["name"][row] = names.setdefault(name, len(names))
         return list(names)
 
 
-def _json_size(value: object) -> int:
-    """Return the bytes a value takes in the page, a comma with it."""
-    return len(json_for_script(value).encode()) + 1
+def _times(runs: Columns, markers: Columns) -> tuple[int | None, int | None]:
+    """Return the first and the last timestamp that is one."""
+    times = np.concatenate([runs["min_timestamp"], runs["max_timestamp"], markers["timestamp"]])
+    times = times[times >= 0]
+    return (int(times.min()), int(times.max())) if len(times) else (None, None)
 
 
 def _known_leader_epochs(partition: PartitionAudit) -> Rows:

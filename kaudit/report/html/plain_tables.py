@@ -4,9 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kaudit.report.formatting import span
 from kaudit.report.html.page_model import FindingRow, PageModel, PartitionRow
+from kaudit.report.html.script_json import within
 from kaudit.report.timestamps import date_and_clock
 
 _MOST_ROWS = 300
+_MOST_BYTES = 200_000
+"""Of one table: hostile names are long."""
 
 PlainTable = Mapping[str, object]
 """`caption`, `headings`, `rows` and `more`, a sentence that says how many rows are left out, or nothing."""
@@ -42,6 +45,7 @@ _PARTITION = (
 
 
 def _table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[str]], total: int) -> Iterator[PlainTable]:
+    rows = within(rows, _MOST_BYTES)
     if rows:
         more = f"{total - len(rows):,} more rows are shown with scripts on." if total > len(rows) else ""
         yield {"caption": caption, "headings": headings, "rows": rows, "more": more}

@@ -1,8 +1,10 @@
 """`--output-format html`: one page of a result, within a budget, that says what it leaves out."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit import __version__
 from kaudit.checks.command_line import quote
@@ -28,7 +30,7 @@ from kaudit.report.html.partition_columns import Key
 from kaudit.report.html.partition_rows import left_out_of, partition_rows
 from kaudit.report.html.plain_tables import plain_tables
 from kaudit.report.html.producer_rows import producer_rows
-from kaudit.report.html.script_json import json_for_script
+from kaudit.report.html.script_json import within
 from kaudit.report.render_options import RenderOptions
 
 _FOR_FINDINGS = 1_200_000
@@ -93,6 +95,7 @@ def _page(kind: Kind, result: ScanResult, options: RenderOptions, more_of: Calla
             *_without_histories(result, options, kind, paths),
         ]
         activity = [page.activity for page in histories.pages.values() if page.activity is not None]
+        first = overview(result, options, Shown(indexes, places, activity, left_out, more.facts))
         page = PageModel(
             schema=SCHEMA,
             kind=kind,
@@ -101,8 +104,8 @@ def _page(kind: Kind, result: ScanResult, options: RenderOptions, more_of: Calla
             inputs=[quote(path) for path in result.inputs],
             made_by=f"kaudit {__version__}",
             run=[] if options.run is None else [(name, str(value)) for name, value in options.run.items()],
-            overview=overview(result, options, Shown(indexes, places, activity, left_out, more.facts)),
-            findings=findings,
+            overview=first,
+            findings=[_of_shown_incident(row, len(first.incidents)) for row in findings],
             partitions=rows,
             producers=more.producers,
             differences=more.differences,
@@ -156,27 +159,25 @@ def _findings(
 ) -> tuple[list[FindingRow], dict[int, int]]:
     """Return as many findings as there is room for, the most severe first; and where each of the result's is among them."""
     incidents, profile = incident_places(result, options), profile_of(result.broker_version.profile)
-    many_inputs, room = len(result.inputs) > 1, _FOR_FINDINGS
-    rows: dict[int, FindingRow] = {}
-    for place in sorted(range(len(result.findings)), key=lambda place: -result.findings[place].severity.rank):
+    many_inputs = len(result.inputs) > 1
+
+    def row_of(place: int) -> tuple[int, FindingRow]:
         finding = result.findings[place]
         key = (finding.topic or "", -1 if finding.partition is None else finding.partition, finding.replica or "")
-        row = finding_row(finding, places.get(key), incidents.get(id(finding)), profile, many_inputs=many_inputs)
-        room -= len(json_for_script(row).encode())
-        if room < 0:
-            break
-        rows[place] = row
-    order = sorted(rows)
-    return [rows[place] for place in order], {place: index for index, place in enumerate(order)}
+        incident = incidents.get(id(finding))
+        return place, finding_row(finding, places.get(key), incident, profile, many_inputs=many_inputs)
+
+    worst_first = sorted(range(len(result.findings)), key=lambda place: -result.findings[place].severity.rank)
+    rows = sorted(within(map(row_of, worst_first), _FOR_FINDINGS), key=itemgetter(0))
+    return [row for _, row in rows], {place: index for index, (place, _) in enumerate(rows)}
+
+
+def _of_shown_incident(row: FindingRow, incidents: int) -> FindingRow:
+    return row if row.incident is None or row.incident < incidents else replace(row, incident=None)
 
 
 def _listing(result: ProducersResult, partitions: Mapping[Key, int]) -> _More:
-    rows: list[ProducerRow] = []
-    room, seen = _FOR_PRODUCERS, 0
-    for row in producer_rows(result, partitions):
-        seen += 1
-        room -= len(json_for_script(row).encode()) if room > 0 else 0
-        if room > 0:
-            rows.append(row)
-    left_out = _cut("rows of the listing", seen - len(rows), "kaudit producers --output-format jsonl")
+    rows = within(producer_rows(result, partitions), _FOR_PRODUCERS)
+    shown = len({row.producer_id for row in rows})
+    left_out = _cut("producer ids of the listing", result.listed - shown, "kaudit producers --output-format jsonl")
     return _More(producers=rows, left_out=left_out)

@@ -1,12 +1,14 @@
 """JSON that may stand in a script element of a page, whatever text of a log is in it."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from kaudit.report.console import visible
+
+_T = TypeVar("_T")
 
 
 def json_for_script(value: object) -> str:
@@ -26,3 +28,19 @@ def made_visible(value: object) -> Any:  # noqa: ANN401 - JSON
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return [made_visible(item) for item in value]
     return value
+
+
+def json_size(value: object) -> int:
+    """Return the bytes a value takes in the page, a comma with it."""
+    return len(json_for_script(value).encode()) + 1
+
+
+def within(rows: Iterable[_T], most_bytes: int) -> list[_T]:
+    """Return as many rows, from the first on, as take no more than so many bytes in the page."""
+    kept: list[_T] = []
+    for row in rows:
+        most_bytes -= json_size(row)
+        if most_bytes < 0:
+            break
+        kept.append(row)
+    return kept

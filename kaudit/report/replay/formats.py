@@ -9,6 +9,7 @@ from typing import NamedTuple
 from kaudit.broker.attempts import Attempt
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer
+from kaudit.checks.command_line import quote, quote_text
 from kaudit.replay.session import Session
 from kaudit.report.replay.render import DOCUMENT_BEGIN, DOCUMENT_END, TABLE_HEADER, as_json, as_json_with_state, as_row
 
@@ -18,13 +19,14 @@ _PIECE = 256
 
 
 def formatted(
-    session: Session, formats: Sequence[str], name: str = "-", *, with_state: bool = False
+    session: Session, formats: Sequence[str], arguments: Sequence[str] = ("-",), *, with_state: bool = False
 ) -> Iterator[tuple[str, ...]]:
     """Yield the output in each of `formats` (of FORMATS), piece by piece: a tuple with the next text of each format.
 
-    `name` is the file's. Only text is collected: keeping attempts and answers by the hundred would cost a third of the speed.
+    `arguments` are those of `kaudit replay` that decide the answers, the file first. Only text is collected: keeping attempts
+    and answers by the hundred would cost a third of the speed.
     """
-    writers = [_page(session, name) if wanted == "html" else _WRITERS[wanted] for wanted in formats]
+    writers = [_page(session, arguments) if wanted == "html" else _WRITERS[wanted] for wanted in formats]
     if len(writers) == 1:
         for piece in _single(session, writers[0], with_state=with_state):
             yield (piece,)
@@ -86,7 +88,7 @@ _WRITERS = {
 }
 
 
-def _page(session: Session, name: str) -> _Writer:
+def _page(session: Session, arguments: Sequence[str]) -> _Writer:
     """Return the format that is a page: it is written when the last attempt has been answered."""
     from kaudit.report.sequence_diagram import html  # noqa: PLC0415 - jinja2 takes long to import
     from kaudit.report.sequence_diagram.replayed import MOST_STEPS, ReplayDiagram  # noqa: PLC0415
@@ -97,6 +99,8 @@ def _page(session: Session, name: str) -> _Writer:
         diagram.add(attempt, answer)
         return ""
 
-    title = "Replay" if name == "-" else f"Replay of {PurePath(name).name}"
-    build = partial(diagram.page, title, f"kaudit replay {name}")
+    file, *others = arguments
+    title = "Replay" if file == "-" else f"Replay of {PurePath(file).name}"
+    command = " ".join(["kaudit", "replay", quote(file) if file != "-" else file, *map(quote_text, others)])
+    build = partial(diagram.page, title, command)
     return _Writer("", "", "", lambda: html.fitting_page(build, MOST_STEPS), add)

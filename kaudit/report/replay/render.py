@@ -6,11 +6,22 @@ import unicodedata
 from json.encoder import encode_basestring
 from typing import Any
 
-from kaudit.broker.attempts import BATCH_FIELDS, Attempt, EndTxn, Produce, StartBroker, WriteMarker, op_of
+from kaudit.broker.attempts import (
+    BATCH_FIELDS,
+    Attempt,
+    EndTxn,
+    FollowerRestart,
+    Produce,
+    Restart,
+    StartBroker,
+    WriteMarker,
+    op_of,
+)
 from kaudit.broker.producer_state.producer_state_entry import ProducerStateEntry
 from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import Answer, Ruling
+from kaudit.report.formatting import plural
 
 SCHEMA = "kaudit.replay/1"
 _dumps = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(", ", ": ")).encode
@@ -122,11 +133,12 @@ def request_text(attempt: Attempt) -> str:
     if isinstance(attempt, EndTxn | WriteMarker):
         end = "commit" if attempt.commit else "abort"
         return f"{op} id {attempt.producer_id} epoch {attempt.producer_epoch} {end}"
-    for name in ("transactional_id", "before_offset", "how", "ms", "clean"):
-        value = getattr(attempt, name, None)
-        if value is not None:
-            return f"{op} {printable(str(value))}"
-    return op
+    if isinstance(attempt, Restart | FollowerRestart):
+        detail = "clean" if attempt.clean else "unclean"
+    else:
+        known = (getattr(attempt, name, None) for name in ("transactional_id", "before_offset", "how", "ms"))
+        detail = next((printable(str(value)) for value in known if value is not None), "")
+    return f"{op} {detail}".rstrip()
 
 
 def answer_text(answer: Answer) -> str:
@@ -145,5 +157,5 @@ def answer_text(answer: Answer) -> str:
             f"stable to {fields['last_stable_offset']}, {len(fields['aborted'])} aborted"
         )
     if "producers" in fields:
-        parts.append(f"{len(fields['producers'])} producers")
+        parts.append(plural(len(fields["producers"]), "producer"))
     return ", ".join(part for part in parts if part)

@@ -8,6 +8,8 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kaudit import __version__
 from kaudit.broker.attempts import (
     Attempt,
@@ -29,7 +31,16 @@ from kaudit.broker.response import Answer, Ruling
 from kaudit.report.replay.render import answer_text, request_text
 from kaudit.report.sequence_diagram.batch_history import BatchHistory
 from kaudit.report.sequence_diagram.decisions import REFUSALS, Interned, decision, short_reason, window
-from kaudit.report.sequence_diagram.page_model import Lane, LeftOut, SequencePage, State, Step, Tone, Window
+from kaudit.report.sequence_diagram.page_model import (
+    Lane,
+    LeftOut,
+    SequencePage,
+    State,
+    Step,
+    Tone,
+    Transaction,
+    Window,
+)
 from kaudit.simulate.trace import BrokerAnswer
 
 MOST_STEPS = 1_000
@@ -60,6 +71,7 @@ class _Row(NamedTuple):
     answer: Answer
     profile: Profile
     remembered: Sequence[tuple[int, ProducerStateEntry]]
+    transaction: Transaction | None
 
     @property
     def client(self) -> str:
@@ -93,9 +105,8 @@ class ReplayDiagram:
         outcome, error = _outcome(answer)
         tone = _tone(attempt, outcome)
         place, place_here = self._attempts, self._in_partition[partition]
-        row = _Row(
-            place, place_here, partition, tone, attempt, answer, self._broker.profile, self._remembered(attempt, answer)
-        )
+        remembered, transaction = self._remembered(attempt, answer), self._transaction(attempt)
+        row = _Row(place, place_here, partition, tone, attempt, answer, self._broker.profile, remembered, transaction)
         self._attempts = place + 1
         self._in_partition[partition] = place_here + 1
         self._outcomes[error or outcome] += 1
@@ -135,6 +146,22 @@ class ReplayDiagram:
             return list(self._broker.remembered((attempt.topic, attempt.partition)).items())[-_PRODUCERS:]
         return ()
 
+    def _transaction(self, attempt: Attempt) -> Transaction | None:
+        transactional_id: str | None = getattr(attempt, "transactional_id", None)
+        known = None if transactional_id is None else self._broker.transaction(transactional_id)
+        if known is None or transactional_id is None:
+            return None
+        partitions = tuple(f"{topic}-{number}" for topic, number in known.partitions)
+        return Transaction(
+            transactional_id,
+            str(known.producer_id),
+            known.epoch,
+            known.state.label,
+            partitions,
+            known.started_at,
+            known.timeout_ms,
+        )
+
     # -- the page ----------------------------------------------------------------------------------------------------
     def page(self, title: str, command: str, most: int | None = None) -> SequencePage:
         """Return the page of everything that was kept, or of its first `most` attempts."""
@@ -147,6 +174,7 @@ class ReplayDiagram:
             lanes.append(Lane(_OTHERS, "client"))
         lanes.append(Lane(broker, "broker"))
         windows: Interned[Window] = Interned()
+        transactions: Interned[Transaction] = Interned()
         return SequencePage(
             title,
             "What the broker would have answered to each attempt, by the rules of its release.",
@@ -155,11 +183,11 @@ class ReplayDiagram:
             self._facts(),
             max((row.profile.window for row in rows), default=1),
             lanes,
-            list(self._steps(rows, lanes, windows)),
+            list(self._steps(rows, lanes, windows, transactions)),
             windows.items,
             (),
             (),
-            (),
+            transactions.items,
             list(self._left_out(len(rows))),
             "attempt",
         )
@@ -178,7 +206,13 @@ class ReplayDiagram:
             what = f"attempts{problems if self._left_out_problems else ''}"
             yield LeftOut(what, self._attempts - shown, "--output-format table lists every one")
 
-    def _steps(self, rows: Sequence[_Row], lanes: Sequence[Lane], windows: Interned[Window]) -> Iterator[Step]:
+    def _steps(
+        self,
+        rows: Sequence[_Row],
+        lanes: Sequence[Lane],
+        windows: Interned[Window],
+        transactions: Interned[Transaction],
+    ) -> Iterator[Step]:
         places = {lane.name: place for place, lane in enumerate(lanes)}
         broker = len(lanes) - 1
         began = next((row.attempt.at for row in rows if row.attempt.at is not None), 0)
@@ -208,10 +242,19 @@ class ReplayDiagram:
                     windows=[
                         windows.place(window(row.partition, producer_id, entry, row.profile))
                         for producer_id, entry in row.remembered
-                    ]
+                    ],
+                    transactions=[]
+                    if row.transaction is None
+                    else [transactions.place(_since(row.transaction, began))],
                 ),
             )
             before, before_here[row.partition] = row.place, row.place_here
+
+
+def _since(transaction: Transaction, began: int) -> Transaction:
+    """Return a transaction with its start counted as times of the page are."""
+    started = transaction.started_at
+    return transaction if started is None else replace(transaction, started_at=started - began)
 
 
 class _History:

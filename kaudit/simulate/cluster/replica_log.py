@@ -11,6 +11,7 @@ from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch
 from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
 from kaudit.broker.producer_state.rebuild import snapshot_entry
 from kaudit.broker.releases.profile import Profile
+from kaudit.model.epoch_entry import EpochEntry
 from kaudit.model.producer_snapshot import SnapshotEntry
 from kaudit.simulate.producer.producer_batch import ProducerBatch
 
@@ -27,13 +28,6 @@ class StoredBatch(NamedTuple):
     data: bytes
     state: DataBatch | MarkerBatch | None
     sent: ProducerBatch | None
-
-
-class EpochEntry(NamedTuple):
-    """The first offset of a leader epoch."""
-
-    epoch: int
-    start_offset: int
 
 
 class LogConfig(NamedTuple):

@@ -10,6 +10,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kaudit.broker.releases.profile import Profile
+from kaudit.formats.sidefiles.checkpoint_text import (
+    leader_epoch_checkpoint,
+    meta_properties,
+    offset_checkpoint,
+    partition_metadata,
+)
+from kaudit.formats.sidefiles.checkpoints import (
+    LEADER_EPOCH_CHECKPOINT,
+    MetaProperties,
+    PartitionMetadata,
+    PartitionOffset,
+)
 from kaudit.simulate.cluster.broker import BrokerServer, ProcessState
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.replica_log import ReplicaLog
@@ -59,11 +71,10 @@ def _write_partition(directory: Path, partition: ReplicatedPartition, log: Repli
             (directory / f"{stem}.txnindex").write_bytes(segment.transactions)
     for offset, entries in log.snapshots.items():
         (directory / f"{offset:020d}.snapshot").write_bytes(producer_snapshot(entries))
-    rows = "".join(f"{entry.epoch} {entry.start_offset}\n" for entry in log.epochs)
-    (directory / "leader-epoch-checkpoint").write_text(f"0\n{len(log.epochs)}\n{rows}", encoding="ascii")
+    (directory / LEADER_EPOCH_CHECKPOINT).write_text(leader_epoch_checkpoint(log.epochs), encoding="ascii")
     if profile.version.numbers >= _TOPIC_IDS_SINCE:
-        identity = topic_id(partition.key[0])
-        (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {identity}\n", encoding="ascii")
+        text = partition_metadata(PartitionMetadata(0, topic_id(partition.key[0])))
+        (directory / "partition.metadata").write_text(text, encoding="ascii")
 
 
 def topic_id(topic: str) -> str:
@@ -76,14 +87,12 @@ def _uuid(of: str) -> str:
 
 
 def _checkpoint(path: Path, rows: list[tuple[tuple[str, int], int]]) -> None:
-    lines = "".join(f"{topic} {partition} {offset}\n" for (topic, partition), offset in rows)
-    path.write_text(f"0\n{len(rows)}\n{lines}", encoding="utf-8")
+    offsets = [PartitionOffset(topic, partition, offset) for (topic, partition), offset in rows]
+    path.write_text(offset_checkpoint(offsets), encoding="utf-8")
 
 
 def _meta_properties(number: int, profile: Profile) -> str:
-    if not profile.kraft:
-        return f"#\nversion=0\nbroker.id={number}\ncluster.id={_uuid('cluster')}\n"
-    lines = ["#", "version=1", f"node.id={number}", f"cluster.id={_uuid('cluster')}"]
-    if profile.version.numbers >= _LOG_DIRECTORY_IDS_SINCE:
-        lines.append(f"directory.id={_uuid(f'directory {number}')}")
-    return "\n".join(lines) + "\n"
+    directory_id = None
+    if profile.kraft and profile.version.numbers >= _LOG_DIRECTORY_IDS_SINCE:
+        directory_id = _uuid(f"directory {number}")
+    return meta_properties(MetaProperties(int(profile.kraft), number, _uuid("cluster"), directory_id, ()))

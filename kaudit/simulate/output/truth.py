@@ -109,7 +109,7 @@ class Truth:
                         "log_start_offset": log.log_start,
                         "log_end_offset": log.log_end,
                         "high_watermark": log.high_watermark,
-                        "leader_epochs": [list(entry) for entry in log.epochs],
+                        "leader_epochs": [[entry.epoch, entry.start_offset] for entry in log.epochs],
                     }
                     for broker, log in partition.logs.items()
                 },

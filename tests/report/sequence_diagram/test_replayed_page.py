@@ -129,6 +129,28 @@ def test_clients_are_named_by_transactional_id_or_producer_id_and_share_a_lane_b
     assert len(names) == 42
 
 
+def test_the_transaction_is_shown_as_the_coordinator_holds_it():
+    about = {"topic": "orders", "partition": 0, "transactional_id": "writer"}
+    attempts = [
+        BROKER,
+        {"op": "init_producer_id", **about, "at": 1_000},
+        {"op": "add_partitions", **about, "producer_id": 0, "producer_epoch": 0, "at": 1_010},
+        produce(0, producer_id=0, is_transactional=True, transactional_id="writer", at=1_020),
+        {"op": "end_txn", **about, "producer_id": 0, "producer_epoch": 0, "commit": True, "at": 1_030},
+    ]
+    page = page_of(attempts)
+    held = [page.transactions[step.state.transactions[0]] for step in page.steps[1:]]
+    assert [(one.status, one.partitions) for one in held] == [
+        ("Empty", ()),
+        ("Ongoing", ("orders-0",)),
+        ("Ongoing", ("orders-0",)),
+        ("CompleteCommit", ()),
+    ]
+    assert {one.started_at for one in held[1:3]} == {10}
+    opened = page.windows[page.steps[3].state.windows[0]]
+    assert opened.transaction_from == "0"
+
+
 def test_hostile_names_stay_text():
     hostile = "</script><script>alert(1)</script>\u202e\x1b[31m" + "x" * 10_000
     page = page_of([BROKER, produce(0, topic=hostile, transactional_id=hostile), produce(5, topic=hostile)])

@@ -4,7 +4,7 @@ import socket
 import struct
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from typing import Any, Self
@@ -21,16 +21,24 @@ from kafka.protocol.admin import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
-from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.consumer import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
 
-FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, DESCRIBE_CONFIGS = 1, 2, 3, 18, 32
+FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, OFFSET_FOR_LEADER_EPOCH, DESCRIBE_CONFIGS = 1, 2, 3, 18, 23, 32
 DESCRIBE_ACLS, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 29, 61, 65, 66
 VERSIONS = {
     FETCH: (0, 12),
     LIST_OFFSETS: (0, 7),
     METADATA: (0, 12),
     API_VERSIONS: (0, 4),
+    OFFSET_FOR_LEADER_EPOCH: (0, 4),
     DESCRIBE_CONFIGS: (0, 4),
     DESCRIBE_ACLS: (0, 2),
     DESCRIBE_PRODUCERS: (0, 0),
@@ -43,8 +51,9 @@ OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC = 1, 3
 _REQUESTS = {
     own.API_KEY: own
     for own in (
-        FetchRequest, ListOffsetsRequest, MetadataRequest, ApiVersionsRequest, DescribeConfigsRequest,
-        DescribeAclsRequest, DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest,
+        FetchRequest, ListOffsetsRequest, MetadataRequest, ApiVersionsRequest, OffsetForLeaderEpochRequest,
+        DescribeConfigsRequest, DescribeAclsRequest, DescribeProducersRequest, DescribeTransactionsRequest,
+        ListTransactionsRequest,
     )
 }  # fmt: skip
 
@@ -56,11 +65,12 @@ class FakeBroker:
     """Listens on loopback while the context lasts. `scripts` replace the answers to API keys; `requests` is what came."""
 
     def __init__(
-        self, logs: dict[tuple[str, int], Sequence[bytes]] | None = None, scripts: dict[int, Script] | None = None
+        self, logs: Mapping[tuple[str, int], Sequence[bytes]] | None = None, scripts: dict[int, Script] | None = None
     ) -> None:
         self.logs = {key: list(batches) for key, batches in (logs or {}).items()}
         self.log_start: dict[tuple[str, int], int] = {}
         self.high_watermark: dict[tuple[str, int], int] = {}
+        self.epochs: dict[tuple[str, int], list[tuple[int, int]]] = {}
         self.configs: dict[str, dict[str, str]] = {}
         self.versions = dict(VERSIONS)
         self.features: dict[str, int] = {}
@@ -128,6 +138,7 @@ class FakeBroker:
             METADATA: self._metadata,
             LIST_OFFSETS: self._list_offsets,
             FETCH: self.fetched,
+            OFFSET_FOR_LEADER_EPOCH: self._epoch_end_offset,
             DESCRIBE_CONFIGS: self._describe_configs,
             DESCRIBE_ACLS: lambda _: DescribeAclsResponse(error_code=self.acls_error, error_message=None, resources=[]),
             DESCRIBE_PRODUCERS: self._describe_producers,
@@ -153,7 +164,8 @@ class FakeBroker:
         for name in wanted:
             partitions = [
                 MetadataResponse.MetadataResponseTopic.MetadataResponsePartition(
-                    error_code=0, partition_index=number, leader_id=NODE, leader_epoch=0, replica_nodes=[NODE],
+                    error_code=0, partition_index=number, leader_id=NODE,
+                    leader_epoch=self.epochs.get((topic, number), [(0, 0)])[-1][0], replica_nodes=[NODE],
                     isr_nodes=[NODE], offline_replicas=[],
                 )
                 for topic, number in sorted(self.logs) if topic == name
@@ -214,12 +226,30 @@ class FakeBroker:
             responses=[FetchResponse.FetchableTopicResponse(topic=topic.topic, partitions=[partition])],
         )
 
+    def _epoch_end_offset(self, request: Any) -> Any:
+        """Answer as LeaderEpochFileCache.endOffsetFor does; `epochs` are (epoch, start offset), oldest first."""
+        topic = request.topics[0]
+        own = topic.partitions[0]
+        key = (topic.topic, own.partition)
+        known = self.epochs.get(key, [(0, 0)])
+        later = [start for epoch, start in known if epoch > own.leader_epoch]
+        if own.leader_epoch == known[-1][0]:
+            epoch, end = own.leader_epoch, self.end_of(key)
+        elif later:
+            epoch = max((each for each, _ in known if each <= own.leader_epoch), default=own.leader_epoch)
+            end = later[0]
+        else:
+            epoch = end = -1
+        topics = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
+        partition = topics.EpochEndOffset(error_code=0, partition=own.partition, leader_epoch=epoch, end_offset=end)
+        return OffsetForLeaderEpochResponse(topics=[topics(topic=topic.topic, partitions=[partition])])
+
     def _first_of(self, key: tuple[str, int], offset: int) -> int:
         return bisect_right(self._ends(key), offset)
 
     def _ends(self, key: tuple[str, int]) -> list[int]:
         batches = self.logs[key]
-        if len(self._known_ends.get(key, ())) != len(batches):
+        if key not in self._known_ends or len(self._known_ends[key]) != len(batches):
             self._known_ends[key] = list(accumulate(map(end_offset, batches), max))
         return self._known_ends[key]
 

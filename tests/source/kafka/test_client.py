@@ -1,4 +1,3 @@
-import gc
 import struct
 import time
 import tracemalloc
@@ -14,16 +13,6 @@ from kaudit.source.kafka.failures import BrokerError, OffsetOutOfRangeError, Ret
 from kaudit.source.uri import UrlError
 from tests.logs import data
 from tests.source.kafka.fake_broker import API_VERSIONS, FETCH, METADATA, FakeBroker, framed
-
-# the library leaves the socket of a refused connection to the garbage collector
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
-@pytest.fixture(autouse=True)
-def _collected():
-    yield
-    gc.collect()
-
 
 ORDERS = TopicPartition("orders", 0)
 NOT_LEADER = 6

@@ -157,7 +157,7 @@ class App {
     const reset = same && (hit.kind === "lane" || this.place.axis === "offset") ? {} : { from: null, to: null };
     this.navigate({ view: "partition", topic, partition, ...axis, ...filters, ...reset });
     await this.shownPartition;
-    if (hit.kind === "lane") this.partition.find(hit.producerId);
+    if (hit.kind === "lane") this.partition.find(hit);
     else this.partition.around(hit.offset);
     this.partition.lanes.scroller.focus();
   }

@@ -155,9 +155,9 @@ export class PartitionView {
     this.lanes.redraw();
   }
 
-  /** Show the first lane of a producer. @param {string} producerId */
-  find(producerId) {
-    const lane = this.picture.lanes.find((candidate) => candidate.producerId === producerId);
+  /** Show the first lane of a producer. @param {{producerId: string, name: string | null}} producer */
+  find({ producerId, name }) {
+    const lane = this.picture.lanes.find((candidate) => candidate.producerId === producerId && candidate.name === name);
     if (!lane) return;
     this.lanes.highlighted = lane.key;
     this.lanes.reveal(lane, 0);

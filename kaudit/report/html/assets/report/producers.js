@@ -22,8 +22,8 @@ export function producersTable(page) {
     h("span", {}, row.findings.flatMap((/** @type {string} */ fingerprint) => [findingLink(byFingerprint.get(fingerprint), fingerprint), " "])),
   ];
   const headings = ["producer id", "transactional id", "partition", "epochs", "offsets", "batches", "records", "state", "findings"];
-  const rendered = (/** @type {any[]} */ rows) => table(headings, rows.map(cells), { caption: counted(rows.length, "producer id"), numbers: [5, 6] });
-  return [h("h2", {}, "Producer ids"), ...atFirst(page.producers, FIRST_ROWS, rendered)];
+  const rendered = (/** @type {any[]} */ rows) => table(headings, rows.map(cells), { numbers: [5, 6] });
+  return [h("h2", {}, counted(page.producers.length, "producer id")), ...atFirst(page.producers, FIRST_ROWS, rendered)];
 }
 
 /** @param {any} row a partition replica @param {string} producer */

@@ -2,7 +2,7 @@
 
 /**
  * @typedef {{kind: "finding", index: number, label: string, detail: string}
- *   | {kind: "lane", partition: number, producerId: string, label: string, detail: string}
+ *   | {kind: "lane", partition: number, producerId: string, name: string | null, label: string, detail: string}
  *   | {kind: "offset", partition: number, offset: bigint, label: string, detail: string}} Hit
  * @typedef {{partition: number, producerId: string, name: string | null}} Producer
  */
@@ -51,7 +51,7 @@ export function search(text, { page, producers, current }) {
 /** @param {Producer} producer @param {any} page @returns {Hit} */
 function laneHit({ partition, producerId, name }, page) {
   const label = name === null ? `producer ${producerId}` : `producer ${producerId} (${name})`;
-  return { kind: "lane", partition, producerId, label, detail: page.partitions[partition].name };
+  return { kind: "lane", partition, producerId, name, label, detail: page.partitions[partition].name };
 }
 
 /** @template {{partition: number}} T @param {T[]} items @param {number | null} current @returns {T[]} */

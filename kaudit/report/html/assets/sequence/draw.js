@@ -31,7 +31,7 @@ export function drawDiagram(page, view, steps, toScale, width) {
   const columns = columnWidths(width, lanes.length);
   const layout = rowLayout(steps, toScale);
   const middles = places.map((place) => columns.time + columns.lane * (place + 0.5));
-  drawHeads(page, view.heads, lanes, columns);
+  drawHeads(page, view, lanes, columns);
   view.canvas.style.height = `${layout.height}px`;
   view.canvas.style.width = view.heads.style.width = `${columns.width}px`;
   view.canvas.style.setProperty("--text-from", `${columns.textFrom + 10}px`);
@@ -42,7 +42,7 @@ export function drawDiagram(page, view, steps, toScale, width) {
   }
   for (const gap of layout.breaks) drawBreak(picture, gap, columns);
   steps.forEach((step, place) => picture.append(...drawStep(step, place, steps, layout, middles)));
-  view.rows.replaceChildren(...steps.map((step, place) => row(page, step, steps[place - 1], layout.ys[place], place, view.prefix)));
+  view.rows.replaceChildren(...steps.map((step, place) => row(page, step, steps[place - 1], layout.ys[place], place, view)));
   const gaps = layout.gaps.map((gap) => {
     const note = element("p", { class: "gap" }, `${gap.count.toLocaleString("en")} left out`);
     note.style.top = `${gap.y - 10}px`;
@@ -52,7 +52,7 @@ export function drawDiagram(page, view, steps, toScale, width) {
   return { layout, columns };
 }
 
-function drawHeads(page, heads, lanes, columns) {
+function drawHeads(page, view, lanes, columns) {
   const cells = lanes.map((lane, place) => {
     const { name, role } = lane;
     const long = name.length * 8 > columns.lane ? " long" : "";
@@ -61,12 +61,12 @@ function drawHeads(page, heads, lanes, columns) {
     cell.style.width = `${columns.lane}px`;
     return cell;
   });
-  const time = element("div", { class: "head time" }, page.steps.some((step) => step.at !== null) ? "ms" : "step");
+  const time = element("div", { class: "head time" }, view.hasTime ? "ms" : page.unit);
   time.style.left = "0px";
   time.style.width = `${columns.time - 8}px`;
   const text = element("div", { class: "head text" }, "message");
   text.style.left = `${columns.textFrom + 10}px`;
-  heads.replaceChildren(time, ...cells, text);
+  view.heads.replaceChildren(time, ...cells, text);
 }
 
 function drawBreak(picture, gap, columns) {
@@ -126,9 +126,9 @@ export function badge(tone, x, y) {
   return shape("g", { class: `badge tone-${tone}` }, shape("circle", { cx: x, cy: y, r: 7 }), shape("path", { d: paths[tone] }));
 }
 
-function row(page, step, before, y, place, prefix) {
+function row(page, step, before, y, place, view) {
   const same = before !== undefined && before.at === step.at && step.at !== null;
-  const time = step.at === null ? step.number.toLocaleString("en") : step.at.toLocaleString("en");
+  const time = view.hasTime ? (step.at?.toLocaleString("en") ?? "") : step.number.toLocaleString("en");
   const names = `${page.lanes[step.source].name} to ${page.lanes[step.target].name}`;
   const who = step.source === step.target ? page.lanes[step.source].name : names;
   const why = step.reason === "" ? "" : `: ${step.reason}`;
@@ -137,7 +137,7 @@ function row(page, step, before, y, place, prefix) {
     { class: `row tone-${step.tone}`, id: `row-${place}`, role: "option", "aria-selected": "false", title: `${who}\n${step.text}${why}` },
     element("span", { class: same ? "time same" : "time" }, time),
     element("span", { class: "visually-hidden" }, ` ${who}: ${TONES[step.tone]}: `),
-    element("span", { class: "text" }, `${prefix(step)}${PREFIXES[step.tone] ?? ""}${step.text}`, step.reason === "" ? null : element("span", { class: "reason" }, ` ${step.reason}`)),
+    element("span", { class: "text" }, `${view.prefix(step)}${PREFIXES[step.tone] ?? ""}${step.text}`, step.reason === "" ? null : element("span", { class: "reason" }, ` ${step.reason}`)),
   );
   made.dataset.place = String(place);
   made.style.top = `${y - ROW / 2}px`;

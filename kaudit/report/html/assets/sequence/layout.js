@@ -7,21 +7,21 @@ const BREAK = 58;
 const GAP = 44;
 const SLANT = 9;
 
-/** The middle of the times between neighbouring rows, in ms; 0 where all of them stand at the same time. */
-export function medianPause(steps) {
-  const pauses = [];
-  for (let place = 1; place < steps.length; place += 1) {
-    const pause = pauseBefore(steps, place);
-    if (pause > 0) pauses.push(pause);
-  }
-  pauses.sort((left, right) => left - right);
-  return pauses.length === 0 ? 0 : pauses[Math.floor(pauses.length / 2)];
+/** How long after the last known time each step is, in ms; 0 where either is not known. */
+export function pausesOf(steps) {
+  let last = null;
+  return steps.map(({ at }) => {
+    const pause = at === null || last === null ? 0 : Math.max(at - last, 0);
+    last = at ?? last;
+    return pause;
+  });
 }
 
-function pauseBefore(steps, place) {
-  const before = steps[place - 1].at;
-  const at = steps[place].at;
-  return before === null || at === null ? 0 : Math.max(at - before, 0);
+/** The middle of the pauses between rows, in ms; 0 where all of them stand at the same time. */
+export function medianPause(steps) {
+  const pauses = pausesOf(steps).filter((pause) => pause > 0);
+  pauses.sort((left, right) => left - right);
+  return pauses.length === 0 ? 0 : pauses[Math.floor(pauses.length / 2)];
 }
 
 /**
@@ -31,6 +31,7 @@ function pauseBefore(steps, place) {
  * break. `breaks` are those, `gaps` places where steps are left out.
  */
 export function rowLayout(steps, toScale) {
+  const pauses = pausesOf(steps);
   const pause = medianPause(steps);
   const scale = toScale && pause > 0 ? (1.2 * ROW) / pause : 0;
   const result = { ys: [], breaks: [], gaps: [], height: 0, scale, times: steps.map((step) => step.at) };
@@ -38,7 +39,7 @@ export function rowLayout(steps, toScale) {
   steps.forEach((step, place) => {
     const previous = y;
     if (place > 0) {
-      const between = pauseBefore(steps, place);
+      const between = pauses[place];
       const long = between * scale;
       y += ROW;
       if (scale > 0 && long > LONGEST) {
@@ -62,11 +63,16 @@ export function rowLayout(steps, toScale) {
 export function yOf(layout, time) {
   const { times, ys } = layout;
   let last = -1;
-  for (let place = 0; place < times.length && times[place] !== null && times[place] <= time; place += 1) last = place;
+  let next = -1;
+  for (let place = 0; place < times.length && next < 0; place += 1) {
+    if (times[place] === null) continue;
+    if (times[place] <= time) last = place;
+    else next = place;
+  }
   if (last < 0) return ys.length === 0 ? TOP : ys[0] - ROW / 2;
-  if (times[last] === time || last + 1 === times.length) return ys[last];
-  const share = (time - times[last]) / (times[last + 1] - times[last]);
-  return ys[last] + share * (ys[last + 1] - ys[last]);
+  if (times[last] === time || next < 0) return ys[last];
+  const share = (time - times[last]) / (times[next] - times[last]);
+  return ys[last] + share * (ys[next] - ys[last]);
 }
 
 /** Where a step's arrow begins: at the time it was sent, and always a little above its end if it took time. */

@@ -31,7 +31,7 @@ app.append(toolbar, element("div", { class: "panes" }, diagram, panel), spoken);
 app.hidden = false;
 document.body.classList.add("with-scripts");
 
-const view = { heads, canvas, rows, prefix };
+const view = { heads, canvas, rows, prefix, hasTime };
 let drawn = null;
 
 /** What stands before an attempt's text where partitions are mixed. */

@@ -17,6 +17,9 @@ export function drawPanel(page, panel, steps, place) {
     parts.push(partitionSection(one, before?.partitions.find((other) => other.name === one.name)));
   }
   for (const one of state.transactions) parts.push(transactionSection(one, step));
+  if (page.unit === "attempt") {
+    parts.push(element("section", {}, element("h3", {}, "What other releases answer"), element("code", {}, `${page.command} --explain ${step.number}`)));
+  }
   panel.replaceChildren(...parts);
 }
 
@@ -146,11 +149,12 @@ function memories(page, steps, place, state, focus) {
   return (mine.length > 0 ? mine : about).slice(0, 3).map((one) => {
     const before = windowBefore(page, steps, place, one.partition, one.producer_id);
     const change = windowChange(before, one);
+    const same = before === null || (change.gone.length === 0 && change.added.length === 0 && before.epoch === one.epoch);
     return element(
       "section",
       { class: "memory" },
       element("h3", {}, `What the leader of ${one.partition} remembers`),
-      element("div", { class: "window" }, memoryTitle(one), boxes(one, before === null ? {} : { added: change.added }), following(one)),
+      same ? element("div", { class: "window" }, memoryTitle(one), boxes(one), following(one)) : windowStory(before, one, { matched: null, incoming: "" }),
     );
   });
 }

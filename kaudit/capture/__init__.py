@@ -1,0 +1,1 @@
+"""Raw batches of a live cluster, written as the segment files a broker would have."""

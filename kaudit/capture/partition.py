@@ -1,0 +1,217 @@
+"""One partition of a live cluster, copied batch by batch into segments."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from kaudit.capture.account import PartitionAccount
+from kaudit.capture.directory import CaptureDirectory
+from kaudit.capture.epochs import LeaderEpochs, epochs_of_leader
+from kaudit.capture.frames import Frame, NotABatchError, frames
+from kaudit.capture.segments import SegmentWriter
+from kaudit.source.kafka.answers import Fetched, PartitionMetadata, TopicMetadata, TopicPartition
+from kaudit.source.kafka.client import EARLIEST, LATEST, KafkaClient
+from kaudit.source.kafka.failures import AccessDeniedError, OffsetOutOfRangeError, UnsupportedRequestError
+
+DEFAULT_SEGMENT_BYTES: Final = 1 << 30
+"""segment.bytes of a topic whose configuration nobody may read."""
+RETENTION: Final = "the broker deleted them before they were fetched (retention, or kafka-delete-records)"
+NOT_IN_LOG: Final = "no batch of the broker's log covers them"
+
+
+class CaptureError(Exception):
+    """This partition cannot be captured any further. The text says why, and what to do."""
+
+
+class PartitionCapture:
+    """Copies one partition. `account` says how far it is; `end_offset` is the high watermark when the run began."""
+
+    def __init__(
+        self, client: KafkaClient, directory: CaptureDirectory, account: PartitionAccount, config: Mapping[str, str]
+    ) -> None:
+        """List what earlier runs captured; nothing is asked yet."""
+        self._client = client
+        self._directory = directory
+        self._partition = TopicPartition(account.topic, account.partition)
+        self._compacted = "compact" in config.get("cleanup.policy", "")
+        self._writer = SegmentWriter(directory, account.name, int(config.get("segment.bytes", DEFAULT_SEGMENT_BYTES)))
+        self._recovery_point = account.recovery_point
+        self.account = account
+        self.epochs = LeaderEpochs(directory, account.name)
+        self.end_offset = -1
+        self._node: int | None = None
+        self._current_epoch = -1
+        self.whole = False
+        """Whether every segment is in its place, and none will grow in this run."""
+        self.prepared = False
+        self.ended = False
+        """Whether it cannot be captured any further."""
+
+    # -- one run -------------------------------------------------------------------------------------------------------
+    def prepare(self, topic: TopicMetadata, metadata: PartitionMetadata, from_replica: int | None) -> None:
+        """Find where to go on, and up to where; `metadata` is the broker's own.
+
+        Raises CaptureError where it is not the log that was captured before, OSError.
+        """
+        account, self._node = self.account, from_replica
+        if account.topic_id is not None and topic.topic_id is not None and account.topic_id != topic.topic_id:
+            raise CaptureError(
+                f"the topic was deleted and created again (its id was {account.topic_id}, now it is {topic.topic_id}): "
+                "capture it into another directory"
+            )
+        account.topic_id = account.topic_id or topic.topic_id
+        self._current_epoch = metadata.leader_epoch
+        self._take_up()
+        self.end_offset = self._client.list_offset(self._partition, LATEST).offset
+        account.high_watermark, account.log_start_offset = self.end_offset, self._log_start()
+        if account.next_offset < 0:
+            account.next_offset = account.first_offset = account.log_start_offset
+        else:
+            self._refuse_other_log()
+        self.prepared = True
+
+    def _take_up(self) -> None:
+        account, writer = self.account, self._writer
+        known = account.next_offset
+        try:
+            for frame in writer.take_up(self._recovery_point):
+                self._account_for(frame, known)
+        except NotABatchError as error:
+            raise CaptureError(
+                f"a segment holds at byte {error.position} what is not a batch ({error}): it is not as kaudit left it"
+            ) from None
+        if writer.next_offset is not None:
+            account.first_offset = writer.first_offset if account.first_offset < 0 else account.first_offset
+            account.next_offset = writer.next_offset
+        else:
+            account.next_offset = account.first_offset = -1
+        account.bytes = writer.written
+
+    def _account_for(self, frame: Frame, known: int) -> None:
+        """Note a batch's epoch, and unless its offset is below `known` the offsets missing before it."""
+        account = self.account
+        if frame.base_offset >= known >= 0 and frame.base_offset > account.next_offset:
+            self._gap(account.next_offset, frame.base_offset - 1)
+        # compaction may have removed the first batches of the first epoch
+        self.epochs.add(frame.leader_epoch, frame.base_offset if self.epochs.latest >= 0 else account.first_offset)
+        account.leader_epoch = max(account.leader_epoch, frame.leader_epoch)
+        account.next_offset = max(account.next_offset, frame.last_offset + 1)
+
+    def _log_start(self) -> int:
+        return self._client.list_offset(self._partition, EARLIEST, node=self._node).offset
+
+    def _refuse_other_log(self) -> None:
+        """Raise CaptureError where the log ends before what was captured: an unclean election has truncated it."""
+        account = self.account
+        if self._node is None and account.leader_epoch >= 0:
+            epoch = end = -1
+            with suppress(UnsupportedRequestError, AccessDeniedError):
+                epoch, end = self._client.epoch_end_offset(self._partition, account.leader_epoch)
+            if epoch >= 0 and end < account.next_offset:
+                raise self._truncated(end)
+        if self.end_offset < account.next_offset:
+            self.step()  # a high watermark may be behind for a while, a log end may not
+
+    def _truncated(self, end: int) -> CaptureError:
+        return CaptureError(
+            f"the broker's log was truncated to {end}, and this capture holds offsets up to {self.account.next_offset - 1} "
+            "(an unclean leader election): capture it into another directory, and compare both with kaudit diff"
+        )
+
+    @property
+    def at_end(self) -> bool:
+        """Whether everything is captured that was there when the run began."""
+        return self.account.next_offset >= self.end_offset
+
+    def step(self, max_wait_ms: int = 0) -> int:
+        """Fetch once and write what comes; return its bytes, 0 where there is no more for now.
+
+        Raises CaptureError, OSError.
+        """
+        account = self.account
+        try:
+            fetched = self._client.fetch(self._partition, account.next_offset, max_wait_ms=max_wait_ms, node=self._node)
+        except OffsetOutOfRangeError:
+            self._overtaken()
+            return 0
+        self._note(fetched)
+        data = fetched.records
+        damage: NotABatchError | None = None
+        batches: list[Frame] = []
+        try:
+            batches.extend(frame for frame in frames(data) if frame.last_offset >= account.next_offset)
+        except NotABatchError as error:
+            damage = error  # what came before it is whole
+        if batches:
+            self._append(data, batches)
+        if damage is not None or (data and not batches):
+            reason = "no whole batch" if damage is None else f"what is not a batch ({damage})"
+            raise CaptureError(
+                f"the broker sends {reason} behind offset {account.next_offset - 1}: its log is damaged there, and no "
+                "consumer reads on"
+            )
+        return batches[-1].end - batches[0].start if batches else 0
+
+    def _note(self, fetched: Fetched) -> None:
+        account = self.account
+        account.high_watermark, account.last_stable_offset = fetched.high_watermark, fetched.last_stable_offset
+        if fetched.log_start_offset >= 0:
+            account.log_start_offset = fetched.log_start_offset
+        if fetched.node not in account.brokers:
+            account.brokers.append(fetched.node)
+
+    def _append(self, data: bytes, batches: Sequence[Frame]) -> None:
+        account, writer = self.account, self._writer
+        self.whole = False
+        if writer.base_offset is None:
+            writer.next_offset = account.next_offset
+        writer.grow()
+        writer.append(data, batches)
+        for frame in batches:
+            self._account_for(frame, 0)
+        account.bytes = writer.written
+
+    def _gap(self, first: int, last: int) -> None:
+        if self._compacted:
+            self.account.compacted_offsets += last - first + 1
+        else:
+            self.account.miss(first, last, NOT_IN_LOG)
+
+    def _overtaken(self) -> None:
+        """Go on at the log start, which has passed what was to be fetched next."""
+        account, start = self.account, self._log_start()
+        if start <= account.next_offset:
+            raise self._truncated(self._client.list_offset(self._partition, LATEST).offset)
+        account.miss(account.next_offset, start - 1, RETENTION)
+        self._writer.skip_to(start)
+        account.next_offset = start
+
+    def publish(self, *, grows_on: bool) -> None:
+        """Put what grows in its place. Without `grows_on` that was all for this run."""
+        account, writer = self.account, self._writer
+        if writer.base_offset is None and account.next_offset >= 0:
+            writer.begin_empty(account.next_offset)
+        writer.publish(grows_on=grows_on)
+        self.whole = not grows_on
+
+    def checkpoint(self) -> int:
+        """Write the epochs as far as segments are in their places, and return how far: what checkpoints may say."""
+        account, writer = self.account, self._writer
+        if not self.prepared:
+            return max(account.next_offset, 0)
+        settled = account.next_offset if self.whole or writer.base_offset is None else writer.base_offset
+        account.recovery_point = settled
+        account.first_segment = writer.first_offset
+        self.epochs.write(settled)
+        return settled
+
+    def ask_epochs(self) -> None:
+        """Take the leader's epochs, those without batches too. A follower is not asked: it has those of its batches."""
+        current = max(self._current_epoch, self.account.leader_epoch)
+        if self._node is None and current >= 0:
+            with suppress(UnsupportedRequestError, AccessDeniedError):  # those of the batches are known
+                self.epochs.merge(epochs_of_leader(self._client, self._partition, current, self.account.first_offset))
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._writer.close()

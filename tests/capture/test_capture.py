@@ -1,0 +1,351 @@
+"""Captures of a broker that answers what a test scripts; real ones are in tests/cluster."""
+
+import gc
+import json
+import multiprocessing
+import os
+import struct
+import threading
+import time
+
+import pytest
+
+from kaudit.capture.capture import Capture, CaptureRequest, require_there
+from kaudit.capture.directory import CaptureDirectory, OccupiedError
+from kaudit.formats.sidefiles.checkpoints import parse_leader_epoch_checkpoint, parse_offset_checkpoint
+from kaudit.source.kafka.client import KafkaClient
+from kaudit.source.kafka.failures import UnknownTopicError
+from tests.logs import data
+from tests.source.kafka.fake_broker import FETCH, OFFSET_FOR_LEADER_EPOCH, FakeBroker
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+ORDERS = ("orders", 0)
+
+
+@pytest.fixture(autouse=True)
+def _collected():
+    yield
+    gc.collect()
+
+
+def batches(count, first=0, *, leader_epoch=0):
+    """Batches of two records of one producer, from a sequence that is their offset."""
+    offsets = range(first, first + 2 * count, 2)
+    return [data(7, 0, offset, 2, leader_epoch=leader_epoch).at(offset).encode() for offset in offsets]
+
+
+SIZE = len(batches(1)[0])
+
+
+@pytest.fixture
+def broker():
+    with FakeBroker({ORDERS: batches(10)}) as running:
+        running.configs["orders"] = {"segment.bytes": str(4 * SIZE)}
+        yield running
+
+
+class Progress:
+    """Keeps what it is told, and asks to stop after so many fetches with records."""
+
+    def __init__(self, stop_after=None):
+        self.stop = threading.Event()
+        self.stop_after = stop_after
+        self.problems = []
+        self.offsets = self.total = 0
+
+    def start(self, offsets):
+        self.total += offsets
+
+    def advance(self, offsets, size_in_bytes):
+        self.offsets += offsets
+        if self.stop_after is not None and size_in_bytes:
+            self.stop_after -= 1
+            if self.stop_after <= 0:
+                self.stop.set()
+
+    def problem(self, partition, reason):
+        self.problems.append((partition, reason))
+
+
+def capture(broker, target, request=None, progress=None, *, retry_seconds=0.5):
+    """One run; returns the account."""
+    progress, request = progress or Progress(), request or CaptureRequest({"orders": None})
+    with KafkaClient(broker.address, retry_seconds=retry_seconds) as client:
+        topics = require_there(client, request)
+        directory = CaptureDirectory(str(target))
+        try:
+            work = Capture(client, directory, request, topics, progress)
+            work.run(progress.stop)
+        finally:
+            directory.close()
+    return work.account
+
+
+def in_pieces(broker, size):
+    """Let the broker send no more than `size` bytes at a time."""
+
+    def fetched(request):
+        request.topics[0].partitions[0].partition_max_bytes = size
+        return broker.fetched(request)
+
+    broker.scripts[FETCH] = fetched
+
+
+def segments(target, partition="orders-0"):
+    return {path.name: path.read_bytes() for path in sorted((target / partition).glob("*.log"))}
+
+
+def offsets_of(target, name):
+    rows = parse_offset_checkpoint((target / name).read_bytes()).rows
+    return {(row.topic, row.partition): row.offset for row in rows}
+
+
+def epochs_of(target):
+    rows = parse_leader_epoch_checkpoint((target / "orders-0" / "leader-epoch-checkpoint").read_bytes()).rows
+    return [(row.epoch, row.start_offset) for row in rows]
+
+
+def test_segments_roll_where_the_brokers_would(broker, tmp_path):
+    account = capture(broker, tmp_path)
+    whole = broker.logs[ORDERS]
+    assert segments(tmp_path) == {
+        f"{0:020}.log": b"".join(whole[:4]), f"{8:020}.log": b"".join(whole[4:8]), f"{16:020}.log": b"".join(whole[8:]),
+    }  # fmt: skip
+    (part,) = account.partitions
+    assert (part.first_offset, part.next_offset, part.bytes, part.brokers, part.missing) == (0, 20, 10 * SIZE, [1], [])
+    assert account.runs[0].outcome == "complete"
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        assert offsets_of(tmp_path, name) == {ORDERS: 20}
+    assert (
+        offsets_of(tmp_path, "log-start-offset-checkpoint") == offsets_of(tmp_path, "cleaner-offset-checkpoint") == {}
+    )
+    assert not (tmp_path / ".capturing").exists()
+
+
+def test_the_account_names_the_cluster_and_what_it_can_do(broker, tmp_path):
+    broker.features = {"metadata.version": 25, "transaction.version": 2}
+    capture(broker, tmp_path)
+    document = json.loads((tmp_path / "capture.json").read_text())
+    assert document["schema"] == "kaudit.capture/1"
+    assert document["origin"] == {
+        "cluster_id": "fake", "features": broker.features, "from_replica": None, "kraft": True,
+    }  # fmt: skip
+    assert (tmp_path / "meta.properties").read_text().splitlines()[1:] == ["version=1", "node.id=1", "cluster.id=fake"]
+
+
+def test_an_empty_partition_has_an_empty_segment(tmp_path):
+    with FakeBroker({ORDERS: []}) as broker:
+        broker.log_start[ORDERS] = 40
+        capture(broker, tmp_path)
+        broker.logs[ORDERS] = batches(2, 40)
+        capture(broker, tmp_path)
+    assert segments(tmp_path) == {f"{40:020}.log": b"".join(batches(2, 40))}
+
+
+def test_a_log_start_inside_a_batch_is_in_its_checkpoint(broker, tmp_path):
+    broker.log_start[ORDERS] = 5
+    account = capture(broker, tmp_path)
+    assert b"".join(segments(tmp_path).values()) == b"".join(broker.logs[ORDERS][2:])
+    assert min(segments(tmp_path)) == f"{4:020}.log"
+    assert offsets_of(tmp_path, "log-start-offset-checkpoint") == {ORDERS: 5}
+    assert account.partitions[0].first_offset == 5
+
+
+@pytest.mark.parametrize("size", [SIZE, 3 * SIZE + 5])
+def test_runs_that_are_stopped_and_taken_up_make_the_same_files(broker, tmp_path, size):
+    capture(broker, tmp_path / "at-once")
+    in_pieces(broker, size)
+    for _ in range(12):
+        account = capture(broker, tmp_path / "pieces", progress=Progress(stop_after=1))
+        last = max(path.name for path in (tmp_path / "pieces" / "orders-0").glob("*.log"))
+        assert account.partitions[0].next_offset >= int(last[:20])
+    capture(broker, tmp_path / "pieces")
+    assert segments(tmp_path / "pieces") == segments(tmp_path / "at-once")
+    for name in ("recovery-point-offset-checkpoint", "orders-0/leader-epoch-checkpoint"):
+        assert (tmp_path / "pieces" / name).read_text() == (tmp_path / "at-once" / name).read_text()
+
+
+def test_a_killed_run_is_taken_up_where_its_last_whole_batch_ends(broker, tmp_path):
+    capture(broker, tmp_path / "at-once")
+    in_pieces(broker, 3 * SIZE)
+
+    class Killer(Progress):
+        def advance(self, offsets, size_in_bytes):
+            super().advance(offsets, size_in_bytes)
+            if self.stop.is_set():
+                os._exit(9)
+
+    target = tmp_path / "killed"
+    for torn in (b"", batches(1)[0][:30], b"\0" * 7):
+        run = multiprocessing.get_context("fork").Process(target=capture, args=(broker, target, None, Killer(1)))
+        run.start()
+        run.join(30)
+        assert run.exitcode == 9
+        (growing,) = (target / ".capturing").iterdir()
+        with growing.open("ab") as out:
+            out.write(torn)
+        for content in segments(target).values():
+            assert len(content) % SIZE == 0
+    account = capture(broker, target)
+    assert segments(target) == segments(tmp_path / "at-once")
+    assert (account.partitions[0].first_offset, account.partitions[0].next_offset) == (0, 20)
+    assert epochs_of(target) == [(0, 0)]
+
+
+def test_retention_that_overtakes_is_in_the_account_and_moves_the_log_start(broker, tmp_path):
+    capture(broker, tmp_path)
+    broker.logs[ORDERS] = batches(2, 30)
+    broker.log_start[ORDERS] = 31
+    (part,) = capture(broker, tmp_path).partitions
+    assert [(each.first_offset, each.last_offset) for each in part.missing] == [(20, 30)]
+    assert (part.first_offset, part.next_offset) == (0, 34)
+    assert offsets_of(tmp_path, "log-start-offset-checkpoint") == {ORDERS: 31}
+    assert max(segments(tmp_path)) == f"{30:020}.log"
+
+
+def test_gaps_are_compactions_in_a_compacted_topic_and_missing_in_another(tmp_path):
+    logs = {("orders", 0): [*batches(2), *batches(2, 10)], ("users", 0): [*batches(2), *batches(2, 10)]}
+    with FakeBroker(logs) as broker:
+        broker.configs["users"] = {"cleanup.policy": "compact,delete"}
+        orders, users = capture(broker, tmp_path, CaptureRequest({"orders": None, "users": [0]})).partitions
+    assert (users.compacted_offsets, users.missing) == (6, [])
+    assert orders.compacted_offsets == 0
+    assert [(each.first_offset, each.last_offset) for each in orders.missing] == [(4, 9)]
+    assert offsets_of(tmp_path, "cleaner-offset-checkpoint") == {("users", 0): 0}
+
+
+def test_epochs_are_the_leaders_those_without_batches_too(tmp_path):
+    with FakeBroker({ORDERS: [*batches(2, leader_epoch=2), *batches(3, 4, leader_epoch=5)]}) as broker:
+        broker.epochs[ORDERS] = [(2, 0), (4, 3), (5, 4), (7, 10)]
+        capture(broker, tmp_path / "asked")
+        del broker.versions[OFFSET_FOR_LEADER_EPOCH]
+        capture(broker, tmp_path / "not-asked")
+    assert epochs_of(tmp_path / "asked") == [(2, 0), (4, 3), (5, 4), (7, 10)]
+    assert epochs_of(tmp_path / "not-asked") == [(2, 0), (5, 4)]
+
+
+def test_a_log_that_was_truncated_since_is_another_one(broker, tmp_path):
+    capture(broker, tmp_path)
+    before = segments(tmp_path)
+    broker.logs[ORDERS] = batches(6)
+    progress = Progress()
+    account = capture(broker, tmp_path, progress=progress)
+    assert "truncated to 12, and this capture holds offsets up to 19" in str(account.partitions[0].problem)
+    assert progress.problems == [("orders-0", account.partitions[0].problem)]
+    del broker.versions[OFFSET_FOR_LEADER_EPOCH]
+    broker.logs[ORDERS] += batches(1, 12)
+    assert "truncated to 14" in str(capture(broker, tmp_path).partitions[0].problem)
+    assert account.runs[-1].outcome == "incomplete"
+    assert segments(tmp_path) == before
+
+
+def test_a_directory_of_something_else_is_left_alone(broker, tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(OccupiedError, match="holds notes"):
+        capture(broker, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
+    file = tmp_path / "notes"
+    with pytest.raises(OccupiedError, match="is not a directory"):
+        capture(broker, file)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"schema": "kaudit.scan/1"}', "{", "[]", '{"partitions": [{"topic": "../x", "partition": 0}]}']
+)
+def test_an_account_of_something_else_is_left_alone(broker, tmp_path, text):
+    (tmp_path / "capture.json").write_text(text)
+    with pytest.raises(OccupiedError, match=r"capture\.json"):
+        capture(broker, tmp_path)
+    assert (tmp_path / "capture.json").read_text() == text
+
+
+def test_a_capture_is_of_one_cluster_and_of_one_replica(broker, tmp_path):
+    capture(broker, tmp_path)
+    for request in (CaptureRequest({"orders": None}, from_replica=1),):
+        with pytest.raises(OccupiedError, match="from the leaders: another one needs a directory of its own"):
+            capture(broker, tmp_path, request)
+    text = (tmp_path / "capture.json").read_text()
+    (tmp_path / "capture.json").write_text(text.replace('"fake"', '"another"'))
+    with pytest.raises(OccupiedError, match="a capture of cluster another"):
+        capture(broker, tmp_path)
+
+
+def test_nobody_else_writes_at_the_same_time(broker, tmp_path):
+    directory = CaptureDirectory(str(tmp_path))
+    directory.write("{}", "capture.json")
+    try:
+        with pytest.raises(OccupiedError, match="another kaudit capture"):
+            capture(broker, tmp_path)
+    finally:
+        directory.close()
+
+
+def test_what_is_not_there_is_said(broker, tmp_path):
+    with pytest.raises(UnknownTopicError):
+        capture(broker, tmp_path / "topic", CaptureRequest({"nothing": None}))
+    with pytest.raises(UnknownTopicError, match="the topic has 1 partitions"):
+        capture(broker, tmp_path / "partition", CaptureRequest({"orders": [3]}))
+    with pytest.raises(OccupiedError, match=r"--from-replica 9: the cluster's brokers are \[1\]"):
+        capture(broker, tmp_path / "replica", CaptureRequest({"orders": None}, from_replica=9))
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept", "said"),
+    [
+        (b"".join(batches(2)) + b"\xff" * 70, 2, "what is not a batch (magic -1"),
+        (b"".join(batches(2)) + struct.pack(">qi", 4, 200) + b"\0" * 4 + b"\2" + b"\xff" * 300, 2, "not a batch (offsets 4 to 3)"),
+        (batches(1)[0][:40], 0, "no whole batch"),
+        (b"\0" * 100, 0, "what is not a batch"),
+    ],
+)  # fmt: skip
+def test_what_is_not_a_batch_ends_the_partition_behind_the_last_that_is(broker, tmp_path, sent, kept, said):
+    broker.scripts[FETCH] = lambda request: broker.fetched(
+        request, records=sent[request.topics[0].partitions[0].fetch_offset // 2 * SIZE :]
+    )
+    (part,) = capture(broker, tmp_path).partitions
+    assert said in str(part.problem)
+    assert b"".join(segments(tmp_path).values()) == b"".join(batches(kept))
+
+
+def test_a_broker_that_sends_nothing_does_not_hold_the_run_for_ever(broker, tmp_path, monkeypatch):
+    monkeypatch.setattr("kaudit.capture.capture._LAG_SECONDS", 0.2)
+    broker.scripts[FETCH] = lambda request: broker.fetched(request, records=b"")
+    began = time.monotonic()
+    (part,) = capture(broker, tmp_path).partitions
+    assert "nothing came for" in str(part.problem)
+    assert time.monotonic() - began < 5
+
+
+def test_one_partition_that_cannot_be_read_does_not_stop_the_others(tmp_path):
+    with FakeBroker({ORDERS: batches(3), ("orders", 1): batches(3)}) as broker:
+        broker.scripts[FETCH] = lambda request: broker.fetched(
+            request, error_code=29 if request.topics[0].partitions[0].partition == 0 else 0
+        )
+        progress = Progress()
+        account = capture(broker, tmp_path, progress=progress)
+    assert [each.problem is None for each in account.partitions] == [False, True]
+    assert [name for name, _ in progress.problems] == ["orders-0"]
+    assert b"".join(segments(tmp_path, "orders-1").values()) == b"".join(batches(3))
+    assert account.runs[0].outcome == "incomplete"
+
+
+def test_following_takes_what_comes_and_puts_it_in_its_place(broker, tmp_path):
+    class Follower(Progress):
+        def advance(self, offsets, size_in_bytes):
+            super().advance(offsets, size_in_bytes)
+            if not size_in_bytes:
+                broker.logs[ORDERS] += batches(1, 2 * len(broker.logs[ORDERS]))
+
+    progress = Follower(stop_after=4)
+    account = capture(broker, tmp_path, CaptureRequest({"orders": None}, follow=True), progress)
+    captured = b"".join(segments(tmp_path).values())
+    assert captured == b"".join(broker.logs[ORDERS][: len(captured) // SIZE])
+    assert len(captured) // SIZE >= 13
+    assert account.runs[0].outcome == "complete"
+
+
+def test_no_more_bytes_come_than_asked_for(broker, tmp_path):
+    in_pieces(broker, SIZE)
+    began = time.monotonic()
+    capture(broker, tmp_path, CaptureRequest({"orders": None}, max_bytes_per_second=7 * SIZE))
+    assert time.monotonic() - began > 0.3  # ten batches, seven of them in the first burst

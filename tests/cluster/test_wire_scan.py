@@ -1,0 +1,153 @@
+"""A scan over the wire is a scan of the broker's directory, apart from what only one of them can know."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.engines.local import scan
+from kaudit.source.kafka.options import ClusterOptions
+from tests.cluster.brokers import WITH_EITHER
+from tests.cluster.conftest import kaudit
+from tests.conformance.recorder.scenarios import named
+from tests.live_brokers.jars import jars_of, tool_jars_of
+from tests.live_brokers.security import USERS, client_properties
+from tests.wire_findings import comparable_findings
+
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("brokers")]
+HANGING = "s29b-hanging-fixed-pid"
+PLAYED = {
+    "main": (
+        "s10-epoch-bump-seq0", "s23-deleterecords-continue", "s26b-txn-two-open", HANGING, "s29d-late-write-after-abort",
+        "s27-txn-zombie",
+    ),
+    "expiry": ("x01-idle-then-dup", "x03-idle-then-gap"),
+}  # fmt: skip
+
+
+def scanned(paths, topics=(), **cluster):
+    options = ScanOptions(paths, jobs=1, topics=topics, broker_version="3.9.2", cluster=ClusterOptions(**cluster))
+    return scan(options, SilentProgress())
+
+
+def test_a_scan_over_the_wire_is_one_of_the_directory(forgetful_broker):
+    wanted = {name for names in PLAYED.values() for name in names}
+    forgetful_broker.play(*(each for kind in PLAYED for each in named(kind) if each["name"] in wanted))
+    for topic in sorted(wanted):
+        fetched = scanned([forgetful_broker.url(topic)])
+        on_disk = scanned([str(forgetful_broker.broker.logs)], [topic])
+        assert comparable_findings(fetched) == comparable_findings(on_disk), topic
+        ends = [(entry.partition, entry.log_end_offset, entry.last_stable_offset) for entry in fetched.partitions]
+        assert ends == [
+            (entry.partition, entry.log_end_offset, entry.last_stable_offset) for entry in on_disk.partitions
+        ]
+    codes = {found.code for topic in wanted for found in scanned([forgetful_broker.url(topic)]).findings}
+    assert {"KA101", "KA104", "KA301"} <= codes
+
+
+def test_a_hanging_transaction_is_certain_and_its_command_aborts_it(forgetful_broker):
+    (hanging,) = (each for each in named("main") if each["name"] == HANGING)
+    forgetful_broker.play({**hanging, "name": "wire-hanging"})
+    url = forgetful_broker.url("wire-hanging")
+    (found,) = [found for found in scanned([url]).findings if found.code == "KA301"]
+    assert found.confidence.value == "certain"
+    script, *arguments = found.next[0].split()
+    assert script == "kafka-transactions.sh"
+    classpath = f"{jars_of(WITH_EITHER)}/*:{tool_jars_of(WITH_EITHER)}/*"
+    command = [
+        "java",
+        "-Xmx128m",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        classpath,
+        "org.apache.kafka.tools.TransactionsCommand",
+    ]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not [found for found in scanned([url]).findings if found.code in ("KA301", "KA302")]
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_users_come_in_with_their_password_over_tls(newest_broker, certificate, tmp_path, mechanism):
+    topic = f"wire-{mechanism.lower()}"
+    newest_broker.play({**_one_batch(topic), "name": topic})
+    newest_broker.connection.allow("auditor", "topic", topic, ("DESCRIBE", "READ"))
+    config = tmp_path / "client.properties"
+    config.write_text(client_properties(certificate.pem, mechanism, "auditor", USERS["auditor"]))
+    url = newest_broker.url(topic, protocol="SASL_SSL")
+    done = kaudit("scan", url, "--command-config", config, "--output-format", "json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["summary"]["records"] == 3
+    assert USERS["auditor"] not in done.stdout + done.stderr
+
+
+def test_what_keeps_users_out_is_one_sentence(newest_broker, certificate, tmp_path):
+    newest_broker.play({**_one_batch("wire-closed"), "name": "wire-closed"})
+    right = client_properties(certificate.pem, "SCRAM-SHA-512", "auditor", USERS["auditor"])
+    stranger = client_properties(certificate.pem, "SCRAM-SHA-512", "stranger", USERS["stranger"])
+    cases = {
+        "authentication failed": right.replace(USERS["auditor"], "wrong"),
+        "certificate is not trusted": right.replace(f"ssl.truststore.location={certificate.pem}", ""),
+        "not authorised": stranger,
+        "TLS": "security.protocol=PLAINTEXT\n",
+    }
+    url = newest_broker.url("wire-closed", protocol="SASL_SSL")
+    for expected, text in cases.items():
+        config = tmp_path / "client.properties"
+        config.write_text(text)
+        done = kaudit("scan", url, "--command-config", config, "-q")
+        assert done.returncode == 4, (expected, done.stderr)
+        (line,) = done.stderr.strip().splitlines()
+        assert expected in line
+        assert not any(secret in line for secret in USERS.values())
+
+
+def test_a_broker_killed_in_the_middle_leaves_its_leadership_to_another(three_brokers):
+    first, second, third = three_brokers.values()
+    steps = [{"op": "produce", "pid": "p", "epoch": "p", "seq": "next", "count": 50} for _ in range(60)]
+    scenario = {"name": "wire-killed", "replicas": [2, 1, 3], "steps": [{"op": "init_pid", "as": "p"}, *steps]}
+    second.play(scenario)
+    url = f"kafka://{first.address()},{third.address()}/wire-killed"
+    size = sum(path.stat().st_size for path in second.directory("wire-killed").glob("*.log"))
+    killer = threading.Timer(1, second.broker.kill)
+    killer.start()
+    try:
+        begun = time.monotonic()
+        result = scan(
+            ScanOptions([url], jobs=1, chunk_bytes=4 << 10, cluster=ClusterOptions(max_bytes_per_second=size // 6)),
+            SilentProgress(),
+        )
+        assert time.monotonic() - begun > 2, "the broker died while it was read"
+    finally:
+        killer.join()
+        second.close()
+        second.broker.start()
+    assert not result.incomplete, result.not_audited
+    assert (result.summary.records, result.findings) == (3000, [])
+
+
+def test_the_spark_engine_finds_the_same(forgetful_broker):
+    (scenario,) = (each for each in named("main") if each["name"] == "s06-gap-by-1")
+    forgetful_broker.play({**scenario, "name": "wire-spark"})
+    url = forgetful_broker.url("wire-spark")
+    command = [sys.executable, "-m", "kaudit", "scan", url, "--reproducible", "--output-format", "json"]
+    local, spark = (
+        subprocess.run([*command, "--engine", engine], capture_output=True, text=True, check=False, timeout=300)
+        for engine in ("local", "spark")
+    )
+    assert spark.returncode == local.returncode, spark.stderr
+    assert spark.stdout == local.stdout
+
+
+def _one_batch(topic):
+    return {
+        "name": topic,
+        "steps": [
+            {"op": "init_pid", "as": "p"},
+            {"op": "produce", "pid": "p", "epoch": "p", "seq": "next", "count": 3},
+        ],
+    }

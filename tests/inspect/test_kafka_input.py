@@ -1,0 +1,60 @@
+"""Batches on brokers as rows."""
+
+import pytest
+
+from kaudit.analysis.scan.options import NothingToAuditError, UsageError
+from kaudit.inspect.row_filter import RowFilter
+from kaudit.inspect.walk import InspectOptions, inspect_rows
+from tests.logs import data
+from tests.source.kafka.fake_broker import FakeBroker
+
+KEY = ("orders", 0)
+
+
+@pytest.fixture
+def broker():
+    batches = [data(7, 0, number * 2, 2).at(number * 2).encode() for number in range(100)]
+    corrupt = bytearray(batches[50])
+    corrupt[-1] ^= 1
+    batches[50] = bytes(corrupt)
+    with FakeBroker({KEY: batches}) as running:
+        yield running
+
+
+def rows(broker, path="orders", **options):
+    return list(inspect_rows(InspectOptions([f"kafka://{broker.address}/{path}"], **options), batches=False))
+
+
+def test_every_batch_is_a_row_without_a_place(broker):
+    found = rows(broker)
+    assert [row["base_offset"] for row in found] == list(range(0, 200, 2))
+    assert {(row["topic"], row["partition"], row["segment"], row["position"]) for row in found} == {
+        ("orders", 0, None, None)
+    }
+    assert [row["base_offset"] for row in found if not row["crc_valid"]] == [100]
+
+
+def test_a_range_of_offsets(broker):
+    assert [row["base_offset"] for row in rows(broker, wanted=RowFilter(first_offset=11, last_offset=14))] == [
+        10,
+        12,
+        14,
+    ]
+
+
+def test_the_neighbours_of_an_offset(broker):
+    assert [row["base_offset"] for row in rows(broker, "orders/0", around=31)] == list(range(20, 42, 2))
+
+
+def test_the_records_of_a_batch(broker):
+    found = rows(broker, records=True, wanted=RowFilter(first_offset=10, last_offset=11))
+    assert [(row["row"], row.get("offset")) for row in found] == [("batch", None), ("record", 10), ("record", 11)]
+
+
+def test_what_cannot_be_shown(broker):
+    with pytest.raises(UsageError, match="no such topic"):
+        rows(broker, "payments")
+    with pytest.raises(UsageError, match="--around"):
+        rows(broker, at=5)
+    with pytest.raises(NothingToAuditError, match="connection refused"):
+        list(inspect_rows(InspectOptions(["kafka://127.0.0.1:1/orders"]), batches=False))

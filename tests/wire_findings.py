@@ -1,0 +1,24 @@
+"""Findings of what brokers sent beside those of files: what both can know, in a form that compares."""
+
+import json
+
+from kaudit.model.result import ScanResult
+
+OF_FILES = ("KA011", "KA4", "KA5")
+"""Leftovers, blocks of producer ids (in the controllers' log) and side files."""
+PLACES = frozenset({
+    "file", "segment", "position", "end_position", "replica", "log_dir", "absent", "next", "incident", "coordinator_says",
+})  # fmt: skip
+"""Where something lies in files, and how whoever was asked puts it."""
+
+
+def comparable_findings(result: ScanResult) -> list[str]:
+    """Return the findings, those about files left out, without places, sorted."""
+    own = (found for found in result.findings if not found.code.startswith(OF_FILES))
+    return sorted(json.dumps(_placeless(found.to_dict()), sort_keys=True) for found in own)
+
+
+def _placeless(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _placeless(own) for name, own in value.items() if name not in PLACES}
+    return [_placeless(own) for own in value] if isinstance(value, list) else value
