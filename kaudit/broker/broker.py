@@ -110,8 +110,9 @@ class Broker:
             self._saw(attempt.at)
             return Response(attempt.index, {"op": "broker"}, f"rules of {profile.version}")
         assert isinstance(attempt, attempts.ConfigureTopic)
+        profile = self.profile
         config = {name: str(value) for name, value in attempt.config.items()}
-        self._limits[attempt.topic] = TopicLimits.of(topic_config(config, self._configured), self.profile)
+        self._limits[attempt.topic] = TopicLimits.of(topic_config(config, self._configured), profile)
         self.unread_config |= unread_names(config, READ_OF_TOPICS)
         self._saw(attempt.at)
         return Response(attempt.index, {"outcome": "ok"}, "a topic's configuration")

@@ -141,12 +141,7 @@ def test_what_is_above_the_high_watermark_is_acknowledged_with_acks_1_only(
     log = history((0, 2))
     short = log.copy()
     for number, producer_id in enumerate(producer_ids):
-        own = {
-            "producer_id": producer_id,
-            "epoch": min(producer_id, 0),
-            "sequence": -1 if producer_id < 0 else 2 * number,
-        }
-        log.append(2, 0, b"tail %d" % number, timestamp=BASE_TIMESTAMP + number * lag_ms, **own)
+        log.append(2, 0, b"tail %d" % number, producer_id=producer_id, timestamp=BASE_TIMESTAMP + number * lag_ms)
     log.high_watermark = mark
     code, told = document(capsys, log.write(tmp_path / "b1"), short.write(tmp_path / "b2"))
     alone = next(finding for finding in told["findings"] if finding["code"] == "KA603")

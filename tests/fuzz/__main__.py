@@ -1,7 +1,10 @@
 """Command line of tests.fuzz: see the package's docstring."""
 
 import argparse
+import resource
 import sys
+import time
+from itertools import count
 from tempfile import TemporaryDirectory
 
 _SMALLEST_SEED_BYTES = 4
@@ -11,7 +14,9 @@ def main() -> int:
     """Run; the exit code is 1 when something was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Fuzz the parsers of kaudit.")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="what to fuzz; everything by default")
+    parser.add_argument("--all", action="store_true", help="every target, and go on after a finding")
     parser.add_argument("--seconds", type=float, default=10, help="how long each target runs (10)")
+    parser.add_argument("--minutes", type=float, help="how long all targets run together")
     parser.add_argument("--seed", type=int, default=0, help="another number tries other inputs")
     parser.add_argument("--coverage", action="store_true", help="guided by coverage: one target, needs atheris")
     chosen = parser.parse_args()
@@ -26,12 +31,22 @@ def main() -> int:
     unknown = set(chosen.targets) - set(TARGETS)
     if unknown:
         parser.error(f"no such target: {', '.join(sorted(unknown))}; there are {', '.join(TARGETS)}")
-    found = False
-    for name in chosen.targets or TARGETS:
-        count, finding = fuzz(name, chosen.seconds, chosen.seed)
-        print(f"{name}: {count} inputs" + (f", FOUND: {finding}" if finding else ""), flush=True)  # noqa: T201
-        found = found or finding is not None
-    return int(found)
+    names = [*TARGETS] if chosen.all or not chosen.targets else chosen.targets
+    seconds = chosen.seconds if chosen.minutes is None else 60 * chosen.minutes / len(names)
+    total, findings = 0, []
+    for name in names:
+        stop = time.monotonic() + seconds
+        for seed in count(chosen.seed):
+            fed, finding = fuzz(name, max(stop - time.monotonic(), 0), seed)
+            total += fed
+            if finding is not None:
+                findings.append(finding)
+            print(f"{name}: {fed} inputs" + (f", FOUND: {finding}" if finding else ""), flush=True)  # noqa: T201
+            if finding is None or not chosen.all or time.monotonic() > stop:
+                break
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(f"{total} inputs, {len(findings)} findings, at most {peak} MiB of memory")  # noqa: T201
+    return int(bool(findings))
 
 
 def _guided(name: str, seconds: int, seed: int) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 
 import crc32c
@@ -50,7 +51,7 @@ from kaudit.inspect.walk import InspectOptions, inspect_rows
 from kaudit.policy.baseline import parse_baseline
 from kaudit.replay.attempt_lines import AttemptError, read_attempts
 from kaudit.report.saved import SavedScanError, read_saved
-from tests.fuzz import seeds
+from tests.fuzz import commands, made, seeds
 from tests.memory import Memory
 
 _LIMIT = 50_000
@@ -60,11 +61,15 @@ _BATCH = "00000000000000000000.log"
 
 @dataclass(frozen=True)
 class Target:
-    """`run` takes any bytes. `seal` makes the checksums of such bytes right, so that what lies behind them is reached."""
+    """`run` takes any bytes. `seal` makes the checksums of such bytes right, so that what lies behind them is reached.
+
+    `made` makes inputs that are well formed and say impossible things.
+    """
 
     run: Callable[[bytes], None]
     seeds: Callable[[], list[bytes]]
     seal: Callable[[bytes], bytes] | None = None
+    made: Callable[[Random], bytes] | None = None
 
     def feed(self, data: bytes) -> None:
         """Run the input as it is, and sealed."""
@@ -327,6 +332,10 @@ def _seal_snapshot(data: bytes) -> bytes:
     return data[:2] + struct.pack(">I", crc32c.crc32c(data[6:])) + data[6:] if len(data) > 6 else data
 
 
+def _some(make: Callable[[Random], bytes]) -> list[bytes]:
+    return [make(Random(number)) for number in range(3)]
+
+
 _ZNODE = "/latest_producer_id_block"
 
 TARGETS: dict[str, Target] = {
@@ -373,6 +382,10 @@ TARGETS: dict[str, Target] = {
     "inspect": Target(_inspect, seeds.files, _seal_batches),
     "scan": Target(_scan, seeds.segments, _seal_batches),
     "scan_text": Target(_scan_text, seeds.dumps),
+    "directories": Target(commands.directories, partial(_some, made.directory), made=made.directory),
+    "texts": Target(commands.texts, partial(_some, made.text), made=made.text),
+    "attempt_files": Target(commands.attempts, partial(_some, made.attempts), made=made.attempts),
+    "saved_files": Target(commands.saved, partial(_some, made.saved), made=made.saved),
 }
 
 

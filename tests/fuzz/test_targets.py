@@ -14,6 +14,10 @@ INPUTS = dict.fromkeys(TARGETS, 1500) | {
     "segment": 500,
     "codecs": 700,
     "dump_text": 400,
+    "directories": 5,
+    "texts": 15,
+    "attempt_files": 40,
+    "saved_files": 6,
 }
 """Enough for a second or two each."""
 

@@ -44,7 +44,9 @@ class Continuity(Struct):
         index = chunk.segment
         if chunk.first_offset < self.segments[index].base_offset:
             return False
-        if index + 1 < len(self.segments) and chunk.last_offset >= self.segments[index + 1].base_offset:
+        # an empty segment bounds nothing: what is read in order is bounded by the segments that are read
+        following = next((segment.base_offset for segment in self.segments[index + 1 :] if segment.size), None)
+        if following is not None and chunk.last_offset >= following:
             return False
         return self.next_offset is None or chunk.first_offset >= self.next_offset
 

@@ -178,7 +178,7 @@ class Layout:
         tail, usual_tail = (_RECORD_TAIL, _USUAL_RECORD_TAIL) if row_type is DumpRecord else (rb" ?\r?", rb" ?\r?")
         self.pattern = re.compile(head + tail, re.DOTALL)
         # Numbers of 18 digits need no range check: nearly every line takes this way.
-        short = head.replace(_NUMBER, _SHORT_NUMBER)
+        short = head.replace(b"{1,19}", b"{1,18}")
         self._usual = re.compile(short + usual_tail, re.DOTALL)
         # Searched for in many lines at once: they start with the line feed before, a literal is found fast.
         start = rb"\n\| " + b" ".join(parts).replace(_NUMBER, _SHORT_NUMBER)

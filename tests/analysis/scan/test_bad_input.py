@@ -103,6 +103,17 @@ def test_an_unreadable_segment_is_named_and_the_rest_audited(tmp_path, monkeypat
     assert [entry.batches for entry in result.partitions] == [0, 20]
 
 
+def test_an_empty_segment_inside_the_one_before_it_ends_no_reading_in_order(tmp_path):
+    log = healthy()
+    directory = log.write(tmp_path / "t-0")
+    path = directory / f"{0:020d}.log"
+    whole, size = path.read_bytes(), len(log.batches[0].encode())
+    path.write_bytes(whole[size : 2 * size] + whole[:size] + whole[2 * size :])
+    (directory / f"{8:020d}.log").touch()
+    assert codes(run(tmp_path)) == [("KA006", "error")]
+    assert run(tmp_path).summary.batches == 20
+
+
 def test_a_tail_being_written_is_not_torn(tmp_path, monkeypatch):
     log = healthy()
     directory = log.write(tmp_path / "t-0")

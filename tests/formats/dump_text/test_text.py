@@ -354,3 +354,14 @@ def test_fuzz(data):
     rows = list(read_dump([data]))
     assert [row.line for row in rows] == sorted(row.line for row in rows)
     assert all(row.line <= data.count(b"\n") + 1 for row in rows)
+
+
+@pytest.mark.parametrize("number", ["9999999999999999999", "-9223372036854775809", "9223372036854775808"])
+def test_a_number_of_more_than_64_bits_behind_a_usual_line_is_no_row(number):
+    line = (
+        "producerId: 1 producerEpoch: 0 coordinatorEpoch: -1 currentTxnFirstOffset: {} firstSequence: 7 lastSequence: 7 "
+        "lastOffset: 7 offsetDelta: 0 timestamp: 9\n"
+    )
+    text = "".join(map(line.format, ("None", "Some(5)", f"Some({number})", "Some(-1)")))
+    rows = [row for row in read_dump([text.encode()]) if isinstance(row, DumpSnapshotEntry)]
+    assert [row.line for row in rows] == [1, 2, 4]

@@ -20,6 +20,10 @@ class App {
   constructor(page) {
     this.page = page;
     this.columns = new Columns(page, (id) => document.getElementById(id)?.textContent ?? "");
+    /** @type {Promise<import("./search.js").Producer[]> | null} */
+    this.allProducers = null;
+    /** @type {number[] | null} the partition that is on the screen */
+    this.shownSet = null;
     this.sets = replicaSets(page.partitions);
     this.place = parseLink(location.hash);
     this.colours = readColours();
@@ -143,8 +147,8 @@ class App {
 
   /** @returns {Promise<{page: any, producers: any[], current: number | null}>} */
   async searchable() {
-    this.producers ??= this.columns.producers();
-    return { page: this.page, producers: await this.producers, current: this.currentSet()?.[0] ?? null };
+    this.allProducers ??= this.columns.producers();
+    return { page: this.page, producers: await this.allProducers, current: this.currentSet()?.[0] ?? null };
   }
 
   /** @param {import("./search.js").Hit} hit */

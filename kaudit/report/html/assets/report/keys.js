@@ -44,7 +44,7 @@ export function listen(actions) {
 }
 
 export function helpDialog() {
-  const row = ([name, text]) => h("tr", {}, h("td", {}, h("kbd", {}, name)), h("td", {}, text));
+  const row = (/** @type {string[]} */ [name, text]) => h("tr", {}, h("td", {}, h("kbd", {}, name)), h("td", {}, text));
   const dialog = h(
     "dialog",
     { "aria-labelledby": "help-title" },

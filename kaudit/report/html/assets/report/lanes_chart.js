@@ -35,6 +35,17 @@ export class LanesChart {
     /** @type {any} */
     this.plot = null;
     this.range = { min: 0, max: 1 };
+    /** @type {any} */
+    this.picture = null;
+    /** @type {any} what show() was given last */
+    this.view = null;
+    /** @type {import("./rows.js").Row[]} */
+    this.rows = [];
+    this.layout = layoutOf([], 1);
+    this.axisHeight = 0;
+    this.pending = false;
+    /** @type {unknown[] | null} what the names were drawn for */
+    this.namesDrawn = null;
     /** @type {import("./marks.js").Mark[]} */
     this.marks = [];
     /** @type {string | null} */
@@ -71,7 +82,7 @@ export class LanesChart {
         scales: { x: { time: false }, y: { range: [0, 1] } },
         axes: [axis, { show: false }],
         series: [{}, { paths: () => null, points: { show: false } }],
-        hooks: { setScale: [(_, key) => key === "x" && this.plot && this.windowChanged()], drawClear: [() => this.drawRows()], draw: [() => this.drawMarks()] },
+        hooks: { setScale: [(/** @type {unknown} */ _, /** @type {string} */ key) => key === "x" && this.plot && this.windowChanged()], drawClear: [() => this.drawRows()], draw: [() => this.drawMarks()] },
       },
       [[picture.min, picture.max], [0, 1]],
       this.plotHost,
@@ -258,13 +269,13 @@ export class LanesChart {
   /** @param {import("./rows.js").Row} row */
   nameOf(row) {
     const { replicas } = this.picture;
-    const tags = replicas.map(({ name }, number) => replicaTag(name, number));
+    const tags = replicas.map((/** @type {{name: string}} */ { name }, /** @type {number} */ number) => replicaTag(name, number));
     if (row.kind === "log") {
       const { name } = replicas[row.replica];
       const label = replicas.length > 1 ? `log of ${name}` : "log";
       return h("div", { class: "lane-name log", title: label }, h("span", { class: "id" }, replicas.length === 1 || tags[row.replica] === name ? label : `${tags[row.replica]}: ${name}`));
     }
-    const strips = replicas.length > 1 ? tags.map((tag) => h("span", {}, tag)) : [];
+    const strips = replicas.length > 1 ? tags.map((/** @type {string} */ tag) => h("span", {}, tag)) : [];
     const { lane } = row;
     const id = `${lane.producerId} epoch ${lane.epoch}`;
     const label = h("button", {

@@ -36,7 +36,7 @@ function notices({ not_audited: skipped, left_out: leftOut }) {
     { class: "notices" },
     skipped.length ? h("h2", {}, "Not audited") : null,
     skipped.length ? table(["path", "why"], missing) : null,
-    leftOut.length ? h("h2", {}, "Not in this file") : null,
+    leftOut.length ? h("h2", {}, "Left out") : null,
     leftOut.map((/** @type {any} */ { what, count: number, how_to_see: how }) => h("div", {}, h("p", {}, `${number === null ? "Some" : count(number)} ${what} are left out to keep the file small.`), how ? commandLine(how) : null)),
   );
 }
@@ -96,7 +96,7 @@ function differences({ differences: model }) {
 /** Topics by partitions: a box is a partition replica, its shade and shape the worst severity, its number the findings. @param {any} page */
 function heatMap({ overview: { heat }, partitions }) {
   if (!heat.length) return null;
-  const rows = heat.map(({ topic, cells }) => [topic, h("div", { class: "heat" }, byPartition(cells).map(([partition, replicas]) => heatPartition(topic, partition, replicas, partitions)))]);
+  const rows = heat.map((/** @type {any} */ { topic, cells }) => [topic, h("div", { class: "heat" }, byPartition(cells).map(([partition, replicas]) => heatPartition(topic, partition, replicas, partitions)))]);
   return h("section", {}, h("h2", {}, "Topics and partitions"), table(["topic", "partitions: findings"], rows), h("p", { class: "faint" }, "Boxes beside a partition's number are its replicas: ◆ errors, ▲ warnings, ● notes, and how many findings."));
 }
 

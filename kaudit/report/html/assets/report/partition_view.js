@@ -27,6 +27,18 @@ export class PartitionView {
   constructor(actions) {
     this.actions = actions;
     this.order = "findings";
+    /** @type {import("./picture.js").Picture} of the partition in view, once show() was called */
+    this.picture = /** @type {any} */ (null);
+    /** @type {State} */
+    this.state = /** @type {any} */ (null);
+    /** @type {import("./rows.js").Row[]} */
+    this.rows = [];
+    /** @type {string | null} what `picture` is of */
+    this.key = null;
+    /** @type {unknown[]} what the legend was drawn for */
+    this.legendOf = [];
+    /** @type {number | null} the finding that was scrolled to last */
+    this.revealed = null;
     this.onlyFindings = false;
     this.head = h("div", { class: "partition-head" });
     this.controls = h("div", { class: "controls no-print", role: "group", "aria-label": "View" });
@@ -57,8 +69,9 @@ export class PartitionView {
     this.state = state;
     this.showHead(loaded);
     this.showControls();
-    if (this.drawnColours !== colours || this.drawnAxis !== place.axis) fill(this.legend, legend(place.axis, colours));
-    Object.assign(this, { drawnColours: colours, drawnAxis: place.axis });
+    const legendOf = [colours, place.axis];
+    if (legendOf.some((part, at) => part !== this.legendOf[at])) fill(this.legend, legend(place.axis, colours));
+    this.legendOf = legendOf;
     this.showLanes();
     const placed = this.picture.findings.find(({ index }) => index === state.chosen);
     if (placed && this.revealed !== state.chosen) this.lanes.reveal(placed.lane, placed.replica);

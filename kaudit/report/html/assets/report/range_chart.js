@@ -15,6 +15,18 @@ export class RangeChart {
     this.host = h("div", { class: "range", "aria-hidden": "true" });
     /** @type {any} */
     this.plot = null;
+    /** @type {any} */
+    this.picture = null;
+    /** @type {any} what show() was given last */
+    this.view = null;
+    /** @type {any} the picture with all findings on the logs */
+    this.ofLogs = null;
+    /** @type {import("./rows.js").Row[]} */
+    this.rows = [];
+    this.window = { min: 0, max: 1 };
+    this.dragged = false;
+    this.logHeight = 0;
+    this.height = 0;
     new ResizeObserver(() => this.resize()).observe(this.host);
   }
 
@@ -60,7 +72,7 @@ export class RangeChart {
 
   resize() {
     if (this.plot && this.host.clientWidth) this.plot.setSize({ width: this.host.clientWidth, height: this.height });
-    if (this.plot && this.window) this.setWindow(this.window.min, this.window.max);
+    if (this.plot) this.setWindow(this.window.min, this.window.max);
   }
 
   /** @param {number} min @param {number} max */

@@ -61,13 +61,14 @@ function byProducer(a, b) {
 
 const LOG_HEIGHT = 26;
 const LANE_MARGIN = 5;
+const FEW_ROWS = 14;
 
 /**
  * Where rows are, in pixels from the top of the first. A lane has one strip for each replica.
  * @param {Row[]} rows logs before lanes @param {number} replicas @param {number} [logHeight]
  */
 export function layoutOf(rows, replicas, logHeight = LOG_HEIGHT) {
-  const strip = replicas === 1 ? 16 : replicas <= 4 ? 12 : 9;
+  const strip = replicas > 4 ? 9 : replicas > 1 ? 12 : rows.length > FEW_ROWS ? 16 : 26;
   const logs = rows.findIndex(({ kind }) => kind === "lane");
   const heads = logs < 0 ? rows.length : logs;
   const lane = replicas * strip + 2 * LANE_MARGIN;

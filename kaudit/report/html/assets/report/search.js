@@ -33,7 +33,9 @@ export function search(text, { page, producers, current }) {
     }
   }
   if (number && asked("offset")) {
-    nearFirst(page.partitions.map((/** @type {any} */ row, /** @type {number} */ partition) => ({ partition, row })), current).forEach(({ partition, row }) => {
+    /** @type {{partition: number, row: any}[]} */
+    const rows = page.partitions.map((/** @type {any} */ row, /** @type {number} */ partition) => ({ partition, row }));
+    nearFirst(rows, current).forEach(({ partition, row }) => {
       const offset = BigInt(wanted);
       if (row.log_end_offset === null || offset < BigInt(row.log_start_offset ?? 0) || offset >= BigInt(row.log_end_offset)) return;
       hits.push({ kind: "offset", partition, offset, label: `offset ${wanted}`, detail: row.name });

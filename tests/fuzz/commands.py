@@ -1,0 +1,114 @@
+"""Whole commands over hostile directories, texts and documents: one clear answer, never an internal error.
+
+An input is a pack of files, so that one that breaks a command can be kept and fed again.
+"""
+
+import io
+import os
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kaudit.cli.app import run
+from kaudit.cli.exits import ExitCode
+
+_ENTRY = struct.Struct(">BI")
+_FORMATS = ("json", "table", "jsonl", "sarif", "junit", "markdown", "github", "gitlab", "concise")
+AUDITS = ("scan", "timeline", "producers")
+
+
+def pack(files: Mapping[str, bytes]) -> bytes:
+    """One input of these files, by path."""
+    return b"".join(
+        _ENTRY.pack(len(name.encode()), len(content)) + name.encode() + content for name, content in files.items()
+    )
+
+
+def unpack(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """The files of an input; of one that was changed, those that can still be made out and stay where they belong."""
+    at = 0
+    while at + _ENTRY.size <= len(data):
+        name_size, size = _ENTRY.unpack_from(data, at)
+        at += _ENTRY.size
+        name = data[at : at + name_size].decode(errors="replace").replace("\0", "")
+        parts = [part for part in name.split("/") if part not in ("", ".", "..")]
+        if parts and max(len(part.encode()) for part in parts) < 200:
+            yield "/".join(parts), data[at + name_size : at + name_size + size]
+        at += name_size + size
+
+
+def directories(data: bytes) -> None:
+    """Every command that takes logs, over the pack and over its two halves as replicas."""
+    choice = sum(data[:64]) + len(data)
+    with in_directory(data):
+        shown = _FORMATS[choice % len(_FORMATS)]
+        for command in AUDITS:
+            _answered([command, ".", "--output-format", "json"])
+        _answered(["scan", ".", "--depth", "records", "--output-format", shown])
+        _answered(["inspect", ".", "--records", "--output-format", "jsonl"])
+        _answered(["inspect", "."])
+        if Path("b1").is_dir() and Path("b2").is_dir():
+            _answered(["diff", "b1", "b2", "--output-format", "json"])
+            _answered(["diff", "b1", "b2"])
+
+
+def texts(data: bytes) -> None:
+    """Texts of kafka-dump-log, whatever the commands make of them."""
+    with in_directory(data) as names:
+        for command in AUDITS:
+            _answered([command, *names, "--output-format", "json"])
+        _answered(["inspect", *names, "--records"])
+
+
+def attempts(data: bytes) -> None:
+    """Lines of attempts, in every format."""
+    with in_directory(data) as names:
+        for name in names:
+            _answered(["replay", name, "--output-format", "jsonl", "-v"])
+            _answered(["replay", name])
+
+
+def saved(data: bytes) -> None:
+    """A saved report, in every format; and as a baseline."""
+    with in_directory(data) as names:
+        for name in names:
+            for shown in _FORMATS:
+                out = _answered(["report", name, "--output-format", shown])
+                assert "\0" not in out, shown
+
+
+class in_directory:  # noqa: N801 - used as a function is
+    """The files of an input in a directory of their own, and that is the working directory."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._directory = TemporaryDirectory()
+        self._inside = chdir(self._directory.name)
+
+    def __enter__(self) -> Sequence[str]:
+        names = []
+        for name, content in unpack(self._data):
+            path = Path(self._directory.name, name)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            except OSError:
+                continue  # a file where a directory should be
+            names.append(name)
+        self._inside.__enter__()
+        return names or ["nothing"]
+
+    def __exit__(self, *_: object) -> None:
+        self._inside.__exit__(None, None, None)
+        self._directory.cleanup()
+
+
+def _answered(arguments: Sequence[str]) -> str:
+    out, err = io.StringIO(), io.StringIO()
+    os.environ["KAUDIT_DEBUG"] = "1"
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run([*arguments])
+    assert code != ExitCode.INTERNAL, f"{' '.join(arguments)}: {err.getvalue()[-2000:]}"
+    return out.getvalue()

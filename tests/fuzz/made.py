@@ -1,0 +1,213 @@
+"""Inputs made field by field: checksums and framing right, numbers at the ends of their types or just beside each other."""
+
+import json
+import struct
+from functools import cache
+from random import Random
+
+import crc32c
+
+from kaudit.report.json_documents import pretty, scan_document
+from kaudit.report.render_options import RenderOptions
+from tests import scan_results
+from tests.fuzz.commands import pack
+from tests.logs import record
+
+_NUMBERS = (0, 1, 2, 5, -1, -2, 127, 2**15 - 1, -(2**15), 2**31 - 1, -(2**31), 2**53, 2**62, 2**63 - 1, -(2**63))
+_BEYOND = (*_NUMBERS, 2**63, 2**64, -(2**63) - 1, 10**30, -(10**30))
+_ODD: tuple[object, ...] = (None, True, False, -0.0, 1.5, 1e400, "", "text", "7", [], [1], {}, {"a": 1}, *_BEYOND)
+_TOPICS = ("orders-0", "orders-1", "__transaction_state-0", "__consumer_offsets-0", "__cluster_metadata-0")
+
+
+def _number(random: Random, bits: int, usual: int) -> int:
+    """Mostly what is usual, else a telling number, in so many bits."""
+    number = usual if random.randrange(4) else random.choice(_NUMBERS) + random.choice((0, 0, 0, -1, 1))
+    return (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+
+
+def _batch(random: Random, offset: int, sequence: int) -> bytes:
+    count = random.choice((0, 1, 1, 2, 3))
+    attributes = random.choice((0, 0, 0, 0x10, 0x30, 0x20, 0x40, 0x08, 1, 4, random.getrandbits(15)))
+    if attributes & 0x20:
+        key = struct.pack(">hh", _number(random, 16, 0), _number(random, 16, random.randrange(2)))
+        records = [record(0, key, struct.pack(">hi", 0, _number(random, 32, 0)))]
+    else:
+        records = [record(index, random.choice((None, b"k")), b"v" * random.randrange(4)) for index in range(count)]
+    tail = struct.pack(
+        ">hiqqqhii",
+        attributes,
+        _number(random, 32, max(count - 1, 0)),
+        _number(random, 64, 1_700_000_000_000),
+        _number(random, 64, 1_700_000_000_000),
+        _number(random, 64, random.randrange(3)),
+        _number(random, 16, 0),
+        _number(random, 32, sequence),
+        _number(random, 32, len(records)),
+    )
+    body = tail + b"".join(records)
+    head = struct.pack(">qiib", _number(random, 64, offset), 9 + len(body), _number(random, 32, 0), 2)
+    return head + struct.pack(">I", crc32c.crc32c(body)) + body
+
+
+def _segment(random: Random, base: int) -> bytes:
+    parts, offset = [], base
+    for sequence in range(random.randrange(12)):
+        parts.append(_batch(random, offset, sequence))
+        offset += random.choice((1, 1, 1, 2, 3))
+        if random.randrange(12) == 0:
+            parts.append(random.choice((bytes(20), b"\xff" * 13, parts[-1][:30], parts[-1])))
+    return b"".join(parts)
+
+
+def _snapshot(random: Random) -> bytes:
+    entries = b"".join(
+        struct.pack(
+            ">qhiqiqiq",
+            *(_number(random, bits, 1) for bits in (64, 16, 32, 64, 32, 64, 32, 64)),
+        )
+        for _ in range(random.randrange(4))
+    )
+    body = struct.pack(">i", len(entries) // 46) + entries
+    return struct.pack(">hI", 1, crc32c.crc32c(body)) + body
+
+
+def _checkpoint(random: Random) -> bytes:
+    rows = [
+        f"{random.choice(('orders', '__transaction_state'))} {random.choice((0, 1, *_BEYOND))} {random.choice(_BEYOND)}"
+        for _ in range(3)
+    ]
+    return "\n".join(
+        [str(random.choice((0, 1, *_BEYOND[:3]))), str(random.choice((3, 3, 3, *_BEYOND))), *rows, ""]
+    ).encode()
+
+
+def _leader_epochs(random: Random) -> bytes:
+    rows = [f"{random.choice((0, 1, 2, *_BEYOND))} {random.choice((0, 3, *_BEYOND))}" for _ in range(2)]
+    return "\n".join(["0", str(random.choice((2, 2, *_BEYOND))), *rows, ""]).encode()
+
+
+def directory(random: Random) -> bytes:
+    """Two log directories with partitions of hostile batches, and side files that parse and say impossible things."""
+    files: dict[str, bytes] = {}
+    for name in _TOPICS[: random.randrange(1, len(_TOPICS) + 1)]:
+        base = random.choice((0, 0, 0, 7, 2**62, 2**63 - 5))
+        content, later = _segment(random, base), _segment(random, base + 8)
+        for broker in ("b1", "b2"):
+            at = f"{broker}/{name}"
+            files[f"{at}/{base:020d}.log"] = content if random.randrange(3) else _segment(random, base)
+            files[f"{at}/{min(base + 8, 2**63 - 1):020d}.log"] = later
+            if random.randrange(2):
+                files[f"{at}/{random.choice((0, 7, base, 2**63 - 1)):020d}.snapshot"] = _snapshot(random)
+            if random.randrange(2):
+                files[f"{at}/leader-epoch-checkpoint"] = _leader_epochs(random)
+            for suffix, layout in (("index", ">ii"), ("timeindex", ">qi"), ("txnindex", ">hqqqq")):
+                if random.randrange(3) == 0:
+                    fields = [{"h": 16, "i": 32, "q": 64}[code] for code in layout[1:]]
+                    entry = struct.pack(layout, *(_number(random, bits, 1) for bits in fields))
+                    files[f"{at}/{base:020d}.{suffix}"] = entry * random.randrange(1, 3)
+    for checkpoint in ("log-start-offset", "recovery-point-offset", "replication-offset", "cleaner-offset"):
+        if random.randrange(3) == 0:
+            files[f"{random.choice(('b1', 'b2'))}/{checkpoint}-checkpoint"] = _checkpoint(random)
+    return pack(files)
+
+
+_BATCH_LINE = (
+    "baseOffset: {} lastOffset: {} count: {} baseSequence: {} lastSequence: {} producerId: {} producerEpoch: {} "
+    "partitionLeaderEpoch: {} isTransactional: {} isControl: {} deleteHorizonMs: {} position: {} {}: {} size: {} magic: {} "
+    "compresscodec: {} crc: {} isvalid: {}\n"
+)
+_RECORD_LINE = "| offset: {} {}: {} keySize: {} valueSize: {} sequence: {} headerKeys: [] {}\n"
+_SIDE_LINES = (
+    (
+        "producerId: {} producerEpoch: {} coordinatorEpoch: {} currentTxnFirstOffset: {} lastTimestamp: {} firstSequence: {} "
+        "lastSequence: {} lastOffset: {} offsetDelta: {} timestamp: {}\n"
+    ),
+    "version: {} producerId: {} firstOffset: {} lastOffset: {} lastStableOffset: {}\n",
+    "offset: {} position: {}\n",
+    "timestamp: {} offset: {}\n",
+)
+
+
+def text(random: Random) -> bytes:
+    """A text of kafka-dump-log whose numbers are of any size."""
+
+    def any_of(usual: object) -> object:
+        return usual if random.randrange(6) else random.choice(_BEYOND)
+
+    topic = random.choice(_TOPICS)
+    lines = [f"Dumping /data/{topic}/{random.choice((0, 0, 7, 10**19)):020d}.log\nLog starting offset: {any_of(0)}\n"]
+    for number in range(random.randrange(1, 8)):
+        usual = (number, number, 1, number, number, 7, 0, 0, "false", "false", "OptionalLong.empty", 80 * number)
+        time = random.choice(("CreateTime", "LogAppendTime", "NoTimestampType"))
+        lines.append(
+            _BATCH_LINE.format(*map(any_of, usual), time, any_of(5), any_of(80), any_of(2), "none", any_of(9), "true")
+        )
+        if random.randrange(2):
+            payload = random.choice(
+                (
+                    "key: k payload: v",
+                    f"endTxnMarker: COMMIT coordinatorEpoch: {any_of(0)}",
+                    (
+                        f"key: transaction_metadata::transactionalId=t payload: producerId:{any_of(1)},producerEpoch:{any_of(0)},"
+                        f"state=Ongoing,partitions=[orders-{any_of(0)}],txnLastUpdateTimestamp={any_of(5)},txnTimeoutMs={any_of(5)}"
+                    ),
+                    f'payload: {{"type":"PRODUCER_IDS_RECORD","version":0,"data":{{"brokerId":{any_of(1)},"brokerEpoch":{any_of(1)},"nextProducerId":{any_of(1000)}}}}}',
+                )
+            )
+            lines.append(_RECORD_LINE.format(*map(any_of, (number,)), time, *map(any_of, (5, 1, 1, number)), payload))
+    for line in _SIDE_LINES:
+        if random.randrange(3) == 0:
+            lines.append(f"Dumping /data/{topic}/{random.choice((0, 7)):020d}.snapshot\n")
+            lines.append(line.format(*(any_of(1) for _ in range(line.count("{}")))))
+    return pack({"dump.txt": "".join(lines).encode()})
+
+
+_OPS = ("broker", "topic", "produce", "init_producer_id", "add_partitions", "end_txn", "write_marker", "delete_records",
+        "restart", "leader_change", "follower_restart", "wait", "describe", "none")  # fmt: skip
+_FIELDS: dict[str, object] = {
+    "topic": "t", "partition": 0, "producer_id": 0, "producer_epoch": 0, "base_sequence": 0, "record_count": 1,
+    "is_transactional": False, "transactional_id": "x", "acks": -1, "api_version": 7, "timestamp": 5, "timeout_ms": 60000,
+    "granted_producer_id": 7, "commit": True, "coordinator_epoch": 0, "before_offset": 1, "clean": True, "how": "clean",
+    "lost_from_offset": 1, "ms": 1000, "at": 5, "broker_version": "2.8.2", "records_hex": "00", "found_on_disk": [],
+    "config": {"producer.id.expiration.ms": 5, "cleanup.policy": "delete"}, "tamper": {"truncated_to_offset": 1},
+}  # fmt: skip
+
+
+def attempts(random: Random) -> bytes:
+    """Lines of attempts, with fields left out and of every type."""
+    lines = []
+    for index in range(random.randrange(1, 8)):
+        line: dict[str, object] = {"op": random.choice(_OPS), "index": index}
+        for name, usual in _FIELDS.items():
+            if random.randrange(8):
+                line[name] = usual if random.randrange(8) else random.choice(_ODD)
+        config = line.get("config")
+        if isinstance(config, dict) and not random.randrange(3):
+            line["config"] = {random.choice([*config, "segment.bytes"]): random.choice(_ODD)}
+        lines.append(json.dumps(line))
+    return pack({"attempts.jsonl": "\n".join(lines).encode()})
+
+
+@cache
+def _documents() -> list[str]:
+    results = (scan_results.many(), scan_results.hostile(), scan_results.incomplete(scan_results.old_duplicate()))
+    return [pretty(scan_document(result, RenderOptions())) for result in results]
+
+
+def saved(random: Random) -> bytes:
+    """A saved scan with some values of another type, or with text that no terminal should see."""
+    document = json.loads(random.choice(_documents()))
+    for _ in range(random.randrange(1, 4)):
+        place = document
+        while True:
+            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+            if not keys:
+                break
+            key = random.choice(keys)
+            below = place[key]
+            if isinstance(below, dict | list) and below and random.randrange(5):
+                place = below
+                continue
+            place[key] = random.choice((*_ODD, "a\0b\x1b[31m", "\ud800", "]]>", "x" * 5000))
+            break
+    return pack({"saved.json": json.dumps(document).encode()})

@@ -1,0 +1,2 @@
+/** The vendored library, a script before those that use it. */
+declare const uPlot: any;
