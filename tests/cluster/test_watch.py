@@ -34,7 +34,17 @@ def watch():
     running = []
 
     def begin(*arguments):
-        command = [sys.executable, "-m", "kaudit", "watch", "--output-format", "jsonl", "--fail-on", "warning", *map(str, arguments)]
+        command = [
+            sys.executable,
+            "-m",
+            "kaudit",
+            "watch",
+            "--output-format",
+            "jsonl",
+            "--fail-on",
+            "warning",
+            *map(str, arguments),
+        ]
         running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
         return running[-1]
 
