@@ -1,7 +1,5 @@
 """One browser for all tests, and pages that kaudit wrote. What a test opened must have been silent and offline."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,9 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from kaudit.cli.app import run
 from tests.browser.opening import Opened, Theme, chromium, opened
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
@@ -43,8 +40,7 @@ def written_page(tmp_path_factory) -> Callable[[str], Path]:
     def write(command: str) -> Path:
         if command not in written:
             file = directory / f"{len(written)}.html"
-            kaudit = [sys.executable, "-m", "kaudit", *command.split(), "-q", "--output-format", f"html:{file}"]
-            subprocess.run(kaudit, cwd=ROOT, check=False, stdin=subprocess.DEVNULL, timeout=60)
+            run([*command.split(), "-q", "--output-format", f"html:{file}"])
             written[command] = file
         return written[command]
 

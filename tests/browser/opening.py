@@ -63,6 +63,7 @@ def opened(
         url = file.absolute().as_uri()
         watched = Opened(context.new_page())
         page = watched.page
+        page.set_default_timeout(10_000)
         page.on("console", lambda message: watched.messages.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: watched.messages.append(f"exception: {error}"))
         page.on("request", lambda request: _note(watched.requests, request.url, url))

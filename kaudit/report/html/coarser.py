@@ -15,6 +15,10 @@ _SAFETY = 0.95
 """Of the rows that would fit: fewer rows compress a little worse."""
 
 
+_SPREAD = np.uint32(2_654_435_769)
+"""2**32 over the golden ratio: its multiples, modulo 2**32, lie evenly however many are taken."""
+
+
 class Shown(Struct, frozen=True):
     """Packed tables, and what is not in them."""
 
@@ -121,11 +125,15 @@ def _merged(runs: dict[str, Column], room: int, offsets: Column) -> tuple[dict[s
 def _transactions(
     columns: dict[str, Column], shown: NDArray[np.bool_], room: int, offsets: Column
 ) -> tuple[dict[str, Column], NDArray[np.bool_]]:
-    """Return the transactions that are shown, and which those are: the ones not committed, then the longest."""
+    """Return the transactions that are shown, and which those are: the ones not committed, then the longest.
+
+    Of equally long ones those that are shown are spread over all lanes.
+    """
     kept = shown[columns["lane"]]
     length = columns["last_offset"] - columns["first_offset"]
     about = _touch(columns["first_offset"], columns["last_offset"], offsets)
-    order = np.lexsort((-length, ~about, columns["outcome"] == _COMMITTED, ~kept))
+    spread = np.arange(len(length), dtype=np.uint32) * _SPREAD
+    order = np.lexsort((spread, -length, ~about, columns["outcome"] == _COMMITTED, ~kept))
     kept[order[room:]] = False
     return {name: column[kept] for name, column in columns.items()}, kept
 
