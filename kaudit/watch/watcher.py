@@ -7,6 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.analysis.scan.audit import latest_modification
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
@@ -20,7 +21,7 @@ from kaudit.watch.memory import Memory, place_of
 from kaudit.watch.partition_follower import PartitionFollower, segments_of
 from kaudit.watch.waiting import SETTLE_SECONDS, Waiting
 
-JUDGE_SHARE = 0.25
+JUDGE_SHARE = 0.5
 """Of the time, what judging all partitions may take."""
 CLOSE_SHARE = 0.1
 """Of the time, what looking for repeats in one partition may take: it reads some of it again."""
@@ -82,7 +83,8 @@ class Watcher:
         self._unclosed: set[str] = set()
         self._unjudged = False
         self._try_again_at = 0.0
-        self._judged_at = self._looked_at = self._grown_at = time.monotonic()
+        self._goes_on_from = memory.grown_ms
+        self._judged_at = self._looked_at = time.monotonic()
 
     @property
     def parts(self) -> list[PartitionAudit]:
@@ -144,9 +146,15 @@ class Watcher:
             if self._stopping():
                 break
         if grown:
-            self._grown_at = time.monotonic()
-            self.memory.grown_ms = time.time_ns() // 1_000_000
+            self.memory.grown_ms = self._appended_at(layout)
         return grown
+
+    def _appended_at(self, layout: Layout) -> int:
+        """When what was just read was appended, ms since the epoch; what a watch goes on from was there before it began."""
+        since, self._goes_on_from = self._goes_on_from, None
+        if since is None:
+            return time.time_ns() // 1_000_000
+        return max(since, latest_modification(layout))
 
     def _jobs(self, layout: Layout, changed: Sequence[PartitionDirectory]) -> Sequence[Job]:
         if not changed:
