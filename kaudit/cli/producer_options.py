@@ -20,6 +20,13 @@ class ListingOptions(OptionGroup, frozen=True, kw_only=True):
     summary: Annotated[
         bool, typer.Option("--summary", help="Only the figures of all ids, with histograms, and no list.")
     ] = False
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="For kafka://: compare the state the log yields with what the brokers remember (DescribeProducers).",
+        ),
+    ] = False
     sort: Annotated[
         SortKey,
         typer.Option(

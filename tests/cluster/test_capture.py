@@ -61,7 +61,10 @@ def findings(*arguments):
     told = [
         {name: each[name] for name in ("code", "fingerprint", "severity", "message")} for each in document["findings"]
     ]
-    partitions = [{name: value for name, value in each.items() if name != "replica"} for each in document["partitions"]]
+    partitions = [
+        {name: value for name, value in each.items() if name not in ("replica", "segments")}
+        for each in document["partitions"]
+    ]
     return done.returncode, told, partitions, document["summary"]["records"]
 
 

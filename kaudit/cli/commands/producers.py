@@ -23,6 +23,7 @@ _EXAMPLES = """\b
 Examples:
   kaudit producers --summary /var/lib/kafka/data
   kaudit producers --sort batches --limit 20 /var/lib/kafka/data
+  kaudit producers --live kafka://broker1:9092/orders
   kaudit producers --zookeeper /data/zookeeper --with-findings /data/kafka
 """
 
@@ -62,5 +63,9 @@ def producers(  # noqa: PLR0913 - typer reads the options off the signature
         cluster=cluster,
     )
     request = audit.request(settings_of(context), paths, display)
+    if listing.live:
+        from kaudit.cli.live_producers import run_live_producers
+
+        return run_live_producers(request, engine.choose())
     query = listing.query(request.selection)
     return run_producers(request, query, engine.choose())

@@ -21,6 +21,7 @@ LARGEST_ANSWER = 64 << 20
 """No answer may claim more bytes: room for a fetch, a batch of 32 MiB, and the metadata of a few thousand topics."""
 _LONGEST_THROTTLE_SECONDS = 60.0
 _MOST_NODES = 10_000
+_HUNG_UP = "the broker closed the connection during the login: user, password or mechanism are not the broker's"
 _POLL_SECONDS = 0.02
 
 Answer = Any
@@ -152,6 +153,11 @@ class Connections:
                 await self._manager.wait_for(connection.init_future, CONNECT_SECONDS * 1000)
             except kafka_errors.KafkaTimeoutError:
                 connection.close(kafka_errors.KafkaConnectionError("Connection timed out"))
+                raise
+            except kafka_errors.KafkaConnectionError:
+                if connection.sasl_enabled and connection.broker_version is not None:
+                    # the library drops a refusal that comes together with the end of the connection
+                    raise kafka_errors.SaslAuthenticationFailedError(_HUNG_UP) from None
                 raise
         return connection
 
