@@ -97,9 +97,10 @@ def _statuses(counts: Mapping[str, int]) -> str:
 
 
 def extent(result: ScanResult) -> str:
-    """Return what was read: `in 3 segments, 2 partitions, 1.2 GB`."""
+    """Return what was read: `in 3 segments, 2 partitions, 1.2 GB`; brokers send no segments."""
     summary = result.summary
-    return f"in {plural(summary.segments, 'segment')}, {plural(summary.partitions, 'partition')}, {size(summary.bytes)}"
+    segments = f"{plural(summary.segments, 'segment')}, " if summary.segments or not summary.partitions else ""
+    return f"in {segments}{plural(summary.partitions, 'partition')}, {size(summary.bytes)}"
 
 
 def closing_line(result: ScanResult, *, notes_hidden: bool, seconds: float | None) -> str:

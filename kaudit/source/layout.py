@@ -18,7 +18,8 @@ class TextRange(Struct, frozen=True):
 class FetchedRange(Struct, frozen=True):
     """Offsets of a partition that brokers send, from `first_offset`, a batch's first, to `end_offset` (exclusive).
 
-    `readable_from` is the first offset a broker lets be asked for: the log start may lie inside the first batch.
+    `readable_from` is the first offset a broker lets be asked for: the log start may lie inside the first batch. Below
+    `stable_offset` a broker lists the aborted transactions with the batches.
 
     On the wire batches have offsets and no positions, so positions stand for offsets: `bytes_per_offset` (about what the
     log has, at least 1) for each, which makes ranges of positions about as long as the batches in them. `servers` as in
@@ -31,6 +32,7 @@ class FetchedRange(Struct, frozen=True):
     first_offset: int
     readable_from: int
     end_offset: int
+    stable_offset: int = 0
     bytes_per_offset: int = 1
     command_config: str | None = None
     max_bytes_per_second: int | None = None

@@ -153,3 +153,5 @@ def test_everyone_can_read_a_refusal(open_page, replayed, viewport, theme):
     page = open_page(replayed, "step=5", viewport=viewport, theme=theme).page
     page.locator("summary").click()
     assert violations(page) == []
+    page.keyboard.press("Escape")
+    assert not page.locator(".legend-body").is_visible()

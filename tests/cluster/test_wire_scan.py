@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import threading
 import time
 
@@ -108,7 +107,7 @@ def test_what_keeps_users_out_is_one_sentence(newest_broker, certificate, tmp_pa
 
 def test_a_broker_killed_in_the_middle_leaves_its_leadership_to_another(three_brokers):
     first, second, third = three_brokers.values()
-    steps = [{"op": "produce", "pid": "p", "epoch": "p", "seq": "next", "count": 50} for _ in range(60)]
+    steps = [{"op": "produce", "pid": "p", "epoch": "p", "seq": "next", "count": 2000} for _ in range(30)]
     scenario = {"name": "wire-killed", "replicas": [2, 1, 3], "steps": [{"op": "init_pid", "as": "p"}, *steps]}
     second.play(scenario)
     url = f"kafka://{first.address()},{third.address()}/wire-killed"
@@ -118,7 +117,7 @@ def test_a_broker_killed_in_the_middle_leaves_its_leadership_to_another(three_br
     try:
         begun = time.monotonic()
         result = scan(
-            ScanOptions([url], jobs=1, chunk_bytes=4 << 10, cluster=ClusterOptions(max_bytes_per_second=size // 6)),
+            ScanOptions([url], jobs=1, cluster=ClusterOptions(max_bytes_per_second=size // 3)),
             SilentProgress(),
         )
         assert time.monotonic() - begun > 2, "the broker died while it was read"
@@ -127,20 +126,7 @@ def test_a_broker_killed_in_the_middle_leaves_its_leadership_to_another(three_br
         second.close()
         second.broker.start()
     assert not result.incomplete, result.not_audited
-    assert (result.summary.records, result.findings) == (3000, [])
-
-
-def test_the_spark_engine_finds_the_same(forgetful_broker):
-    (scenario,) = (each for each in named("main") if each["name"] == "s06-gap-by-1")
-    forgetful_broker.play({**scenario, "name": "wire-spark"})
-    url = forgetful_broker.url("wire-spark")
-    command = [sys.executable, "-m", "kaudit", "scan", url, "--reproducible", "--output-format", "json"]
-    local, spark = (
-        subprocess.run([*command, "--engine", engine], capture_output=True, text=True, check=False, timeout=300)
-        for engine in ("local", "spark")
-    )
-    assert spark.returncode == local.returncode, spark.stderr
-    assert spark.stdout == local.stdout
+    assert (result.summary.records, result.findings) == (60_000, [])
 
 
 def _one_batch(topic):

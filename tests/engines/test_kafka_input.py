@@ -11,7 +11,7 @@ from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, Silen
 from kaudit.engines.local import scan, timeline
 from kaudit.model.result import ScanResult
 from kaudit.source.discover import discover
-from kaudit.source.kafka.client import EARLIEST, LATEST
+from kaudit.source.kafka.client import EARLIEST, LATEST, READ_COMMITTED
 from kaudit.source.kafka.fetched_segment import Throttle
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import PartitionDirectory
@@ -259,6 +259,27 @@ def test_a_transaction_that_no_coordinator_will_end_hangs_for_certain():
     )
 
 
+def aborted_twice() -> list[bytes]:
+    written = Log()
+    for sequence in (0, 2):
+        written.append(data(7, 3, sequence, 2, transactional=True))
+        written.append(marker(7, 3, commit=False))
+    return [batch.encode() for batch in written.batches]
+
+
+def test_aborted_transactions_are_those_the_broker_lists():
+    with FakeBroker({KEY: aborted_twice()}) as broker:
+        assert [found.code for found in wire_scan(broker).findings] == []
+        assert broker.asked(FetchRequest)[-1].isolation_level == READ_COMMITTED
+
+
+def test_a_broker_that_does_not_list_an_aborted_transaction():
+    with FakeBroker({KEY: aborted_twice()}) as broker:
+        broker.scripts[FETCH] = lambda request: broker.fetched(request, aborted_transactions=broker.aborted_of(KEY)[1:])
+        (found,) = wire_scan(broker).findings
+    assert (found.code, found.offset, found.last_offset, found.producer_id) == ("KA305", 0, 2, 7)
+
+
 def test_a_transactional_id_that_nobody_knows():
     with serving_transactions([], [OPEN]) as broker:
         assert [found.code for found in wire_scan(broker).findings if found.code.startswith("KA3")] == [
@@ -327,3 +348,37 @@ class _Clock:
 
     def step(self, seconds: float) -> None:
         self.now += seconds
+
+
+def test_a_replica_on_disk_and_the_leader(tmp_path):
+    from kaudit.engines.replicas import diff, name_replicas
+
+    written = Log()
+    for number in range(20):
+        written.append(data(7, 0, number * 2, 2))
+    copy = written.write(tmp_path / "copy" / "orders-0")
+    with FakeBroker({KEY: [batch.encode() for batch in written.batches[:15]]}) as broker:
+        paths = [f"kafka://{broker.address}/orders", str(copy)]
+        result = diff(ScanOptions(paths, jobs=1), name_replicas(paths, {}), SilentProgress())
+    (partition,) = result.partitions
+    assert (partition.relation.value, partition.common_end_offset) == ("behind", 30)
+    assert "KA602" in [found.code for found in result.scan.findings]
+
+
+def test_what_was_read_is_named_without_segments():
+    from kaudit.report.formatting import extent, size
+
+    with FakeBroker({KEY: log(20)}) as broker:
+        assert extent(wire_scan(broker)) == f"in 1 partition, {size(sum(map(len, broker.logs[KEY])))}"
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_spark_finds_the_same(local, spark):
+    batches = log(40)
+    del batches[20]
+    with FakeBroker({KEY: batches}) as broker:
+        url = f"kafka://{broker.address}/orders"
+        expected = local.documents(url, jobs=1)
+        assert spark.documents(url, chunk_bytes=900) == expected
+    assert [found["code"] for found in expected[0]["findings"]] == ["KA007"]

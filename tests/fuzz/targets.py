@@ -51,6 +51,9 @@ from kaudit.inspect.walk import InspectOptions, inspect_rows
 from kaudit.policy.baseline import parse_baseline
 from kaudit.replay.attempt_lines import AttemptError, read_attempts
 from kaudit.report.saved import SavedScanError, read_saved
+from kaudit.source.kafka.fetched_segment import NO_ABORTS, FetchedSegment
+from kaudit.source.kafka.properties import parse_properties
+from kaudit.source.layout import FetchedRange
 from tests.fuzz import commands, made, seeds
 from tests.memory import Memory
 
@@ -336,6 +339,27 @@ def _some(make: Callable[[Random], bytes]) -> list[bytes]:
     return [make(Random(number)) for number in range(3)]
 
 
+_FETCHES = 20
+
+
+def _record_sets(data: bytes) -> None:
+    """What a broker sends, whatever offset it is asked for: batches and damage in order, or one error."""
+    place = FetchedRange("broker:9092", "t", 0, first_offset=0, readable_from=0, end_offset=1 << 40, bytes_per_offset=3)
+    fetches = iter([(data, NO_ABORTS)] * _FETCHES)
+    source = FetchedSegment(place, lambda offset, size: next(fetches, (b"", NO_ABORTS)))
+    at = 0
+    try:
+        for piece in stream_batches(source, ByteRange(0, place.size, place.size), expected_offset=0):
+            assert at <= piece.read_to <= place.size
+            at = piece.read_to
+            positions = piece.batches["position"]
+            assert ((positions >= 0) & (positions < place.size)).all()
+            assert all(0 <= damage.position < damage.end for damage in piece.damages)
+    except OSError:
+        return
+    assert at == place.size
+
+
 _ZNODE = "/latest_producer_id_block"
 
 TARGETS: dict[str, Target] = {
@@ -381,6 +405,8 @@ TARGETS: dict[str, Target] = {
     "baseline": Target(_text(partial(parse_baseline, file="b.json"), refusing=(UsageError,)), seeds.saved_scans),
     "inspect": Target(_inspect, seeds.files, _seal_batches),
     "scan": Target(_scan, seeds.segments, _seal_batches),
+    "record_sets": Target(_record_sets, seeds.segments, _seal_batches),
+    "client_properties": Target(_text(parse_properties, refusing=()), seeds.properties),
     "scan_text": Target(_scan_text, seeds.dumps),
     "directories": Target(commands.directories, partial(_some, made.directory), made=made.directory),
     "texts": Target(commands.texts, partial(_some, made.text), made=made.text),

@@ -42,7 +42,7 @@ from kaudit.model.batch import Batches, empty_batches
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.source.bytes import ByteSource
-from kaudit.source.kafka.fetched_segment import FetchedSegment
+from kaudit.source.kafka.fetched_segment import Aborted, FetchedSegment
 from kaudit.source.text import SegmentText
 
 WINDOW_BYTES = 4 << 20
@@ -68,6 +68,8 @@ class Piece(Struct):
     read_to: int = 0
     still_growing: bool = False
     coverage_gaps: frozenset[CoverageGap] = frozenset()
+    listed_aborts: Aborted = frozenset()
+    """The aborted transactions that a broker listed with these batches."""
 
 
 class ByteRange(NamedTuple):

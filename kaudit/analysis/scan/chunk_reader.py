@@ -18,6 +18,7 @@ from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import LogDamage
 from kaudit.source.bytes import ByteSource
+from kaudit.source.kafka.fetched_segment import NO_ABORTS
 
 CHUNK_BYTES = 32 << 20
 """Target size of a chunk: large enough to compress, small enough for several to be in flight."""
@@ -86,6 +87,7 @@ def _compressed(spec: ChunkSpec, read: _Read, cuts: Sequence[int], source: ByteS
     rows = _rows(spec, source, rest, damages, ChunkRange(spec.segment, start, read_to, read.stop))
     rows.still_growing = any(piece.still_growing for piece in read.pieces)
     rows.coverage_gaps = coverage_gaps
+    rows.listed_aborts = NO_ABORTS.union(*(piece.listed_aborts for piece in read.pieces))
     yield rows
 
 
@@ -121,6 +123,7 @@ def _read_segment(
     held: list[Batches] = []
     damages: list[LogDamage] = []
     coverage_gaps: frozenset[CoverageGap] = frozenset()
+    listed_aborts = NO_ABORTS
     for piece in stream_batches(
         source, ByteRange(spec.start, spec.stop, spec.end), expected_offset=_expected(spec), verify=spec.verify
     ):
@@ -139,6 +142,7 @@ def _read_segment(
         read_to = piece.read_to
         growing = growing or piece.still_growing
         coverage_gaps |= piece.coverage_gaps
+        listed_aborts |= piece.listed_aborts
         # a text has no positions of its own: it ends where it began, and its batches are counted
         if read_to - start >= CHUNK_BYTES or sum(map(len, held)) >= CHUNK_BATCHES:
             rows = _rows(spec, source, concatenate(held), damages, ChunkRange(spec.segment, start, read_to, read_to))
@@ -151,6 +155,7 @@ def _read_segment(
     damages.extend(disorder)
     rows = _rows(spec, source, concatenate(held), damages, ChunkRange(spec.segment, start, read_to, read_to))
     rows.still_growing = growing and last_segment
+    rows.listed_aborts = listed_aborts
     rows.coverage_gaps = coverage_gaps
     yield rows
 

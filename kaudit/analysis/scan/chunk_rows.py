@@ -20,6 +20,7 @@ from kaudit.model.columns import Columns, no_rows
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import LogDamage
 from kaudit.model.malformed import MalformedBatch
+from kaudit.source.kafka.fetched_segment import Aborted
 
 
 class Counts(Struct):
@@ -105,6 +106,8 @@ class ChunkRows(Struct):
     still_growing: bool = False
     decoded: bool = False
     """Every record was decoded: the contents of records may be compared."""
+    listed_aborts: Aborted = frozenset()
+    """The aborted transactions that a broker listed with its batches."""
     not_read: Failure | None = None
     """What of the range before these rows could not be read."""
     coverage_gaps: frozenset[CoverageGap] = frozenset()

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from kaudit.analysis.scan.batch_stream import ByteRange, Piece, stream_batches
 from kaudit.model.batch import Batches, concatenate, empty_batches, last_offsets
@@ -46,37 +45,33 @@ def fetched_batches(source: FetchedSegment, start: int, stop: int, *, verify: bo
     place = source.place
     offset, end, read_to = place.offset(start), place.offset(stop), start
     while offset < end:
-        data = source.records(offset)
+        # by positions, which are estimates: a little more than what is left, so that few ranges take one fetch more
+        left = place.position(end) - place.position(offset)
+        data = source.records(offset, left + left // 8)
         if not data:
             break  # compaction may have removed what was there up to the end
-        batches, damages = _decode(data, verify=verify)
-        following = _next_offset(batches, damages)
+        piece = _decode(data, verify=verify)
+        following = _next_offset(piece.batches, piece.damages)
         if following <= offset:
-            name = f"{place.topic}-{place.partition}"
-            raise BrokerError(
-                name, f"no valid batch in the {len(data)} bytes that the broker sends for offset {offset}"
-            )
-        starts, bases = batches["position"], batches["base_offset"]
-        placed = [_placed(damage, starts, bases, place, offset) for damage in damages]
-        own = (bases >= offset) & (bases < end)
-        kept = batches if own.all() else batches[own]
-        kept = kept.replaced("position", (kept["base_offset"] - place.first_offset) * place.bytes_per_offset)
-        inside = [damage for damage in placed if start <= damage.position < stop]
+            reason = f"no valid batch in the {len(data)} bytes that the broker sends for offset {offset}"
+            raise BrokerError(f"{place.topic}-{place.partition}", reason)
+        read_to = min(place.position(following), stop)
+        placed = _placed(piece, place, offset, end, read_to)
+        placed.listed_aborts = source.aborted
+        yield placed
         offset = following
-        read_to = min(place.position(offset), stop)
-        yield Piece(kept, inside, read_to)
     if read_to < stop:
         yield Piece(empty_batches(), [], stop)
 
 
-def _decode(data: bytes, *, verify: bool) -> tuple[Batches, list[LogDamage]]:
+def _decode(data: bytes, *, verify: bool) -> Piece:
     """Return the batches of a record set by their bytes in it, and its damage; the last batch may be cut off."""
     pieces = list(stream_batches(_Bytes(data), ByteRange(0, len(data), len(data)), expected_offset=None, verify=verify))
     damages = [damage for piece in pieces for damage in piece.damages]
     if damages and damages[-1].end == len(data) and not damages[-1].resynchronised:
         # a broker cuts a record set where the fetch ends, not where a batch does
         damages.pop()
-    return concatenate([piece.batches for piece in pieces]), damages
+    return Piece(concatenate([piece.batches for piece in pieces]), damages)
 
 
 def _next_offset(batches: Batches, damages: Sequence[LogDamage]) -> int:
@@ -91,15 +86,25 @@ def _next_offset(batches: Batches, damages: Sequence[LogDamage]) -> int:
     return max(ends, default=-1)
 
 
-def _placed(
-    damage: LogDamage, starts: NDArray[np.int64], bases: NDArray[np.int64], place: FetchedRange, offset: int
-) -> LogDamage:
+def _placed(piece: Piece, place: FetchedRange, offset: int, end: int, read_to: int) -> Piece:
+    """Give a record set positions that stand for offsets; keep what begins from `offset` to before `end`."""
+    batches, bases = piece.batches, piece.batches["base_offset"]
+    damages = [_placed_damage(damage, batches, place, offset) for damage in piece.damages]
+    own = (bases >= offset) & (bases < end)
+    kept = batches if own.all() else batches[own]
+    kept = kept.replaced("position", (kept["base_offset"] - place.first_offset) * place.bytes_per_offset)
+    low, high = place.position(offset), place.position(end)
+    return Piece(kept, [damage for damage in damages if low <= damage.position < high], read_to)
+
+
+def _placed_damage(damage: LogDamage, batches: Batches, place: FetchedRange, offset: int) -> LogDamage:
     """Give damage positions that stand for offsets: those between the batches around it."""
+    starts, bases = batches["position"], batches["base_offset"]
     before = int(np.searchsorted(starts, damage.position))
     after = int(np.searchsorted(starts, damage.end))
     low = int(bases[before - 1]) + 1 if before else offset
-    claimed = damage.base_offset if damage.kind is DamageKind.CRC_MISMATCH else None
     high = int(bases[after]) if after < len(bases) else None
+    claimed = damage.base_offset if damage.kind is DamageKind.CRC_MISMATCH else None
     first = claimed if claimed is not None and low <= claimed and (high is None or claimed < high) else low
     last = high if high is not None else max(first, damage.last_offset or first) + 1
     return replace(damage, position=place.position(first), end=max(place.position(last), place.position(first) + 1))

@@ -166,6 +166,7 @@ def _log_facts(replay: PartitionReplay, *, compacted: bool, unread: bool) -> Log
         epoch_steps=continuity.epoch_steps(),
         ended=replay.spans.ended() if replay.spans.has_all_aborts else None,
         unread=unread,
+        listed_aborts=replay.listed_aborts,
     )
 
 

@@ -22,6 +22,7 @@ from kaudit.model.columns import Columns
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.transactions import EmptyMarker
+from kaudit.source.kafka.fetched_segment import NO_ABORTS
 from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory
 from kaudit.source.snapshots import list_snapshots
 
@@ -84,6 +85,7 @@ class PartitionReplay:
         self.kept = kept
         self.still_growing = False
         self.coverage_gaps: frozenset[CoverageGap] = frozenset()
+        self.listed_aborts = NO_ABORTS
 
     def feed(self, chunk: ChunkRows) -> bool:
         """Take the next chunk; False if it does not fit what came before and nothing of it was taken."""
@@ -93,6 +95,7 @@ class PartitionReplay:
         chunk.count_from(self.continuity.present_before(chunk))
         self.continuity.feed(chunk)
         self.coverage_gaps |= chunk.coverage_gaps
+        self.listed_aborts |= chunk.listed_aborts
         self.counts.add(chunk.counts)
         if self.continuity.damages or (self.continuity.missing and not self.compacted):
             self.transitions.holes_are_normal = False

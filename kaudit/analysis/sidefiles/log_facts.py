@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from kaudit.analysis.scan.rows import Rows
 from kaudit.model.continuity import MissingCause, MissingOffsets, PlacedDamage
+from kaudit.source.kafka.fetched_segment import Aborted
 from kaudit.source.layout import PartitionDirectory
 
 
@@ -13,7 +14,8 @@ class LogFacts(Struct, frozen=True):
     """A partition as it was read. Offsets named `end` are exclusive.
 
     `ended` are its markers (analysis.transactions.transaction_spans.ENDED), None if not all could be kept; `epoch_steps`
-    the first batch of every run of one leader epoch, in offset order; `unread`: a segment could not be read.
+    the first batch of every run of one leader epoch, in offset order; `unread`: a segment could not be read; `listed_aborts`: what brokers
+    list as aborted, where they sent the log.
     """
 
     directory: PartitionDirectory
@@ -27,6 +29,7 @@ class LogFacts(Struct, frozen=True):
     epoch_steps: Rows
     ended: Rows | None
     unread: bool
+    listed_aborts: Aborted = frozenset()
 
     @property
     def is_whole(self) -> bool:

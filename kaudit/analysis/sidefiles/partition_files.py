@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from kaudit.analysis.sidefiles.index_audit import compare_indexes
 from kaudit.analysis.sidefiles.leader_epoch_audit import compare_leader_epochs
+from kaudit.analysis.sidefiles.listed_aborts import compare_listed_aborts
 from kaudit.analysis.sidefiles.log_facts import LogFacts
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.analysis.sidefiles.transaction_index_audit import compare_transaction_indexes
@@ -22,6 +23,9 @@ def compare_side_files(reader: SideFileReader, log: LogFacts) -> list[object]:
     if any(name.endswith((".index", ".timeindex")) for name in files):
         found += compare_indexes(reader, log, files)
         found += compare_transaction_indexes(reader, log, files)
+    for segment in log.directory.segments:
+        if segment.fetched is not None:
+            found += compare_listed_aborts(log, segment.fetched)
     return [*found, *compare_leader_epochs(reader, log, files)]
 
 

@@ -32,12 +32,11 @@ from kaudit.source.kafka.answers import (
 from kaudit.source.kafka.command_config import ClientSettings, load_settings
 from kaudit.source.kafka.connections import LARGEST_ANSWER, Answer, Connections
 from kaudit.source.kafka.failures import RetriableError, UnknownTopicError, error_of_code
+from kaudit.source.kafka.fetched_segment import FETCH_BYTES
 
 EARLIEST, LATEST = -2, -1
 """Timestamps that ListOffsets takes for the log start and the end of what a consumer may read."""
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-FETCH_BYTES = 4 << 20
-"""Of one fetch: larger ones are no faster on loopback, and each is held twice for a moment."""
 RETRY_SECONDS = 30.0
 """How long a request is tried again: a leader is elected, a broker restarts."""
 _FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 0.1, 2.0

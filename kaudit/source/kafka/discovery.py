@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from kaudit.formats.log.batch_header import HEADER_SIZE, base_offset_of, batch_size
 from kaudit.source.kafka.answers import PartitionMetadata, TopicPartition
-from kaudit.source.kafka.client import EARLIEST, LATEST, KafkaClient
+from kaudit.source.kafka.client import EARLIEST, LATEST, READ_COMMITTED, KafkaClient
 from kaudit.source.kafka.failures import UnknownTopicError
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.kafka.readers import client_of
@@ -71,6 +71,7 @@ def _directory(
     partition = TopicPartition(url.topic, own.partition)
     log_start = client.list_offset(partition, EARLIEST).offset
     high_watermark = client.list_offset(partition, LATEST).offset
+    stable_offset = client.list_offset(partition, LATEST, READ_COMMITTED).offset
     first, end = _asked_for(client, partition, options, log_start, high_watermark)
     base, bytes_per_offset = _probe(client, partition, first, end)
     if not 0 <= base <= first or (end - base) * bytes_per_offset >= _MOST_POSITIONS:
@@ -83,6 +84,7 @@ def _directory(
         first_offset=base,
         readable_from=first,
         end_offset=end,
+        stable_offset=min(stable_offset, end),
         bytes_per_offset=bytes_per_offset,
         command_config=_absolute(options.command_config),
         max_bytes_per_second=options.max_bytes_per_second,

@@ -131,7 +131,7 @@ _CONNECTION_MEANINGS: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (
         r"socket disconnected",
         lambda _: (
-            "the broker closed the connection (does the port expect TLS or SASL? --command-config names security.protocol)"
+            "the broker closed the connection: it stopped, or expects TLS or SASL (security.protocol in --command-config)"
         ),
     ),
 )

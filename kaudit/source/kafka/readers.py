@@ -3,10 +3,10 @@
 import os
 
 from kaudit.source.kafka.answers import TopicPartition
-from kaudit.source.kafka.client import EARLIEST, READ_UNCOMMITTED, KafkaClient
+from kaudit.source.kafka.client import EARLIEST, READ_COMMITTED, READ_UNCOMMITTED, KafkaClient
 from kaudit.source.kafka.command_config import load_settings
 from kaudit.source.kafka.failures import BrokerError, OffsetOutOfRangeError
-from kaudit.source.kafka.fetched_segment import FetchedSegment, RemovedByRetentionError, Throttle
+from kaudit.source.kafka.fetched_segment import Aborted, FetchedSegment, RemovedByRetentionError, Throttle
 from kaudit.source.layout import FetchedRange
 
 _clients: dict[tuple[int, str, str | None], KafkaClient] = {}
@@ -35,11 +35,13 @@ def open_fetched(place: FetchedRange) -> FetchedSegment:
     throttle = _throttle(place)
     given_up = _given_up.setdefault((place.servers, place.command_config), {})
 
-    def fetch(offset: int) -> bytes:
+    def fetch(offset: int, size: int) -> tuple[bytes, Aborted]:
         if partition in given_up:
             raise given_up[partition]
         try:
-            answer = client.fetch(partition, offset, isolation=READ_UNCOMMITTED)
+            # the batches are the same, up to the last stable offset
+            isolation = READ_COMMITTED if offset < place.stable_offset else READ_UNCOMMITTED
+            answer = client.fetch(partition, offset, max_bytes=size, isolation=isolation)
         except OffsetOutOfRangeError as error:
             raise _out_of_range(client, partition, offset, error) from None
         except BrokerError as error:
@@ -47,7 +49,7 @@ def open_fetched(place: FetchedRange) -> FetchedSegment:
             raise
         if throttle is not None:
             throttle.spend(len(answer.records))
-        return answer.records
+        return answer.records, frozenset((one.producer_id, one.first_offset) for one in answer.aborted)
 
     return FetchedSegment(place, fetch)
 

@@ -200,13 +200,14 @@ class FakeBroker:
                 records += batch if not records else batch[:room]
                 if len(records) >= own.partition_max_bytes:
                     break
+        aborted = self.aborted_of(key) if request.isolation_level else None
         fields = {
             "partition_index": own.partition,
             "error_code": 0 if start <= own.fetch_offset <= end else OFFSET_OUT_OF_RANGE,
             "high_watermark": self.high_watermark.get(key, end),
             "last_stable_offset": self.high_watermark.get(key, end),
             "log_start_offset": start,
-            "aborted_transactions": None,
+            "aborted_transactions": aborted,
             "records": records,
             **changes,
         }
@@ -243,6 +244,22 @@ class FakeBroker:
         if key not in self._known_ends or len(self._known_ends[key]) != len(batches):
             self._known_ends[key] = list(accumulate(map(end_offset, batches), max))
         return self._known_ends[key]
+
+    def aborted_of(self, key: tuple[str, int]) -> list[Any]:
+        """Every aborted transaction of a partition, as a fetch lists those that it overlaps."""
+        kind = FetchResponse.FetchableTopicResponse.PartitionData.AbortedTransaction
+        begun: dict[int, int] = {}
+        found = []
+        for batch in self.logs[key]:
+            attributes = int.from_bytes(batch[21:23]) if batch[16] == 2 else 0
+            producer_id = int.from_bytes(batch[43:51], signed=True)
+            if attributes & 0x30 == 0x10:
+                begun.setdefault(producer_id, int.from_bytes(batch[:8]))
+            elif attributes & 0x20 and len(batch) > 70:
+                first = begun.pop(producer_id, None)
+                if first is not None and batch[69] == 0:  # the low byte of the control record's type
+                    found.append(kind(producer_id=producer_id, first_offset=first))
+        return found
 
     def _describe_configs(self, request: Any) -> Any:
         results = []

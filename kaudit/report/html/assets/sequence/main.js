@@ -68,6 +68,7 @@ function legend() {
     entry(small(ownMark("fault", 18, 9)), "a fault of the scenario, or an election"),
     entry(small(ownMark("note", 18, 9)), "what a participant did by itself"),
     entry(small(shape("path", { class: "break", d: "M2,12 L8,6 L14,12 L20,6 L26,12 L32,6" })), "a long pause, not to scale"),
+    entry(small(shape("rect", { class: "bar-committed", x: 2, y: 5, width: 22, height: 8 }), shape("rect", { class: "bar-above", x: 24, y: 5, width: 10, height: 8 }), shape("line", { class: "bar-mark", x1: 24, x2: 24, y1: 2, y2: 16 })), "a replica's log up to the high watermark, and above it"),
     entry(element("span", { class: "box added sample" }, "new"), "changed in this step"),
     entry(element("span", { class: "box sample" }, "#7"), "the application's number of a record, from 0"),
   );
@@ -165,6 +166,7 @@ const KEYS = {
   p: () => jump(-1),
   t: () => setScale(!chosen.toScale),
   d: switchTheme,
+  Escape: () => toolbar.querySelector("details").removeAttribute("open"),
 };
 const SCROLLING = new Set(["ArrowDown", "ArrowUp", "PageDown", "PageUp", "Home", "End"]);
 
