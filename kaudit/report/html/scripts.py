@@ -3,27 +3,34 @@
 import re
 from importlib.resources import files
 
-_IMPORT = re.compile(r'^import \{[^}]*\} from "(\./[^"]+)";\n', re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) )", re.MULTILINE)
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([^"]+)";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
 
 def script(name: str) -> str:
-    """Return the file `name` of `assets`; a module (it imports others of its folder) with those before it, in one scope.
+    """Return the file `name` of `assets`; a module (it imports others of its folder) with those before it.
 
-    Modules of a page therefore have no top-level name in common, and import by the names that are exported.
+    Each module keeps a scope of its own: a function that returns what the module exports, called once. Modules import by
+    the names that are exported, and never in a circle.
     """
     folder, _, entry = name.rpartition("/")
-    modules: dict[str, str] = {}
-    _collect(folder, entry, modules)
-    if len(modules) == 1:
-        return modules[entry]
-    return '(() => {\n"use strict";\n' + "\n".join(modules.values()) + "})();\n"
+    texts: dict[str, str] = {}
+    _collect(folder, entry, texts)
+    if len(texts) == 1:
+        return texts[entry]
+    scopes = "\n".join(_scope(module, text) for module, text in texts.items())
+    return f'(() => {{\n"use strict";\nconst modules = {{}};\n{scopes}\n}})();\n'
 
 
-def _collect(folder: str, name: str, modules: dict[str, str]) -> None:
-    """Add the module to `modules` after those it imports; nothing imports in a circle."""
+def _collect(folder: str, name: str, texts: dict[str, str]) -> None:
+    """Add the module to `texts` after those it imports."""
     text = files(__package__).joinpath("assets", folder, name).read_text(encoding="utf-8")
-    for imported in _IMPORT.findall(text):
-        if imported.removeprefix("./") not in modules:
-            _collect(folder, imported.removeprefix("./"), modules)
-    modules[name] = _EXPORT.sub("", _IMPORT.sub("", text))
+    for _, imported in _IMPORT.findall(text):
+        if imported not in texts:
+            _collect(folder, imported, texts)
+    texts[name] = text
+
+
+def _scope(name: str, text: str) -> str:
+    body = _EXPORT.sub("", _IMPORT.sub(r'const \1 = modules["\2"];', text))
+    return f'modules["{name}"] = (() => {{\n{body}return {{ {", ".join(_EXPORT.findall(text))} }};\n}})();'

@@ -16,7 +16,7 @@ export function xAxis(picture) {
     values: (/** @type {any} */ plot, /** @type {number[]} */ ticks, /** @type {number} */ _, /** @type {number} */ __, /** @type {number} */ step) => {
       const labels = picture.axis === "time" ? timeTicks(ticks, step) : ticks.map((tick) => (Number.isInteger(tick) ? absolute(picture.origin, tick) : ""));
       // labels stand to the right of their ticks: none where the edge would cut it off
-      const room = plot.over.clientWidth + 12;
+      const room = plot.bbox.width / uPlot.pxRatio + 12;
       return labels.map((label, at) => (plot.valToPos(ticks[at], "x") + longestLine(label) * DIGIT > room ? "" : label));
     },
   };

@@ -44,6 +44,9 @@ export class LanesChart {
     this.layout = layoutOf([], 1);
     this.axisHeight = 0;
     this.pending = false;
+    /** @type {{lane: import("./picture.js").Lane | null, replica: number} | null} what stays in view until the reader scrolls */
+    this.revealed = null;
+    for (const name of ["wheel", "pointerdown", "keydown"]) this.scroller.addEventListener(name, () => (this.revealed = null), { passive: true });
     /** @type {unknown[] | null} what the names were drawn for */
     this.namesDrawn = null;
     /** @type {import("./marks.js").Mark[]} */
@@ -191,9 +194,10 @@ export class LanesChart {
     this.scroller.style.height = `${height}px`;
     const named = this.scroller.clientWidth < NARROW ? 116 : 230;
     this.names.style.width = `${named}px`;
-    this.frame.style.height = `${this.scroller.clientHeight}px`;
     this.spacer.style.height = `${Math.max(0, content - this.scroller.clientHeight)}px`;
+    this.frame.style.height = `${this.scroller.clientHeight}px`;
     this.plot.setSize({ width: Math.max(120, this.scroller.clientWidth - named), height: this.scroller.clientHeight });
+    if (this.revealed) this.reveal(this.revealed.lane, this.revealed.replica);
     this.redraw();
   }
 
@@ -208,8 +212,9 @@ export class LanesChart {
 
   /** The part of the axis and of the rows in view. @returns {import("./marks.js").Window} */
   inView() {
-    const { over, scales } = this.plot;
-    return { min: scales.x.min, max: scales.x.max, width: over.clientWidth, top: this.scroller.scrollTop, height: over.clientHeight, chosen: this.view.chosen, isShown: this.view.isShown };
+    const { bbox, scales } = this.plot;
+    const [width, height] = [bbox.width, bbox.height].map((size) => size / uPlot.pxRatio);
+    return { min: scales.x.min, max: scales.x.max, width, top: this.scroller.scrollTop, height, chosen: this.view.chosen, isShown: this.view.isShown };
   }
 
   /** @param {(context: CanvasRenderingContext2D, width: number, height: number) => void} draw in CSS pixels from the plot's corner */
@@ -293,6 +298,7 @@ export class LanesChart {
 
   /** Scroll so that a lane, or the log of a replica, is in view. @param {import("./picture.js").Lane | null} lane @param {number} replica */
   reveal(lane, replica) {
+    this.revealed = { lane, replica };
     const at = this.rows.findIndex((row) => (row.kind === "lane" ? row.lane === lane : lane === null && row.replica === replica));
     if (at < 0) return;
     const { layout } = this;
