@@ -19,6 +19,7 @@ from kaudit.report.chrome_trace_slices import Slice, arranged
 from kaudit.report.console import visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.timeline_entries import Entry, event
+from kaudit.report.timestamps import timestamp_of
 
 _LARGEST_EXACT = 2**53 - 1
 """Of a number in a browser."""
@@ -95,9 +96,12 @@ def _events(result: TimelineResult) -> Iterator[_Event]:
         yield from history.events()
     for finding in result.scan.findings:
         place = (finding.topic, finding.partition, finding.replica)
-        time = _time_of(finding)
-        if time is None:
-            time = found_at.get((place, finding.fingerprint), origin)
+        known = timestamp_of(finding)
+        time = (
+            known * 1000
+            if known is not None and known <= _LATEST_MS
+            else found_at.get((place, finding.fingerprint), origin)
+        )
         thread = _Thread(place, finding.producer_id, finding.producer_epoch)
         yield from numbers.named(thread, None)
         yield _instant(f"{finding.code} {finding.name}", "finding", time, numbers.of(thread), _finding_args(finding))
@@ -174,13 +178,6 @@ def _span(entry: Entry) -> tuple[int, int] | None:
     times = [entry.get(name) for name in ("min_timestamp", "max_timestamp", "timestamp")]
     known = [time * 1000 for time in times if isinstance(time, int) and 0 <= time <= _LATEST_MS]
     return (min(known), max(known)) if known else None
-
-
-def _time_of(finding: Finding) -> int | None:
-    """Return when the batch in question was written, in microseconds."""
-    offending = finding.evidence.get("offending")
-    time = offending.get("timestamp") if isinstance(offending, Mapping) else None
-    return time * 1000 if isinstance(time, int) and 0 <= time <= _LATEST_MS else None
 
 
 def _process_name(place: _Place) -> str:

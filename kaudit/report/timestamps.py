@@ -1,5 +1,8 @@
-"""Times in tables for people."""
+"""Times of findings, and times in tables for people."""
 
+from collections.abc import Mapping
+
+from kaudit.model.finding import Finding
 from kaudit.model.rfc3339 import rfc3339
 
 NO_TIMESTAMP = -1
@@ -19,3 +22,13 @@ def date_and_clock(milliseconds: object) -> tuple[str, str]:
         return "", f"{milliseconds} ms"
     date, clock = text.removesuffix("Z").split("T")
     return date, clock
+
+
+def timestamp_of(finding: Finding) -> int | None:
+    """Return when the batch in question was written, in ms since the epoch; None where the evidence has no such time."""
+    for holder in (finding.evidence.get("offending"), finding.evidence):
+        for name in ("timestamp", "first_timestamp", "last_timestamp"):
+            value = holder.get(name) if isinstance(holder, Mapping) else None
+            if isinstance(value, int) and value >= 0:
+                return value
+    return None

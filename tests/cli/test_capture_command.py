@@ -3,9 +3,11 @@ import json
 import os
 import signal
 
+import jsonschema
 import pytest
 
 from tests.capture.test_capture import ORDERS, SIZE, batches, in_pieces, segments
+from tests.report.test_json_schemas import DOCUMENT
 from tests.source.kafka.fake_broker import FETCH, FakeBroker
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -45,7 +47,9 @@ def test_the_account_as_json(kaudit, broker, tmp_path):
     url = f"kafka://{broker.address}/orders"
     done = kaudit("capture", "-q", "--output-format", "json", "-o", tmp_path / "copy", url)
     assert done.code == 0
-    assert json.loads(done.out) == json.loads((tmp_path / "copy" / "capture.json").read_text())
+    document = json.loads(done.out)
+    assert document == json.loads((tmp_path / "copy" / "capture.json").read_text())
+    jsonschema.validate(document, DOCUMENT)
 
 
 def test_what_is_missing_and_what_failed_are_in_its_line(kaudit, tmp_path):

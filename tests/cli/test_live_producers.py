@@ -1,10 +1,12 @@
 import gc
 import json
 
+import jsonschema
 import pytest
 
 from tests.capture.test_capture import ORDERS, batches
 from tests.logs import BASE_TIMESTAMP
+from tests.report.test_json_schemas import DOCUMENT
 from tests.source.kafka.fake_broker import DESCRIBE_PRODUCERS, FakeBroker
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -58,6 +60,7 @@ def test_the_same_as_json(kaudit, broker, tmp_path):
     assert done.code == 1
     document = json.loads((tmp_path / "live.json").read_text())
     assert document["schema"] == "kaudit.producers-live/1"
+    jsonschema.validate(document, DOCUMENT)
     assert document["summary"] == {"partitions": 1, "producers": 2, "differing": 2, "unexplained": 1}
     seven, eight = document["partitions"][0]["producers"]
     assert (seven["relation"], seven["broker"], seven["log"]["last_sequence"]) == ("log-only", None, 19)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.conftest import kaudit
+from tests.cluster.test_capture import produce, scenario
 from tests.engines.faulty_logs import FAULTS
 
 pytestmark = pytest.mark.cluster
@@ -99,3 +100,22 @@ def test_inspect_of_s3(in_s3, logs):
 def test_s3_says_what_is_not_there(in_s3):
     done = kaudit("scan", "s3://kafka/nothing", **in_s3)
     assert (done.returncode, done.stderr) == (2, "kaudit: no such file or directory: s3://kafka/nothing\n")
+
+
+@pytest.mark.parametrize("store", ["hdfs", "s3"])
+def test_a_capture_to_a_store_goes_on_there(request, forgetful_broker, store, tmp_path):
+    if store == "s3":
+        environment, target = request.getfixturevalue("in_s3"), "s3://kafka/captured"
+    else:
+        environment, target = {}, f"{request.getfixturevalue('hdfs').url}/captured"
+    topic, copy = f"to-{store}", tmp_path / "captured"
+    batches = [produce(5, value_size=300) for _ in range(15)]
+    for steps in (batches, batches[:7]):
+        forgetful_broker.play(scenario(topic, *steps, topic_config={"segment.bytes": "10000"}))
+        for place in (target, copy):
+            done = kaudit("capture", "-q", "-o", place, forgetful_broker.url(topic), **environment)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert findings(kaudit("scan", target, *REPORT, **environment)) == findings(kaudit("scan", copy, *REPORT))
+    rows = [kaudit("inspect", f"{place}/{topic}-0", *ROWS, **environment).stdout for place in (target, copy)]
+    assert rows[0] == rows[1]
+    assert rows[0].count("\n") > 20

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -155,6 +155,7 @@ def slices(most=8):
     return st.lists(flat, max_size=most)
 
 
+@settings(deadline=None)
 @given(slices(), slices())
 def test_slices_nest_whatever_the_clocks_were(outer, inner):
     if outer:
@@ -165,6 +166,7 @@ def test_slices_nest_whatever_the_clocks_were(outer, inner):
     assert_nested([(one.start, one.end) for one in drawn])
 
 
+@settings(deadline=None)
 @given(slices())
 def test_slices_that_follow_one_another_stay_as_they_are(given_slices):
     ordered = sorted(given_slices, key=lambda one: one.start)

@@ -1,7 +1,7 @@
 """The picture above a partition's timelines: what is where, which lanes are drawn, and what a poor terminal gets."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -57,6 +57,7 @@ def lanes_of(lines):
     return [(*row[:left].split(), row[left:]) for row in rows]
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_every_mark_is_where_its_offset_is(data):
     first = data.draw(st.integers(0, 2**60))

@@ -188,25 +188,13 @@ def _shown(truth: "Truth", form: str, console: "Console", named: str) -> str:
         facts = {"scenario": scenario.name, "seed": str(simulation.seed), **outcome.facts(summary)}
         command = f"kaudit simulate {quote(named)} --seed {simulation.seed}"
         return html.fitting_page(partial(simulation_page, simulation, facts, command), MOST_STEPS)
-    plain = not _draws_boxes()
     lines = [
         *console.wrap(f"{scenario.title} (seed {simulation.seed})"),
-        *terminal.diagram(rows, lanes, trace.omitted, console, plain=plain),
+        *terminal.diagram(rows, lanes, trace.omitted, console),
         "",
         *outcome.outcome(summary, truth.hidden(), console),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _draws_boxes() -> bool:
-    """Tell whether stdout takes the characters lines are drawn with."""
-    import sys
-
-    try:
-        "│─►✗".encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
 
 
 def _deliver(text: str, file: str) -> None:

@@ -19,6 +19,7 @@ from kaudit.report.evidence import evidence_table
 from kaudit.report.finding_block import place_text
 from kaudit.report.html.page_model import ExplanationRow, FindingRow, Int64, Table
 from kaudit.report.impact import impact_text
+from kaudit.report.timestamps import timestamp_of
 
 _SHOWN_ELSEWHERE = frozenset({"rule", "broker", "remembered", "previous", "offending", "next", "copies"})
 Fact = tuple[str, str]
@@ -44,7 +45,7 @@ def finding_row(
         producer_epoch=finding.producer_epoch,
         offset=int64(finding.offset),
         last_offset=int64(finding.last_offset),
-        timestamp=int64(_timestamp(finding)),
+        timestamp=int64(timestamp_of(finding)),
         message=finding.message,
         impact=impact_text(finding.impact),
         rule=_text(finding.evidence.get("rule")),
@@ -74,15 +75,6 @@ def profile_of(version: str | None) -> Profile:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _timestamp(finding: Finding) -> int | None:
-    for holder in (finding.evidence.get("offending"), finding.evidence):
-        for name in ("timestamp", "first_timestamp", "last_timestamp"):
-            value = holder.get(name) if isinstance(holder, Mapping) else None
-            if isinstance(value, int) and value >= 0:
-                return value
-    return None
 
 
 def _evidence(finding: Finding) -> Table | None:

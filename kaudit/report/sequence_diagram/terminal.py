@@ -38,11 +38,9 @@ _STYLES = {
 }
 
 
-def diagram(
-    rows: Sequence[TraceEvent], lanes: Sequence[str], omitted: int, console: Console, *, plain: bool
-) -> Iterator[str]:
-    """Yield the lines of the diagram; `plain`: ASCII only."""
-    strokes = _PLAIN if plain else _DRAWN
+def diagram(rows: Sequence[TraceEvent], lanes: Sequence[str], omitted: int, console: Console) -> Iterator[str]:
+    """Yield the lines of the diagram."""
+    strokes = _DRAWN if console.draws else _PLAIN
     width = console.width or _DEFAULT_WIDTH
     space = width - _TIME_WIDTH - _NARROWEST_TEXT
     lane = max(_NARROWEST_LANE, min(_WIDEST_LANE, space // max(len(lanes), 1)))

@@ -5,13 +5,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.analysis.producer_ids.histograms import COUNTS, IDLE_TIMES_MS, LIFETIMES_MS, histogram, steps_of_time
 from kaudit.cli.app import run
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 2**62)), st.sampled_from([COUNTS, LIFETIMES_MS, IDLE_TIMES_MS]))
 def test_each_value_is_counted_in_its_bucket(values, bounds):
     buckets: Any = histogram(np.array(values, dtype=np.int64), bounds)
@@ -23,6 +24,7 @@ def test_each_value_is_counted_in_its_bucket(values, bounds):
     assert not buckets or (buckets[0]["ids"] and buckets[-1]["ids"])
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 2**62), min_size=1))
 def test_steps_of_time_are_few_equal_and_complete(timestamps):
     steps = steps_of_time(np.array(timestamps, dtype=np.int64))
