@@ -41,9 +41,8 @@ def find_partitions(url: TopicUrl, options: ClusterOptions) -> FoundPartitions:
     """
     found = FoundPartitions()
     name = f"kafka://{url.servers}/{url.topic}"
-    command_config = _absolute(options.command_config)
-    client = client_of(url.servers, command_config)
-    try_again(client.servers, command_config)
+    client = client_of(url.servers, _absolute(options.command_config))
+    try_again()
     try:
         (topic,) = client.describe_topics([url.topic])
         wanted = [own for own in topic.partitions if url.partition in (None, own.partition)]

@@ -28,11 +28,6 @@ def client_of(servers: str, command_config: str | None) -> KafkaClient:
     return _clients[key]
 
 
-def try_again(servers: str, command_config: str | None) -> None:
-    """Forget which partitions of a cluster could not be read: another audit begins."""
-    _given_up.pop((servers, command_config), None)
-
-
 def open_fetched(place: FetchedRange) -> FetchedSegment:
     """Return a partition's batches as a source of bytes; nothing is sent before it is read."""
     client = client_of(place.servers, place.command_config)
