@@ -25,7 +25,7 @@ class Memory(Struct):
     """`findings` by key, as long as the log may show them; `totals` of new ones by `CODE severity`, for ever.
 
     `read_bytes` and `repeated_readings` count over all runs. `grown_ms`: wall clock when something was last appended, ms
-    since the epoch; `now_ms`: the clock of the directory then.
+    since the epoch.
     """
 
     findings: dict[str, Reported] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource
-from kaudit.analysis.scan.chunk_reader import CHUNK_BYTES, read_chunk, read_parts, read_serially
+from kaudit.analysis.scan.chunk_reader import CHUNK_BATCHES, CHUNK_BYTES, read_chunk, read_parts, read_serially
 from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.partition_audit import PartitionAudit, close_partition
 from kaudit.analysis.scan.partition_replay import PartitionReplay
@@ -23,6 +23,7 @@ from kaudit.analysis.scan.unread_segments import Failure, UnreadSegments, failur
 from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.model.damage import DamageKind
 from kaudit.source.bytes import ByteSource
+from kaudit.source.kafka.fetched_segment import RemovedByRetentionError
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 from kaudit.source.snapshots import list_snapshots
 
@@ -81,6 +82,11 @@ class PartitionFollower:
         return self._job.directory
 
     @property
+    def failed(self) -> bool:
+        """Whether something could not be read at the last visit."""
+        return bool(self._failures)
+
+    @property
     def needs_reading(self) -> bool:
         """Whether bytes lie behind those taken."""
         here = self.directory.segments[self.mark.segment :]
@@ -125,6 +131,8 @@ class PartitionFollower:
         return position < self.mark.position
 
     def _open(self, segment: SegmentFile) -> ByteSource:
+        if segment.fetched is not None:
+            return self._open_file(segment)
         return _AsPlanned(self._open_file(segment), segment.size)
 
     def _goes_on(self, job: Job) -> bool:
@@ -215,9 +223,14 @@ class PartitionFollower:
             at = mark.position
             while at < spec.stop and not self._stopping():
                 expected = continuity.next_offset if at else None
-                part = replace(spec, start=at, stop=min(at + CHUNK_BYTES, spec.stop), expected_offset=expected)
+                # positions of what brokers send stand for offsets, of which any number may be missing
+                stop = spec.stop if spec.file.fetched is not None else min(at + CHUNK_BYTES, spec.stop)
+                part = replace(spec, start=at, stop=stop, expected_offset=expected)
                 try:
-                    rows = read_chunk(part, source)
+                    rows = read_chunk(part, source, CHUNK_BATCHES)
+                except RemovedByRetentionError as error:
+                    at = self._go_to(spec, at, error.log_start)
+                    continue
                 except OSError as error:
                     return self._skip(spec, error)
                 if not all(map(self.replay.feed, self._parts(part, rows, source))):
@@ -226,6 +239,17 @@ class PartitionFollower:
                 at = rows.read_to
                 self._move_mark(rows, source)
         return True
+
+    def _go_to(self, spec: ChunkSpec, at: int, log_start: int) -> int:
+        """Retention overtook the reader of a log that brokers send: leave out what it removed; return where to go on."""
+        place = spec.file.fetched
+        assert place is not None
+        mark = self.mark
+        mark.position, mark.head = min(max(place.position(log_start), at + 1), spec.stop), b""
+        reason = f"offsets {place.offset(at)}..{log_start - 1} were removed by retention before they were read"
+        self._failures[f"{spec.file.path} {place.offset(at)}"] = Failure(spec.file.path, reason)
+        self.replay.continuity.skip()
+        return mark.position
 
     def _skip(self, spec: ChunkSpec, error: OSError) -> bool:
         """A segment cannot be read: leave it out, as a scan does; the last one may be readable at the next visit."""

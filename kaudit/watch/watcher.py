@@ -7,6 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.analysis.scan.audit import latest_modification
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
@@ -20,12 +21,13 @@ from kaudit.watch.memory import Memory, place_of
 from kaudit.watch.partition_follower import PartitionFollower, segments_of
 from kaudit.watch.waiting import SETTLE_SECONDS, Waiting
 
-JUDGE_SHARE = 0.25
+JUDGE_SHARE = 0.5
 """Of the time, what judging all partitions may take."""
 CLOSE_SHARE = 0.1
 """Of the time, what looking for repeats in one partition may take: it reads some of it again."""
 IDLE_MS = 60_000
 """As long as the newest batch is younger, it says what time it is."""
+TRY_AGAIN_SECONDS = 5.0
 LOOK_AGAIN_SECONDS = 60.0
 """After so long the clock alone may have made a transaction overdue, and checkpoints may have changed."""
 
@@ -80,7 +82,9 @@ class Watcher:
         self._closing: dict[str, Due] = {}
         self._unclosed: set[str] = set()
         self._unjudged = False
-        self._judged_at = self._looked_at = self._grown_at = time.monotonic()
+        self._try_again_at = 0.0
+        self._goes_on_from = memory.grown_ms
+        self._judged_at = self._looked_at = time.monotonic()
 
     @property
     def parts(self) -> list[PartitionAudit]:
@@ -104,7 +108,7 @@ class Watcher:
         if layout is None:
             self._drop_all()
             return Round((), 0, None)
-        grown = self._read(layout, changed)
+        grown = self._read(layout, [*changed, *self._to_be_tried_again(layout, changed, now)])
         self._drop_deleted(layout)
         self._unjudged = self._unjudged or bool(changed)
         overdue = bool(self.waiting.held) or now - self._judged_at >= LOOK_AGAIN_SECONDS
@@ -112,6 +116,17 @@ class Watcher:
             return Round((), grown, self.result)
         with self._judging:
             return Round(self._judged(layout, last=last), grown, self.result)
+
+    def _to_be_tried_again(
+        self, layout: Layout, changed: Sequence[PartitionDirectory], now: float
+    ) -> Sequence[PartitionDirectory]:
+        """Return the partitions that could not be read on, now and then: a broker may be back by now."""
+        failed = {path for path, follower in self.followers.items() if follower.failed and follower.needs_reading}
+        if not failed or now < self._try_again_at:
+            return ()
+        self._try_again_at = now + TRY_AGAIN_SECONDS
+        known = {entry.directory for entry in changed}
+        return [entry for entry in layout.partitions if entry.directory in failed - known]
 
     def _read(self, layout: Layout, changed: Sequence[PartitionDirectory]) -> int:
         """Read on in these partitions; return how many bytes were new to."""
@@ -131,9 +146,15 @@ class Watcher:
             if self._stopping():
                 break
         if grown:
-            self._grown_at = time.monotonic()
-            self.memory.grown_ms = time.time_ns() // 1_000_000
+            self.memory.grown_ms = self._appended_at(layout)
         return grown
+
+    def _appended_at(self, layout: Layout) -> int:
+        """When what was just read was appended, ms since the epoch; what a watch goes on from was there before it began."""
+        since, self._goes_on_from = self._goes_on_from, None
+        if since is None:
+            return time.time_ns() // 1_000_000
+        return max(since, latest_modification(layout))
 
     def _jobs(self, layout: Layout, changed: Sequence[PartitionDirectory]) -> Sequence[Job]:
         if not changed:
@@ -215,12 +236,15 @@ def _place(directory: PartitionDirectory) -> tuple[object, ...]:
 
 def _first_offset(directory: PartitionDirectory) -> int:
     there = segments_of(directory)
-    return there[0].base_offset if there else 0
+    if not there:
+        return 0
+    fetched = there[0].fetched
+    return there[0].base_offset if fetched is None else fetched.readable_from
 
 
 def _is_there(finding: Finding, directory: PartitionDirectory | None) -> bool:
     """Whether what a finding is about has not been deleted from the front of the log."""
-    if directory is None or not any(segment.deleted for segment in directory.segments):
+    if directory is None or not any(segment.deleted or segment.fetched for segment in directory.segments):
         return True
     offset = finding.last_offset if finding.last_offset is not None else finding.offset
     if offset is not None:

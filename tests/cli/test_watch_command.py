@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from kaudit.cli.watch.state_file import load_state, save_state
+from kaudit.watch.memory import Memory, Reported
 from tests.logs import Log, data
 from tests.watch.growing import GrowingLog
 
@@ -155,13 +157,13 @@ def test_a_state_file_lets_the_next_watch_go_on(log, kaudit, tmp_path):
     ],
 )
 def test_a_state_file_that_cannot_be_used_is_refused_in_a_line(log, kaudit, tmp_path, damage, message):
-    state = tmp_path / "state"
-    duplicate(log)
-    arguments = ("watch", "--state", state, "--until-idle", "1s", log.directory.parent)
-    assert kaudit(*arguments).code == 1
+    state, logs = tmp_path / "state", log.directory.parent
+    memory = Memory({"0123456789abcdef /logs": Reported("KA101", "error", str(log.directory), 5)}, {"KA101 error": 1})
+    save_state(state, [str(logs)], memory)
+    assert load_state(state, [str(logs)]) == memory
     state.write_bytes(damage(state.read_bytes()))
     before = state.read_bytes()
-    refused = kaudit(*arguments)
+    refused = kaudit("watch", "--state", state, logs)
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.startswith(f"kaudit: --state {state}")
     assert message in refused.err
@@ -199,6 +201,12 @@ def test_what_cannot_be_done_is_said_in_a_line(log, kaudit, arguments, code, mes
 
 def test_a_directory_that_does_not_exist_is_a_usage_error(kaudit, tmp_path):
     assert kaudit("watch", tmp_path / "nowhere").code == 2
+
+
+def test_directories_and_clusters_are_two_watches(kaudit, tmp_path):
+    refused = kaudit("watch", "kafka://localhost:1/orders", tmp_path)
+    assert refused.code == 2
+    assert "not both" in refused.err
 
 
 def test_a_remote_directory_is_refused(kaudit):

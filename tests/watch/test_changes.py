@@ -2,9 +2,12 @@
 
 import os
 import shutil
+import time
 
 import pytest
 
+from kaudit.analysis.transactions import transaction_spans
+from kaudit.watch import watcher
 from kaudit.watch.partition_follower import PartitionFollower
 from tests.logs import Log, data, marker
 from tests.watch.growing import GrowingLog, Watching
@@ -270,6 +273,32 @@ def test_an_open_transaction_waits_for_its_timeout(log, watching):
     log.append(marker(7, 0).at(3))
     watching.look()
     assert watching.end() == watching.scanned() == {}
+
+
+def test_a_transaction_hangs_in_a_log_that_stands_still(log, watching, monkeypatch):
+    log.append(data(7, 0, 0, transactional=True, timestamp=1_700_000_000_000))
+    watching.look()
+    assert codes({"": watching.watcher.waiting.held[0].to_dict()}) == ["KA302"]
+    later = time.time_ns() + 21 * 60 * 10**9
+    monkeypatch.setattr(time, "time_ns", lambda: later)
+    watching.restart()  # which reads the log again, and knows for how long it has stood still
+    watching.look()
+    assert watching.reported == {}
+    monkeypatch.setattr(watcher, "SETTLE_SECONDS", 0)
+    time.sleep(0.5)
+    watching.look()
+    assert codes(watching.reported) == ["KA301"]
+
+
+def test_markers_are_kept_in_few_parts(log, watching, monkeypatch):
+    monkeypatch.setattr(transaction_spans, "_MOST_PARTS", 3)
+    for number in range(10):
+        log.append(data(7, 0, number, transactional=True).at(2 * number))
+        log.append(marker(7, 0, commit=bool(number % 2)).at(2 * number + 1))
+        watching.look()
+    (follower,) = watching.watcher.followers.values()
+    assert len(follower.replay.spans._ended) <= 3
+    assert follower.replay.spans.ended()["marker_offset"].tolist() == list(range(1, 20, 2))
 
 
 def test_batches_out_of_order_are_read_in_order(log, watching):

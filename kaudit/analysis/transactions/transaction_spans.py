@@ -37,6 +37,8 @@ class EndedTransaction(NamedTuple):
 
 ENDED_TRANSACTION = dtype_of(EndedTransaction)
 _OPEN = np.dtype([("producer_id", np.int64), ("offset", np.int64)])
+_MOST_PARTS = 256
+"""Parts that rows are kept in: of a log that is watched every look makes one."""
 _NEVER = np.iinfo(np.int64).max
 MAX_ABORTS = 1_000_000
 """Abort markers kept of one partition (58 MB); with more, no marker is kept and none compared."""
@@ -84,6 +86,8 @@ class TransactionSpans(Struct):
         if len(aborted):
             rows["stable_offset"][aborted] = _oldest_open(*spans.all(), markers["offset"].take(aborted))
         self._ended.append(rows)
+        if len(self._ended) > _MOST_PARTS:
+            self._ended = [np.concatenate(self._ended)]
 
     @property
     def has_all_aborts(self) -> bool:

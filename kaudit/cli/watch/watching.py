@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaudit.analysis.scan.options import NothingToAuditError, UsageError
+from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, UsageError
 from kaudit.cli.audit import AuditRequest
 from kaudit.cli.audit_options import WatchOutput, WatchRun
 from kaudit.cli.exits import ExitCode
@@ -24,9 +25,14 @@ from kaudit.cli.watch.status import StatusKeeper
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import ScanResult
 from kaudit.report.watch.metrics import render_metrics
+from kaudit.source.schemes import KAFKA
+from kaudit.source.uri import Uri
 from kaudit.watch.log_directories import LogDirectories
 from kaudit.watch.memory import Memory
 from kaudit.watch.watcher import Round, Watcher
+
+if TYPE_CHECKING:  # an extra
+    from kaudit.watch.live_partitions import LivePartitions
 
 _SHORTEST_SECONDS = 0.1
 _SAVE_SECONDS = 10.0
@@ -47,7 +53,7 @@ def run_watch(request: AuditRequest, run: WatchRun, output: WatchOutput) -> int:
     state = output_file(run.state, request.options.paths, "--state")
     metrics_file = output_file(output.metrics_file, request.options.paths, "--metrics-file")
     memory = (load_state(state, request.options.paths) if state is not None else None) or Memory()
-    logs = LogDirectories(request.options)
+    logs = _logs(request.options)
     stop = threading.Event()
     watcher = Watcher(request.options, logs, memory, _decisions(request), stop.is_set)
     with ExitStack() as stack:
@@ -75,6 +81,18 @@ def run_watch(request: AuditRequest, run: WatchRun, output: WatchOutput) -> int:
             raise logs.nothing or NothingToAuditError(f"nothing to audit under {', '.join(request.options.paths)}")
         outputs.end(watcher.result, memory, len(watcher.waiting.held))
     return _exit_code(request, watcher.result, worst)
+
+
+def _logs(options: ScanOptions) -> "LogDirectories | LivePartitions":
+    """Return what looks at the inputs. Raises UsageError where some are on disks and some on brokers."""
+    live = [path for path in options.paths if Uri.parse(path).scheme == KAFKA]
+    if not live:
+        return LogDirectories(options)
+    if len(live) < len(options.paths):
+        raise UsageError(f"{live[0]}: one watch follows directories or kafka://, not both")
+    from kaudit.watch.live_partitions import LivePartitions
+
+    return LivePartitions(options)
 
 
 def _times(run: WatchRun) -> _Times:

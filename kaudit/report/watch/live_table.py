@@ -18,6 +18,8 @@ _SEVERITIES = tuple(severity.value for severity in sorted(Severity, reverse=True
 _CHECKS = 8
 _PARTITIONS = 5
 _NEWEST = 8
+_LONGEST_NAME = 30
+"""Columns of a partition's name beside a finding."""
 
 
 def live_table(status: WatchStatus) -> Group:
@@ -58,16 +60,25 @@ def _by_severity(status: WatchStatus) -> Text:
     return Text.assemble("Reported: ", *parts, (waiting, "dim"), overflow="fold")
 
 
-def _grid(title: str, *columns: tuple[str, str]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name, justify in columns:
-        flexible = name in ("Check", "Finding")
+def _grid(title: str, *columns: tuple[str, str], fills: bool = False) -> Table:
+    """Return an empty table; with `fills` its last column has the rest of the line, and what is longer is cut."""
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        expand=fills,
+    )
+    for number, (name, justify) in enumerate(columns):
+        last = fills and number == len(columns) - 1
         table.add_column(
             name,
             justify="right" if justify == "right" else "left",
             no_wrap=True,
             overflow="ellipsis",
-            ratio=1 if flexible else None,
+            ratio=1 if last else None,
             header_style="dim",
         )
     return table
@@ -127,13 +138,15 @@ def _transaction_row(entry: WatchedPartition, clock_ms: int) -> list[Text]:
 
 
 def _newest(reported: Sequence[ReportedAt]) -> Table:
-    table = _grid("\nNewest findings", ("Time", ""), ("Code", ""), ("Partition", ""), ("Finding", ""))
+    table = _grid("\nNewest findings", ("Time", ""), ("Code", ""), ("Partition", ""), ("Finding", ""), fills=True)
     for entry in reported[-_NEWEST:][::-1]:
         finding = entry.finding
+        name = Text(partition_of(finding) or "-")
+        name.truncate(_LONGEST_NAME, overflow="ellipsis")
         table.add_row(
             Text(clock_time(entry.at_ms)),
             Text(finding.code, _STYLE[finding.severity.value]),
-            Text(partition_of(finding) or "-"),
+            name,
             Text(f"{finding.name}: {visible(finding.message)}"),
         )
     return table

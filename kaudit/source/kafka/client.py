@@ -141,6 +141,30 @@ class KafkaClient:
         answer = self._of_partition(partition, node, request, lambda answer: answer.topics)
         return ListedOffset(answer.offset, answer.timestamp, answer.leader_epoch)
 
+    def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the high watermarks, each leader asked once; a partition that has none to tell of now is left out."""
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for partition in partitions:
+            try:
+                by_leader.setdefault(self.leader(partition), []).append(partition)
+            except (RetriableError, UnknownTopicError):
+                self._leaders.pop(partition, None)
+        found: dict[TopicPartition, int] = {}
+        for leader, led in by_leader.items():
+            try:
+                answer = self._connections.ask(leader, _latest_of(led))
+            except RetriableError:
+                self._leaders.clear()
+                continue
+            for topic in answer.topics or ():
+                for own in topic.partitions or ():
+                    partition = TopicPartition(topic.name, own.partition_index)
+                    if own.error_code:
+                        self._leaders.pop(partition, None)
+                    else:
+                        found[partition] = own.offset
+        return found
+
     def fetch(  # noqa: PLR0913 - the fields of a request, by name
         self,
         partition: TopicPartition,
@@ -353,6 +377,24 @@ class KafkaClient:
                 self._leaders.clear()
             time.sleep(delay)
             delay = min(2 * delay, _LONGEST_DELAY_SECONDS)
+
+
+def _latest_of(partitions: Sequence[TopicPartition]) -> Any:  # noqa: ANN401 - the library has no types
+    kind = ListOffsetsRequest.ListOffsetsTopic
+    topics = [
+        kind(
+            name=name,
+            partitions=[
+                kind.ListOffsetsPartition(partition_index=own.partition, timestamp=LATEST)
+                for own in partitions
+                if own.topic == name
+            ],
+        )
+        for name in dict.fromkeys(own.topic for own in partitions)
+    ]
+    return ListOffsetsRequest(
+        replica_id=_CONSUMER, isolation_level=READ_UNCOMMITTED, topics=topics, timeout_ms=10_000, min_version=1
+    )
 
 
 def _topics(answer: Answer) -> list[TopicMetadata]:

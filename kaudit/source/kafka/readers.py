@@ -33,9 +33,9 @@ def open_fetched(place: FetchedRange) -> FetchedSegment:
     client = client_of(place.servers, place.command_config)
     partition = TopicPartition(place.topic, place.partition)
     throttle = _throttle(place)
-    given_up = _given_up.setdefault((place.servers, place.command_config), {})
 
     def fetch(offset: int, size: int) -> tuple[bytes, Aborted]:
+        given_up = _given_up.setdefault((place.servers, place.command_config), {})
         if partition in given_up:
             raise given_up[partition]
         try:
@@ -52,6 +52,11 @@ def open_fetched(place: FetchedRange) -> FetchedSegment:
         return answer.records, frozenset((one.producer_id, one.first_offset) for one in answer.aborted)
 
     return FetchedSegment(place, fetch)
+
+
+def try_again() -> None:
+    """Ask again for partitions that could not be read: a broker may be back by now."""
+    _given_up.clear()
 
 
 def _out_of_range(client: KafkaClient, partition: TopicPartition, offset: int, error: OffsetOutOfRangeError) -> OSError:

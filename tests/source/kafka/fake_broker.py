@@ -77,6 +77,8 @@ class FakeBroker:
         self.producers: dict[tuple[str, int], list[dict[str, int]]] = {}
         self.transactions: list[dict[str, Any]] = []
         self.acls_error = 0
+        self.errors: dict[tuple[str, int], int] = {}
+        """Codes that ListOffsets answers of partitions."""
         self.scripts = {**self._scripts(), **(scripts or {})}
         self.requests: list[Any] = []
         self._known_ends: dict[tuple[str, int], list[int]] = {}
@@ -177,15 +179,22 @@ class FakeBroker:
         return MetadataResponse(brokers=[broker], cluster_id="fake", controller_id=NODE, topics=topics)
 
     def _list_offsets(self, request: Any) -> Any:
-        topic = request.topics[0]
-        own = topic.partitions[0]
-        key = (topic.name, own.partition_index)
-        offset = self.log_start.get(key, 0) if own.timestamp == -2 else self.high_watermark.get(key, self.end_of(key))
-        topic_response = ListOffsetsResponse.ListOffsetsTopicResponse
-        partition = topic_response.ListOffsetsPartitionResponse(
-            partition_index=own.partition_index, error_code=0, timestamp=-1, offset=offset, leader_epoch=0
+        response = ListOffsetsResponse.ListOffsetsTopicResponse
+
+        def listed(topic: str, own: Any) -> Any:
+            key = (topic, own.partition_index)
+            latest = self.high_watermark.get(key, self.end_of(key))
+            return response.ListOffsetsPartitionResponse(
+                partition_index=own.partition_index, error_code=self.errors.get(key, 0), timestamp=-1,
+                offset=self.log_start.get(key, 0) if own.timestamp == -2 else latest, leader_epoch=0,
+            )  # fmt: skip
+
+        return ListOffsetsResponse(
+            topics=[
+                response(name=topic.name, partitions=[listed(topic.name, own) for own in topic.partitions])
+                for topic in request.topics
+            ]
         )
-        return ListOffsetsResponse(topics=[topic_response(name=topic.name, partitions=[partition])])
 
     def fetched(self, request: Any, **changes: Any) -> Any:
         """Answer a fetch as a broker would; `changes` are fields of the partition's part of the answer."""

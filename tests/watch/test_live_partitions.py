@@ -1,0 +1,150 @@
+"""A watch of kafka:// partitions, with a broker that is scripted."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress, UsageError
+from kaudit.engines import local
+from kaudit.source.kafka.readers import client_of
+from kaudit.watch.live_partitions import LivePartitions
+from kaudit.watch.memory import Memory
+from kaudit.watch.watcher import Watcher
+from tests.logs import Log, data
+from tests.properties.histories import build, starts, steps
+from tests.source.kafka.fake_broker import FakeBroker
+from tests.watch.growing import findings
+
+KEY = ("orders", 0)
+NOT_LEADER = 6
+
+
+def batches(count, producer_id=7, *, start=0):
+    log = Log()
+    log.skip(start)
+    return [log.append(data(producer_id, 0, start + number, payload=b"%d" % number)) for number in range(count)]
+
+
+class LiveWatch:
+    def __init__(self, broker):
+        self.options = ScanOptions(paths=[f"kafka://{broker.address}/orders"])
+        self.watcher = Watcher(self.options, LivePartitions(self.options), Memory(), lambda result: result)
+        self.reported = []
+
+    def look(self, *, last=False):
+        self.reported += self.watcher.round(last=last).new
+
+    def codes(self):
+        return [found.code for found in self.reported]
+
+    def end(self):
+        self.look(last=True)
+        assert self.watcher.result is not None
+        return findings(self.watcher.result)
+
+    def scanned(self):
+        return findings(local.scan(self.options, SilentProgress()))
+
+
+@pytest.fixture
+def broker():
+    with FakeBroker({KEY: [batch.encode() for batch in batches(5)]}) as broker:
+        yield broker
+
+
+@pytest.fixture
+def watching(broker):
+    watching = LiveWatch(broker)
+    watching.look()
+    return watching
+
+
+def append(broker, *more):
+    broker.logs[KEY] += [batch.encode() for batch in more]
+
+
+def test_a_duplicate_is_reported_by_the_look_after_it(broker, watching):
+    append(broker, batches(5)[-1].at(5))
+    watching.look()
+    assert watching.codes() == ["KA101"]
+    assert watching.end() == watching.scanned()
+
+
+def test_a_look_at_a_log_that_stands_still_is_one_request(broker, watching):
+    before = len(broker.requests)
+    watching.look()
+    (asked,) = broker.requests[before:]
+    assert isinstance(asked, ListOffsetsRequest)
+
+
+def test_only_what_was_appended_is_fetched(broker, watching):
+    before = len(broker.asked(FetchRequest))
+    append(broker, *batches(2, start=5))
+    watching.look()
+    offsets = [asked.topics[0].partitions[0].fetch_offset for asked in broker.asked(FetchRequest)[before:]]
+    assert min(offsets) == 4  # whether the last batch is still there, and from there on
+    assert watching.watcher.result.partitions[0].log_end_offset == 7
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps, starts)
+def test_at_the_end_it_has_found_what_a_scan_finds(actions, first):
+    with FakeBroker({KEY: []}) as broker:
+        watching = LiveWatch(broker)
+        for batch in build(actions, first).batches:
+            append(broker, batch)
+            watching.look()
+        assert watching.end() == watching.scanned()
+
+
+def test_a_log_that_was_cut_back_and_written_on_is_read_again(broker, watching):
+    append(broker, *batches(3, start=5))
+    watching.look()
+    del broker.logs[KEY][4:]
+    append(broker, *(batch.at(batch.base_offset + 4) for batch in batches(6, producer_id=9)))
+    assert watching.end() == watching.scanned()
+    assert watching.watcher.memory.repeated_readings == 1
+
+
+def test_retention_that_overtakes_the_reader_is_no_gap(broker, watching):
+    append(broker, *batches(10, start=5))
+    watching.watcher.logs.look()  # the end is known, and nothing of it is read
+    grown = watching.watcher.logs.layout.partitions
+    del broker.logs[KEY][:12]
+    broker.log_start[KEY] = 12
+    watching.watcher.logs.look = lambda *, thoroughly=False: [] if thoroughly else grown
+    watching.look()
+    del watching.watcher.logs.look
+    watching.look(last=True)
+    (missed,) = [entry.reason for entry in watching.watcher.result.not_audited if entry.unreadable]
+    assert missed == "offsets 5..11 were removed by retention before they were read"
+    assert "KA007" not in watching.codes()
+    assert watching.watcher.result.partitions[0].log_end_offset == 15
+
+
+def test_a_leader_that_moves_is_waited_for(broker, watching):
+    append(broker, batches(5)[-1].at(5))
+    broker.errors[KEY] = NOT_LEADER
+    watching.look()
+    assert watching.codes() == []
+    broker.errors.clear()
+    watching.look()
+    assert watching.codes() == ["KA101"]
+
+
+def test_a_broker_that_is_gone_for_a_while_loses_nothing(broker, watching):
+    client_of(broker.address, None)._retry_seconds = 0.3  # a test need not wait for half a minute
+    scripts = broker.scripts
+    broker.scripts = {key: lambda _: b"no answer" for key in scripts}
+    watching.look()
+    broker.scripts = scripts
+    append(broker, batches(5)[-1].at(5))
+    watching.look()
+    watching.look()
+    assert watching.codes() == ["KA101"]
+
+
+def test_a_topic_that_is_not_there_is_a_usage_error(broker):
+    options = ScanOptions(paths=[f"kafka://{broker.address}/nowhere"])
+    with pytest.raises(UsageError, match="nowhere"):
+        LivePartitions(options).look()
