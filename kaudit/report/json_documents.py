@@ -74,17 +74,30 @@ def _block(block: GrantedBlock) -> dict[str, object]:
     return fields | {"at": None if block.at_ms is None else rfc3339(block.at_ms) or block.at_ms}
 
 
-def pretty_pieces(document: Mapping[str, object], key: str, items: Iterable[Mapping[str, object]]) -> Iterator[str]:
-    """Yield what `pretty` returns for the document with these items under `key`, which is an empty list in it."""
-    empty = f'\n  "{key}": []'  # at the top level only: deeper keys stand further right, and no string holds a newline
-    before, _, after = pretty(document).partition(empty)
-    first = True
-    for item in items:
-        text = json.dumps(_presentable(item), sort_keys=True, indent=2, allow_nan=False, default=operator.index)
-        lead = f'{before}\n  "{key}": [\n' if first else ",\n"
-        yield lead + "\n".join(f"    {row}" for row in text.split("\n"))
-        first = False
-    yield f"{before}{empty}{after}" if first else f"\n  ]{after}"
+def pretty_pieces(document: Mapping[str, object], lists: Mapping[str, Iterable[Mapping[str, object]]]) -> Iterator[str]:
+    """Yield what `pretty` returns for the document with these items under their keys, which are empty lists in it."""
+    rest = pretty(document)
+    for key in sorted(lists):
+        empty = (
+            f'\n  "{key}": []'  # at the top level only: deeper keys stand further right, and no string holds a newline
+        )
+        before, _, rest = rest.partition(empty)
+        yield before
+        lead = f'\n  "{key}": [\n'
+        for item in lists[key]:
+            text = json.dumps(_presentable(item), sort_keys=True, indent=2, allow_nan=False, default=operator.index)
+            yield lead + "\n".join(f"    {row}" for row in text.split("\n"))
+            lead = ",\n"
+        yield "\n  ]" if lead == ",\n" else empty
+    yield rest
+
+
+def found(result: ScanResult) -> dict[str, Iterator[dict[str, object]]]:
+    """Return what a scan's document lists of findings, each made when its turn comes."""
+    return {
+        "incidents": (incident.to_dict() for incident in incidents_of(result.findings)),
+        "findings": (finding.to_dict() for finding in result.findings),
+    }
 
 
 def pretty(document: Mapping[str, object]) -> str:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kaudit.model.finding import Finding
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.producer_listing import Producer, ProducersResult
@@ -14,28 +16,33 @@ _ONE_BY_ONE = ("findings", "incidents")
 """What a document lists and a stream of findings does not repeat."""
 
 
-def render_scan(result: ScanResult, options: RenderOptions) -> str:
-    """Return one line per finding and the summary."""
-    return "".join([*_lines("finding", result.findings), _summary(header(result, "kaudit.scan/1", options))])
+def render_scan(result: ScanResult, options: RenderOptions) -> Iterator[str]:
+    """Yield one line per finding and the summary."""
+    yield from _lines("finding", result.findings)
+    yield _summary(header(result, "kaudit.scan/1", options))
 
 
-def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
-    """Return one line per timeline, one per finding, and the summary."""
-    timelines, findings = _lines("timeline", result.timelines), _lines("finding", result.scan.findings)
-    return "".join([*timelines, *findings, _summary(header(result.scan, "kaudit.timeline/1", options))])
+def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[str]:
+    """Yield one line per timeline, one per finding, and the summary."""
+    yield from _lines("timeline", result.timelines)
+    yield from _lines("finding", result.scan.findings)
+    yield _summary(header(result.scan, "kaudit.timeline/1", options))
 
 
 def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:
     """Yield one line per producer id, one per finding, and the summary with the blocks."""
     yield from _lines("producer", result.producers)
     yield from _lines("finding", result.scan.findings)
-    yield _summary(producers_document(result, options), without=("producers", *_ONE_BY_ONE))
+    bare = replace(result, scan=replace(result.scan, findings=()))
+    yield _summary(producers_document(bare, options), without=("producers", *_ONE_BY_ONE))
 
 
-def render_diff(result: DiffResult, options: RenderOptions) -> str:
-    """Return one line per partition, one per finding, and the summary with the replicas."""
-    summary = _summary(diff_document(result, options), without=("partitions", *_ONE_BY_ONE))
-    return "".join([*_lines("partition", result.partitions), *_lines("finding", result.scan.findings), summary])
+def render_diff(result: DiffResult, options: RenderOptions) -> Iterator[str]:
+    """Yield one line per partition, one per finding, and the summary with the replicas."""
+    yield from _lines("partition", result.partitions)
+    yield from _lines("finding", result.scan.findings)
+    bare = replace(result, scan=replace(result.scan, findings=()))
+    yield _summary(diff_document(bare, options), without=("partitions", *_ONE_BY_ONE))
 
 
 def _lines(kind: str, items: Iterable[JsonRecord | Finding | Producer]) -> Iterator[str]:

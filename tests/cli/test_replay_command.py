@@ -246,7 +246,7 @@ def test_a_bad_line_is_named_and_nothing_is_written(run, tmp_path, line, expecte
     assert [path.name for path in tmp_path.iterdir()] == ["attempts.jsonl"]
 
 
-@pytest.mark.parametrize("line", [produce(0, 0), {"op": "topic", "topic": "t", "config": {}}])
+@pytest.mark.parametrize("line", [produce(0, 0), {"op": "topic", "topic": "t", "partition": 0, "config": {}}])
 def test_attempts_before_any_broker(run, line):
     result = run([line])
     assert result.exit_code == 2

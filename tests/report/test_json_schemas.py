@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from kaudit.model.impact import Impact
 from kaudit.model.incident import Incident
 from kaudit.model.result import Suggestion
-from kaudit.report.formats import FORMATS
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
 from tests.rendered import producers_text, scan_text, timeline_text
@@ -105,7 +104,11 @@ def test_real_logs(evidence, command):
     for logs in (evidence.oracle("2.0.1", "logdir"), evidence.capture("txn-mix-2.8.2") / "logdirs"):
         result = getattr(local, command)(ScanOptions([str(logs)], jobs=1), SilentProgress())
         for name, schema in (("json", DOCUMENT), ("jsonl", LINE)):
-            text = getattr(FORMATS[name], command)(result, RenderOptions())
+            text = (
+                scan_text(name, result, RenderOptions())
+                if command == "scan"
+                else timeline_text(name, result, RenderOptions())
+            )
             for document in text.splitlines() if name == "jsonl" else [text]:
                 validator(schema).validate(json.loads(document))
 
