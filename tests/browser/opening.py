@@ -1,6 +1,7 @@
 """Pages of kaudit in Debian's Chromium: opened from a file, with everything watched that an offline page must not do."""
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,3 +77,11 @@ def opened(
 def _note(requests: list[str], asked_for: str, own: str) -> None:
     if asked_for.partition("#")[0] != own and not asked_for.startswith("data:"):
         requests.append(asked_for)
+
+
+def until(page: Page, condition: str, argument=None) -> None:
+    """Wait until a function is true; what playwright itself waits with needs `eval`, which the page's policy forbids."""
+    end = time.monotonic() + 10
+    while not page.evaluate(condition, argument):
+        assert time.monotonic() < end, condition
+        page.wait_for_timeout(50)

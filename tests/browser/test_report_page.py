@@ -10,6 +10,7 @@ from kaudit.report.formats import FORMATS, in_pieces
 from kaudit.report.output import Tables
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
+from tests.browser.opening import until
 from tests.html import page_reader
 
 pytestmark = pytest.mark.browser
@@ -126,7 +127,7 @@ def test_search_leads_to_what_was_typed(open_page, written_page, typed, place):
     page.keyboard.type(typed)
     page.locator("#hits").get_by_role("option").first.wait_for()
     page.keyboard.press("Enter")
-    page.wait_for_function("() => kaudit.place().view === 'partition'")
+    until(page, "() => kaudit.place().view === 'partition'")
     assert {name: page.evaluate("kaudit.place()")[name] for name in place} == place
 
 
@@ -140,7 +141,7 @@ def test_a_transactional_id_leads_to_its_lane_and_an_offset_into_view(open_page,
     page.wait_for_timeout(300)  # the list closes a moment after the field has lost the focus
     search.fill("offset:100")
     page.locator("#hits").get_by_role("option", name="tx-a-1").click()
-    page.wait_for_function("() => kaudit.window().min < 100 && 100 < kaudit.window().max")
+    until(page, "() => kaudit.window().min < 100 && 100 < kaudit.window().max")
 
 
 def test_the_keyboard_reaches_everything(open_page, written_page):
@@ -152,7 +153,7 @@ def test_the_keyboard_reaches_everything(open_page, written_page):
         if reached[-1] == "Partitions":
             page.keyboard.press("Enter")
             break
-    page.wait_for_function("() => kaudit.place().view === 'partition'")
+    until(page, "() => kaudit.place().view === 'partition'")
     page.evaluate("kaudit.ready()")
     for _ in range(40):
         page.keyboard.press("Tab")

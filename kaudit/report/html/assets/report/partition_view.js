@@ -37,6 +37,8 @@ export class PartitionView {
     this.key = null;
     /** @type {unknown[]} what the legend was drawn for */
     this.legendOf = [];
+    /** @type {PerformanceMark | undefined} when lanes were first on the screen, for whoever measures */
+    this.firstDrawn = undefined;
     /** @type {number | null} the finding that was scrolled to last */
     this.revealed = null;
     this.onlyFindings = false;
@@ -51,8 +53,12 @@ export class PartitionView {
       hover: (mark, event) => this.hover(mark, event),
       pick: (mark) => this.pick(mark),
       lane: (lane) => this.highlight(lane),
-      drawn: () => this.tableLater(),
+      drawn: () => {
+        this.firstDrawn ??= performance.mark("lanes");
+        this.tableLater();
+      },
     });
+    document.addEventListener("keydown", () => this.hover(null, null));
     this.range = new RangeChart((min, max) => this.lanes.setWindow(min, max));
     this.element = h("section", { class: "partition" }, this.head, this.controls, this.range.host, this.lanes.scroller, this.legend, this.details, this.tooltip);
   }
