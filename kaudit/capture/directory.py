@@ -74,7 +74,8 @@ class CaptureDirectory:
     # -- texts ---------------------------------------------------------------------------------------------------------
     def _names(self) -> Sequence[str]:
         try:
-            return [entry.name for entry in self._files.entries(self._root)]
+            # the lock alone is what is left of a run that was refused
+            return [entry.name for entry in self._files.entries(self._root) if entry.name != LOCK]
         except FileNotFoundError:
             return ()
         except NotADirectoryError:

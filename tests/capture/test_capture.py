@@ -287,6 +287,7 @@ def test_what_is_not_there_is_said(broker, tmp_path):
         capture(broker, tmp_path / "partition", CaptureRequest({"orders": [3]}))
     with pytest.raises(OccupiedError, match=r"--from-replica 9: the cluster's brokers are \[1\]"):
         capture(broker, tmp_path / "replica", CaptureRequest({"orders": None}, from_replica=9))
+    assert capture(broker, tmp_path / "replica").runs[0].outcome == "complete"
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ def live(*arguments):
     return kaudit("producers", "--live", *arguments)
 
 
-def test_brokers_remember_what_the_logs_yield(each_broker):
-    topic = "remembered"
+@pytest.mark.parametrize("name", ["zookeeper_broker", "newest_broker"])
+def test_brokers_remember_what_the_logs_yield(request, name):
+    broker, topic = request.getfixturevalue(name), "remembered"
     own = {"pid": "o", "epoch": "o", "txn_id": "tx-open"}
     hanging = [
         {"op": "init_pid", "as": "o", "txn_id": "tx-open"},
@@ -24,17 +25,17 @@ def test_brokers_remember_what_the_logs_yield(each_broker):
         {"op": "produce", **own, "seq": "next", "count": 3, "txn": True},
     ]
     ended = [*transaction(topic, commit=True), *transaction(topic, commit=False)]
-    each_broker.play(scenario(topic, *ended, *hanging, produce(5), produce(2)))
-    done = live(each_broker.url(topic), "--output-format", "json", "-q")
+    broker.play(scenario(topic, *ended, *hanging, produce(5), produce(2)))
+    done = live(broker.url(topic), "--output-format", "json", "-q")
     (part,) = json.loads(done.stdout)["partitions"]
     assert {each["relation"] for each in part["producers"]} == {"identical"}, done.stdout
     assert done.returncode == 0
-    described = each_broker.connection.describe_producers(topic, 0)
+    described = broker.connection.describe_producers(topic, 0)
     for own, told in zip(part["producers"], described, strict=True):
         at = told.pop("last_timestamp")
         assert own["broker"].pop("last_timestamp") == rfc3339(at)
         assert {"producer_id": own["producer_id"], **own["broker"]} == told
-    assert "the brokers remember what the logs yield" in live(each_broker.url(topic)).stdout
+    assert "the brokers remember what the logs yield" in live(broker.url(topic)).stdout
 
 
 def test_a_forgotten_producer_has_expired(forgetful_broker):

@@ -219,6 +219,23 @@ def test_a_broker_that_sends_the_same_batches_again_and_again():
     assert any("no valid batch" in entry.reason for entry in result.not_audited)
 
 
+def test_a_partition_that_could_not_be_read_is_tried_again_by_the_next_scan():
+    corrupt_message = 2
+    with FakeBroker({KEY: log(500)}) as broker:
+        refused = [False, False, True]  # the probes are answered
+
+        def fetched(request: object) -> object:
+            return broker.fetched(request, error_code=corrupt_message if refused.pop(0) else 0)
+
+        broker.scripts[FETCH] = fetched
+        first = wire_scan(broker)
+        broker.scripts[FETCH] = broker.fetched
+        second = wire_scan(broker)
+    (unread,) = [entry for entry in first.not_audited if entry.unreadable]
+    assert unread.path.endswith("/orders/0 offsets 0..999")
+    assert (second.incomplete, second.summary.records) == (False, 1000)
+
+
 def open_transaction() -> Log:
     written = Log()
     written.append(data(7, 3, 0, 2, transactional=True))

@@ -12,7 +12,7 @@ from kaudit.source.kafka.answers import PartitionMetadata, TopicPartition
 from kaudit.source.kafka.client import EARLIEST, LATEST, READ_COMMITTED, KafkaClient
 from kaudit.source.kafka.failures import UnknownTopicError
 from kaudit.source.kafka.options import ClusterOptions
-from kaudit.source.kafka.readers import client_of
+from kaudit.source.kafka.readers import client_of, try_again
 from kaudit.source.kafka.topic_url import TopicUrl
 from kaudit.source.layout import FetchedRange, PartitionDirectory, SegmentFile, Unreadable
 from kaudit.source.uri import UrlError
@@ -42,6 +42,7 @@ def find_partitions(url: TopicUrl, options: ClusterOptions) -> FoundPartitions:
     found = FoundPartitions()
     name = f"kafka://{url.servers}/{url.topic}"
     client = client_of(url.servers, _absolute(options.command_config))
+    try_again()
     try:
         (topic,) = client.describe_topics([url.topic])
         wanted = [own for own in topic.partitions if url.partition in (None, own.partition)]

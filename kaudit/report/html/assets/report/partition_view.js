@@ -58,6 +58,7 @@ export class PartitionView {
         this.tableLater();
       },
     });
+    document.addEventListener("keydown", () => this.hover(null, null));
     this.range = new RangeChart((min, max) => this.lanes.setWindow(min, max));
     this.element = h("section", { class: "partition" }, this.head, this.controls, this.range.host, this.lanes.scroller, this.legend, this.details, this.tooltip);
   }
