@@ -14,7 +14,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser
 
-from tests.browser.opening import chromium, opened
+from tests.browser.opening import chromium, opened, until
 
 OPEN_LIMIT_S = 3.0
 PAN_LIMIT_FPS = 30.0
@@ -23,7 +23,7 @@ _DRAWN = """() => {
   const canvas = document.querySelector(".lanes-plot canvas");
   if (!canvas || !canvas.width) return false;
   const pixels = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer);
-  return pixels.some((pixel) => pixel !== 0) && performance.now() / 1000;
+  return pixels.some((pixel) => pixel !== 0);
 }"""
 _PAN = """async (frames) => {
   const frame = () => new Promise(requestAnimationFrame);
@@ -41,15 +41,15 @@ _PAN = """async (frames) => {
 def opening(browser: Browser, page: Path, fragment: str) -> float:
     """Return the seconds from the navigation until the lanes are on the canvas."""
     with opened(browser, page, fragment) as watched:
-        handle = watched.page.wait_for_function(_DRAWN, timeout=60_000)
+        until(watched.page, _DRAWN)
         assert watched.complaints() == []
-        return float(handle.json_value())
+        return float(watched.page.evaluate("performance.getEntriesByName('lanes')[0].startTime")) / 1000
 
 
 def panning(browser: Browser, page: Path, fragment: str, zooms: int) -> float:
     """Return frames a second while panning by keys, after zooming in `zooms` times by half: the mean."""
     with opened(browser, page, fragment) as watched:
-        watched.page.wait_for_function(_DRAWN, timeout=60_000)
+        until(watched.page, _DRAWN)
         for _ in range(zooms):
             watched.page.keyboard.press("+")
         before = watched.page.locator(".lanes").screenshot()

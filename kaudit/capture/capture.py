@@ -41,7 +41,7 @@ class CaptureRequest(Struct, frozen=True):
 
 
 class CaptureProgress(Protocol):
-    """Told how far a capture is."""
+    """Receives how far a capture is."""
 
     def start(self, offsets: int) -> None:
         """Take how many offsets there are to capture."""

@@ -214,7 +214,7 @@ class Check(Struct, frozen=True, eq=False):
 
 
 _PLACES = frozenset({"file", "segment", "position", "end_position"})
-_NO_PLACE = "brokers sent the batches, and offsets are all that tells where they lie"
+_NO_PLACE = "brokers sent the batches: they have offsets and no positions"
 
 
 def _without_place(fields: FindingFields) -> FindingFields:

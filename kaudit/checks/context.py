@@ -104,7 +104,7 @@ class Context(Struct, frozen=True, kw_only=True):
 
     @property
     def bootstrap_arguments(self) -> str:
-        """What tells Kafka's tools how to connect to the partition's cluster."""
+        """The option with which Kafka's tools connect to the partition's cluster."""
         if self.fetched is None:
             return "--bootstrap-server HOST:9092"
         config = self.fetched.command_config

@@ -1,4 +1,4 @@
-"""Ending a long run in good order when it is told to."""
+"""Ending a long run in good order when a signal asks for it."""
 
 import signal
 import threading

@@ -67,11 +67,11 @@ def _sentence(producer: ComparedProducer) -> str:
             f"{name}: {_ONLY[producer.relation]} ({', '.join(f'{field} {_value(state, field)}' for field in COMPARED)})"
         )
     log, broker = producer.log, producer.broker
-    told = (
+    said = (
         f"{field} is {_value(log, field)} in the log, {_value(broker, field)} on the broker"
         for field in producer.differences
     )
-    return f"{name}: {'; '.join(told)}"
+    return f"{name}: {'; '.join(said)}"
 
 
 def _value(state: DescribedState, field: str) -> str:

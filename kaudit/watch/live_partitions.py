@@ -1,4 +1,4 @@
-"""Partitions of live clusters, asked about again and again: one request to each leader tells where its logs end now."""
+"""Partitions of live clusters, asked about again and again: one request to each leader for the ends of its logs."""
 
 from collections.abc import Sequence
 

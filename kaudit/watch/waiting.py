@@ -43,7 +43,7 @@ class Waiting:
     ) -> list[Finding]:
         """Return those of `findings`, all there are now, that need not wait; `held` are the others.
 
-        `is_settled` tells of a place in a log whether it can no longer change; `now` and `settle` are seconds.
+        `is_settled`: whether a place in a log can no longer change; `now` and `settle` are seconds.
         """
         seen: dict[str, _Seen] = {}
         ready: list[Finding] = []
@@ -63,7 +63,7 @@ class Waiting:
 
 
 def key_of(finding: Finding) -> str:
-    """What tells a finding from all others: two replicas of a partition may show the same."""
+    """What makes a finding different from all others: two replicas of a partition may show the same."""
     return f"{finding.fingerprint} {finding.log_dir or ''}"
 
 

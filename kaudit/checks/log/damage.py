@@ -20,7 +20,7 @@ HOST_CAUSES = (
     Explanation("blocks were lost with a power failure before they were flushed"),
     Explanation("another program wrote into the file, or a copy went wrong"),
 )
-_SERVED = "serves the batch as it lies on its disk; consumers that check CRCs, as they do unless told not to, fail here"
+_SERVED = "serves the batch as it lies on its disk; consumers that check CRCs, as they do by default, fail here"
 _BYTES_NOT_TRUSTED = "the bytes that name it are not to be trusted"
 
 

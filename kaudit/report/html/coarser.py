@@ -106,9 +106,9 @@ def _merged(runs: dict[str, Column], room: int, offsets: Column) -> tuple[dict[s
     fixed |= about[1:] | about[:-1]
     begins = np.append(True, fixed)
     free = max(room - np.count_nonzero(begins), 0)
-    joints = np.flatnonzero(~fixed)
-    widest = np.argsort(-gaps[joints], kind="stable")[:free]
-    begins[joints[widest] + 1] = True
+    free_seams = np.flatnonzero(~fixed)
+    widest = np.argsort(-gaps[free_seams], kind="stable")[:free]
+    begins[free_seams[widest] + 1] = True
     firsts = np.flatnonzero(begins)
     lasts = np.append(firsts[1:], count) - 1
     merged = {name: runs[name][firsts] for name in ("lane", "first_offset", "first_sequence")}

@@ -117,7 +117,7 @@ def _jaas_options(text: str) -> Iterator[tuple[str, str]]:
 def _ssl_context(given: Mapping[str, str]) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # an empty algorithm is how Kafka's clients are told not to compare host names
+    # an empty algorithm is the way to have Kafka's clients not compare host names
     context.check_hostname = bool(given.get("ssl.endpoint.identification.algorithm", "https"))
     _require_pem(given, "truststore")
     _require_pem(given, "keystore")
