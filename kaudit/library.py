@@ -11,6 +11,7 @@ from kaudit.policy.baseline import read_baseline
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.report.selection import Selection, parse_codes
+from kaudit.source.kafka.options import ClusterOptions
 
 __all__ = ["AnyPath", "Finding", "NothingToAuditError", "ScanResult", "Severity", "UsageError", "scan"]
 
@@ -34,12 +35,13 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
     baseline: AnyPath | None = None,
+    command_config: AnyPath | None = None,
 ) -> ScanResult:
     """Audit logs and return what was found, in the order of `kaudit scan`.
 
     `paths` are what `kaudit scan` takes. Times without a zone are UTC. `select` and `ignore` are codes, prefixes or names of checks,
-    `compacted_topics` names or patterns. No configuration is read. `jobs` is 1 so that a library never forks unasked;
-    None is one process per core.
+    `compacted_topics` names or patterns; `command_config` is the property file to connect to kafka:// with. No other configuration
+    is read. `jobs` is 1 so that a library never forks unasked; None is one process per core.
 
     Raises:
         NothingToAuditError: no segment was found.
@@ -61,6 +63,7 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
         compacted_topics=compacted_topics,
         jobs=jobs,
         depth=Depth(depth),
+        cluster=ClusterOptions(None if command_config is None else os.fspath(command_config)),
     )
     selection = Selection(parse_codes(select, "select"), parse_codes(ignore, "ignore"))
     known = None if baseline is None else os.fspath(baseline)

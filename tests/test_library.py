@@ -78,6 +78,13 @@ def test_mistakes_have_their_own_errors(tmp_path, damaged):
         kaudit.scan(damaged, broker_version="0.8")
 
 
+def test_clusters_are_connected_to_with_a_property_file(tmp_path):
+    config = tmp_path / "client.properties"
+    config.write_text("security.protocol=SASL\n")
+    with pytest.raises(kaudit.UsageError, match=r"client\.properties.*security\.protocol"):
+        kaudit.scan("kafka://127.0.0.1:1/orders", command_config=config)
+
+
 def test_a_healthy_log_passes_and_tells_what_was_read(evidence):
     result = assert_log_healthy(evidence.capture("retry-dup") / "logdirs")
     assert result.summary.partitions > 10

@@ -75,20 +75,20 @@ def test_what_is_missing_and_what_failed_are_in_its_line(kaudit, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("urls", "said"),
+    ("urls", "said", "code"),
     [
-        (["/var/lib/kafka"], "kaudit capture reads kafka://HOST:PORT/TOPIC"),
-        (["kafka://{0}"], "names no topic"),
-        (["kafka://{0}/orders/x"], "partition's number"),
-        (["kafka://{0}/orders", "kafka://other:9092/orders"], "different brokers"),
-        (["kafka://{0}/nothing"], "no such topic"),
-        (["kafka://{0}/orders/9"], "the topic has 2 partitions"),
-        (["kafka://127.0.0.1:1/orders"], "connection refused"),
+        (["/var/lib/kafka"], "kaudit capture reads kafka://HOST:PORT/TOPIC", 2),
+        (["kafka://{0}"], "names no topic", 2),
+        (["kafka://{0}/orders/x"], "partition's number", 2),
+        (["kafka://{0}/orders", "kafka://other:9092/orders"], "different brokers", 2),
+        (["kafka://{0}/nothing"], "no such topic", 2),
+        (["kafka://{0}/orders/9"], "the topic has 2 partitions", 2),
+        (["kafka://127.0.0.1:1/orders"], "connection refused", 4),
     ],
 )
-def test_what_cannot_be_captured_is_one_sentence_and_leaves_no_directory(kaudit, broker, tmp_path, urls, said):
+def test_what_cannot_be_captured_is_one_sentence_and_leaves_no_directory(kaudit, broker, tmp_path, urls, said, code):
     done = kaudit("capture", "-o", tmp_path / "copy", *(url.format(broker.address) for url in urls))
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
     assert said in done.err
     assert not (tmp_path / "copy").exists()
 

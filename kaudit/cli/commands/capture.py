@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaudit.analysis.scan.options import UsageError
+from kaudit.analysis.scan.options import UnreadableInputError, UsageError
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.source.kafka.options import DEFAULT_BYTES_PER_SECOND
@@ -93,8 +93,10 @@ def capture(  # noqa: PLR0913 - typer reads the options off the signature
                 directory.close()
     except (UrlError, OccupiedError) as error:
         raise UsageError(str(error)) from None
-    except (BrokerError, UnknownTopicError) as error:
+    except UnknownTopicError as error:
         raise UsageError(f"{error.filename}: {error.strerror}") from None
+    except BrokerError as error:
+        raise UnreadableInputError(f"{error.filename}: {error.strerror}") from None
     except OSError as error:
         raise UsageError(f"--output {output}: {error.strerror or error}") from error
     as_json = output_format is options.TextFormat.JSON
