@@ -126,7 +126,7 @@ def test_hostile_answers_end_in_one_sentence_soon(key, answer):
         start = time.monotonic()
         with KafkaClient(broker.address, retry_seconds=1) as client, pytest.raises(OSError) as raised:
             client.describe_topics(["orders"])
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 20
         assert isinstance(raised.value, BrokerError | UnknownTopicError)
         assert "\n" not in str(raised.value)
 
