@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from types import FrameType
 
 
@@ -11,11 +12,18 @@ from types import FrameType
 def ends_on_signals(stop: threading.Event) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end a run after what it is about; a second one ends it at once."""
     previous = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # Event.set would wait for ever for a lock that the interrupted Event.wait holds; SimpleQueue.put waits for none
+    received: SimpleQueue[bool] = SimpleQueue()
+
+    def relay() -> None:
+        if received.get():
+            stop.set()
 
     def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what signal calls with
-        stop.set()
+        received.put(True)
         signal.signal(number, previous[number])
 
+    threading.Thread(target=relay, daemon=True).start()
     for number in previous:
         signal.signal(number, end)
     try:
@@ -23,3 +31,4 @@ def ends_on_signals(stop: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+        received.put(False)
