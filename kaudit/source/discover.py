@@ -36,7 +36,7 @@ from kaudit.source.names import (
 )
 from kaudit.source.pattern import LayoutPattern, Placed
 from kaudit.source.schemes import KAFKA, SegmentRemovedError, filesystem, removed_from_head
-from kaudit.source.uri import Uri, UrlError
+from kaudit.source.uri import Uri
 
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
@@ -149,11 +149,10 @@ def discover(
 
 
 def _take_topic(found: _Discovery, place: Uri, cluster: ClusterOptions) -> None:
-    try:
-        from kaudit.source.kafka.discovery import find_partitions  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise UrlError(f"{place} needs an extra: pip install 'kaudit[live]'") from error
-    live = find_partitions(TopicUrl.of(place), cluster)
+    topic = TopicUrl.of(place)
+    from kaudit.source.kafka.discovery import find_partitions  # noqa: PLC0415 - an extra
+
+    live = find_partitions(topic, cluster)
     known = {entry.directory for entry in found.partitions}
     found.partitions += [entry for entry in live.partitions if entry.directory not in known]
     found.unreadable += live.unreadable

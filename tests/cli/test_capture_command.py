@@ -2,6 +2,7 @@ import gc
 import json
 import os
 import signal
+import sys
 
 import jsonschema
 import pytest
@@ -146,3 +147,13 @@ def test_no_configuration_to_read_means_segments_of_a_gigabyte_and_a_word_about_
     assert done.code == 0
     assert "orders: not authorised" in done.err
     assert len(segments(tmp_path / "copy")) == 1
+
+
+@pytest.mark.parametrize("command", ["scan", "watch", "producers --live", "inspect", "capture -o copy"])
+def test_without_the_extra_one_line_says_what_to_install(kaudit, monkeypatch, tmp_path, command):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "kafka", None)
+    done = kaudit(*command.split(), "kafka://127.0.0.1:1/orders")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "kaudit: kafka://127.0.0.1:1/orders needs an extra: pip install 'kaudit[live]'\n"
+    assert not list(tmp_path.iterdir())

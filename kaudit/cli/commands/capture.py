@@ -65,6 +65,7 @@ def capture(  # noqa: PLR0913 - typer reads the options off the signature
     Every command reads it like a broker's own. A second run goes on where the first ended. capture.json says from whom
     and when, and what is missing. Nothing is ever written to the cluster: no group, no offsets, no topics.
     """
+    servers, topics = _wanted(urls)
     from kaudit.capture.capture import Capture, CaptureRequest, require_there
     from kaudit.capture.directory import CaptureDirectory, OccupiedError
     from kaudit.cli.capture_progress import capture_progress
@@ -77,7 +78,6 @@ def capture(  # noqa: PLR0913 - typer reads the options off the signature
     from kaudit.source.uri import UrlError
 
     try:
-        servers, topics = _wanted(urls)
         request = CaptureRequest(topics, from_replica, follow, max_bytes_per_second or None)
         with (
             KafkaClient(servers, load_settings(command_config)) as client,
@@ -107,18 +107,21 @@ def capture(  # noqa: PLR0913 - typer reads the options off the signature
 
 
 def _wanted(urls: list[str]) -> "tuple[str, dict[str, list[int] | None]]":
-    """Return the servers, and partitions, None for all, by topic. Raises UrlError for URLs of several clusters."""
+    """Return the servers, and partitions, None for all, by topic. Raises UsageError, also for URLs of several clusters."""
     from kaudit.source.kafka.topic_url import TopicUrl
     from kaudit.source.uri import Uri, UrlError
 
     parsed = []
     for text in urls:
-        uri = Uri.parse(text)
-        if uri.scheme != "kafka":
-            raise UrlError(f"{text}: kaudit capture reads kafka://HOST:PORT/TOPIC[/PARTITION]")
-        parsed.append(TopicUrl.of(uri))
+        try:
+            uri = Uri.parse(text)
+            if uri.scheme != "kafka":
+                raise UsageError(f"{text}: kaudit capture reads kafka://HOST:PORT/TOPIC[/PARTITION]")
+            parsed.append(TopicUrl.of(uri))
+        except UrlError as error:
+            raise UsageError(str(error)) from None
     if len({url.servers for url in parsed}) > 1:
-        raise UrlError("one capture is of one cluster: the URLs name different brokers")
+        raise UsageError("one capture is of one cluster: the URLs name different brokers")
     topics: dict[str, list[int] | None] = {}
     for url in parsed:
         known = topics.setdefault(url.topic, [])

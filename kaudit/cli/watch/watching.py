@@ -25,8 +25,9 @@ from kaudit.cli.watch.status import StatusKeeper
 from kaudit.model.finding import Severity, Status
 from kaudit.model.result import ScanResult
 from kaudit.report.watch.metrics import render_metrics
+from kaudit.source.kafka.topic_url import TopicUrl
 from kaudit.source.schemes import KAFKA
-from kaudit.source.uri import Uri
+from kaudit.source.uri import Uri, UrlError
 from kaudit.watch.log_directories import LogDirectories
 from kaudit.watch.memory import Memory
 from kaudit.watch.watcher import Round, Watcher
@@ -90,6 +91,11 @@ def _logs(options: ScanOptions) -> "LogDirectories | LivePartitions":
         return LogDirectories(options)
     if len(live) < len(options.paths):
         raise UsageError(f"{live[0]}: one watch follows directories or kafka://, not both")
+    try:
+        for path in live:
+            TopicUrl.of(Uri.parse(path))
+    except UrlError as error:
+        raise UsageError(str(error)) from None
     from kaudit.watch.live_partitions import LivePartitions
 
     return LivePartitions(options)

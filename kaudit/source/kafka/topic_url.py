@@ -1,5 +1,7 @@
 """kafka://HOST:PORT[,HOST:PORT]/TOPIC[/PARTITION]."""
 
+from importlib.util import find_spec
+
 from msgspec import Struct
 
 from kaudit.source.uri import Uri, UrlError
@@ -17,9 +19,11 @@ class TopicUrl(Struct, frozen=True):
         """Read a URL's parts.
 
         Raises:
-            UrlError: it names no topic, or what follows the topic is no partition.
+            UrlError: it names no topic, what follows the topic is no partition, or the client library is not installed.
 
         """
+        if find_spec("kafka") is None:
+            raise UrlError(f"{uri} needs an extra: pip install 'kaudit[live]'")
         parts = [part for part in uri.path.split("/") if part]
         if not parts:
             raise UrlError(f"{uri}: names no topic: kafka://HOST:PORT/TOPIC[/PARTITION]")
