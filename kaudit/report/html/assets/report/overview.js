@@ -11,8 +11,8 @@ export function overview(page, colours) {
   const { overview: model } = page;
   return [
     h("div", { class: "cards" }, model.counts.severities.map(severityCard)),
-    notices(model),
     incidents(page),
+    notices(model),
     differences(page),
     heatMap(page),
     series(model.series, colours),
