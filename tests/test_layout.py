@@ -12,6 +12,7 @@ ELSEWHERE = {
     "html",  # pages as a browser has them: readers, generators, tests in browsers
     "live_brokers",  # brokers as processes, for the recorder and for the tests of clusters
     "properties",  # laws that several packages keep together
+    "release",  # the package as it is built and installed
     "schemas",  # of formats that are not ours
 }
 
