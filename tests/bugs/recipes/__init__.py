@@ -1,0 +1,12 @@
+"""The bugs that can be provoked, by id."""
+
+from tests.bugs.recipe import Recipe
+from tests.bugs.recipes import late_writes
+
+RECIPES = {
+    recipe.bug: recipe
+    for recipe in (
+        Recipe("KAFKA-6119", "broker", "0.11.0.0", "0.11.0.2", late_writes.after_timeout),
+        Recipe("KAFKA-12671", "broker", "2.8.2", "3.7.2", late_writes.after_abort),
+    )
+}
