@@ -10,7 +10,7 @@ from tests.bugs.recorded_bugs import RECORDED, unpack
 
 
 def test_every_recipe_is_recorded():
-    assert RECORDED == sorted(RECIPES)
+    assert sorted(RECIPES) == RECORDED
 
 
 @pytest.mark.parametrize("bug", RECORDED)
