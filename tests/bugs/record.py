@@ -26,7 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Record; return 1 if a bug did not happen, or happened in a release that is said to be without it."""
     parser = argparse.ArgumentParser(prog="python -m tests.bugs.record")
     parser.add_argument("bugs", nargs="*", metavar="ID", help="e.g. KAFKA-12671 (all)")
-    parser.add_argument("--fixed", action="store_true", help="play the release without the bug instead, and keep what it did")
+    parser.add_argument(
+        "--fixed", action="store_true", help="play the release without the bug instead, and keep what it did"
+    )
     parser.add_argument("--list", action="store_true", help="print what there is")
     parser.add_argument("--keep", type=Path, help="where to leave the brokers' directories")
     options = parser.parse_args(arguments)
