@@ -10,6 +10,7 @@ ELSEWHERE = {
     "data",
     "fuzz",
     "html",  # pages as a browser has them: readers, generators, tests in browsers
+    "mutation",  # whether the tests fail when the code is wrong
     "live_brokers",  # brokers as processes, for the recorder and for the tests of clusters
     "properties",  # laws that several packages keep together
     "schemas",  # of formats that are not ours
