@@ -1,5 +1,7 @@
 """Offsets that no batch has: what explains them, and at which byte that is said."""
 
+from typing import Any
+
 import pytest
 
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
@@ -46,7 +48,7 @@ def reported(directory, **options):
     ]  # fmt: skip
 
 
-HOLES = {
+HOLES: dict[str, tuple[list[Any], list[tuple[Any, ...]]]] = {
     "a damaged header inside a wider hole costs what it claims; the rest was cut out beside it": (
         [(0, (0, 5), (7, 3, True), (12, 1))],
         [

@@ -50,8 +50,7 @@ def test_a_first_batch():
         "  3 records of producer id 7 epoch 0, sequences 0 to 2",
         "",
         "Answer: appended at offset 0",
-        "Why: producer 7 at offset 0 in t-3: incoming epoch 0, sequences 0 to 2, remembered nothing; "
-        "a producer id without state starts at 0",
+        "Why: producer 7 at offset 0 in t-3: incoming epoch 0, sequences 0 to 2, remembered nothing; a producer id without state starts at 0",
         "",
         "Remembered afterwards:",
         "  epoch 0",
