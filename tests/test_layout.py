@@ -5,6 +5,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 ELSEWHERE = {
     "browser",  # pages of several packages, opened in Chromium
+    "bugs",  # what known bugs of real programs left in logs
     "cluster",  # clusters and stores as processes
     "conformance",  # whole logs, beside what real brokers and their tools said
     "data",
