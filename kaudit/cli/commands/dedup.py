@@ -15,7 +15,7 @@ _EXAMPLES = """\b
 Examples:
   kaudit dedup /var/lib/kafka/data
   kaudit dedup --depth records --isolation-level read_committed orders-3
-  kaudit dedup --depth records --output-format parquet -o suspects /var/lib/kafka/data
+  kaudit dedup --depth records --output-format parquet -o suspects orders-3
 """
 
 
