@@ -7,10 +7,16 @@ from pathlib import Path
 from tests.bugs.java_producer import java_producer
 from tests.bugs.proxy import Frame, Proxy, with_produce_error
 from tests.bugs.recipe import COORDINATOR, Outcome, told
+from tests.bugs.recipes.cleaner import SMALL_INDEXES
 from tests.cluster import brokers
 from tests.live_brokers.protocol import END_TXN, LATEST, PRODUCE, Connection
 
 BROKER = "3.7.2"
+BEFORE_2_4 = "2.1.1"
+"""A broker that forgets producers whose records are deleted."""
+QUEUED_SECONDS, APART_SECONDS = 3, 0.4
+LOG_START_NOT_WRITTEN = {**SMALL_INDEXES, "log.flush.start.offset.checkpoint.interval.ms": 600_000}
+"""A broker that is killed soon leaves no word of records that were deleted; below the log start nothing is audited."""
 NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
 MARKER_SECONDS = 0.5
 """EndTxn is answered before the markers are written."""
@@ -99,3 +105,45 @@ def _offset(answer: str) -> int | None:
     """The offset of `send KEY: offset 3`, None where it was refused."""
     _, _, result = answer.partition(": ")
     return int(result.removeprefix("offset ")) if result.startswith("offset ") else None
+
+
+def reordered_after_unknown_producer(version: str, home: Path) -> Outcome:
+    """Five batches are under way; the first is written and its record deleted, so that the broker forgets the producer."""
+    with brokers.live(BEFORE_2_4, home / "broker", LOG_START_NOT_WRITTEN) as live:
+        live.play({"name": "orders", "steps": []})
+        seen, written = iter(range(1, 100)), threading.Event()
+
+        def forget(frame: Frame) -> bytes:
+            """Let the others queue up behind the first, and delete its record before they reach the broker."""
+            if frame.api == PRODUCE:
+                number = next(seen)
+                if number == 1:
+                    time.sleep(QUEUED_SECONDS)
+                elif number == 2:
+                    written.wait(QUEUED_SECONDS)
+                    live.connection.delete_records("orders", 0, 1)
+            return frame.data
+
+        def note(frame: Frame) -> bytes:
+            if frame.api == PRODUCE:
+                written.set()
+            return frame.data
+
+        proxy = Proxy(live.broker.port, forget, note)
+        config = {**_EACH_RECORD_A_BATCH, "enable.idempotence": "true", "acks": "all"}
+        keys = ["b0", "b1", "b2", "b3", "b4"]
+        with java_producer(version, home / "client", proxy.port, config) as producer:
+            producer.ask("flush")
+            for key in keys:
+                producer.say(f"send orders {key} 10")
+                time.sleep(APART_SECONDS)
+            answers = dict(producer.answer().split(": ", 1) for _ in keys)
+        proxy.close()
+        live.broker.stop(clean=False)
+        order = sorted(keys, key=lambda key: _offset(f": {answers[f'send {key}']}") or 0)
+        return told(
+            f"five batches were under way when the broker forgot the producer; they were written in the order {order}",
+            {"code": "KA105", "topic": "orders", "partition": 0, "offset": 1, "producer_epoch": 0},
+            happened=order != keys, logs=live.broker.logs, partitions=("orders-0",),
+            client_logs={"client.log": home / "client" / "client.log"},
+        )  # fmt: skip
