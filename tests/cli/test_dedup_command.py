@@ -37,7 +37,9 @@ def test_the_hash_joins_with_keys_in_a_store(kaudit, tmp_path):
     path = log.write(tmp_path / "orders-0")
     kaudit("dedup", path, "--output-format", "parquet", "-o", tmp_path / "out")
     query = f"SELECT k FROM (VALUES ('order-1'), ('order-2')) AS store(k) JOIN '{tmp_path}/out/duplicate/*.parquet' ON sha256(k) = key_hash"
-    assert duckdb.sql(query).fetchall() == [("order-1",)]
+    joined = duckdb.sql(query)
+    assert joined is not None
+    assert joined.fetchall() == [("order-1",)]
 
 
 def test_no_payload_is_shown(kaudit, tmp_path):

@@ -27,7 +27,7 @@ def test_as_a_dictionary_finds_them(seed):
             expected.append((offset, last[value]))
         last[value] = offset
     searched = LastUnits(("content",), window)
-    found = []
+    found: list[tuple[int, int]] = []
     start = 0
     while start < total:
         stop = min(start + int(rng.integers(1, 300)), total)
