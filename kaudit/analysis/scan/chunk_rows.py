@@ -116,6 +116,10 @@ class ChunkRows(Struct):
     """So many segments that follow were read with this one."""
     runs_cut: int = 0
     """How many of the runs only go on with one in the segment before."""
+    contents: Columns | None = None
+    """Of CONTENT, where they are asked for."""
+    undecoded: int = 0
+    """Batches whose records are not among `contents` as they cannot be decoded."""
 
     def row_bytes(self) -> int:
         """Return how many bytes the rows take."""

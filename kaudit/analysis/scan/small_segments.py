@@ -62,8 +62,8 @@ def _snapshots(spec: ChunkSpec, following: ChunkSpec | None, offsets: Sequence[i
 
 def _is_small(spec: ChunkSpec) -> bool:
     start = spec.log_start_offset
-    here = spec.file.text is None and spec.file.fetched is None
-    return here and spec.end <= SMALL_BYTES and (start is None or start <= spec.file.base_offset)
+    plain = spec.file.text is None and spec.file.fetched is None and not spec.contents
+    return plain and spec.end <= SMALL_BYTES and (start is None or start <= spec.file.base_offset)
 
 
 def _together(group: Sequence[ChunkSpec]) -> ChunkSpec:
