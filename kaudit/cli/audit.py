@@ -186,7 +186,7 @@ def _run(  # noqa: PLR0913, PLR0917 - independent inputs, named at each call
                 result = produce(progress, recording)
         except NothingToAuditError as error:
             # Whoever parses stdout gets a valid document also now, with the reason in it.
-            nothing = empty(_nothing(request.options, error))
+            nothing = empty(nothing_audited(request.options, error))
             facts = run_facts(started_ms, reproducible=request.reproducible)
             code = ExitCode.UNREADABLE if isinstance(error, UnreadableInputError) else ExitCode.NOTHING_TO_AUDIT
             show(request, facts, code, lambda form, view: render(form, nothing, view), machines_only=True)
@@ -254,7 +254,7 @@ def _texts(content: Output) -> Iterable[str]:
     return content
 
 
-def _nothing(options: ScanOptions, error: NothingToAuditError) -> ScanResult:
+def nothing_audited(options: ScanOptions, error: NothingToAuditError) -> ScanResult:
     """Return the result of an audit that found no log, for the formats that must be valid even then."""
     unreadable = isinstance(error, UnreadableInputError)
     return ScanResult(
