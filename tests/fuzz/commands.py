@@ -73,6 +73,16 @@ def attempts(data: bytes) -> None:
             _answered(["replay", name])
 
 
+def server_logs(data: bytes) -> None:
+    """Log directories and the server logs of their brokers, as attempts; and what replay makes of them."""
+    with in_directory(data) as names:
+        logs = [argument for name in names if name.endswith("server.log") for argument in ("--server-log", name)]
+        made = _answered(["attempts", ".", "--broker-version", ("2.0.1", "4.0.0")[len(data) % 2], *logs])
+        Path("attempts.jsonl").write_text(made)
+        if made:
+            _answered(["replay", "attempts.jsonl", "--output-format", "jsonl"])
+
+
 def saved(data: bytes) -> None:
     """A saved report, in every format; and as a baseline."""
     with in_directory(data) as names:

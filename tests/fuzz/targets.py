@@ -421,6 +421,7 @@ TARGETS: dict[str, Target] = {
     "directories": Target(commands.directories, partial(_some, made.directory), made=made.directory),
     "texts": Target(commands.texts, partial(_some, made.text), made=made.text),
     "attempt_files": Target(commands.attempts, partial(_some, made.attempts), made=made.attempts),
+    "server_logs": Target(commands.server_logs, partial(_some, made.server_logs), made=made.server_logs),
     "saved_files": Target(commands.saved, partial(_some, made.saved), made=made.saved),
 }
 
