@@ -37,6 +37,8 @@ def read_scan(file: str) -> Saved:
     except FileNotFoundError:
         raise UsageError(f"no such file: {file}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from error
+        raise UsageError(
+            f"{file}: cannot be read: {error.strerror if isinstance(error, OSError) else error}"
+        ) from error
     except SavedScanError as error:
         raise UsageError(f"{file}: {error}") from error

@@ -114,7 +114,9 @@ def read_baseline(file: str) -> Baseline:
     except FileNotFoundError:
         raise UsageError(f"baseline {file}: no such file ('kaudit baseline create' writes one)") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"baseline {file}: cannot be read: {error}") from error
+        raise UsageError(
+            f"baseline {file}: cannot be read: {error.strerror if isinstance(error, OSError) else error}"
+        ) from error
     return parse_baseline(text, file)
 
 

@@ -2,6 +2,7 @@
 
 # ruff: noqa: PTH103, PTH105, PTH108, PTH116, PTH123 - places are texts
 
+import errno
 import os
 import stat
 from collections.abc import Hashable, Sequence
@@ -17,7 +18,12 @@ class LocalFileSystem:
 
     def status(self, uri: Uri) -> FileStatus:
         """Return what is at `uri`, with size and time."""
-        status = os.stat(uri.path)
+        try:
+            status = os.stat(uri.path)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:  # there can be no such file
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri.path) from None
+            raise
         return FileStatus(uri.last, stat.S_ISDIR(status.st_mode), status.st_size, status.st_mtime_ns // 1_000_000)
 
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
