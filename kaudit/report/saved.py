@@ -87,10 +87,11 @@ def read_saved(text: str) -> Saved:
         whole = msgspec.convert(document, _Scan)
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # msgspec's own is a ValueError
         raise SavedScanError(f"damaged {SCHEMA} document: {type(error).__name__}: {error}") from None
-    if not all(_IS_NAME(finding.code) and _IS_NAME(finding.name) for finding in whole.findings):
-        raise SavedScanError(
-            f"damaged {SCHEMA} document: the code and the name of a finding are letters, digits and hyphens"
-        )
+    for finding in whole.findings:
+        if not all(map(_IS_NAME, (finding.code, finding.name, finding.fingerprint, finding.incident or "-"))):
+            raise SavedScanError(
+                f"damaged {SCHEMA} document: codes, names and fingerprints are letters, digits and hyphens"
+            )
     names = (name for name in ScanResult.__struct_fields__ if name != "segments")
     result = ScanResult(**{name: getattr(whole, name) for name in names})
     if not any("incident" in finding for finding in document["findings"]):  # saved by an earlier release

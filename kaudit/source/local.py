@@ -6,8 +6,10 @@ import errno
 import os
 import stat
 from collections.abc import Hashable, Sequence
+from itertools import islice
 from typing import BinaryIO
 
+from kaudit.model.limits import DIRECTORY_ENTRIES
 from kaudit.source.bytes import LocalFile
 from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus
 from kaudit.source.uri import Uri
@@ -29,9 +31,10 @@ class LocalFileSystem:
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name; sizes are asked for where they matter, each is a system call."""
         with os.scandir(uri.path) as found:
-            return sorted(
-                (FileStatus(entry.name, _is_directory(entry)) for entry in found), key=lambda entry: entry.name
-            )
+            entries = [FileStatus(entry.name, _is_directory(entry)) for entry in islice(found, DIRECTORY_ENTRIES + 1)]
+        if len(entries) > DIRECTORY_ENTRIES:
+            raise OSError(errno.EFBIG, f"more than {DIRECTORY_ENTRIES} files in one directory", uri.path)
+        return sorted(entries, key=lambda entry: entry.name)
 
     def identity(self, uri: Uri) -> Hashable:
         """Return device and inode."""

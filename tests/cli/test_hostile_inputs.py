@@ -141,7 +141,19 @@ def test_control_characters_of_a_saved_report_reach_no_output(kaudit, tmp_path, 
     result = scan_results.many()
     document = json.loads(pretty(scan_document(result, RenderOptions())))
     path = tmp_path / "saved.json"
-    for field in ("topic", "replica", "log_dir", "file", "message", "name", "code", "fingerprint", "segment"):
+    for field in (
+        "topic",
+        "replica",
+        "log_dir",
+        "file",
+        "message",
+        "name",
+        "code",
+        "fingerprint",
+        "incident",
+        "segment",
+        "suppression",
+    ):
         changed = json.loads(json.dumps(document))
         changed["findings"] = [
             {**json.loads(pretty(finding.to_dict())), field: "a\0b\x1b[31m\x9b2J"} for finding in result.findings[:3]
