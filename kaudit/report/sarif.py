@@ -13,6 +13,7 @@ from kaudit.report.console import visible
 from kaudit.report.formatting import plural, producer_of, span
 from kaudit.report.impact import with_impact
 from kaudit.report.json_documents import pretty
+from kaudit.report.known_bugs import with_known_bugs
 from kaudit.report.locations import base_directory, location_text
 from kaudit.report.most_severe import most_severe, omitted_text
 from kaudit.report.render_options import RenderOptions
@@ -81,11 +82,12 @@ def _result(
 ) -> _Object:
     place = location_text(finding)
     where = f" ({place})" if place else ""
+    text = with_known_bugs(with_impact(f"{finding.name}: {finding.message}{where}", finding.impact), finding.known_bugs)
     entry: _Object = {
         "ruleId": finding.code,
         "level": finding.severity.value,
         "kind": "fail",
-        "message": {"text": _text(visible(with_impact(f"{finding.name}: {finding.message}{where}", finding.impact)))},
+        "message": {"text": _text(visible(text))},
         "locations": [_location(finding, finding.position, bases, region)],
         "partialFingerprints": {FINGERPRINT_KEY: finding.fingerprint},
         "properties": _properties(finding),
@@ -106,7 +108,7 @@ def _result(
 def _properties(finding: Finding) -> _Object:
     names = (
         "topic", "partition", "replica", "offset", "last_offset", "producer_id", "producer_epoch", "confidence", "status",
-        "impact", "incident", "next",
+        "impact", "incident", "known_bugs", "next",
     )  # fmt: skip
     document = finding.to_dict()
     return {name: document[name] for name in names if document[name] not in (None, {})}

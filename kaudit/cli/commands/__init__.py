@@ -5,7 +5,7 @@ from types import ModuleType
 
 COMMANDS = (
     *("scan", "timeline", "producers", "inspect", "replay", "diff", "capture", "watch", "simulate", "report"),
-    *("explain", "checks", "spark-bundle", "baseline", "config"),
+    *("explain", "checks", "bugs", "spark-bundle", "baseline", "config"),
 )
 """In the order of --help."""
 

@@ -1,0 +1,40 @@
+"""What the traits of replicas that differ for good share."""
+
+from collections.abc import Mapping
+
+from kaudit.bugs.bug import Case, Trait
+
+
+def _begins(case: Case) -> Mapping[str, Mapping[int, int]]:
+    """Return the start offset of each leader epoch on each replica that differs."""
+    copies, histories = case.value("copies"), case.value("leader_epochs")
+    if not isinstance(copies, Mapping) or not isinstance(histories, Mapping):
+        return {}
+    return {name: dict(_rows(histories.get(name))) for name in copies}
+
+
+def _rows(history: object) -> list[tuple[int, int]]:
+    rows = history if isinstance(history, list | tuple) else ()
+    found = [(row.get("epoch"), row.get("start_offset")) for row in rows if isinstance(row, Mapping)]
+    return [(epoch, start) for epoch, start in found if isinstance(epoch, int) and isinstance(start, int)]
+
+
+def _goes_on(case: Case) -> bool:
+    """Whether the copies share a leader epoch that begins behind the offset at which they differ."""
+    begins, offset = list(_begins(case).values()), case.finding.offset
+    if len(begins) < 2 or offset is None:
+        return False
+    shared = set.intersection(*(set(rows) for rows in begins))
+    return any(min(rows[epoch] for rows in begins) > offset for epoch in shared)
+
+
+def _not_cut(case: Case) -> bool:
+    ends = case.value("end_offsets")
+    offset, copies = case.finding.offset, case.value("copies")
+    if not isinstance(ends, Mapping) or not isinstance(copies, Mapping) or offset is None:
+        return False
+    return all(isinstance(ends.get(name), int) and ends[name] > offset for name in copies)
+
+
+GOES_ON = Trait("the replicas went on under the same leader behind the records in which they differ", _goes_on)
+NOT_CUT = Trait("neither was cut at these records", _not_cut)
