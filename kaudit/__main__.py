@@ -12,10 +12,10 @@ def main() -> None:
 
 def _run() -> int:
     if sys.argv[1:] in (["--version"], ["-V"]):
-        from kaudit import __version__
+        from kaudit.installation import version_text
 
         try:
-            sys.stdout.write(f"kaudit {__version__}\n")
+            sys.stdout.write(f"{version_text()}\n")
             sys.stdout.flush()
         except OSError as error:
             sys.stderr.write(f"kaudit: stdout cannot be written: {error.strerror}\n")

@@ -5,11 +5,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 ELSEWHERE = {
     "browser",  # pages of several packages, opened in Chromium
+    "bugs",  # what known bugs of real programs left in logs
     "cluster",  # clusters and stores as processes
     "conformance",  # whole logs, beside what real brokers and their tools said
     "data",
     "fuzz",
     "html",  # pages as a browser has them: readers, generators, tests in browsers
+    "mutation",  # whether the tests fail when the code is wrong
     "live_brokers",  # brokers as processes, for the recorder and for the tests of clusters
     "properties",  # laws that several packages keep together
     "schemas",  # of formats that are not ours

@@ -2,9 +2,10 @@
 
 import enum
 import inspect
+from collections.abc import Iterator
 from typing import Any
 
-from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 _OWN = "Options"
 """The heading of options that stand in no group with one."""
@@ -47,6 +48,21 @@ class GroupedCommand(TyperCommand):
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl([(names.ljust(width), text) for names, text in rows], col_max=width)
+
+
+def commands_of(name: str, command: object) -> Iterator[tuple[str, TyperCommand]]:
+    """Yield every command that does something with its full name, in the order of --help."""
+    if isinstance(command, TyperGroup):
+        for child, below in command.commands.items():
+            yield from commands_of(f"{name} {child}", below)
+    elif isinstance(command, TyperCommand):
+        yield name, command
+
+
+def examples_of(command: TyperCommand) -> list[str]:
+    """Return the command lines that --help shows as examples."""
+    lines = [line.strip() for line in (command.epilog or "").replace("\b", "").strip().splitlines()]
+    return [line for line in lines if line != "Examples:"]
 
 
 def arguments(command: TyperCommand) -> list[TyperArgument]:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.options import Progress, ScanOptions, UsageError
 from kaudit.cli.options import EngineChoice
+from kaudit.installation import install_command
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
 
@@ -64,4 +65,4 @@ def require_spark() -> None:
 
     """
     if find_spec("pyspark") is None or find_spec("pyarrow") is None:
-        raise UsageError("--engine spark needs an extra: pip install 'kaudit[spark]'")
+        raise UsageError(f"--engine spark needs an extra: {install_command('spark')}")

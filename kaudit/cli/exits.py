@@ -19,6 +19,19 @@ class ExitCode(enum.IntEnum):
     BROKEN_PIPE = 141
 
 
+MEANINGS = {
+    ExitCode.OK: "Nothing at or above --fail-on was found.",
+    ExitCode.FINDINGS: "There are findings at or above it.",
+    ExitCode.USAGE: "The command line, the configuration or an input file of the command is wrong.",
+    ExitCode.NOTHING_TO_AUDIT: "There is nothing to audit.",
+    ExitCode.UNREADABLE: "A file could not be read, and no finding reached --fail-on.",
+    ExitCode.INTERNAL: "An internal error.",
+    ExitCode.INTERRUPTED: "The command was interrupted.",
+    ExitCode.BROKEN_PIPE: "The reader of standard output went away.",
+}
+"""What each code says, as a sentence."""
+
+
 class FailOn(enum.Enum):
     """The values of --fail-on: the least severity that fails the run."""
 

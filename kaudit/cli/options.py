@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from kaudit import __version__
 from kaudit.analysis.scan.options import Depth
 from kaudit.cli.exits import FailOn
 from kaudit.cli.option_groups import OptionGroup
@@ -16,7 +15,9 @@ from kaudit.report.formats import FORMATS
 
 def _show_version(value: bool) -> None:
     if value:
-        typer.echo(f"kaudit {__version__}")
+        from kaudit.installation import version_text
+
+        typer.echo(version_text())
         raise typer.Exit
 
 

@@ -1,13 +1,15 @@
-"""Writes the reference of commands from the command tree: `python -m kaudit.cli.reference docs/reference.md`."""
+"""Writes the reference of commands from the command tree: `python -m kaudit.cli.reference docs/reference.md`.
+
+Man pages and shell completions come from the same tree, and are written to the folder `share` beside the page.
+"""
 
 import inspect
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperOption
 
-from kaudit.cli.command_help import arguments, meaning, metavar, sections_of, usage_pieces
+from kaudit.cli.command_help import arguments, commands_of, examples_of, meaning, metavar, sections_of, usage_pieces
 from kaudit.cli.command_tree import command_tree
 from kaudit.cli.settings.configure import configurable_options
 from kaudit.cli.settings.settings import PREFIX
@@ -26,17 +28,8 @@ and `{PREFIX}FAIL_ON`. Exit codes are in the [README](../README.md#exit-codes), 
 
 def reference() -> str:
     """Return the page."""
-    sections = [_section(name, command) for name, command in _commands("kaudit", command_tree())]
+    sections = [_section(name, command) for name, command in commands_of("kaudit", command_tree())]
     return "\n".join([_NOTICE.rstrip("\n"), _INTRODUCTION, *sections])
-
-
-def _commands(name: str, command: object) -> Iterator[tuple[str, TyperCommand]]:
-    """Yield every command that does something, in the order of --help."""
-    if isinstance(command, TyperGroup):
-        for child, below in command.commands.items():
-            yield from _commands(f"{name} {child}", below)
-    elif isinstance(command, TyperCommand):
-        yield name, command
 
 
 def _section(name: str, command: TyperCommand) -> str:
@@ -45,8 +38,8 @@ def _section(name: str, command: TyperCommand) -> str:
         f"    {' '.join([name, *usage_pieces(command)])}\n",
         inspect.cleandoc(command.help or "") + "\n",
     ]
-    if command.epilog:
-        parts.append(_examples(command.epilog) + "\n")
+    if examples := examples_of(command):
+        parts.append("\n".join(f"    {line}" for line in examples) + "\n")
     parts += [f"`{metavar(argument)}`: {_cell(meaning(argument))}\n" for argument in arguments(command)]
     configurable = configurable_options(command)
     for heading, options in sections_of(command).items():
@@ -56,11 +49,6 @@ def _section(name: str, command: TyperCommand) -> str:
         ]
         parts.append("\n".join([f"| {heading} | |", "|---|---|", *rows]) + "\n")
     return "\n".join(parts)
-
-
-def _examples(epilog: str) -> str:
-    lines = [line.strip() for line in epilog.replace("\b", "").strip().splitlines()]
-    return "\n".join(f"    {line}" for line in lines if line != "Examples:")
 
 
 def _names(option: TyperOption) -> str:
@@ -73,4 +61,8 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(reference(), encoding="utf-8")
+    from kaudit.cli.shared_data import write_shared_data
+
+    page = Path(sys.argv[1])
+    page.write_text(reference(), encoding="utf-8")
+    write_shared_data(page.with_name("share"))

@@ -11,6 +11,7 @@ from msgspec import Struct
 from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.stdout import refused, stdout_console
 from kaudit.cli.streams import write_pieces
+from kaudit.installation import install_command
 from kaudit.model.near_names import suggestion
 from kaudit.report.console import ColorChoice, Console
 from kaudit.report.formats import FORMATS, Format
@@ -48,7 +49,7 @@ def _check_directory(target: Target) -> None:
     if target.file is None:
         raise UsageError(f"--output-format {target.form.name}: needs a directory, -o DIR")
     if find_spec("pyarrow") is None:
-        raise UsageError(f"--output-format {target.form.name} needs an extra: pip install 'kaudit[parquet]'")
+        raise UsageError(f"--output-format {target.form.name} needs an extra: {install_command('parquet')}")
     from kaudit.report.parquet import is_replaceable
 
     if target.file.exists() and not (target.file.is_dir() and is_replaceable(target.file)):

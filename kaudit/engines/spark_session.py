@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from kaudit.analysis.scan.options import UsageError
 from kaudit.engines.java import java_home
+from kaudit.installation import install_command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +58,7 @@ def session(options: SparkOptions, jobs: int | None) -> Iterator["SparkSession"]
     try:
         from pyspark.sql import DataFrame, SparkSession  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise UsageError("--engine spark needs an extra: pip install 'kaudit[spark]'") from error
+        raise UsageError(f"--engine spark needs an extra: {install_command('spark')}") from error
     if not hasattr(DataFrame, "repartitionById"):
         raise UsageError("kaudit needs Spark 4.1 or newer")
     running = SparkSession.getActiveSession()

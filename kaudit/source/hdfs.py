@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
+from kaudit.installation import install_command
 from kaudit.source.bytes import RemoteFile, nothing_held
 from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus
 from kaudit.source.uri import Uri, UrlError
@@ -17,7 +18,7 @@ class HdfsFileSystem:
             import hdfs_native  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise UrlError(
-                f"hdfs://{authority} needs an extra: pip install 'kaudit[hdfs]' (or write webhdfs://NAMENODE:9870/PATH)"
+                f"hdfs://{authority} needs an extra: {install_command('hdfs')} (or write webhdfs://NAMENODE:9870/PATH)"
             ) from error
         with _as_os_errors(f"hdfs://{authority}"):
             self._client = hdfs_native.Client(f"hdfs://{authority}" if authority else None)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Hashable, Sequence
 from typing import Any, BinaryIO
 
+from kaudit.installation import install_command
 from kaudit.source.bytes import RemoteFile
 from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus
 from kaudit.source.uri import Uri, UrlError
@@ -24,7 +25,7 @@ class S3FileSystem:
         try:
             from pyarrow import fs  # noqa: PLC0415 - an extra
         except ImportError as error:
-            raise UrlError(f"s3://{bucket} needs an extra: pip install 'kaudit[s3]'") from error
+            raise UrlError(f"s3://{bucket} needs an extra: {install_command('s3')}") from error
         self._kinds = fs.FileType
         self._selector = fs.FileSelector
         self._bucket = bucket

@@ -61,7 +61,7 @@ CONTRACT = {
     "KA504": ("timeindex-broken", {"warning", "note"}),
     "KA505": ("checkpoint-disagrees", {"warning"}),
     "KA506": ("leader-epoch-checkpoint-disagrees", {"warning", "error"}),
-    "KA502": ("snapshot-disagrees", {"error"}),
+    "KA502": ("snapshot-disagrees", {"error", "note"}),
     "KA601": ("replicas-diverged", {"error", "warning", "note"}),
     "KA602": ("replica-behind", {"note"}),
     "KA603": ("only-copy", {"error", "warning", "note"}),

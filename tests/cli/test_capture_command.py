@@ -7,6 +7,7 @@ import sys
 import jsonschema
 import pytest
 
+from kaudit.installation import install_command
 from tests.capture.test_capture import ORDERS, SIZE, batches, in_pieces, segments
 from tests.report.test_json_schemas import DOCUMENT
 from tests.source.kafka.fake_broker import FETCH, FakeBroker
@@ -155,5 +156,5 @@ def test_without_the_extra_one_line_says_what_to_install(kaudit, monkeypatch, tm
     monkeypatch.setitem(sys.modules, "kafka", None)
     done = kaudit(*command.split(), "kafka://127.0.0.1:1/orders")
     assert (done.code, done.out) == (2, "")
-    assert done.err == "kaudit: kafka://127.0.0.1:1/orders needs an extra: pip install 'kaudit[live]'\n"
+    assert done.err == f"kaudit: kafka://127.0.0.1:1/orders needs an extra: {install_command('live')}\n"
     assert not list(tmp_path.iterdir())

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from kaudit import __version__
 from kaudit.checks.check import HEADINGS
 from kaudit.checks.registry import CHECKS
+from kaudit.installation import version_text
 from kaudit.report.selection import parse_codes
 
 
@@ -51,7 +51,7 @@ def test_checks_as_json(kaudit):
 
 @pytest.mark.parametrize("arguments", [["--version"], ["-V"], ["scan", "--version"], ["explain", "--version"]])
 def test_version(kaudit, arguments):
-    assert (kaudit(*arguments).code, kaudit(*arguments).out) == (0, f"kaudit {__version__}\n")
+    assert (kaudit(*arguments).code, kaudit(*arguments).out) == (0, f"{version_text()}\n")
 
 
 @pytest.mark.parametrize("command", ["scan", "timeline", "explain", "checks"])

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from kaudit.cli.command_tree import command_tree
-from kaudit.cli.exits import ExitCode
+from kaudit.cli.exits import MEANINGS, ExitCode
 from kaudit.cli.reference import reference
+from kaudit.cli.shared_data import dates_of, shared_data
 from kaudit.report.formats import FORMATS
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +66,17 @@ def test_commands_shown_can_be_typed(text):
 def test_the_reference_is_as_generated():
     written = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     assert written == reference(), "run: python -m kaudit.cli.reference docs/reference.md"
+
+
+def test_man_pages_and_completions_are_as_generated():
+    share = ROOT / "docs" / "share"
+    files = [path for path in share.rglob("*") if path.is_file()]
+    written = {str(path.relative_to(share)): path.read_text(encoding="utf-8") for path in files}
+    assert written == shared_data(dates_of(share)), "run: python -m kaudit.cli.reference docs/reference.md"
+
+
+def test_every_exit_code_has_a_sentence():
+    assert set(MEANINGS) == set(ExitCode)
 
 
 def test_the_help_names_every_format():

@@ -12,6 +12,7 @@ from kaudit.cli import engine as engines
 from kaudit.cli.app import run
 from kaudit.engines import java
 from kaudit.engines.spark_session import SparkOptions, session
+from kaudit.installation import install_command
 from kaudit.spark_submit import on_spark
 from tests.engines.faulty_logs import gap
 
@@ -34,7 +35,7 @@ def test_the_command_prints_the_same(spark_session, tmp_path, capsys, command):
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
     assert run(["scan", str(gap(tmp_path / "orders-0")), "--engine", "spark"]) == 2
-    assert capsys.readouterr().err == "kaudit: --engine spark needs an extra: pip install 'kaudit[spark]'\n"
+    assert capsys.readouterr().err == f"kaudit: --engine spark needs an extra: {install_command('spark')}\n"
 
 
 @pytest.mark.parametrize("options", [["--master", "local[1]"], ["--spark-conf", "spark.ui.port=1"]])

@@ -24,11 +24,13 @@ _CAUSES = (
 
 _Contradiction = tuple[str, Confidence]
 """What cannot be, in words, and how sure that is."""
+_RUNS_AHEAD: _Contradiction = ("holds a batch from beyond the snapshot's own offset", Confidence.CERTAIN)
 
 
 @check(
     "KA502",
     severity=Severity.ERROR,
+    severity_note="note for state from beyond the snapshot's offset, as brokers before 1.0.2 write it",
     summary="a producer snapshot holds something else than the log before it",
     needs=(SnapshotComparison,),
     withdrawn_by=Withdrawal.NEXT_READING,
@@ -46,9 +48,7 @@ def _contradiction(context: Context, comparison: SnapshotComparison) -> _Contrad
     if stored is None:
         return _missing(comparison)
     if max(stored.last_offset, stored.current_txn_first_offset) >= comparison.offset:
-        if context.versions.any(lambda profile: profile.snapshot_may_run_ahead):
-            return None
-        return "holds a batch from beyond the snapshot's own offset", Confidence.CERTAIN
+        return _RUNS_AHEAD
     if any(entry == stored for entry in expected):
         return None
     if not expected:
@@ -114,10 +114,12 @@ def _finding(context: Context, comparison: SnapshotComparison, contradiction: _C
     expected = comparison.expected[-1] if comparison.expected else None
     entry = stored or expected
     assert entry is not None
+    own_defect = contradiction == _RUNS_AHEAD and context.versions.any(lambda profile: profile.snapshot_may_run_ahead)
     before = [number for number, name in enumerate(context.segments) if int(name[:20]) < comparison.offset]
     return snapshot_disagrees.finding(
         context,
         f"{comparison.file}, the producers' state at offset {comparison.offset}, {words} (producer {entry.producer_id})",
+        severity=Severity.NOTE if own_defect else snapshot_disagrees.severity,
         confidence=confidence,
         segment=max(before, key=context.segments.__getitem__, default=None),
         file=context.side_file(comparison.file),
@@ -131,7 +133,7 @@ def _finding(context: Context, comparison: SnapshotComparison, contradiction: _C
             "stored": None if stored is None else stored._asdict(),
             "replayed": None if expected is None else expected._asdict(),
         },
-        explanations=_CAUSES,
+        explanations=_CAUSES[-1:] if own_defect else _CAUSES,
         following=(context.timeline_command(entry.producer_id),),
         absent={"position": "an entry, not a byte, is wrong", "last_offset": "a snapshot stands for one offset"},
     )

@@ -4,6 +4,7 @@ from importlib.util import find_spec
 
 from msgspec import Struct
 
+from kaudit.installation import install_command
 from kaudit.source.uri import Uri, UrlError
 
 
@@ -23,7 +24,7 @@ class TopicUrl(Struct, frozen=True):
 
         """
         if find_spec("kafka") is None:
-            raise UrlError(f"{uri} needs an extra: pip install 'kaudit[live]'")
+            raise UrlError(f"{uri} needs an extra: {install_command('live')}")
         parts = [part for part in uri.path.split("/") if part]
         if not parts:
             raise UrlError(f"{uri}: names no topic: kafka://HOST:PORT/TOPIC[/PARTITION]")

@@ -1,0 +1,1 @@
+complete --command kaudit --no-files --arguments "(env _KAUDIT_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) kaudit)" --condition "env _KAUDIT_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) kaudit"

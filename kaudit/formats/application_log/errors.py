@@ -1,0 +1,65 @@
+"""Errors as logs name them: by their name in the protocol, or by Kafka's exception class."""
+
+import re
+from typing import Final
+
+from kaudit.model.log_event import LogEventKind
+
+_REFUSALS: Final = {
+    "OUT_OF_ORDER_SEQUENCE_NUMBER": LogEventKind.OUT_OF_ORDER_SEQUENCE,
+    "DUPLICATE_SEQUENCE_NUMBER": LogEventKind.DUPLICATE_SEQUENCE,
+    "INVALID_PRODUCER_EPOCH": LogEventKind.INVALID_PRODUCER_EPOCH,
+    "PRODUCER_FENCED": LogEventKind.FENCED_PRODUCER,
+    "UNKNOWN_PRODUCER_ID": LogEventKind.UNKNOWN_PRODUCER_ID,
+    "INVALID_TXN_STATE": LogEventKind.INVALID_TXN_STATE,
+    "CONCURRENT_TRANSACTIONS": LogEventKind.CONCURRENT_TRANSACTIONS,
+    "TRANSACTION_COORDINATOR_FENCED": LogEventKind.TRANSACTION_COORDINATOR_FENCED,
+    "INVALID_PRODUCER_ID_MAPPING": LogEventKind.INVALID_PRODUCER_ID_MAPPING,
+}
+_ERRORS: Final = {kind: error for error, kind in _REFUSALS.items()}
+_EXCEPTIONS: Final = {
+    "OutOfOrderSequenceException": "OUT_OF_ORDER_SEQUENCE_NUMBER",
+    "DuplicateSequenceException": "DUPLICATE_SEQUENCE_NUMBER",
+    "DuplicateSequenceNumberException": "DUPLICATE_SEQUENCE_NUMBER",
+    "TimeoutException": "REQUEST_TIMED_OUT",
+    "NotEnoughReplicasAfterAppendException": "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+    "RecordTooLargeException": "MESSAGE_TOO_LARGE",
+    "CorruptRecordException": "CORRUPT_MESSAGE",
+    "InvalidRecordException": "INVALID_RECORD",
+    "InvalidPidMappingException": "INVALID_PRODUCER_ID_MAPPING",
+    "UnknownServerException": "UNKNOWN_SERVER_ERROR",
+    "NotLeaderForPartitionException": "NOT_LEADER_OR_FOLLOWER",
+    "InvalidTopicException": "INVALID_TOPIC_EXCEPTION",
+    "KafkaStorageException": "KAFKA_STORAGE_ERROR",
+}
+"""Classes of org.apache.kafka.common.errors whose error is not called like the class."""
+_EXCEPTION: Final = re.compile(
+    r"(?:[a-z][\w$]*\.){1,20}([A-Z]\w{1,100}(?:Exception|Error))\b|\b([A-Z]\w{1,100}Exception)\b"
+)
+_CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def error_name(text: str) -> str:
+    """An error's name in Kafka's `Errors`: from that name, from the exception's class, or from a client's spelling."""
+    simple = text.rpartition(".")[2]
+    if simple in _EXCEPTIONS:
+        return _EXCEPTIONS[simple]
+    if simple.endswith("Exception"):
+        return _CAPITAL.sub("_", simple.removesuffix("Exception")).upper()
+    return text.removeprefix("_").upper() if text.isupper() else text
+
+
+def exception_in(line: str) -> str | None:
+    """The error of the exception class that a line names, None if it names none."""
+    found = _EXCEPTION.search(line)
+    return None if found is None else error_name(found[1] or found[2])
+
+
+def refusal(error: str | None) -> LogEventKind:
+    """The class of an event that says only which error a request was answered with."""
+    return _REFUSALS.get(error or "", LogEventKind.REQUEST_ERROR)
+
+
+def error_of(event: LogEventKind) -> str | None:
+    """The error a refusal of this class is answered with, None for other events."""
+    return _ERRORS.get(event)

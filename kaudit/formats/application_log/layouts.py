@@ -1,0 +1,183 @@
+"""Where entries begin: the layouts of logging frameworks, and what collectors of logs put before each line."""
+
+import re
+from bisect import bisect_left
+from typing import Final
+
+from msgspec import Struct
+
+from kaudit.formats.application_log.json_lines import parse_json_line
+from kaudit.formats.application_log.timestamps import (
+    DATED,
+    DAY_FIRST,
+    EPOCH_SECONDS,
+    SYSLOG,
+    TIME_OF_DAY,
+    LogTime,
+    parse_time,
+)
+
+_LEVEL: Final = (
+    rb"(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|SEVERE|CRITICAL|FATAL|trace|debug|info|warn(?:ing)?|error|fatal)"
+)
+_USUAL: Final = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,]\d{3}(?!\d|Z| ?[+-]\d\d:?\d\d| UTC| GMT)").match
+"""A time without a zone at the beginning: nothing can stand before it, so that no more has to be asked."""
+_TIMED: Final = (
+    rb"(?:%[0-7]\||" + _LEVEL + rb"[\s:|,-]{0,3}|\[[\w-]{1,40}\]\s|(?:time|ts|t)=\"?)?[\[(|]?(?P<time>"
+    + b"|".join((DATED, EPOCH_SECONDS, DAY_FIRST, TIME_OF_DAY)) + rb")"
+)  # fmt: skip
+_HEAD: Final = re.compile(
+    _TIMED + rb"|\[" + _LEVEL + rb"\s?\]\s|\[[^\]\n]{1,120}\]\s" + _LEVEL + rb"\s|" + _LEVEL + rb":[\w.]{1,200}:"
+).match
+_ENVELOPE: Final = re.compile(
+    rb"(?P<priority><\d{1,3}>(?:1 )?)?"
+    rb"(?P<container>\[pod/[^\]\s]{1,300}\] |[\w.-]{1,64} {1,40}\| )?"
+    rb"(?:(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)|" + SYSLOG + rb") )?"
+    rb"(?P<stream>std(?:out|err) [FP] )?"
+    rb"(?P<program>(?:[\w.-]{1,255} )?[\w./@-]{1,128}(?:\[\d{1,10}\])?: "
+    rb"|[\w.-]{1,255} [\w.-]{1,48} [\w-]{1,128} [\w-]{1,32} (?:-|\[[^\]]{0,500}\]) (?:\xef\xbb\xbf)?)?"
+).match
+_CONTINUATION: Final = re.compile(
+    rb"\t|\s+(?:at |\.\.\. \d)|\s*(?:Caused by|Suppressed): |(?:[a-z][\w$]*\.){1,20}[\w$]*(?:Exception|Error)\b"
+).match
+_LEVEL_WORD: Final = re.compile(rb"(?<![\w.])(" + _LEVEL + rb")(?![\w.])").search
+_LEVEL_NAMES: Final = {b"WARNING": b"WARN", b"SEVERE": b"ERROR", b"CRITICAL": b"FATAL", b"NOTICE": b"INFO"}
+_INDENTED: Final = re.compile(rb"[ \t]|[\]})]").match
+_JOURNAL_START: Final = (b"__CURSOR=", b"__REALTIME_TIMESTAMP=")
+_JOURNAL_TIME: Final = b"__REALTIME_TIMESTAMP="
+_JOURNAL_MESSAGE: Final = b"MESSAGE="
+_JOURNAL_BINARY_MESSAGE: Final = b"MESSAGE"
+
+
+class Lines(Struct):
+    """Consecutive lines of text without what a collector put before each.
+
+    `numbers` are their numbers in the file, `heads` the indexes of those at which an entry begins, ascending. `times` has
+    the collector's time by index.
+    """
+
+    texts: list[bytes]
+    numbers: list[int]
+    heads: list[int]
+    times: dict[int, bytes | LogTime]
+
+    def add(self, text: bytes, number: int, *, starts: bool, time: bytes | LogTime | None = None) -> None:
+        """Add a line."""
+        index = len(self.texts)
+        self.texts.append(text)
+        self.numbers.append(number)
+        if starts:
+            self.heads.append(index)
+        if time is not None:
+            self.times[index] = time
+
+    def cut(self, index: int) -> "tuple[Lines, Lines]":
+        """The lines before `index` and those from there on."""
+        heads = bisect_left(self.heads, index)
+        before = {at: time for at, time in self.times.items() if at < index}
+        after = {at - index: time for at, time in self.times.items() if at >= index}
+        return (
+            Lines(self.texts[:index], self.numbers[:index], self.heads[:heads], before),
+            Lines(self.texts[index:], self.numbers[index:], [at - index for at in self.heads[heads:]], after),
+        )
+
+    def followed_by(self, other: "Lines") -> "Lines":
+        """These lines and then the other ones."""
+        shift = len(self.texts)
+        return Lines(
+            self.texts + other.texts,
+            self.numbers + other.numbers,
+            self.heads + [at + shift for at in other.heads],
+            self.times | {at + shift: time for at, time in other.times.items()},
+        )
+
+
+def looks_like_continuation(text: bytes) -> bool:
+    """Whether a line may continue the entry before it: it is indented or of a stack trace."""
+    return _CONTINUATION(text) is not None or _INDENTED(text) is not None
+
+
+class LineReader:
+    """The lines of one file, in blocks, with what is known of each; state is kept between blocks."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._journal_time: bytes | None = None
+        self._in_journal = self._binary_message = False
+
+    def read(self, lines: list[bytes]) -> Lines:
+        """Return the next lines of the file."""
+        heads = [index for index, line in enumerate(lines) if _USUAL(line)]
+        if not self._in_journal and _only_continuations(lines, heads):
+            start = self._number + 1
+            self._number += len(lines)
+            return Lines(lines, list(range(start, start + len(lines))), heads, {})
+        found = Lines([], [], [], {})
+        for raw in lines:
+            self._number += 1
+            if _USUAL(raw):
+                self._in_journal = False
+                found.add(raw, self._number, starts=True)
+            elif raw.startswith(b"{") and (entry := parse_json_line(raw)) is not None:
+                head, *trace = entry.text.split(b"\n")
+                found.add(head, self._number, starts=_CONTINUATION(head) is None, time=entry.time)
+                for text in trace:
+                    found.add(text, self._number, starts=False)
+            elif self._in_journal or raw.startswith(_JOURNAL_START):
+                self._add_journal_field(raw, found)
+            else:
+                self._add_enveloped(raw, found)
+        return found
+
+    def _add_enveloped(self, raw: bytes, found: Lines) -> None:
+        envelope = _ENVELOPE(raw)
+        assert envelope is not None, "every part is optional"
+        time = envelope["time"]
+        if time is None and not envelope["container"] and not envelope["priority"]:
+            found.add(raw, self._number, starts=_HEAD(raw) is not None)
+            return
+        text = raw[envelope.end() :]
+        found.add(text, self._number, starts=_HEAD(text) is not None or _CONTINUATION(text) is None, time=time)
+
+    def _add_journal_field(self, raw: bytes, found: Lines) -> None:
+        """The journal export format: fields of an entry, one a line, an empty line behind them."""
+        self._in_journal = bool(raw)
+        if raw.startswith(_JOURNAL_TIME):
+            self._journal_time = raw[len(_JOURNAL_TIME) :]
+        if raw.startswith(_JOURNAL_MESSAGE):
+            text = raw[len(_JOURNAL_MESSAGE) :]
+        elif self._binary_message:
+            text = raw[8:]  # the length of a message with line feeds stands before it, in binary
+        else:
+            self._binary_message = raw == _JOURNAL_BINARY_MESSAGE
+            return
+        self._binary_message = False
+        time = self._journal_time
+        known = LogTime(int(time) // 1000, True) if time is not None and time.isdigit() and len(time) < 18 else None
+        found.add(text, self._number, starts=_HEAD(text) is not None or _CONTINUATION(text) is None, time=known)
+
+
+def _only_continuations(lines: list[bytes], heads: list[int]) -> bool:
+    """Whether all lines but those are of stack traces or indented, and so nothing a collector wrote."""
+    if not heads or len(heads) < len(lines) // 64:
+        return False
+    others = set(range(len(lines))).difference(heads) if len(heads) < len(lines) else ()
+    return all(not lines[index] or looks_like_continuation(lines[index]) for index in others)
+
+
+def entry_time(text: bytes, collected: bytes | LogTime | None, year_before_ms: int | None) -> LogTime | None:
+    """When an entry was written: by its own head, which may lack its zone, and by the collector's time, which has it."""
+    outer = parse_time(collected, year_before_ms) if isinstance(collected, bytes) else collected
+    head = _HEAD(text)
+    inner = None if head is None or head["time"] is None else parse_time(head["time"], year_before_ms)
+    if inner is None or outer is None or inner.zone_known or not outer.zone_known:
+        return inner or outer
+    quarter = 15 * 60_000
+    offset = round((inner.timestamp_ms - outer.timestamp_ms) / quarter) * quarter
+    return LogTime(inner.timestamp_ms - offset, True) if abs(offset) <= 14 * 3_600_000 else outer
+
+
+def entry_level(text: bytes) -> str | None:
+    """The level of an entry, in log4j's words."""
+    found = _LEVEL_WORD(text, 0, 200)
+    return None if found is None else _LEVEL_NAMES.get(found[1].upper(), found[1].upper()).decode()

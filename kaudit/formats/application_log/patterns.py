@@ -1,0 +1,175 @@
+"""Patterns of messages, from the TOML files beside this module: the words of a release, with names where values stand."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from importlib.resources import files
+from typing import Any, Final
+
+import msgspec
+
+from kaudit.model.log_event import Client, LogEvent, LogEventKind, Origin
+
+PROGRAMS: Final[Mapping[Origin, tuple[str, ...]]] = {
+    "server": ("server",),
+    "client": (),
+}
+"""The programs whose messages a log may hold, by its origin; each is a file in `patterns/`."""
+
+_FIELD: Final = re.compile(r"\{(\w*)\}")
+_INTEGER: Final = r"-?\d{1,19}+"
+_TOPIC: Final = r"[\w.-]{1,249}"
+_VALUES: Final = {
+    "error": r"[\w.$]{1,200}",
+    "transaction_state": r"\w{1,40}",
+    "isr": r"[\d, ]{0,400}",
+    "topic": _TOPIC,
+}
+_MAX_TRIES: Final = 3
+"""How many occurrences of a pattern's first words in one line are tried: repeated words must not cost quadratic time."""
+INTEGER_FIELDS: Final = frozenset(
+    name for name, kind in LogEvent.__annotations__.items() if kind == int | None
+)  # fmt: skip
+
+
+class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """One wording of a message.
+
+    `text` is the message with {field} where a value stands ({topic_partition} is both, {directory} a path before a file's name, {} any text). `since` and `until`
+    are the first and the last release line that has it, None where it is as old as producer ids and where it is still
+    there. `source` names the class. `example` is a line; `recorded` says whether a real program wrote it. `values` are
+    fields the message implies.
+    """
+
+    id: str
+    event: LogEventKind
+    text: str
+    source: str
+    example: str
+    level: str | None = None
+    since: str | None = None
+    until: str | None = None
+    recorded: bool = False
+    values: dict[str, str | int] = {}
+    program: str = ""
+
+    @cached_property
+    def literals(self) -> list[str]:
+        """The texts between the fields, in order."""
+        return [text for text in _FIELD.split(self.text)[::2] if text]
+
+    @property
+    def fields(self) -> set[str]:
+        """The fields of LogEvent that the message states or implies."""
+        named = set(_FIELD.findall(self.text)) - {"", "directory"}
+        return (
+            named - {"topic_partition"}
+            | ({"topic", "partition"} if "topic_partition" in named else set())
+            | set(self.values)
+        )
+
+    @cached_property
+    def longest(self) -> str:
+        """The longest text between two fields: a line without it does not match."""
+        return max(self.literals, key=len)
+
+    @cached_property
+    def _expression(self) -> re.Pattern[str]:
+        return _compiled(self.text)
+
+    def match(self, line: str) -> dict[str, Any] | None:
+        """Return the values the message states, None if the line is not this message; linear in the line's length."""
+        first = self.literals[0] if not self.text.startswith("{") else ""
+        at = line.find(first)
+        for _ in range(_MAX_TRIES):
+            if at < 0:
+                return None
+            if found := self._expression.match(line, at):
+                return self.values | {
+                    name: int(value) if name in INTEGER_FIELDS else value
+                    for name, value in found.groupdict().items()
+                    if value is not None
+                }
+            at = line.find(first, at + 1)
+        return None
+
+
+def _compiled(text: str) -> "re.Pattern[str]":
+    """An atomic group for each value and the words behind it: what has matched is never tried again in another way."""
+    pieces = _FIELD.split(text)
+    expression = re.escape(pieces[0])
+    for name, literal in zip(pieces[1::2], pieces[2::2], strict=True):
+        following = re.escape(literal)
+        if name == "topic_partition":
+            expression += rf"(?>(?P<topic>{_TOPIC})-(?P<partition>\d{{1,10}}+){following})"
+        elif name in INTEGER_FIELDS:
+            expression += rf"(?P<{name}>{_INTEGER}){following}"
+        elif name == "directory":
+            expression += rf"(?:[^'\n]*/)?{following}"
+        elif name in _VALUES:
+            expression += rf"(?>(?P<{name}>{_VALUES[name]}){following})"
+        else:
+            group = f"(?P<{name}>" if name else "(?:"
+            expression += rf"(?>{group}.*?){following})" if following else rf"{group}.*)"
+    return re.compile(expression, re.DOTALL)
+
+
+class PatternFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of patterns. One of the `triggers` stands in every message of the file, so that other lines are passed over."""
+
+    program: str
+    triggers: list[str]
+    patterns: list[Pattern]
+
+
+@lru_cache(maxsize=8)
+def read_pattern_file(program: str) -> PatternFile:
+    """Read the patterns of one program."""
+    name = f"{program.replace('-', '_')}.toml"
+    text = (files("kaudit.formats.application_log") / "patterns" / name).read_text("utf-8")
+    read = msgspec.convert(tomllib.loads(text), PatternFile)
+    patterns = [msgspec.structs.replace(pattern, program=program) for pattern in read.patterns]
+    return msgspec.structs.replace(read, patterns=patterns)
+
+
+class PatternSet:
+    """The patterns of all programs whose messages a log of one origin may hold."""
+
+    def __init__(self, origin: Origin) -> None:
+        read = [read_pattern_file(program) for program in PROGRAMS[origin]]
+        self.triggers = sorted({trigger for one in read for trigger in one.triggers}, key=len)
+        self._by_trigger: dict[str, list[Pattern]] = {trigger: [] for trigger in self.triggers}
+        for one in read:
+            for pattern in one.patterns:
+                trigger = next((each for each in self.triggers if any(each in text for text in pattern.literals)), None)
+                assert trigger is not None, f"no trigger stands in the text of {pattern.id}"
+                self._by_trigger[trigger].append(pattern)
+
+    def match(self, line: str) -> tuple[Pattern, dict[str, Any]] | None:
+        """Return the pattern that the line fits, with the values; the one that leaves least of it open if several do."""
+        best: tuple[Pattern, dict[str, Any]] | None = None
+        for trigger in self.triggers:
+            if trigger not in line:
+                continue
+            for pattern in self._by_trigger[trigger]:
+                if pattern.longest in line and (values := pattern.match(line)) is not None:
+                    found = (pattern, values)
+                    if best is None or _weight(pattern) > _weight(best[0]):
+                        best = found
+        return best
+
+
+def _weight(pattern: Pattern) -> int:
+    return sum(map(len, pattern.literals))
+
+
+@lru_cache(maxsize=2)
+def pattern_set(origin: Origin) -> PatternSet:
+    """Return the patterns for a log of this origin."""
+    return PatternSet(origin)
+
+
+def client_of(pattern: Pattern) -> Client | None:
+    """The client a pattern is of, None for a broker's."""
+    return None if pattern.program == "server" else pattern.program  # type: ignore[return-value]

@@ -1,0 +1,139 @@
+"""The bytes of a log file as whole lines: compression, encodings and what is no text are dealt with here, in bounded memory."""
+
+import codecs
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import IO, Final, cast
+
+import zstandard
+
+from kaudit.formats.application_log.counts import LogCounts
+
+MAX_LINE_BYTES: Final = 1 << 20
+"""Bytes of one line that are kept; what follows up to its line feed is skipped."""
+_PIECE_BYTES: Final = 1 << 20
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_UTF_16: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_ANSI: Final = re.compile(rb"\x1b\[[0-9;:?]{0,32}[ -/]{0,4}[@-~]")
+
+
+def line_blocks(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[list[bytes]]:
+    """Yield the lines in blocks of about a MiB, without their line ends; a damaged compressed file ends early.
+
+    Colour codes and NULs are removed, UTF-16 becomes UTF-8. `counts` learns of long lines and of damage.
+    """
+    rest = b""
+    skipping = False
+    for text in _text(_decompressed(pieces, counts)):
+        data = text
+        if skipping:
+            end = data.find(b"\n")
+            if end < 0:
+                continue
+            data, skipping = data[end:], False
+        data = rest + data
+        end = data.rfind(b"\n") + 1
+        rest = data[end:]
+        if len(rest) > MAX_LINE_BYTES:
+            rest, skipping = rest[:MAX_LINE_BYTES], True
+            counts.long_lines += 1
+        if end:
+            yield _cleaned(data[: end - 1]).split(b"\n")
+    if rest:
+        yield [_cleaned(rest)]
+
+
+def _cleaned(data: bytes) -> bytes:
+    if b"\x1b" in data:
+        data = _ANSI.sub(b"", data)
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").removesuffix(b"\r")
+    return data.translate(None, b"\0") if b"\0" in data else data
+
+
+def _text(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    first = next(pieces, b"")
+    encoding = _UTF_16.get(first[:2])
+    if encoding is None:
+        yield first.removeprefix(codecs.BOM_UTF8)
+        yield from pieces
+        return
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    yield decoder.decode(first[2:]).encode("utf-8", "replace")
+    for piece in pieces:
+        yield decoder.decode(piece).encode("utf-8", "replace")
+
+
+def _decompressed(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[bytes]:
+    """Pieces of at most _PIECE_BYTES, the first of at least four bytes if there are so many."""
+    source = _split(pieces)
+    first = b""
+    while len(first) < len(_ZSTD_MAGIC) and (piece := next(source, None)) is not None:
+        first += piece
+    if first.startswith(_GZIP_MAGIC):
+        yield from _gunzipped(first, source, counts)
+    elif first.startswith(_ZSTD_MAGIC):
+        yield from _unzstd(first, source, counts)
+    else:
+        yield first
+        yield from source
+
+
+def _split(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        for start in range(0, len(piece), _PIECE_BYTES):
+            yield piece[start : start + _PIECE_BYTES]
+
+
+def _gunzipped(first: bytes, source: Iterator[bytes], counts: LogCounts) -> Iterator[bytes]:
+    """Every member of a gzip file; `gzip -c >>` and logrotate leave several."""
+    inflate = zlib.decompressobj(wbits=31)
+    data = first
+    try:
+        while True:
+            if inflate.eof:
+                data = (inflate.unused_data or data).lstrip(b"\0")  # some archivers pad
+                if data:
+                    inflate = zlib.decompressobj(wbits=31)
+            while data and not inflate.eof:
+                if text := inflate.decompress(data, _PIECE_BYTES):
+                    yield text
+                data = inflate.unconsumed_tail
+            if inflate.eof and inflate.unused_data:
+                continue
+            more = next(source, None)
+            if more is None:
+                counts.damaged = counts.damaged or not inflate.eof
+                return
+            data = more
+    except zlib.error:
+        counts.damaged = True
+
+
+def _unzstd(first: bytes, source: Iterator[bytes], counts: LogCounts) -> Iterator[bytes]:
+    pieces = cast("IO[bytes]", _Pieces(first, source))
+    reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(pieces, read_across_frames=True)
+    try:
+        while text := reader.read(_PIECE_BYTES):
+            yield text
+    except zstandard.ZstdError:
+        counts.damaged = True
+
+
+class _Pieces:
+    """Pieces as the file that zstandard reads from."""
+
+    def __init__(self, first: bytes, source: Iterator[bytes]) -> None:
+        self._left = first
+        self._source = source
+
+    def read(self, size: int) -> bytes:
+        while not self._left:
+            piece = next(self._source, None)
+            if piece is None:
+                return b""
+            self._left = piece
+        data, self._left = self._left[:size], self._left[size:]
+        return data

@@ -1,0 +1,138 @@
+"""Logs of brokers and clients as events: one pass, in memory bounded by the longest entry that is kept."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from typing import Final
+
+from kaudit.formats.application_log.counts import LogCounts
+from kaudit.formats.application_log.entries import match_entry
+from kaudit.formats.application_log.layouts import (
+    LineReader,
+    Lines,
+    entry_level,
+    entry_time,
+    looks_like_continuation,
+)
+from kaudit.formats.application_log.patterns import client_of, pattern_set
+from kaudit.formats.application_log.pieces import line_blocks
+from kaudit.model.log_event import MAX_TEXT, LogEvent, Origin
+
+_MAX_ENTRY_LINES: Final = 200
+"""Lines of one entry that are looked at: a stack trace is shorter, and what matters stands at its beginning."""
+
+
+def read_events(
+    pieces: Iterable[bytes],
+    origin: Origin,
+    *,
+    path: str,
+    counts: LogCounts | None = None,
+    year_before_ms: int | None = None,
+) -> Iterator[LogEvent]:
+    """Yield the events of one log file, in its order.
+
+    `pieces` are its bytes, of any size, as they are on disk: gzip and zstd are recognised. Layouts may change from line to
+    line. Nothing is refused: what is not understood is counted in `counts`. Where times lack their year it is the latest
+    that leaves them at most a day behind `year_before_ms`, e.g. when the file was last modified.
+    """
+    counts = LogCounts() if counts is None else counts
+    reader = LineReader()
+    finder = _Finder(origin, path, counts, year_before_ms)
+    carried = Lines([], [], [], {})
+    for block in line_blocks(pieces, counts):
+        counts.lines += len(block)
+        lines = carried.followed_by(reader.read(block))
+        # the last entry may go on in the next block
+        last = lines.heads[-1] if lines.heads else len(lines.texts)
+        whole, carried = lines.cut(last if len(lines.texts) - last <= _MAX_ENTRY_LINES else len(lines.texts))
+        yield from finder.events(whole)
+    yield from finder.events(carried)
+
+
+class _Finder:
+    """Events of the lines of one file."""
+
+    def __init__(self, origin: Origin, path: str, counts: LogCounts, year_before_ms: int | None) -> None:
+        self._origin = origin
+        self._path = path
+        self._counts = counts
+        self._year_before_ms = year_before_ms
+        self._patterns = pattern_set(origin)
+        self._triggers = [trigger.encode() for trigger in self._patterns.triggers]
+
+    def events(self, lines: Lines) -> Iterator[LogEvent]:
+        """Events of whole entries."""
+        self._count(lines)
+        done = -1
+        for hit in self._hits(lines.texts):
+            if hit < done:
+                continue
+            position = bisect_right(lines.heads, hit)
+            start = lines.heads[position - 1] if position else hit
+            end = lines.heads[position] if position < len(lines.heads) else len(lines.texts)
+            headless = not position or any(
+                not looks_like_continuation(text) for text in lines.texts[start + 1 : hit + 1] if text
+            )
+            if headless:  # lines of an unknown layout: each stands for itself
+                start, end = hit, hit + 1
+            event = self._event(lines, start, min(end, start + _MAX_ENTRY_LINES), known=not headless)
+            done = end
+            if event is not None:
+                self._counts.events += 1
+                yield event
+
+    def _hits(self, texts: list[bytes]) -> list[int]:
+        """Indexes of the lines with a trigger, ascending."""
+        data = b"\n".join(texts)
+        positions = []
+        for trigger in self._triggers:
+            at = data.find(trigger)
+            while at >= 0:
+                positions.append(at)
+                end = data.find(b"\n", at)
+                at = data.find(trigger, end) if end >= 0 else -1
+        if not positions:
+            return []
+        starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
+        return sorted({bisect_right(starts, position) - 1 for position in positions})
+
+    def _count(self, lines: Lines) -> None:
+        counts = self._counts
+        counts.entries += len(lines.heads)
+        if lines.heads:
+            for index in (lines.heads[0], lines.heads[-1]):
+                time = entry_time(lines.texts[index], lines.times.get(index), self._year_before_ms)
+                counts.saw(None if time is None else time.timestamp_ms)
+        if len(lines.heads) < len(lines.texts):
+            heads = set(lines.heads)
+            before = lines.heads[0] if lines.heads else len(lines.texts)
+            counts.unknown_lines += sum(
+                1
+                for index, text in enumerate(lines.texts)
+                if index not in heads and text and (index < before or not looks_like_continuation(text))
+            )
+
+    def _event(self, lines: Lines, start: int, end: int, *, known: bool) -> LogEvent | None:
+        """The event of the entry in lines `start` to `end`; None if no pattern fits."""
+        matched = match_entry(lines.texts[start:end], self._patterns)
+        if matched is None:
+            return None
+        time = entry_time(lines.texts[start], lines.times.get(start), self._year_before_ms)
+        self._counts.saw(None if time is None else time.timestamp_ms)
+        if not known:
+            self._counts.unknown_lines -= 1
+        text = b"\n".join(lines.texts[start:end])[: 4 * MAX_TEXT].decode("utf-8", "replace")[:MAX_TEXT]
+        return LogEvent(
+            event=matched.event,
+            origin=self._origin,
+            client=client_of(matched.pattern),
+            path=self._path,
+            line=lines.numbers[start],
+            pattern=matched.pattern.id,
+            text=text,
+            timestamp_ms=None if time is None else time.timestamp_ms,
+            zone_known=time is not None and time.zone_known,
+            level=entry_level(lines.texts[start]) or matched.pattern.level,
+            **matched.values,
+        )

@@ -1,0 +1,33 @@
+"""The recordings beside this file: what happened, and the log directories, unpacked."""
+
+import tarfile
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.bugs.record import ARCHIVE, EXPECTED, HERE
+
+RECORDED = sorted(path.parent.name for path in HERE.glob(f"*/{EXPECTED}"))
+
+
+@dataclass(frozen=True)
+class RecordedBug:
+    """One recording; paths are those of its unpacked files."""
+
+    bug: str
+    program: str
+    version: str
+    findings: list[dict[str, Any]]
+    log_dirs: list[Path]
+    server_logs: list[Path]
+    client_logs: list[Path]
+
+
+def unpack(bug: str, target: Path) -> RecordedBug:
+    """A recording, unpacked below `target`."""
+    told = tomllib.loads((HERE / bug / EXPECTED).read_text())
+    with tarfile.open(HERE / bug / ARCHIVE) as archive:
+        archive.extractall(target, filter="data")
+    files = {name: [target / path for path in told[name]] for name in ("log_dirs", "server_logs", "client_logs")}
+    return RecordedBug(told["bug"], told["program"], told["version"], told.get("findings", []), **files)

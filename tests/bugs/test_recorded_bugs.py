@@ -1,0 +1,22 @@
+"""What known bugs did to real logs is found: the recordings are real brokers' and clients', the accounts the recorder's."""
+
+import json
+
+import pytest
+
+from kaudit.cli.app import run
+from tests.bugs.recipes import RECIPES
+from tests.bugs.recorded_bugs import RECORDED, unpack
+
+
+def test_every_recipe_is_recorded():
+    assert sorted(RECIPES) == RECORDED
+
+
+@pytest.mark.parametrize("bug", RECORDED)
+def test_what_the_bug_did_is_found(bug, tmp_path, capsys):
+    recorded = unpack(bug, tmp_path)
+    run(["scan", *map(str, recorded.log_dirs), "--output-format", "json", "--reproducible"])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    for expected in recorded.findings:
+        assert [finding for finding in found if expected.items() <= finding.items()], (expected, found)

@@ -1,0 +1,42 @@
+"""Every pattern fits its example and, of all patterns, is the one that is chosen for it."""
+
+import pytest
+
+from kaudit.formats.application_log.counts import LogCounts
+from kaudit.formats.application_log.patterns import PROGRAMS, Pattern, read_pattern_file
+from kaudit.formats.application_log.reader import read_events
+from kaudit.model.log_event import LogEvent, Origin
+
+ORIGIN: dict[str, Origin] = {program: origin for origin, programs in PROGRAMS.items() for program in programs}
+PATTERNS = [pattern for program in ORIGIN for pattern in read_pattern_file(program).patterns]
+IDS = [f"{pattern.program}:{pattern.id}" for pattern in PATTERNS]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=IDS)
+def test_the_example_is_one_event_of_its_pattern(pattern: Pattern) -> None:
+    counts = LogCounts()
+    (event,) = read_events([pattern.example.encode()], ORIGIN[pattern.program], path="log", counts=counts)
+    assert (event.pattern, event.text) == (pattern.id, pattern.example[: len(event.text)])
+    assert counts.unknown_lines == 0
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=IDS)
+def test_all_fields_are_fields_of_events_and_read(pattern: Pattern) -> None:
+    (event,) = read_events([pattern.example.encode()], ORIGIN[pattern.program], path="log")
+    assert pattern.fields <= set(LogEvent.__struct_fields__)
+    assert [name for name in pattern.fields if getattr(event, name) is None] == []
+
+
+@pytest.mark.parametrize("origin", PROGRAMS)
+def test_ids_and_wordings_stand_once(origin: Origin) -> None:
+    patterns = [pattern for pattern in PATTERNS if ORIGIN[pattern.program] == origin]
+    for program in PROGRAMS[origin]:
+        assert read_pattern_file(program).program == program
+    assert len({(pattern.program, pattern.id) for pattern in patterns}) == len(patterns)
+    assert len({(pattern.program, pattern.text) for pattern in patterns}) == len(patterns)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=IDS)
+def test_a_pattern_begins_with_words(pattern: Pattern) -> None:
+    """What a search begins with must be rare in a line."""
+    assert len(pattern.text.partition("{")[0]) >= 5

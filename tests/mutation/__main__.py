@@ -1,0 +1,170 @@
+"""Command line of tests.mutation: see the package's docstring."""
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+from tests.mutation.mutants import ROOT, Mutant, mutants_of, python_files
+from tests.mutation.reach import CACHE, Reached, RecordedTest, lines_of_imports, reach
+from tests.mutation.trial import KILLED, SURVIVED, UNDECIDED, Judge, Result, Trial, try_functions, try_imports
+
+ROOMS = {
+    "broker rules": ["kaudit/broker"],
+    "sequences": ["kaudit/analysis/sequences"],
+    "transactions": ["kaudit/analysis/transactions", "kaudit/analysis/coordinator"],
+    "checks": ["kaudit/checks"],
+    "formats": ["kaudit/formats"],
+    "scanning": ["kaudit/analysis/scan"],
+    "analysis": ["kaudit/analysis"],
+    "simulate": ["kaudit/simulate"],
+    "diff": ["kaudit/diff"],
+    "inspect": ["kaudit/inspect"],
+    "source": ["kaudit/source", "kaudit/capture", "kaudit/watch"],
+    "engines": ["kaudit/engines"],
+    "report": ["kaudit/report"],
+    "everything else": ["kaudit"],
+}
+"""What belongs to several rooms belongs to the first of them."""
+_EQUIVALENT, _NOT_REACHED = "equivalent", "not reached"
+_LAST = CACHE / "last.json"
+_IMPORT_TEST_FILES = 12
+
+
+def main() -> int:
+    """Run; the exit code is 1 when a mutant survived."""
+    options = _options()
+    rooms = _chosen_rooms(options.what)
+    equivalents = equivalent_mutants()
+    sampled: dict[Mutant, str] = {}
+    for name, mutants in rooms.items():
+        generator = random.Random(f"{options.seed} {name}")
+        count = len(mutants) if options.all else min(options.sample, len(mutants))
+        sampled |= dict.fromkeys(generator.sample(mutants, count), name)
+    last = json.loads(_LAST.read_text()) if options.again else []
+    before = {tuple(key): Result(*result) for key, result in last}
+    if options.again:
+        left = {key for key, result in before.items() if result.outcome != KILLED}
+        sampled = {mutant: room for mutant, room in sampled.items() if mutant.key in left}
+    results = {mutant: Result(_EQUIVALENT) for mutant in sampled if mutant.key in equivalents}
+    _try(options, [mutant for mutant in sampled if mutant not in results], results)
+    kept = before | {mutant.key: result for mutant, result in results.items()}
+    _LAST.write_text(json.dumps([[key, [result.outcome, result.by]] for key, result in kept.items()]))
+    sys.stdout.write(_table(sampled, results))
+    return int(any(result.outcome != KILLED for result in results.values() if result.outcome != _EQUIVALENT))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Change kaudit and see tests fail.")
+    parser.add_argument("what", nargs="*", metavar="ROOM|PATH", help=f"{', '.join(ROOMS)}; or files, or folders")
+    parser.add_argument("--sample", type=int, default=40, metavar="N", help="mutants of each room or path (40)")
+    parser.add_argument("--seed", type=int, default=0, help="another number samples other mutants")
+    parser.add_argument("--all", action="store_true", help="every mutant")
+    parser.add_argument("--again", action="store_true", help="of these only what survived the last run")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants tried at a time (all cores)")
+    parser.add_argument("--seconds", type=float, default=30, help="CPU time of the tests that one mutant is given (30)")
+    parser.add_argument("--tests", nargs="+", default=["tests"], metavar="PATH", help="tests to run (all)")
+    return parser.parse_args()
+
+
+def _chosen_rooms(chosen: list[str]) -> dict[str, list[Mutant]]:
+    """The mutants of each room or path, each mutant once."""
+    taken: set[str] = set()
+    rooms: dict[str, list[Mutant]] = {}
+    for name, folders in ROOMS.items():
+        files = [file for folder in folders for file in python_files(folder) if file not in taken]
+        taken.update(files)
+        if not chosen or name in chosen:
+            rooms[name] = [mutant for file in files for mutant in mutants_of(file)]
+    for path in chosen:
+        if path not in ROOMS:
+            rooms[path] = [mutant for file in python_files(path) for mutant in mutants_of(file)]
+    return rooms
+
+
+def equivalent_mutants() -> dict[tuple[str, str, str, str], str]:
+    """The reason for each mutant of equivalent.toml. ValueError: an entry matches no mutant, or gives no reason."""
+    entries = tomllib.loads(Path(__file__).with_name("equivalent.toml").read_text()).get("mutant", [])
+    found = {(each["path"], each["function"], each["was"], each["becomes"]): each["reason"] for each in entries}
+    known: dict[str, set[tuple[str, str, str, str]]] = {}
+    for key, reason in found.items():
+        path = key[0]
+        if path not in known:
+            known[path] = {mutant.key for mutant in mutants_of(path)} if (ROOT / path).exists() else set()
+        if key not in known[path] or not reason:
+            raise ValueError(f"equivalent.toml: no such mutant, or no reason: {key}")
+    return found
+
+
+def _try(options: argparse.Namespace, mutants: list[Mutant], results: dict[Mutant, Result]) -> None:
+    """Try the mutants, and enter their results."""
+    files = sorted({file for path in options.tests for file in python_files(path, "test_*.py")})
+    reached, imported = Reached(reach(files)), lines_of_imports()
+    begun = time.monotonic()
+    console = os.fdopen(os.dup(2), "w", buffering=1)
+
+    def report(mutant: Mutant, result: Result) -> None:
+        results[mutant] = result
+        console.write(
+            f"{len(results)}/{len(mutants)} {time.monotonic() - begun:.0f} s  {result.outcome:8}  "
+            f"{mutant.path}:{mutant.line} {mutant.kind}  {result.by}\n"
+        )
+
+    functions, imports = [], []
+    for mutant in mutants:
+        by_line = reached.by_line(mutant.path, mutant.line)
+        at_import = mutant.at_import or (not by_line and mutant.line in imported[mutant.path])
+        tests = _affordable(by_line or (reached.by_module(mutant.path) if at_import else []), options.seconds)
+        if not tests:
+            report(mutant, Result(_NOT_REACHED))
+        elif at_import:
+            few = list(dict.fromkeys(test.file for test in tests))[:_IMPORT_TEST_FILES]
+            imports.append(Trial(mutant, [test for test in tests if test.file in few]))
+        else:
+            functions.append(Trial(mutant, tests))
+    judge = Judge(options.jobs, report)
+    with console:
+        try_imports(judge, imports)
+        try_functions(judge, functions, files)
+
+
+def _affordable(tests: list[RecordedTest], seconds: float) -> list[RecordedTest]:
+    """As many of the first tests as take no more CPU time than this together; at least one."""
+    chosen: list[RecordedTest] = []
+    for test in tests:
+        seconds -= test.seconds
+        if chosen and seconds < 0:
+            break
+        chosen.append(test)
+    return chosen
+
+
+def _table(sampled: dict[Mutant, str], results: dict[Mutant, Result]) -> str:
+    """What no test killed, and each room's numbers."""
+    lines: list[str] = []
+    for mutant, room in sampled.items():
+        result = results[mutant]
+        if result.outcome not in {KILLED, _EQUIVALENT}:
+            where = f"{mutant.path}:{mutant.line} {mutant.function}".rstrip()
+            lines += ["", f"{where} ({room}: {mutant.kind}) {result.outcome} {result.by}".rstrip()]
+            lines += [f"  - {mutant.was}", f"  + {mutant.becomes}"]
+    lines += ["", f"{'room':24} mutants  killed  survived  not reached  undecided  equivalent  killed of the others"]
+    for room in dict.fromkeys(sampled.values()):
+        counts = Counter(results[mutant].outcome for mutant, name in sampled.items() if name == room)
+        others = counts.total() - counts[_EQUIVALENT]
+        share = f"{counts[KILLED] / others:.1%}" if others else "-"
+        lines.append(
+            f"{room:24} {counts.total():7} {counts[KILLED]:7} {counts[SURVIVED]:9} {counts[_NOT_REACHED]:12} "
+            f"{counts[UNDECIDED]:10} {counts[_EQUIVALENT]:11}  {share}"
+        )
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    sys.exit(main())

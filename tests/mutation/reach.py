@@ -1,0 +1,225 @@
+"""Which test reaches which line, and how much CPU time it takes: recorded under coverage, kept between runs.
+
+The record of a test file is kept until the file, a helper that it imports or a module of kaudit that it reached changes.
+"""
+
+import ast
+import hashlib
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import coverage
+import pytest
+from coverage.numbits import numbits_to_nums
+
+from tests.mutation.mutants import ROOT, python_files
+
+CACHE = ROOT / ".mutation"
+MARKS = "not cluster and not browser and not spark"
+"""Tests that start programs of their own are too slow to try a mutant with, and not seen by coverage."""
+PYTEST = ["-n", "0", "-q", "-m", MARKS, "-p", "no:cacheprovider", "-o", "tmp_path_retention_policy=none"]
+_TESTS = CACHE / "tests.json"
+_IMPORTS = CACHE / "imports.json"
+_BATCH = 6
+"""Test files recorded by one process: what has been recorded survives an interruption."""
+
+
+@dataclass(frozen=True)
+class RecordedTest:
+    """A test that passes."""
+
+    id: str
+    """pytest's, as `tests/diff/test_gaps.py::test_name[case]`."""
+    seconds: float
+    """CPU time."""
+    lines: dict[str, bytes]
+    """By path of the module: coverage's numbits of the lines that it ran."""
+
+    @property
+    def file(self) -> str:
+        """Path of its file."""
+        return self.id.partition("::")[0]
+
+
+def reach(files: list[str]) -> list[RecordedTest]:
+    """The tests of these test files, recorded anew where that is necessary."""
+    CACHE.mkdir(exist_ok=True)
+    kept = json.loads(_TESTS.read_text()) if _TESTS.exists() else {}
+    stale = [path for path in files if path not in kept or kept[path]["key"] != _key(path, kept[path]["modules"])]
+    for first in range(0, len(stale), _BATCH):
+        batch = stale[first : first + _BATCH]
+        sys.stderr.write(f"recording what tests reach: {first} of {len(stale)} files\n")
+        kept |= _record(batch)
+        _TESTS.write_text(json.dumps(kept))
+    return [
+        RecordedTest(id_, seconds, {module: bytes.fromhex(bits) for module, bits in lines.items()})
+        for path in files
+        for id_, seconds, lines in kept[path]["tests"]
+    ]
+
+
+def lines_of_imports() -> dict[str, set[int]]:
+    """By path of the module: the lines that run when kaudit and its tests are imported."""
+    hashes = {path: _hash(path) for path in python_files("kaudit")}
+    kept = json.loads(_IMPORTS.read_text()) if _IMPORTS.exists() else {}
+    if any(kept.get(path, [""])[0] != key for path, key in hashes.items()):
+        found, _ = _measure("--collect-only", "tests")
+        kept = {path: [key, found[""].get(path, "")] for path, key in hashes.items()}
+        _IMPORTS.write_text(json.dumps(kept))
+    return {path: set(numbits_to_nums(bytes.fromhex(numbits))) for path, (_, numbits) in kept.items()}
+
+
+def _record(files: list[str]) -> dict[str, dict[str, object]]:
+    """Run test files, and return what is kept of each."""
+    lines, seconds = _measure(*files)
+    found: dict[str, dict[str, object]] = {}
+    for file in files:
+        tests = [(test, spent, lines[test]) for test, spent in seconds.items() if test.partition("::")[0] == file]
+        modules = sorted({module for _, _, reached in tests for module in reached})
+        found[file] = {"key": _key(file, modules), "modules": modules, "tests": tests}
+    return found
+
+
+def _measure(*arguments: str) -> tuple[dict[str, dict[str, str]], dict[str, float]]:
+    """Run pytest under coverage in a process of its own.
+
+    The first result is, by test (empty: none of them) and path of the module, coverage's numbits in hexadecimal;
+    the second the CPU time of each test that passed.
+    """
+    lines: dict[str, dict[str, str]] = defaultdict(dict)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "tests.mutation.reach", folder, *arguments]
+        subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
+        with closing(sqlite3.connect(Path(folder) / "coverage")) as data:
+            rows = data.execute(
+                "select context.context, file.path, numbits from line_bits "
+                "join file on file.id = file_id join context on context.id = context_id"
+            )
+            for test, path, numbits in rows:
+                lines[test][str(Path(path).relative_to(ROOT))] = numbits.hex()
+        return lines, json.loads((Path(folder) / "times.json").read_text())
+
+
+class _Recorder:
+    """A plugin of pytest: one coverage context a test."""
+
+    def __init__(self, measured: coverage.Coverage) -> None:
+        self._measured = measured
+        self.seconds: dict[str, float] = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item):
+        self._measured.switch_context(item.nodeid)
+        before = time.process_time()
+        result = yield
+        if item.nodeid in self.seconds:
+            self.seconds[item.nodeid] = time.process_time() - before
+        self._measured.switch_context("")
+        return result
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            self.seconds[report.nodeid] = 0
+
+
+def _main(folder: str, *arguments: str) -> None:
+    measured = coverage.Coverage(
+        data_file=f"{folder}/coverage", config_file=False, source=[str(ROOT / "kaudit")], messages=False
+    )
+    measured.start()
+    recorder = _Recorder(measured)
+    pytest.main([*PYTEST, *arguments], plugins=[recorder])
+    measured.stop()
+    measured.save()
+    (Path(folder) / "times.json").write_text(json.dumps(recorder.seconds))
+
+
+def _key(test_file: str, modules: list[str]) -> str:
+    """Hash of what the record of a test file depends on."""
+    parts = [*sorted(_helpers(test_file)), *modules]
+    return hashlib.sha256("".join(map(_hash, parts)).encode()).hexdigest()
+
+
+@cache
+def _hash(path: str) -> str:
+    file = ROOT / path
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else ""
+
+
+def _helpers(test_file: str) -> set[str]:
+    """The test file, what it imports from tests, and the conftest files around it."""
+    found: set[str] = set()
+    waiting = [test_file, *(str(folder / "conftest.py") for folder in Path(test_file).parents)]
+    while waiting:
+        path = waiting.pop()
+        if path not in found and (ROOT / path).exists():
+            found.add(path)
+            waiting.extend(_imported(path, "tests"))
+    return found
+
+
+@cache
+def _imported(path: str, package: str) -> tuple[str, ...]:
+    """Paths of the modules of a package that a module imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse((ROOT / path).read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return tuple(
+        str(path)
+        for name in sorted(names)
+        if name.partition(".")[0] == package
+        for path in (Path(name.replace(".", "/") + ".py"), Path(name.replace(".", "/")) / "__init__.py")
+        if (ROOT / path).exists()
+    )
+
+
+class Reached:
+    """Finds the tests of a mutant."""
+
+    def __init__(self, tests: list[RecordedTest]) -> None:
+        self._by_line: dict[str, dict[int, list[RecordedTest]]] = defaultdict(lambda: defaultdict(list))
+        for test in sorted(tests, key=_cheapest_first):
+            for path, numbits in test.lines.items():
+                by_line = self._by_line[path]
+                for line in numbits_to_nums(numbits):
+                    by_line[line].append(test)
+        self._importers: dict[str, list[str]] = defaultdict(list)
+        for path in python_files("kaudit"):
+            for imported in _imported(path, "kaudit"):
+                self._importers[imported].append(path)
+
+    def by_line(self, path: str, line: int) -> list[RecordedTest]:
+        """Tests that run this line, the fastest first."""
+        return self._by_line[path].get(line, []) if path in self._by_line else []
+
+    def by_module(self, path: str) -> list[RecordedTest]:
+        """Tests that run any line of this module, then of a module that imports it."""
+        found: dict[str, RecordedTest] = {}
+        for module in [path, *self._importers[path]]:
+            reaching = {test.id: test for tests in self._by_line.get(module, {}).values() for test in tests}
+            for test in sorted(reaching.values(), key=_cheapest_first):
+                found.setdefault(test.id, test)
+        return list(found.values())
+
+
+def _cheapest_first(test: RecordedTest) -> tuple[int, str]:
+    """By order of magnitude, so that neighbours with the same fixtures stay together."""
+    return max(int(test.seconds * 1000), 1).bit_length(), test.id
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    _main(*sys.argv[1:])

@@ -1,0 +1,124 @@
+"""The mutants of a source, and what a trial of one says."""
+
+import ast
+import os
+import signal
+from types import FunctionType
+from typing import Any
+
+import pytest
+
+from tests.mutation.__main__ import equivalent_mutants
+from tests.mutation.mutants import Mutant, mutants_of
+from tests.mutation.reach import RecordedTest
+from tests.mutation.trial import KILLED, SURVIVED, UNDECIDED, Judge, Result, Trial
+
+SOURCE = '''
+from typing import Literal
+LIMIT = 5
+class Window(frozen=True):
+    """Five batches of at most 1 record."""
+    size: Literal[4] = LIMIT
+    def takes(self, offset: int, *, last: int = 7) -> bool:
+        assert offset > 0
+        if offset < 0 or not last:
+            return False
+        lower = min(offset, last) - self.size
+        return self.between(lower, offset) and last is not None
+@check("KA001", severity=Severity.ERROR)
+def each(rows: int | None) -> list[int]:
+    if rows is None:
+        raise ValueError(f"{rows + 1} of 3")
+    return [row for row in zip(rows, rows, strict=True) if row in rows]
+'''
+
+
+def mutated() -> list[Mutant]:
+    return mutants_of("kaudit/window.py", SOURCE.encode())
+
+
+def applied(mutant: Mutant) -> str:
+    source = SOURCE.encode()
+    return (source[: mutant.start] + mutant.replacement.encode() + source[mutant.end :]).decode()
+
+
+def test_each_kind_of_mutant():
+    """Nothing in annotations, docstrings, assertions, messages of errors, keywords of classes or `strict`."""
+    assert sorted((each.kind, each.function, each.at_import, each.becomes) for each in mutated()) == sorted(
+        [
+            ("constant", "", True, "LIMIT = 6"),
+            ("constant", "Window.takes", True, "def takes(self, offset: int, *, last: int = 8) -> bool:"),
+            ("operand", "Window.takes", False, "if (offset < 0):"),
+            ("operand", "Window.takes", False, "if (not last):"),
+            ("deleted guard", "Window.takes", False, "if False:"),
+            ("comparison", "Window.takes", False, "if offset <= 0 or not last:"),
+            ("constant", "Window.takes", False, "if offset < 1 or not last:"),
+            ("operand", "Window.takes", False, "if offset < 0 or (last):"),
+            ("constant", "Window.takes", False, "return True"),
+            ("operand", "Window.takes", False, "lower = max(offset, last) - self.size"),
+            ("operand", "Window.takes", False, "lower = min(offset, last) + self.size"),
+            ("operand", "Window.takes", False, "return (last is not None)"),
+            ("operand", "Window.takes", False, "return (self.between(lower, offset))"),
+            ("swapped argument", "Window.takes", False, "return self.between(offset, lower) and last is not None"),
+            ("comparison", "Window.takes", False, "return self.between(lower, offset) and last is None"),
+            ("severity", "each", True, '@check("KA001", severity=Severity.WARNING)'),
+            ("deleted guard", "each", False, "if False:"),
+            ("comparison", "each", False, "if rows is not None:"),
+            ("deleted guard", "each", False, "return [row for row in zip(rows, rows, strict=True) if True]"),
+            ("comparison", "each", False, "return [row for row in zip(rows, rows, strict=True) if row not in rows]"),
+        ]
+    )
+
+
+def test_a_mutant_is_a_source_that_differs_in_one_place():
+    for mutant in mutated():
+        ast.parse(applied(mutant))
+        assert ast.dump(ast.parse(applied(mutant))) != ast.dump(ast.parse(SOURCE))
+
+
+def test_the_listed_equivalents_are_mutants_of_today():
+    assert all(reason.endswith((".", ")")) for reason in equivalent_mutants().values())
+
+
+def judged(run: Any) -> list[Result]:
+    results: list[Result] = []
+    judge = Judge(2, lambda _, result: results.append(result))
+    tests = [RecordedTest("test_x.py::test_a", 0.01, {}), RecordedTest("test_x.py::test_b", 0.01, {})]
+    judge.try_all([Trial(mutated()[0], tests)], run)
+    return results
+
+
+def test_a_process_that_says_nothing_was_killed():
+    """By its limits, or by what the mutant did to it."""
+
+    def run(trial: Trial, *_) -> None:
+        os.kill(os.getpid(), signal.SIGXCPU)
+
+    assert judged(run) == [Result(KILLED, "SIGXCPU")]
+
+
+def test_an_error_of_the_trial_itself_kills_nothing():
+    def run(trial: Trial, *_) -> None:
+        raise LookupError("window")
+
+    assert judged(run) == [Result(UNDECIDED, "LookupError('window')")]
+
+
+@pytest.mark.parametrize("flaky", [False, True])
+def test_a_test_that_fails_without_the_mutant_proves_nothing(flaky):
+    def run(trial: Trial, _, finish) -> None:
+        fails = trial.tests and trial.tests[-1].id.endswith("b") and (flaky or trial.mutant is not None)
+        finish(Result(KILLED, trial.tests[-1].id) if fails else Result(SURVIVED))
+
+    assert [result.outcome for result in judged(run)] == [SURVIVED if flaky else KILLED]
+
+
+def test_a_function_is_changed_wherever_it_is_known():
+    """A trial gives the function object the mutant's code: modules that imported it by name see the change."""
+    from kaudit.broker.producer_state import rules
+    from tests.mutation.trial import changed_code
+
+    mutant = next(each for each in mutants_of("kaudit/broker/producer_state/rules.py") if each.function == "explains")
+    code = changed_code(mutant)
+    copy = FunctionType(code, vars(rules))
+    assert (rules.explains(3, 3), copy(3, 3)) == (True, False)
