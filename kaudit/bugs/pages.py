@@ -27,7 +27,7 @@ def write(directory: Path) -> None:
 
 def _page(bug: Bug) -> str:
     documentation = bug.documentation()
-    fixed = f"Fixed in {bug.fixed_text}" if bug.fixed_in else "Not fixed"
+    fixed = f"Fixed in {bug.fixed_text}" if bug.fixed_in else "No fix is known"
     traits = [f"- {trait.text}{' (where it can be seen)' if trait.optional else ''}" for trait in bug.traits]
     facts = f"Affected: {bug.affected_text}. {fixed}. Where its traits are seen, it is {bug.confidence.value}."
     parts = [
@@ -46,7 +46,7 @@ def _index() -> str:
         members = [bug for bug in BUGS.values() if bug.module.rpartition(".")[0] == package]
         title = (sys.modules[package].__doc__ or "").strip().rstrip(".")
         rows = [
-            f"| [{bug.id}]({bug.id}.md) | {bug.title} | {bug.affected_text} | {bug.fixed_text or 'not fixed'} |"
+            f"| [{bug.id}]({bug.id}.md) | {bug.title} | {bug.affected_text} | {bug.fixed_text or 'no fix known'} |"
             for bug in members
         ]
         parts.append(

@@ -45,7 +45,7 @@ def list_document(bugs: Iterable[Bug]) -> str:
 
 def versions_text(bug: Bug) -> str:
     """Return `broker 0.11.0.0 to 3.5.2; fixed in 3.6.0 by KIP-890`."""
-    return f"{bug.affected_text}; {f'fixed in {bug.fixed_text}' if bug.fixed_in else 'not fixed'}"
+    return f"{bug.affected_text}; {f'fixed in {bug.fixed_text}' if bug.fixed_in else 'no fix known'}"
 
 
 def _facts(bug: Bug) -> Mapping[str, object]:

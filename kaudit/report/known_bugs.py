@@ -10,7 +10,7 @@ from kaudit.report.formatting import plural
 
 def known_bug_text(known: KnownBug) -> str:
     """Return `looks like KAFKA-12671, fixed in 3.6.0 by KIP-890: 2 of 2 traits seen`."""
-    fixed = f"fixed in {known.fixed_in}" if known.fixed_in else "not fixed"
+    fixed = f"fixed in {known.fixed_in}" if known.fixed_in else "no fix known"
     seen = f"{len(known.traits_seen)} of {plural(len(known.traits), 'trait')} seen"
     return visible(f"looks like {known.id}, {fixed}: {seen}")
 

@@ -4,7 +4,6 @@ from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira
 from kaudit.model.finding import Confidence
 
 
-
 def _just_created(case: Case) -> bool:
     return case.number("offending", "leader_epoch") == 0 and case.finding.producer_epoch == 0
 

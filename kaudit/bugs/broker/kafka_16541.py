@@ -14,7 +14,6 @@ BUG = Bug(
     traits=(
         VERSION_KNOWN,
         Trait("leader-epoch-checkpoint cannot be parsed", lambda case: case.value("reason") is not None),
-        Trait("it is empty", lambda case: case.number("size") == 0, optional=True),
     ),
     confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-16541", "KAFKA-15046"), "https://github.com/apache/kafka/pull/15993"),

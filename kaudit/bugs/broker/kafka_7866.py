@@ -4,9 +4,12 @@ from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira
 from kaudit.model.finding import Confidence
 
 
-def _repeats_marker_offset(case: Case) -> bool:
+def _assigned_again(case: Case) -> bool:
     offset, expected = case.finding.offset, case.number("expected_offset")
-    return offset is not None and expected is not None and offset == expected - 1
+    if offset is None or offset + 1 != expected:
+        return False
+    missing, last = case.number("last_missing_offset"), case.finding.last_offset
+    return missing is None or (last is not None and missing <= last)
 
 
 def _not_in_index(case: Case) -> bool:
@@ -28,10 +31,10 @@ BUG = Bug(
     fixed_in=("2.2.1", "2.3.0"),
     codes=codes("KA006"),
     traits=(
-        Trait("a batch begins at the offset of the marker before it", _repeats_marker_offset),
-        Trait("the transaction index lacks the transaction which that marker aborted", _not_in_index),
+        Trait("a batch begins at the offset of the batch before it, and no offset is missing", _assigned_again),
+        Trait("the transaction index lacks the transaction that ended there", _not_in_index, optional=True),
     ),
-    confidence=Confidence.CERTAIN,
+    confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-7866"), "https://github.com/apache/kafka/pull/6570"),
     module=__name__,
 )
