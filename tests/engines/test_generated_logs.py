@@ -23,10 +23,10 @@ def test_what_was_done_is_found(engine, tmp_path, make):
     assert not result.incomplete
 
 
-def test_cuts_change_nothing(engine, tmp_path):
+def test_cuts_change_nothing(local, tmp_path):
     for number, make in enumerate(FAULTS):
         make(tmp_path / f"orders-{number}")
-    whole, *cut = [engine.documents(tmp_path, chunk_bytes=size) for size in CUTS]
+    whole, *cut = [local.documents(tmp_path, chunk_bytes=size) for size in CUTS]
     assert whole[0]["summary"]["batches"] > 500
     for documents in cut:
         assert documents == whole
@@ -35,6 +35,7 @@ def test_cuts_change_nothing(engine, tmp_path):
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_engines_agree_on_faults(local, spark, tmp_path):
+    # at each cut, so what cuts do not change here they do not change there
     for number, make in enumerate(FAULTS):
         make(tmp_path / f"orders-{number}")
     for size in CUTS:

@@ -12,10 +12,15 @@ def came_late(case: Case) -> bool:
     )
 
 
-def was_held_up(case: Case) -> bool:
-    """Whether the late batch was made before the marker was written: a request that was held up."""
+def was_made_later(case: Case) -> bool:
+    """Whether the late batch was made after the marker was written: its producer knew nothing of the end."""
     first, marker = case.number("first_timestamp"), case.number("previous_marker_timestamp")
-    return first is not None and marker is not None and first <= marker
+    return first is not None and marker is not None and 0 <= marker < first
+
+
+def follows_commit(case: Case) -> bool:
+    """Whether the coordinator's last decision about this epoch was to commit."""
+    return case.value("coordinator_state") == "CompleteCommit"
 
 
 def follows_abort(case: Case) -> bool:

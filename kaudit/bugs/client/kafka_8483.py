@@ -1,18 +1,7 @@
 """A producer that starts its sequences again may swap batches in flight."""
 
-from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira
+from kaudit.bugs.bug import Affected, Bug, Program, Trait, codes, jira
 from kaudit.model.finding import Confidence
-
-
-def _times(case: Case) -> tuple[int, int] | None:
-    restarted, following = case.number("offending", "timestamp"), case.number("next", "timestamp")
-    return None if restarted is None or following is None else (restarted, following)
-
-
-def _goes_back(case: Case) -> bool:
-    times = _times(case)
-    return times is not None and 0 <= times[1] < times[0]
-
 
 BUG = Bug(
     id="KAFKA-8483",
@@ -24,7 +13,10 @@ BUG = Bug(
     codes=codes("KA105"),
     traits=(
         Trait("the producer starts again at sequence 0 in its epoch", lambda case: case.finding.code == "KA105"),
-        Trait("the batch that follows was made before it", _goes_back),
+        Trait(
+            "of the batches in flight with it, a later one has older records",
+            lambda case: case.value("times_go_back") is True,
+        ),
     ),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-8483", "KAFKA-8484"), "https://github.com/apache/kafka/pull/6883"),

@@ -4,7 +4,19 @@ from importlib import import_module
 from types import ModuleType
 
 COMMANDS = (
-    *("scan", "timeline", "producers", "inspect", "replay", "diff", "capture", "watch", "simulate", "report"),
+    *(
+        "scan",
+        "timeline",
+        "producers",
+        "inspect",
+        "replay",
+        "attempts",
+        "diff",
+        "capture",
+        "watch",
+        "simulate",
+        "report",
+    ),
     *("explain", "checks", "bugs", "spark-bundle", "baseline", "config"),
 )
 """In the order of --help."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from kaudit.formats.application_log.errors import error_name, error_of, exception_in, refusal
+from kaudit.formats.application_log.errors import described_error, error_name, error_of, exception_in, refusal
 from kaudit.formats.application_log.patterns import Pattern, PatternSet
 from kaudit.model.log_event import LogEventKind
 
@@ -15,7 +15,7 @@ _MAX_LINE: Final = 4096
 _FRAME: Final = re.compile(rb"\s+(?:at |\.\.\. \d)").match
 _EXCEPTION_LINE: Final = re.compile(r"(?:[a-z][\w$]*\.){1,20}[A-Z]").match
 _CONTEXTS: Final = (
-    (re.compile(r"\b[pP]artition[= ]([\w.-]{1,249})-(\d{1,10})(?=[\],: ])"), ("topic", "partition")),
+    (re.compile(r"\b[pP]artition[= ](?:[\w-]{22}:)?([\w.-]{1,249})-(\d{1,10})(?=[\],: ])"), ("topic", "partition")),
     (re.compile(r"\[(?:\w{1,40} (?:broker|brokerId|id|nodeId|node)=|Broker id=|KafkaApi-|Transaction State Manager |Controller id=)(\d{1,10})\b"), ("broker_id",)),
     (re.compile(r"\bclientId=([^,\]]{1,250})[,\]]"), ("client_id",)),
     (re.compile(r"\btransactionalId=([^,\]]{1,250})[,\]]"), ("transactional_id",)),
@@ -48,10 +48,10 @@ def match_entry(lines: Sequence[bytes], patterns: PatternSet) -> MatchedEntry | 
         return None
     (pattern, values), event = found, found[0].event
     if cause is not None:
-        values = cause[1] | values
+        values = cause[1] | values  # a new dictionary
         if event is LogEventKind.REQUEST_ERROR:
             pattern, event = cause[0], cause[0].event
-    error = error_name(values["error"]) if "error" in values else _thrown(texts)
+    error = _stated_error(values) or _thrown(texts)
     if event is LogEventKind.REQUEST_ERROR:
         event = refusal(error)
     return MatchedEntry(event, pattern, _with_context(texts[0], values | {"error": error or error_of(event)}))
@@ -62,6 +62,14 @@ def _texts(lines: Sequence[bytes]) -> Iterator[str]:
     for index, line in enumerate(lines):
         if not index or not _FRAME(line):
             yield line[:_MAX_LINE].decode("utf-8", "replace")
+
+
+def _stated_error(values: dict[str, Any]) -> str | None:
+    """The error that the message names, or describes in words that are a client's own."""
+    described = values.pop("error_text", None)
+    if "error" in values:
+        return error_name(values["error"])
+    return None if described is None else described_error(described)
 
 
 def _thrown(texts: Sequence[str]) -> str | None:

@@ -15,6 +15,7 @@ _REFUSALS: Final = {
     "CONCURRENT_TRANSACTIONS": LogEventKind.CONCURRENT_TRANSACTIONS,
     "TRANSACTION_COORDINATOR_FENCED": LogEventKind.TRANSACTION_COORDINATOR_FENCED,
     "INVALID_PRODUCER_ID_MAPPING": LogEventKind.INVALID_PRODUCER_ID_MAPPING,
+    "INVALID_RECORD": LogEventKind.RECORD_REJECTED,
 }
 _ERRORS: Final = {kind: error for error, kind in _REFUSALS.items()}
 _EXCEPTIONS: Final = {
@@ -33,6 +34,25 @@ _EXCEPTIONS: Final = {
     "KafkaStorageException": "KAFKA_STORAGE_ERROR",
 }
 """Classes of org.apache.kafka.common.errors whose error is not called like the class."""
+_DESCRIPTIONS: Final = (
+    ("out of order sequence", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+    ("duplicate sequence", "DUPLICATE_SEQUENCE_NUMBER"),
+    ("with an old epoch", "INVALID_PRODUCER_EPOCH"),
+    ("newer producer with the same transactional", "PRODUCER_FENCED"),
+    ("could not locate the producer metadata", "UNKNOWN_PRODUCER_ID"),
+    ("Unknown Producer Id", "UNKNOWN_PRODUCER_ID"),
+    ("transactional operation in an invalid state", "INVALID_TXN_STATE"),
+    ("not currently assigned to its transactional", "INVALID_PRODUCER_ID_MAPPING"),
+    ("another concurrent operation on the same transaction", "CONCURRENT_TRANSACTIONS"),
+    ("no longer the current coordinator for a given producer", "TRANSACTION_COORDINATOR_FENCED"),
+    ("not the leader", "NOT_LEADER_OR_FOLLOWER"),
+    ("Not leader for partition", "NOT_LEADER_OR_FOLLOWER"),
+    ("timed out", "REQUEST_TIMED_OUT"),
+    ("i/o timeout", "REQUEST_TIMED_OUT"),
+)
+"""What librdkafka, kafkajs and sarama say of an error, all from the protocol's descriptions."""
+_NAME: Final = re.compile(r"_?[A-Z]+(?:_[A-Z]+)+\b").match
+_LONGEST_DESCRIPTION: Final = 120
 _EXCEPTION: Final = re.compile(
     r"(?:[a-z][\w$]*\.){1,20}([A-Z]\w{1,100}(?:Exception|Error))\b|\b([A-Z]\w{1,100}Exception)\b"
 )
@@ -63,3 +83,11 @@ def refusal(error: str | None) -> LogEventKind:
 def error_of(event: LogEventKind) -> str | None:
     """The error a refusal of this class is answered with, None for other events."""
     return _ERRORS.get(event)
+
+
+def described_error(text: str) -> str:
+    """An error's name in Kafka's `Errors` from a description of it; the description where it is not known."""
+    if named := _NAME(text):
+        return named[0]
+    known = (name for words, name in _DESCRIPTIONS if words in text)
+    return next(known, text[:_LONGEST_DESCRIPTION])

@@ -13,11 +13,12 @@ from kaudit.model.log_event import Client, LogEvent, LogEventKind, Origin
 
 PROGRAMS: Final[Mapping[Origin, tuple[str, ...]]] = {
     "server": ("server",),
-    "client": (),
+    "client": ("java", "librdkafka", "franz-go", "kafkajs", "sarama"),
 }
 """The programs whose messages a log may hold, by its origin; each is a file in `patterns/`."""
 
 _FIELD: Final = re.compile(r"\{(\w*)\}")
+_MEANT: Final = {"error_text": "error"}
 _INTEGER: Final = r"-?\d{1,19}+"
 _TOPIC: Final = r"[\w.-]{1,249}"
 _VALUES: Final = {
@@ -36,7 +37,8 @@ INTEGER_FIELDS: Final = frozenset(
 class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """One wording of a message.
 
-    `text` is the message with {field} where a value stands ({topic_partition} is both, {directory} a path before a file's name, {} any text). `since` and `until`
+    `text` is the message with {field} where a value stands ({topic_partition} is both, {error_text} an error in
+    a client's words, {directory} a path before a file's name, {} any text). `since` and `until`
     are the first and the last release line that has it, None where it is as old as producer ids and where it is still
     there. `source` names the class. `example` is a line; `recorded` says whether a real program wrote it. `values` are
     fields the message implies.
@@ -62,7 +64,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def fields(self) -> set[str]:
         """The fields of LogEvent that the message states or implies."""
-        named = set(_FIELD.findall(self.text)) - {"", "directory"}
+        named = {_MEANT.get(name, name) for name in _FIELD.findall(self.text)} - {"", "directory"}
         return (
             named - {"topic_partition"}
             | ({"topic", "partition"} if "topic_partition" in named else set())
@@ -80,17 +82,25 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def match(self, line: str) -> dict[str, Any] | None:
         """Return the values the message states, None if the line is not this message; linear in the line's length."""
-        first = self.literals[0] if not self.text.startswith("{") else ""
+        found = self._search(line)
+        if found is None:
+            return None
+        return self.values | {
+            name: int(value) if name in INTEGER_FIELDS else value
+            for name, value in found.groupdict().items()
+            if value is not None
+        }
+
+    def _search(self, line: str) -> re.Match[str] | None:
+        first = self.text.partition("{")[0]
+        if not first:
+            return self._expression.search(line)
         at = line.find(first)
         for _ in range(_MAX_TRIES):
             if at < 0:
                 return None
             if found := self._expression.match(line, at):
-                return self.values | {
-                    name: int(value) if name in INTEGER_FIELDS else value
-                    for name, value in found.groupdict().items()
-                    if value is not None
-                }
+                return found
             at = line.find(first, at + 1)
         return None
 
@@ -98,7 +108,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def _compiled(text: str) -> "re.Pattern[str]":
     """An atomic group for each value and the words behind it: what has matched is never tried again in another way."""
     pieces = _FIELD.split(text)
-    expression = re.escape(pieces[0])
+    expression = re.escape(pieces[0]) or r"(?<![\w.-])"
     for name, literal in zip(pieces[1::2], pieces[2::2], strict=True):
         following = re.escape(literal)
         if name == "topic_partition":
