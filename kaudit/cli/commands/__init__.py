@@ -12,6 +12,7 @@ COMMANDS = (
         "replay",
         "attempts",
         "diff",
+        "dedup",
         "capture",
         "watch",
         "simulate",

@@ -1,12 +1,13 @@
 """The bugs that can be provoked, by id."""
 
 from tests.bugs.recipe import Recipe
-from tests.bugs.recipes import cleaner, java_clients, late_writes, old_coordinators, side_files
+from tests.bugs.recipes import cleaner, fail_over, java_clients, late_writes, old_coordinators, side_files
 
 RECIPES = {
     recipe.bug: recipe
     for recipe in (
         Recipe("KAFKA-6119", "broker", "0.11.0.0", "0.11.0.2", late_writes.after_timeout),
+        Recipe("KAFKA-6361", "broker", "1.1.0", "2.1.1", fail_over.a_leader_between),
         Recipe("KAFKA-6683", "broker", "1.0.0", "1.1.0", side_files.snapshot_of_a_roll),
         Recipe("KAFKA-7467", "broker", "1.1.0", "2.1.1", cleaner.empty_marker),
         Recipe("KAFKA-7866", "broker", "2.1.1", "2.2.2", side_files.transaction_index_unwritable),
