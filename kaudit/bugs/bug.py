@@ -61,13 +61,13 @@ class Case(Struct, frozen=True):
     """One finding, and what its surroundings say.
 
     `compacted`: of its partition. `version_known`: the bug is in every broker version that the log may come from.
-    `others` returns the other findings about the same partition, or about the same producer id.
+    `others` returns the findings of a check about the same partition and, where a field is named, with the same value of it.
     """
 
     finding: Finding
     compacted: bool
     version_known: bool
-    others: Callable[[], Sequence[Finding]]
+    others: Callable[[str, str], Sequence[Finding]]
 
     def value(self, *path: str) -> object:
         """Return what the finding's evidence has under nested keys, None where it has nothing."""

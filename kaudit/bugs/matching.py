@@ -1,7 +1,7 @@
 """Findings that look like known bugs are given their names."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -73,23 +73,22 @@ class _Surroundings:
     def __init__(self, findings: Sequence[Finding], partitions: Iterable[PartitionSummary]) -> None:
         self._findings = findings
         self._partitions = partitions
+        self._by_field: dict[str, Mapping[tuple[object, ...], Sequence[Finding]]] = {}
 
     @functools.cached_property
     def _compacted(self) -> frozenset[_Place]:
         return frozenset((entry.topic, entry.partition) for entry in self._partitions if entry.compacted)
 
-    @functools.cached_property
-    def _of_partition(self) -> Mapping[_Place, Sequence[Finding]]:
-        return _grouped(self._findings, lambda finding: (finding.topic, finding.partition))
-
     def case(self, finding: Finding, *, version_known: bool) -> Case:
         """Return a finding with what is around it."""
-        place = finding.topic, finding.partition
-        return Case(finding, place in self._compacted, version_known, lambda: self._of_partition.get(place, ()))
+        compacted = (finding.topic, finding.partition) in self._compacted
+        return Case(finding, compacted, version_known, functools.partial(self._others, finding))
 
-
-def _grouped(findings: Iterable[Finding], key: Callable[[Finding], _Place]) -> Mapping[_Place, Sequence[Finding]]:
-    groups: dict[_Place, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(key(finding), []).append(finding)
-    return groups
+    def _others(self, finding: Finding, code: str, field: str) -> Sequence[Finding]:
+        if field not in self._by_field:
+            groups: dict[tuple[object, ...], list[Finding]] = {}
+            for other in self._findings:
+                groups.setdefault((other.topic, other.partition, other.code, getattr(other, field)), []).append(other)
+            self._by_field[field] = groups
+        key = (finding.topic, finding.partition, code, getattr(finding, field))
+        return self._by_field[field].get(key, ())

@@ -10,7 +10,7 @@ from kaudit.bugs.registry import BUGS, discover, find, nearest, of_version
 from kaudit.bugs.tickets import looks_like_ticket
 from kaudit.checks.registry import CHECKS
 from tests.bugs.recorded_bugs import RECORDED
-from tests.bugs.simulated_bugs import SIMULATED, diverged
+from tests.bugs.simulated_bugs import SIMULATED
 
 RAIN = '''
 """Rain."""

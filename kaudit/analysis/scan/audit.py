@@ -36,7 +36,7 @@ from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.formats.sidefiles.checkpoints import HIGH_WATERMARK_CHECKPOINT
 from kaudit.model.coordinator import CoordinatorView
-from kaudit.model.finding import Finding
+from kaudit.model.finding import Finding, in_order
 from kaudit.model.other_copies import HeldRecords, OtherCopies
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory, Unreadable
@@ -119,7 +119,7 @@ class Audit:
             for number, ended in zip(moment.numbers, transactions, strict=True):
                 found = [*ended, *allocation.partitions[number], *others[number]]
                 findings += self._findings(around, parts[number], found)
-        findings = with_incidents(sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key))
+        findings = with_incidents(in_order(found for found in findings if self._wanted(found)))
         not_audited = [
             *self._missing(findings),
             *self._not_audited(moments),

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 
 from kaudit.bugs.bug import Case, Trait
 
+_NEXT_EPOCHS = 3
+"""Leaders that quickly followed one another; a bit that flipped makes most other epochs larger than that."""
+
 
 def _begins(case: Case) -> Mapping[str, Mapping[int, int]]:
     """Return the start offset of each leader epoch on each replica that differs."""
@@ -20,7 +23,12 @@ def _rows(history: object) -> list[tuple[int, int]]:
 
 
 def _goes_on(case: Case) -> bool:
-    """Whether the copies share a leader epoch that begins behind the offset at which they differ."""
+    """Whether the copies share a leader epoch that begins behind the offset at which they differ.
+
+    In one log alone: whether batches of an older leader epoch follow one of the next epochs.
+    """
+    if case.finding.code == "KA009":
+        return 0 < (case.number("leader_epoch") or 0) - (case.number("expected_leader_epoch") or 0) <= _NEXT_EPOCHS
     begins, offset = list(_begins(case).values()), case.finding.offset
     if len(begins) < 2 or offset is None:
         return False
@@ -29,6 +37,8 @@ def _goes_on(case: Case) -> bool:
 
 
 def _not_cut(case: Case) -> bool:
+    if case.finding.code == "KA009":
+        return True
     ends = case.value("end_offsets")
     offset, copies = case.finding.offset, case.value("copies")
     if not isinstance(ends, Mapping) or not isinstance(copies, Mapping) or offset is None:
@@ -36,5 +46,5 @@ def _not_cut(case: Case) -> bool:
     return all(isinstance(ends.get(name), int) and ends[name] > offset for name in copies)
 
 
-GOES_ON = Trait("the replicas went on under the same leader behind the records in which they differ", _goes_on)
-NOT_CUT = Trait("neither was cut at these records", _not_cut)
+GOES_ON = Trait("the log goes on under another leader behind records which that leader did not have", _goes_on)
+NOT_CUT = Trait("it was not cut at these records", _not_cut)

@@ -9,7 +9,7 @@ def _missing(case: Case) -> bool:
 
 
 def _offset_index_is_there(case: Case) -> bool:
-    return not any(other.code == "KA503" and other.evidence.get("class") == "missing" for other in case.others())
+    return not any(other.evidence.get("class") == "missing" for other in case.others("KA503", "replica"))
 
 
 BUG = Bug(

@@ -13,9 +13,9 @@ def _assigned_again(case: Case) -> bool:
 
 
 def _not_in_index(case: Case) -> bool:
-    for other in case.others():
+    for other in case.others("KA305", "segment"):
         missing = other.evidence.get("missing")
-        if other.code == "KA305" and isinstance(missing, list | tuple):
+        if isinstance(missing, list | tuple):
             ends = {row.get("last_offset") for row in missing if isinstance(row, dict)}
             if case.finding.offset in ends:
                 return True

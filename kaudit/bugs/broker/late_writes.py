@@ -7,8 +7,7 @@ def came_late(case: Case) -> bool:
     """Whether the transaction began after the producer's transaction in the same epoch had ended (KA304)."""
     finding = case.finding
     return finding.code == "KA304" or any(
-        other.code == "KA304" and (other.producer_id, other.offset) == (finding.producer_id, finding.offset)
-        for other in case.others()
+        other.offset == finding.offset for other in case.others("KA304", "producer_id")
     )
 
 

@@ -7,11 +7,7 @@ _AGAIN_AND_AGAIN = 5
 
 def _raised_often(case: Case) -> bool:
     """Whether the log itself shows the producer raise its epoch several times."""
-    raised = (
-        other.evidence.get("count", 1)
-        for other in case.others()
-        if other.code == "KA203" and other.producer_id == case.finding.producer_id
-    )
+    raised = (other.evidence.get("count", 1) for other in case.others("KA203", "producer_id"))
     return sum(count for count in raised if isinstance(count, int)) >= _AGAIN_AND_AGAIN
 
 

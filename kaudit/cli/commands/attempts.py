@@ -20,6 +20,9 @@ Examples:
   kaudit attempts --broker-version 2.8.1 orders-3 | kaudit replay -
 """
 
+_MAX_EVENTS = 1_000_000
+"""Events that are kept; they take a gigabyte."""
+
 app = typer.Typer()
 
 
@@ -87,15 +90,21 @@ def attempts(  # noqa: PLR0913 - typer reads the options off the signature
 
 def _events(server_logs: list[str], client_logs: list[str], settings: "BrokerSettings") -> "list[LogEvent]":
     """Read every log once for its events, server logs also for what they say of the broker."""
+    from itertools import islice
+
     from kaudit.analysis.log_events.log_files import log_events, log_lines
+    from kaudit.analysis.scan.options import UsageError
     from kaudit.formats.application_log.counts import LogCounts
+    from kaudit.replay.reconstruction.broker_logs import kept
 
     found: list[LogEvent] = []
     given: tuple[tuple[Origin, list[str]], ...] = (("server", server_logs), ("client", client_logs))
     for origin, paths in given:
         for path in dict.fromkeys(paths):
             counts = LogCounts()
-            found += log_events(path, origin, counts)
+            found += islice(kept(log_events(path, origin, counts)), _MAX_EVENTS + 1 - len(found))
+            if len(found) > _MAX_EVENTS:
+                raise UsageError(f"{path}: more than {_MAX_EVENTS:,} events in all; name fewer logs")
             if origin == "server":
                 settings.read(log_lines(path))
             if not counts.events:
@@ -105,13 +114,13 @@ def _events(server_logs: list[str], client_logs: list[str], settings: "BrokerSet
 
 def _clock(log: "BrokerLog") -> str:
     """How a log's clock goes, in one line."""
-    clock = log.clock
+    clock, home = log.clock, log.home or "."
     if clock is None:
         how = "as they are" if log.zone_known else "by no clock: places follow from offsets and order alone"
-        return f"{log.home}: too few lines name an offset to estimate the clock; times are taken {how}"
+        return f"{home}: too few lines name an offset to estimate the clock; times are taken {how}"
     zone = "" if clock.zone_minutes is None else f"local time {_zone(clock.zone_minutes)}, "
     return (
-        f"{log.home}: {zone}batches' time is the log's {clock.lower_ms:+,} to {clock.upper_ms:+,} ms "
+        f"{home}: {zone}batches' time is the log's {clock.lower_ms:+,} to {clock.upper_ms:+,} ms "
         f"({clock.agreeing:,} of {clock.anchors:,} lines agree)"
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from kaudit.analysis.log_events.placement import Certainty, EventPlacer, Placement
-from kaudit.broker.attempts import Attempt, Wait
+from kaudit.broker.attempts import Attempt, Describe, Wait
 from kaudit.broker.broker import Broker
 from kaudit.broker.producer_state.producer_append_info import validate_append, validate_end_txn_marker
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch, MarkerBatch, ProducerStateEntry
@@ -99,9 +99,11 @@ class PartitionLines:
         follows = row.producer_id == NO_PRODUCER_ID or (row.base_offset == self._end and self._accepts(row))
         written = self._write(line, source, recorded) if follows else None
         if written is None:
-            self._account.found_on_disk += 1
             written = self._write(_found(row), source, "ok")
-        assert written is not None
+            self._account.found_on_disk += written is not None
+        if written is None:
+            self._account.impossible += 1  # values that no attempt can have
+            return
         yield written
         self._end = row.last_offset + 1
 
@@ -304,9 +306,16 @@ class PartitionLines:
         if at is not None:
             whole["at"] = at
         whole |= line
-        answer = self._broker.answer(msgspec.convert(whole, Attempt)).fields
+        try:
+            answer = self._broker.answer(msgspec.convert(whole, Attempt)).fields
+        except msgspec.ValidationError:
+            return None
         if recorded not in (answer["outcome"], answer.get("error")):
             return None
+        if whole["op"] == "restart":
+            # when log starts were last written down depends on all partitions' times: the answer must not
+            asked = self._broker.answer(Describe(topic=topic, partition=partition, at=self._at))
+            whole["log_start_offset"] = asked.fields["log_start_offset"]
         self._account.written[f"{whole['op']} {recorded}"] += 1
         return self._at or 0, whole | {"recorded": recorded, "source": source}
 
