@@ -129,7 +129,9 @@ def test_the_gitlab_example_gives_the_job_inputs_it_has():
 
 def test_the_container_file_is_sound():
     file = ROOT / ".container" / "Containerfile"
-    done = subprocess.run([Path(sys.executable).with_name("hadolint"), file], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [Path(sys.executable).with_name("hadolint"), file], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (0, "")
     text = file.read_text(encoding="utf-8")
     stages = text.split("\nFROM ")
