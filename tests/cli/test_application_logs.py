@@ -56,15 +56,14 @@ def test_a_directory_and_a_compressed_log_say_the_same(kaudit, recorded, tmp_pat
 
 
 def test_timelines_show_refusals_between_batches(kaudit, recorded):
-    arguments = ("timeline", recorded.log_directories[0], "--topic", "h32-3", "--partition", "0")
-    arguments += ("--server-log", server_log(recorded))
-    document = json.loads(kaudit(*arguments, "--output-format", "json").out)
+    arguments = ("timeline", recorded.log_directories[0], "--topic", "h32-3", "--partition", "0", "--server-log")
+    document = json.loads(kaudit(*arguments, server_log(recorded), "--output-format", "json").out)
     validator(DOCUMENT).validate(document)
     entries = [entry for timeline in document["timelines"] for entry in timeline["entries"]]
     refusals = [entry for entry in entries if entry["kind"] == "event" and entry["event"] == "out_of_order_sequence"]
     assert refusals
     assert all(entry["placed_by"] == "offset" for entry in refusals)
-    assert "refused: out_of_order_sequence" in kaudit(*arguments).out
+    assert "refused: out_of_order_sequence" in kaudit(*arguments, server_log(recorded)).out
 
 
 @pytest.mark.parametrize("option", ["--server-log", "--client-log"])
