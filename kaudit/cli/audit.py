@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct, field
@@ -220,6 +221,12 @@ def run_facts(started_ms: int, *, reproducible: bool) -> Mapping[str, object] | 
     return {"host": platform.node(), "started_at": rfc3339(started_ms)}
 
 
+def repository_root() -> str | None:
+    """Return the root of the checkout that the working directory lies in; in a work tree `.git` is a file."""
+    here = Path.cwd()
+    return next((str(place) for place in (here, *here.parents) if (place / ".git").exists()), None)
+
+
 def show(
     request: AuditRequest,
     run: Mapping[str, object] | None,
@@ -240,6 +247,7 @@ def show(
         producer_ids=frozenset(request.options.producer_ids) or None,
         batches=request.batches,
         command=" ".join(["kaudit", *map(quote_text, sys.argv[1:])]),
+        repository=repository_root(),
     )
     for target in request.targets:
         if target.form.machine or not machines_only:

@@ -115,6 +115,10 @@ class EventsOfLogs:
             elif event.producer_id is None and event.transactional_id is None:
                 self._of_nobody.append(event)
 
+    def all_explained(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings in their order, each as `explained` returns it."""
+        return [self.explained(finding) for finding in findings]
+
     def explained(self, finding: Finding) -> Finding:
         """Return the finding with the events that speak for a cause, and these causes first."""
         causes: list[Explanation] = []
