@@ -23,7 +23,7 @@ def spent_epochs(version: str, home: Path) -> Outcome:
     subprocess.run(["go", "build", "-mod=mod", "-o", "produce", "."], check=True, cwd=client, timeout=BUILD_SECONDS)
     with brokers.live(brokers.WITH_EITHER, home / "broker") as live:
         live.play({"name": "orders", "topic_config": {"max.message.bytes": "300"}, "steps": []})
-        command = [client / "produce", live.address(), str(SENT), str(TAKEN_EVERY)]
+        command = [str(client / "produce"), live.address(), str(SENT), str(TAKEN_EVERY)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=SEND_SECONDS)
         live.broker.stop(clean=True)
     *_, before, last = [line.split(" ", 2) for line in done.stdout.splitlines()]
