@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from kaudit.model.impact import Impact
 from kaudit.model.json_record import JsonRecord, json_value
+from kaudit.model.known_bug import KnownBug
 
 Evidence = Mapping[str, object]
 
@@ -64,7 +65,8 @@ class Finding(Struct, frozen=True):
 
     `offset`/`last_offset` are the offending batch's (missing offsets for KA007, KA008, KA104); `position` is a byte in
     `file`; `file` is relative to its input. A null field has its reason in `absent`. Times in `evidence` are ms since
-    the epoch under keys ending in `timestamp`. `incident` is an id that findings of one cause share.
+    the epoch under keys ending in `timestamp`. `incident` is an id that findings of one cause share, `known_bugs` are those
+    it looks like.
     """
 
     code: str
@@ -88,6 +90,7 @@ class Finding(Struct, frozen=True):
     explanations: Sequence[Explanation] = ()
     impact: Impact = Impact()
     incident: str | None = None
+    known_bugs: Sequence[KnownBug] = ()
     next: Sequence[str] = ()
     status: Status = Status.NEW
     suppression: str | None = None

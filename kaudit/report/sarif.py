@@ -16,6 +16,7 @@ from kaudit.report.console import visible
 from kaudit.report.formatting import plural, producer_of, span
 from kaudit.report.impact import with_impact
 from kaudit.report.json_documents import pretty_pieces
+from kaudit.report.known_bugs import with_known_bugs
 from kaudit.report.locations import base_directory, in_repository, location_text, path_of, uri_of
 from kaudit.report.most_severe import most_severe, omitted_text
 from kaudit.report.output import Output
@@ -96,11 +97,12 @@ def _rule(check: Check, options: RenderOptions) -> _Object:
 def _result(finding: Finding, result: ScanResult, rules: Mapping[str, int], frame: _Frame) -> _Object:
     place = location_text(finding)
     where = f" ({place})" if place else ""
+    text = with_known_bugs(with_impact(f"{finding.name}: {finding.message}{where}", finding.impact), finding.known_bugs)
     entry: _Object = {
         "ruleId": finding.code,
         "level": finding.severity.value,
         "kind": "fail",
-        "message": {"text": _text(visible(with_impact(f"{finding.name}: {finding.message}{where}", finding.impact)))},
+        "message": {"text": _text(visible(text))},
         "locations": [_location(finding, finding.position, frame)],
         "partialFingerprints": {FINGERPRINT_KEY: finding.fingerprint},
         "properties": _properties(finding),
@@ -124,7 +126,7 @@ def _result(finding: Finding, result: ScanResult, rules: Mapping[str, int], fram
 def _properties(finding: Finding) -> _Object:
     names = (
         "topic", "partition", "replica", "offset", "last_offset", "producer_id", "producer_epoch", "confidence", "status",
-        "impact", "incident", "next",
+        "impact", "incident", "known_bugs", "next",
     )  # fmt: skip
     document = finding.to_dict()
     return {name: document[name] for name in names if document[name] not in (None, {})}

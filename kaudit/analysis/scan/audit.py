@@ -28,6 +28,7 @@ from kaudit.analysis.scan.summaries import partition_summary, segment_rows, tota
 from kaudit.analysis.sidefiles.checkpoint_audit import CheckpointAudit
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.broker.releases.profile import VersionRange
+from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.incidents import with_incidents
@@ -126,6 +127,7 @@ class Audit:
             *allocation.unlisted,
         ]
         partitions = [partition_summary(part, self.options.log_start_offset) for part in parts]
+        findings = with_known_bugs(findings, versions, partitions)
         return ScanResult(
             inputs=tuple(self.options.paths),
             broker_version=stated,

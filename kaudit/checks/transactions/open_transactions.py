@@ -123,6 +123,11 @@ def _held_back(about: _About) -> object:
     return None if end is None else end - about[1].transaction.first_offset
 
 
+def _coordinator_state(about: _About) -> object:
+    entry = about[1].verdict.entry
+    return None if entry is None else entry.value.status.label
+
+
 def _known(number: int) -> int | None:
     return number if number >= 0 else None
 
@@ -137,9 +142,11 @@ _EVIDENCE: Mapping[str, Callable[[_About], object]] = {
     "offsets_held_back": _held_back,
     "coordinator": lambda about: about[1].verdict.standing.value,
     "coordinator_says": lambda about: about[1].verdict.reason,
+    "coordinator_state": _coordinator_state,
     "transactional_id": lambda about: about[0].coordinator.transactional_id(about[1].transaction.producer_id),
     "coordinator_epoch": lambda about: _known(about[1].transaction.coordinator_epoch),
     "previous_marker_offset": lambda about: _known(about[1].transaction.marker_offset),
+    "previous_marker_timestamp": lambda about: about[1].transaction.marker_timestamp,
 }
 
 

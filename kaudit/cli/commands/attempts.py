@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaudit.cli import options
-from kaudit.cli.audit_options import PartitionFilter
+from kaudit.cli.audit_options import ConnectionOptions, PartitionFilter
 from kaudit.cli.option_groups import with_option_groups
 
 if TYPE_CHECKING:
@@ -43,13 +43,14 @@ def attempts(  # noqa: PLR0913 - typer reads the options off the signature
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Where the attempts go; - is stdout.")
     ] = None,
     chosen: PartitionFilter,
+    cluster: ConnectionOptions,
     version: options.VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """Write what producers tried as attempts that kaudit replay answers.
 
     The batches of the segments are the accepted ones; server logs tell of refusals, restarts and elections between them.
     """
-    import json
+    import msgspec
 
     from kaudit.analysis.scan.options import ScanOptions, UsageError
     from kaudit.analysis.scan.planning import find_input
@@ -60,13 +61,20 @@ def attempts(  # noqa: PLR0913 - typer reads the options off the signature
     from kaudit.replay.reconstruction.broker_logs import BrokerSettings
     from kaudit.replay.reconstruction.reconstruct import Evidence, Reconstruction, chosen_replicas
     from kaudit.replay.reconstruction.reconstruct import coordinator_partitions as coordinators
+    from kaudit.source.kafka.options import ClusterOptions
     from kaudit.source.layout import INTERNAL_TOPICS
     from kaudit.source.schemes import open_segment
 
     server_logs, client_logs = server_log or [], client_log or []
     place = output_file(output, [*paths, *server_logs, *client_logs])
     requested = parse_broker_version(broker_version)
-    layout = find_input(ScanOptions(paths=paths, topics=chosen.topic or (), partitions=chosen.partition or ()))
+    asked_for = ScanOptions(
+        paths=paths,
+        topics=chosen.topic or (),
+        partitions=chosen.partition or (),
+        cluster=ClusterOptions(cluster.command_config),
+    )
+    layout = find_input(asked_for)
     settings = BrokerSettings()
     events = _events(server_logs, client_logs, settings)
     release = settings.version if requested == "auto" else requested
@@ -79,7 +87,8 @@ def attempts(  # noqa: PLR0913 - typer reads the options off the signature
     partitions = [one for one in chosen_replicas(layout.partitions) if chosen.topic or one.topic not in INTERNAL_TOPICS]
     evidence = Evidence(partitions, coordinators(layout.everything), events, settings, release)
     made = Reconstruction(evidence, open_segment)
-    write_pieces(place, (json.dumps(line, separators=(",", ":")) + "\n" for line in made.lines()))
+    encode = msgspec.json.Encoder().encode
+    write_pieces(place, (encode(line).decode() + "\n" for line in made.lines()))
     for log in made.logs:
         _say(_clock(log))
     written = ", ".join(f"{count:,} {what}" for what, count in sorted(made.account.written.items()))

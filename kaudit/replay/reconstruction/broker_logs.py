@@ -1,7 +1,7 @@
 """The server logs of brokers: events by broker, when each ran, what it was configured with, and how its clock goes."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -181,15 +181,3 @@ def _begins(run: BrokerRun, started: LogEvent) -> bool:
 
 def _is_beginning(started: LogEvent) -> bool:
     return started.pattern.startswith(_STARTING)
-
-
-def leaders(logs: Iterable[BrokerLog], topic: str, partition: int) -> Mapping[int, BrokerLog]:
-    """Return by leader epoch whose logs say that it became a partition's leader."""
-    return {
-        event.leader_epoch: log
-        for log in logs
-        for event in log.events
-        if event.event is LogEventKind.BECAME_LEADER
-        and event.leader_epoch is not None
-        and (event.topic, event.partition) == (topic, partition)
-    }
