@@ -383,7 +383,7 @@ def test_a_producer_known_by_a_marker_is_forgotten_in_time(version, silence_ms, 
 
 def runs_of(batches: list[Batch]) -> int:
     """How many runs there are: batches of one producer, epoch and kind, each in sequence with the one before, none ended."""
-    runs, latest = 0, {}
+    runs, latest = 0, dict[int, tuple[Any, int, int]]()
     for batch in batches:
         who = batch.producer_id
         if batch.control is not None:
@@ -397,7 +397,7 @@ def runs_of(batches: list[Batch]) -> int:
     return runs
 
 
-MORE_RUNS = {
+MORE_RUNS: dict[str, list[Any]] = {
     "one batch after another": [plain(0), plain(1), plain(0, who=2), plain(2)],
     "a marker between": [transactional(0), commit(), transactional(1), commit()],
     "another kind": [plain(0), transactional(1), transactional(2), plain(3)],
