@@ -74,26 +74,61 @@ _SNAPSHOT = _cause(
     of_producer=False,
 )
 _CAUSES: Mapping[str, Sequence[_Cause]] = {
-    **dict.fromkeys(("KA001", "KA002", "KA003", "KA004", "KA005", "KA006", "KA008", "KA012"), (_UNCLEAN_STOP,)),
-    "KA007": (_ELECTED, _UNCLEAN_STOP),
-    "KA009": (_ELECTED,),
-    **dict.fromkeys(("KA101", "KA102", "KA103"), (_FORGOTTEN, _HEAD_REMOVED, _SNAPSHOT, _REFUSED, _RETRIED)),
-    "KA104": (_ELECTED, _REFUSED, _FORGOTTEN, _UNCLEAN_STOP),
-    **dict.fromkeys(("KA105", "KA106", "KA801", "KA802"), (_FORGOTTEN, _HEAD_REMOVED, _BUMPED)),
-    "KA107": (_REFUSED,),
-    "KA201": (_FENCED, _FORGOTTEN),
-    "KA202": (_FENCED, _BUMPED),
-    "KA203": (_TIMED_OUT, _FENCED),
-    "KA205": (_COORDINATED,),
-    "KA206": (_ELECTED, _REFUSED, _BUMPED),
-    **dict.fromkeys(("KA301", "KA302"), (_TIMED_OUT, _COORDINATED, _VERIFIED)),
-    **dict.fromkeys(("KA303", "KA304", "KA306", "KA307", "KA308"), (_COORDINATED, _TIMED_OUT, _FENCED)),
-    **dict.fromkeys(("KA501", "KA502"), (_SNAPSHOT,)),
-    **dict.fromkeys(("KA505", "KA506", "KA601", "KA602", "KA603"), (_ELECTED, _UNCLEAN_STOP)),
-    **dict.fromkeys(("KA701", "KA702", "KA703"), (_RETRIED, _BUMPED)),
-    "KA704": (_BUMPED, _REFUSED, _RETRIED),
+    **dict.fromkeys(
+        (
+            "crc-mismatch",
+            "truncated-tail",
+            "unparsable-bytes",
+            "zero-filled",
+            "malformed-batch",
+            "offset-regression",
+            "missing-segment",
+            "unreadable-segment",
+        ),
+        (_UNCLEAN_STOP,),
+    ),
+    "offset-gap": (_ELECTED, _UNCLEAN_STOP),
+    "leader-epoch-regression": (_ELECTED,),
+    **dict.fromkeys(
+        ("duplicate-batch", "old-duplicate", "overlapping-batch"),
+        (_FORGOTTEN, _HEAD_REMOVED, _SNAPSHOT, _REFUSED, _RETRIED),
+    ),
+    "sequence-gap": (_ELECTED, _REFUSED, _FORGOTTEN, _UNCLEAN_STOP),
+    **dict.fromkeys(
+        ("sequence-restart", "unknown-start", "state-expired", "state-evicted"), (_FORGOTTEN, _HEAD_REMOVED, _BUMPED)
+    ),
+    "sequence-step-mismatch": (_REFUSED,),
+    "stale-epoch": (_FENCED, _FORGOTTEN),
+    "epoch-bump-nonzero": (_FENCED, _BUMPED),
+    "fencing": (_TIMED_OUT, _FENCED),
+    "coordinator-epoch-regression": (_COORDINATED,),
+    "bump-at-leader-change": (_ELECTED, _REFUSED, _BUMPED),
+    **dict.fromkeys(("hanging-transaction", "open-transaction"), (_TIMED_OUT, _COORDINATED, _VERIFIED)),
+    **dict.fromkeys(
+        (
+            "nontransactional-in-transaction",
+            "late-transactional-write",
+            "coordinator-disagrees",
+            "illegal-state-transition",
+            "torn-transaction",
+        ),
+        (_COORDINATED, _TIMED_OUT, _FENCED),
+    ),
+    **dict.fromkeys(("snapshot-corrupt", "snapshot-disagrees"), (_SNAPSHOT,)),
+    **dict.fromkeys(
+        (
+            "checkpoint-disagrees",
+            "leader-epoch-checkpoint-disagrees",
+            "replicas-diverged",
+            "replica-behind",
+            "only-copy",
+        ),
+        (_ELECTED, _UNCLEAN_STOP),
+    ),
+    **dict.fromkeys(("repeated-across-sessions", "retry-duplicate", "reordered-retry"), (_RETRIED, _BUMPED)),
+    "repeated-across-epochs": (_BUMPED, _REFUSED, _RETRIED),
 }
-"""By check, what its findings' causes leave in the logs, the most telling first."""
+"""By name of the check, what its findings' causes leave in the logs, the most telling first."""
 
 
 class EventsOfLogs:
@@ -124,7 +159,7 @@ class EventsOfLogs:
         causes: list[Explanation] = []
         shown: list[LogEvent] = []
         count = 0
-        for cause in _CAUSES.get(finding.code, ()):
+        for cause in _CAUSES.get(finding.name, ()):
             events = self._of(cause, finding)
             if not events:
                 continue

@@ -6,10 +6,11 @@ import pytest
 
 from kaudit.analysis.log_events.application_logs import read_application_logs
 from kaudit.analysis.log_events.clock import ClockOffset
-from kaudit.analysis.log_events.finding_evidence import EventsOfLogs
+from kaudit.analysis.log_events.finding_evidence import _CAUSES, EventsOfLogs
 from kaudit.analysis.log_events.refused import refused_batches
 from kaudit.analysis.log_events.timeline_entries import TimelineEvents
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.checks.registry import CHECKS
 from kaudit.engines import local
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.log_event import LogEventKind
@@ -22,7 +23,7 @@ NOON = 1_800_000_000_000
 def finding(code="KA104", **fields):
     return Finding(
         code=code,
-        name="made",
+        name=CHECKS[code].name,
         severity=Severity.ERROR,
         confidence=Confidence.CERTAIN,
         message="made",
@@ -186,3 +187,7 @@ def zone(recorded):
     number, line = next(iter(sorted(read.matched.items())))
     assert line.timestamp_ms is not None
     return round((line.timestamp_ms - read.refused[number].at) / 60_000 / 15) * 15
+
+
+def test_every_check_that_logs_explain_is_one():
+    assert set(_CAUSES) <= {check.name for check in CHECKS.values()}
