@@ -18,7 +18,7 @@ BUG = Bug(
             lambda case: case.value("times_go_back") is True,
         ),
     ),
-    confidence=Confidence.LIKELY,
+    confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-8483", "KAFKA-8484"), "https://github.com/apache/kafka/pull/6883"),
     module=__name__,
 )
