@@ -74,9 +74,9 @@ def exception_in(line: str) -> str | None:
     return None if found is None else error_name(found[1] or found[2])
 
 
-def refusal(error: str | None) -> LogEventKind:
-    """The class of an event that says only which error a request was answered with."""
-    return _REFUSALS.get(error or "", LogEventKind.REQUEST_ERROR)
+def refusal(event: LogEventKind, error: str | None) -> LogEventKind:
+    """The class of a refused request by the error it was answered with, which says more than the words around it."""
+    return _REFUSALS.get(error or "", event) if event in _ERRORS or event is LogEventKind.REQUEST_ERROR else event
 
 
 def error_of(event: LogEventKind) -> str | None:

@@ -38,7 +38,7 @@ _ENVELOPE: Final = re.compile(
     rb"|[\w.-]{1,255} [\w.-]{1,48} [\w-]{1,128} [\w-]{1,32} (?:-|\[[^\]]{0,500}\]) (?:\xef\xbb\xbf)?)?"
 ).match
 _CONTINUATION: Final = re.compile(
-    rb"\t|\s+(?:at |\.\.\. \d)|\s*(?:Caused by|Suppressed): |(?:[a-z][\w$]*\.){1,20}[\w$]*(?:Exception|Error)\b"
+    rb"\t|\s+(?:at |\.\.\. \d)|Topic and partition to exceptions: |\s*(?:Caused by|Suppressed): |(?:[a-z][\w$]*\.){1,20}[\w$]*(?:Exception|Error)\b"
 ).match
 _LEVEL_WORD: Final = re.compile(rb"(?<![\w.])(" + _LEVEL + rb")(?![\w.])").search
 _LEVEL_NAMES: Final = {b"WARNING": b"WARN", b"SEVERE": b"ERROR", b"CRITICAL": b"FATAL", b"NOTICE": b"INFO"}
