@@ -17,6 +17,7 @@ _EXCEPTION_LINE: Final = re.compile(rb"(?:[a-z][\w$]*\.){1,20}[A-Z]").match
 _CONTEXTS: Final = (
     (re.compile(r"\b[pP]artition[= ]([\w.-]{1,249})-(\d{1,10})(?=[\],: ])"), ("topic", "partition")),
     (re.compile(r"\[(?:\w{1,40} (?:broker|brokerId|id|nodeId|node)=|Broker id=|KafkaApi-|Transaction State Manager |Controller id=)(\d{1,10})\b"), ("broker_id",)),
+    (re.compile(r"\|([^|#]{1,250})#(?:producer|consumer)-\d{1,10}\|"), ("client_id",)),
     (re.compile(r"\bclientId=([^,\]]{1,250})[,\]]"), ("client_id",)),
     (re.compile(r"\btransactionalId=([^,\]]{1,250})[,\]]"), ("transactional_id",)),
 )  # fmt: skip
@@ -58,7 +59,7 @@ def match_entry(
     error = _stated_error(values) or _thrown(lines)
     event = refusal(event, error)
     values["error"] = error or error_of(event)
-    return MatchedEntry(event, pattern, _with_context(_text(lines[0]), values))
+    return MatchedEntry(event, pattern, _with_context(_text(lines[index]), _with_context(_text(lines[0]), values)))
 
 
 def _text(line: bytes) -> str:

@@ -13,6 +13,7 @@ from kaudit.formats.application_log.timestamps import (
     EPOCH_SECONDS,
     SYSLOG,
     TIME_OF_DAY,
+    TWELVE_HOURS,
     LogTime,
     parse_time,
 )
@@ -24,7 +25,7 @@ _USUAL: Final = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,]\d{3}(?!\d
 """A time without a zone at the beginning: nothing can stand before it, so that no more has to be asked."""
 _TIMED: Final = (
     rb"(?:%[0-7]\||" + _LEVEL + rb"[\s:|,-]{0,3}|\[[\w-]{1,40}\]\s|(?:time|ts|t)=\"?)?[\[(|]?(?P<time>"
-    + b"|".join((DATED, EPOCH_SECONDS, DAY_FIRST, TIME_OF_DAY)) + rb")"
+    + b"|".join((DATED, EPOCH_SECONDS, DAY_FIRST, TWELVE_HOURS, TIME_OF_DAY)) + rb")"
 )  # fmt: skip
 _HEAD: Final = re.compile(
     _TIMED + rb"|\[" + _LEVEL + rb"\s?\]\s|\[[^\]\n]{1,120}\]\s" + _LEVEL + rb"\s|" + _LEVEL + rb":[\w.]{1,200}:"
@@ -38,7 +39,7 @@ _ENVELOPE: Final = re.compile(
     rb"|[\w.-]{1,255} [\w.-]{1,48} [\w-]{1,128} [\w-]{1,32} (?:-|\[[^\]]{0,500}\]) (?:\xef\xbb\xbf)?)?"
 ).match
 _CONTINUATION: Final = re.compile(
-    rb"\t|\s+(?:at |\.\.\. \d)|Topic and partition to exceptions: |\s*(?:Caused by|Suppressed): |(?:[a-z][\w$]*\.){1,20}[\w$]*(?:Exception|Error)\b"
+    rb"\t|\s+(?:at |\.\.\. \d)|Topic and partition to exceptions: |(?:SEVERE|WARNING|INFO|CONFIG|FINE(?:R|ST)?): |\s*(?:Caused by|Suppressed): |(?:[a-z][\w$]*\.){1,20}[\w$]*(?:Exception|Error)\b"
 ).match
 _LEVEL_WORD: Final = re.compile(rb"(?<![\w.])(" + _LEVEL + rb")(?![\w.])").search
 _LEVEL_NAMES: Final = {b"WARNING": b"WARN", b"SEVERE": b"ERROR", b"CRITICAL": b"FATAL", b"NOTICE": b"INFO"}

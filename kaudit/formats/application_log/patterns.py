@@ -28,6 +28,7 @@ _VALUES: Final = {
     "isr": r"[\d, ]{0,400}",
     "topic": _TOPIC,
 }
+_QUOTED: Final = "Exception: "
 _MAX_TRIES: Final = 3
 """How many occurrences of a pattern's first words in one line are tried: repeated words must not cost quadratic time."""
 INTEGER_FIELDS: Final = frozenset(
@@ -90,19 +91,8 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def _expression(self) -> re.Pattern[str]:
         return _compiled(self.text)
 
-    def match(self, line: str) -> dict[str, Any] | None:
-        """Return the values the message states, None if the line is not this message; linear in the line's length."""
-        found = self._search(line)
-        if found is None:
-            return None
-        values: dict[str, Any] = self.values | found.groupdict()
-        for name in self._integers:
-            values[name] = int(values[name])
-            if abs(values[name]) >= _INT64_LIMIT:
-                return None
-        return values
-
-    def _search(self, line: str) -> re.Match[str] | None:
+    def find(self, line: str) -> re.Match[str] | None:
+        """Find the message in a line; linear in the line's length."""
         first = self.text.partition("{")[0]
         if not first:
             return self._expression.search(line)
@@ -114,6 +104,15 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 return found
             at = line.find(first, at + 1)
         return None
+
+    def values_of(self, found: re.Match[str]) -> dict[str, Any] | None:
+        """Return what the message states, None if a number is too large for a field."""
+        values: dict[str, Any] = self.values | found.groupdict()
+        for name in self._integers:
+            values[name] = int(values[name])
+            if abs(values[name]) >= _INT64_LIMIT:
+                return None
+        return values
 
 
 def _compiled(text: str) -> "re.Pattern[str]":
@@ -177,19 +176,20 @@ class PatternSet:
                 self._by_trigger[number].append(pattern)
 
     def match(self, line: str, triggers: Iterable[int]) -> tuple[Pattern, dict[str, Any]] | None:
-        """Return the pattern that the line fits, with the values; the one that leaves least of it open if several do.
+        """Return the pattern that the line fits, with the values.
 
-        `triggers` are the numbers of those that stand in the line.
+        If several do, it is the message rather than the exception that it quotes, and then the one that leaves least of
+        the line open. `triggers` are the numbers of those that stand in the line.
         """
         best: tuple[Pattern, dict[str, Any]] | None = None
+        best_rank = (False, 0)
         for number in triggers:
             for pattern in self._by_trigger[number]:
-                if (
-                    pattern.longest in line
-                    and (best is None or pattern.weight > best[0].weight)
-                    and (values := pattern.match(line)) is not None
-                ):
-                    best = (pattern, values)
+                if pattern.longest not in line or (found := pattern.find(line)) is None:
+                    continue
+                rank = (not line.endswith(_QUOTED, 0, found.start()), pattern.weight)
+                if rank > best_rank and (values := pattern.values_of(found)) is not None:
+                    best, best_rank = (pattern, values), rank
         return best
 
 

@@ -18,7 +18,16 @@ from kaudit.formats.application_log.patterns import client_of, pattern_set
 from kaudit.formats.application_log.pieces import line_blocks
 from kaudit.model.log_event import MAX_TEXT, LogEvent, Origin
 
-_LOGGERS: Final = (b"kafka", b"o.a.k.", b"state.change.logger", b"zookeeper", b"rdkafka", b"sarama")
+_LOGGERS: Final = (
+    b"kafka",
+    b"o.a.k.",
+    b"state.change.logger",
+    b"zookeeper",
+    b"rdkafka",
+    b"#producer-",
+    b"#consumer-",
+    b"sarama",
+)
 _MAX_ENTRY_LINES: Final = 200
 """Lines of one entry that are looked at: a stack trace is shorter, and what matters stands at its beginning."""
 
