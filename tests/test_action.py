@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,49 +13,79 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-SCAN = ACTION["runs"]["steps"][1]
+INSTALL, SCAN = ACTION["runs"]["steps"]
 
 
-@pytest.fixture
-def step(tmp_path):
-    program = tmp_path / "bin" / "kaudit"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kaudit "$@"\n')
-    program.chmod(0o755)
+class Runner:
+    """Plays a step of the action in a workspace of its own, with a `kaudit` that is this checkout's."""
 
-    def run(**inputs):
-        given = {name: str(spec.get("default", "")) for name, spec in ACTION["inputs"].items()}
-        given |= {name.replace("_", "-"): value for name, value in inputs.items()}
-        environment = {name: _filled(value, given) for name, value in SCAN["env"].items()}
+    def __init__(self, directory):
+        self.workspace = directory / "workspace"
+        self.temporary = directory / "temp"
+        self.programs = directory / "bin"
+        for folder in (self.workspace, self.temporary, self.programs):
+            folder.mkdir()
+        self.program("kaudit", f'exec "{sys.executable}" -m kaudit "$@"')
+        # what the runner gives beside the inputs; a step's outputs are added to it
+        self.known = {"github.server_url": "https://github.com", "steps.install.outputs.program": "kaudit"}
+        self.known["github.action_repository || github.repository"] = "team/kaudit"
+
+    def program(self, name, text):
+        (self.programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (self.programs / name).chmod(0o755)
+
+    def play(self, step, **inputs):
+        given = {f"inputs.{name}": str(spec.get("default", "")) for name, spec in ACTION["inputs"].items()}
+        given |= {f"inputs.{name.replace('_', '-')}": value for name, value in inputs.items()}
+        environment = {name: _filled(value, given | self.known) for name, value in step["env"].items()}
+        output = self.temporary / f"output-{step['id']}"
+        output.write_text("")
         done = subprocess.run(
-            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", SCAN["run"]],
-            cwd=tmp_path,
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+            cwd=self.workspace,
             env={
-                "PATH": f"{program.parent}:{os.environ['PATH']}",
-                "PYTHONPATH": str(ROOT),
-                "GITHUB_OUTPUT": str(tmp_path / "output"),
-                "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+                "PATH": f"{self.programs}:{os.environ['PATH']}",
+                "HOME": os.environ["HOME"],
+                "PYTHONPATH": str(ROOT) if step is SCAN else "",
+                "GITHUB_OUTPUT": str(output),
+                "GITHUB_STEP_SUMMARY": str(self.workspace / "summary"),
+                "GITHUB_ACTION_PATH": str(ROOT),
                 "GITHUB_ACTIONS": "true",
+                "RUNNER_TEMP": str(self.temporary),
                 **environment,
             },
             capture_output=True,
             text=True,
             check=False,
         )
-        outputs = dict(line.split("=", 1) for line in (tmp_path / "output").read_text().splitlines())
-        return done, outputs, tmp_path
+        outputs = dict(line.split("=", 1) for line in output.read_text().splitlines())
+        self.known |= {f"steps.{step['id']}.outputs.{name}": value for name, value in outputs.items()}
+        return done, outputs
+
+
+@pytest.fixture
+def runner(tmp_path):
+    return Runner(tmp_path)
+
+
+@pytest.fixture
+def step(runner):
+    def run(**inputs):
+        done, outputs = runner.play(SCAN, **inputs)
+        return done, outputs, runner.workspace
 
     return run
 
 
 def _filled(value, given):
-    return re.sub(r"\$\{\{ inputs\.([a-z-]+) \}\}", lambda match: given[match[1]], value)
+    return re.sub(r"\$\{\{ (.+?) \}\}", lambda match: given[match[1]], value)
 
 
 def test_a_finding_is_annotated_summarised_and_uploaded(step):
     done, outputs, place = step(paths=str(ROOT / "samples" / "damaged" / "flip-body"))
     assert done.returncode == 1
-    assert done.stdout.startswith("::error title=kaudit KA001 crc-mismatch,file=explosion-0/")
+    damaged = ROOT / "samples" / "damaged" / "flip-body" / "explosion-0"
+    assert done.stdout.startswith(f"::error title=kaudit KA001 crc-mismatch,file={damaged}/")
     assert outputs == {"exit-code": "1", "sarif": "kaudit.sarif"}
     assert (place / "summary").read_text().startswith("## kaudit\n\n**1 error")
     run = json.loads((place / "kaudit.sarif").read_text())["runs"][0]
@@ -80,13 +111,98 @@ def test_options_baseline_and_severity_reach_kaudit(step):
     assert (done.returncode, "baseline none.json: no such file" in done.stderr) == (2, True)
 
 
+def test_paths_in_the_workspace_are_the_repositorys(runner):
+    shutil.copytree(ROOT / "samples" / "damaged" / "flip-body", runner.workspace / "tests" / "capture")
+    (runner.workspace / ".git").mkdir()
+    done, _ = runner.play(SCAN, paths="tests/capture")
+    assert ",file=tests/capture/explosion-0/00000000000000000662.log::" in done.stdout
+    (result, *_) = json.loads((runner.workspace / "kaudit.sarif").read_text())["runs"][0]["results"]
+    artifact = result["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert (runner.workspace / artifact["uri"]).exists()
+
+
+def test_an_old_result_is_not_this_runs(step, runner):
+    (runner.workspace / "kaudit.sarif").write_text("{}")
+    done, outputs, place = step(paths="nowhere")
+    assert (done.returncode, outputs) == (2, {"exit-code": "2"})
+    assert not (place / "kaudit.sarif").exists()
+
+
+def test_an_old_result_that_stays_fails_the_step(step, runner):
+    (runner.workspace / "kaudit.sarif").mkdir()
+    done, outputs, _ = step(paths=str(ROOT / "samples" / "clean"))
+    assert (done.returncode, outputs) == (2, {})
+    assert "::error title=kaudit::an old kaudit.sarif cannot be removed" in done.stdout
+
+
+def test_a_scan_that_wrote_no_result_fails_the_step(step, runner):
+    runner.program("kaudit", "exit 0")
+    done, outputs, _ = step(paths="capture")
+    assert (done.returncode, outputs) == (70, {"exit-code": "0"})
+
+
+@pytest.mark.parametrize("sarif", ["", "a\nsarif=b"])
+def test_the_result_is_one_path(step, sarif):
+    done, outputs, _ = step(paths=str(ROOT / "samples" / "clean"), sarif=sarif)
+    assert (done.returncode, outputs) == (2, {})
+
+
+RECORDER = r"""
+if [ "$2" = venv ]; then mkdir -p "$4/bin"; cp "$0" "$4/bin/python"; printf '#!/bin/sh\necho kaudit 9.9.9' >"$4/bin/kaudit"
+chmod +x "$4/bin/kaudit"; else for word do printf '%s\n' "$word"; done >"$RUNNER_TEMP/installed"; fi
+"""
+
+
+@pytest.mark.parametrize(
+    ("inputs", "source"),
+    [
+        ({}, str(ROOT)),
+        ({"ref": "release/1.x"}, "kaudit @ git+https://github.com/team/kaudit@release/1.x"),
+        (
+            {"version": "0.1.0"},
+            "kaudit @ https://github.com/team/kaudit/releases/download/v0.1.0/kaudit-0.1.0-py3-none-any.whl",
+        ),
+    ],
+)
+def test_what_is_installed(runner, inputs, source):
+    runner.program("python", RECORDER)
+    done, outputs = runner.play(INSTALL, **inputs)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (runner.temporary / "installed").read_text().splitlines()[-1] == source
+    environment = runner.temporary / "kaudit-environment"
+    assert outputs == {"program": f"{environment}/bin/kaudit", "version": "kaudit 9.9.9"}
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"ref": "a b"},
+        {"ref": "--index-url=x"},
+        {"version": "1; id"},
+        {"version": "$(id)"},
+        {"version": "1", "ref": "a"},
+    ],
+)
+def test_what_is_neither_version_nor_ref_installs_nothing(runner, inputs):
+    runner.program("python", RECORDER)
+    done, outputs = runner.play(INSTALL, **inputs)
+    assert (done.returncode, outputs, done.stdout.startswith("::error title=kaudit::")) == (2, {}, True)
+    assert not (runner.temporary / "installed").exists()
+
+
 def test_every_input_is_used_and_every_output_set():
-    used = set(re.findall(r"inputs\.([a-z-]+)", " ".join(SCAN["env"].values())))
+    steps = {step["id"]: step for step in (INSTALL, SCAN)}
+    used = {
+        name
+        for step in steps.values()
+        for value in step["env"].values()
+        for name in re.findall(r"inputs\.([a-z-]+)", value)
+    }
     assert used == set(ACTION["inputs"])
-    assert "${{" not in SCAN["run"]
+    assert not any("${{" in step["run"] for step in steps.values())
     for output in ACTION["outputs"].values():
-        (name,) = re.findall(r"steps\.scan\.outputs\.([a-z-]+)", output["value"])
-        assert f"{name}=" in SCAN["run"]
+        ((step, name),) = re.findall(r"steps\.([a-z]+)\.outputs\.([a-z-]+)", output["value"])
+        assert f"{name}=" in steps[step]["run"]
 
 
 def test_the_workflow_of_the_docs_gives_it_inputs_it_has():

@@ -14,6 +14,7 @@ ELSEWHERE = {
     "mutation",  # whether the tests fail when the code is wrong
     "live_brokers",  # brokers as processes, for the recorder and for the tests of clusters
     "properties",  # laws that several packages keep together
+    "release",  # the package as it is built and installed
     "schemas",  # of formats that are not ours
 }
 

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct, field
@@ -186,7 +187,7 @@ def _run(  # noqa: PLR0913, PLR0917 - independent inputs, named at each call
                 result = produce(progress, recording)
         except NothingToAuditError as error:
             # Whoever parses stdout gets a valid document also now, with the reason in it.
-            nothing = empty(_nothing(request.options, error))
+            nothing = empty(nothing_audited(request.options, error))
             facts = run_facts(started_ms, reproducible=request.reproducible)
             code = ExitCode.UNREADABLE if isinstance(error, UnreadableInputError) else ExitCode.NOTHING_TO_AUDIT
             show(request, facts, code, lambda form, view: render(form, nothing, view), machines_only=True)
@@ -220,6 +221,12 @@ def run_facts(started_ms: int, *, reproducible: bool) -> Mapping[str, object] | 
     return {"host": platform.node(), "started_at": rfc3339(started_ms)}
 
 
+def repository_root() -> str | None:
+    """Return the root of the checkout that the working directory lies in; in a work tree `.git` is a file."""
+    here = Path.cwd()
+    return next((str(place) for place in (here, *here.parents) if (place / ".git").exists()), None)
+
+
 def show(
     request: AuditRequest,
     run: Mapping[str, object] | None,
@@ -240,6 +247,7 @@ def show(
         producer_ids=frozenset(request.options.producer_ids) or None,
         batches=request.batches,
         command=" ".join(["kaudit", *map(quote_text, sys.argv[1:])]),
+        repository=repository_root(),
     )
     for target in request.targets:
         if target.form.machine or not machines_only:
@@ -254,7 +262,7 @@ def _texts(content: Output) -> Iterable[str]:
     return content
 
 
-def _nothing(options: ScanOptions, error: NothingToAuditError) -> ScanResult:
+def nothing_audited(options: ScanOptions, error: NothingToAuditError) -> ScanResult:
     """Return the result of an audit that found no log, for the formats that must be valid even then."""
     unreadable = isinstance(error, UnreadableInputError)
     return ScanResult(

@@ -208,6 +208,19 @@ class DiffOptions(OptionGroup, frozen=True, kw_only=True):
         return replace(request, compares=True, statistics=self.tables.statistics)
 
 
+class DedupOptions(OptionGroup, frozen=True, kw_only=True):
+    """What `dedup` reads, and how."""
+
+    partitions: PartitionFilter
+    log: LogFacts
+    read: ReadOptions
+    cluster: ClusterReadOptions
+
+    def scan(self, settings: Settings, paths: Sequence[str]) -> ScanOptions:
+        """Return the audit these options ask for. Raises UsageError for an option that means nothing."""
+        return _scan_options(settings, paths, self.partitions, self.log, self.read, cluster=self.cluster)
+
+
 class WatchOutput(OptionGroup, frozen=True, kw_only=True):
     """How findings are written as they come, and where metrics go."""
 

@@ -81,19 +81,24 @@ def run_inspect(
         rows = reading.watched(inspect_rows(shown, batches=target.form in ("jsonl", PARQUET)), UNREADABLE)
         first = list(islice(rows, 1))  # wrong options show before anything is written
         if target.form == PARQUET:
-            from kaudit.report.inspect_parquet import write_inspect_tables
+            from kaudit.report.inspect_parquet import INSPECTED, write_row_tables
 
             assert target.file is not None
             with refused(f"--output {target.file}"):
-                write_inspect_tables(chain(first, rows), target.file, options.paths)
+                write_row_tables(INSPECTED, chain(first, rows), target.file, options.paths)
             continue
-        color = terminal.color_choice
         with paged(wanted=target.file is None and not terminal.no_pager):
-            console = stdout_console(color) if target.file is None else Console(color=color is ColorChoice.ALWAYS)
+            console = console_of(target, terminal)
             write_pieces(target.file, _pieces(target.form, chain(first, rows), options.paths, console))
     if reading.nothing is not None:
         raise reading.nothing
     return ExitCode.UNREADABLE if reading.unreadable else ExitCode.OK
+
+
+def console_of(target: RowTarget, terminal: TerminalOptions) -> Console:
+    """Return what the target can show. A file is no terminal: colour there only when asked for."""
+    color = terminal.color_choice
+    return stdout_console(color) if target.file is None else Console(color=color is ColorChoice.ALWAYS)
 
 
 class _Reading:

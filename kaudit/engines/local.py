@@ -5,12 +5,14 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec.structs import replace
+
 from kaudit.analysis.producer_ids.block_histories import read_blocks
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.chunk_size import ChunkSize, RecentSizes, fixed_size
-from kaudit.analysis.scan.options import Progress, ScanOptions, UsageError
+from kaudit.analysis.scan.options import Depth, Progress, ScanOptions, UsageError
 from kaudit.analysis.scan.partition_assembler import PartitionAssembler
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
@@ -20,15 +22,19 @@ from kaudit.engines.ranges import PROCESSES_PAY_BYTES, RangeRead, ranges, read_h
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.source.layout import Layout
+from kaudit.source.layout import INTERNAL_TOPICS, Layout
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:
+    from kaudit.analysis.duplicates.listing import DuplicateListing
+    from kaudit.analysis.duplicates.suspects import PartitionDuplicates
     from kaudit.analysis.scan.batch_export import BatchWriter
     from kaudit.analysis.timelines.producer_histories import HistoryRows, HistoryWriter, Piece, RecordedScan
 
 _Keeper = TypeVar("_Keeper", bound=RowSink | None)
+_RECORD_PIECE_BYTES = 4 << 20
+"""What decompressed records of a piece are reduced to is held at once."""
 _SMALL_PIECE_BYTES = 1 << 20
 """For a million producer ids in memory: what is made while a piece is read must stay small beside them."""
 
@@ -71,6 +77,28 @@ def producers(options: ScanOptions, progress: Progress, query: Query) -> Produce
     kept: list[ActivityRows] = []
     audit = _run(options, progress, lambda: _appended(kept, ActivityRows()), _SMALL_PIECE_BYTES, ids=True)
     return list_producers(audit, kept, query)
+
+
+def duplicates(options: ScanOptions, progress: Progress) -> "DuplicateListing":
+    """Audit, and compare every batch of data with those before it, or every record with `--depth records`.
+
+    Raises as `scan` does.
+    """
+    from kaudit.analysis.duplicates.listing import DuplicateListing, partition_duplicates  # noqa: PLC0415
+    from kaudit.analysis.duplicates.suspects import Room, SuspectRows  # noqa: PLC0415
+
+    keep_freed_memory()
+    room = Room()
+    found: list[PartitionDuplicates] = []
+
+    def close(partition: PartitionAudit, kept: SuspectRows) -> None:
+        if partition.directory.topic not in INTERNAL_TOPICS:
+            found.append(partition_duplicates(partition, kept))
+
+    asked = replace(options, contents=True)
+    pieces = _RECORD_PIECE_BYTES if options.depth is Depth.RECORDS else None
+    audit = _run(asked, progress, lambda: SuspectRows(room), pieces, on_close=close)
+    return DuplicateListing(audit.result(), found, open_segment)
 
 
 @contextmanager

@@ -114,3 +114,22 @@ class NonIdempotentBatch(NamedTuple):
     segment: Int32
     regresses: Bool
     """Its base timestamp is lower than that of the one before it."""
+
+
+class Content(NamedTuple):
+    """A batch of data, or one of its records, reduced to numbers of 64 bits: equal ones are equal by all likelihood."""
+
+    offset: Int64
+    """Of its first record."""
+    content: Int64
+    """What its records say: of a batch as they lie there, compressed or not, of a record key, value and headers."""
+    identity: Int64
+    """Producer id, epoch and first sequence; 0 without them."""
+    key: Int64
+    """Of one record; 0 of a batch, and where it is null."""
+    transaction_of: Int64
+    """The producer id of a transactional batch, -1 of others."""
+    records: Int32
+    position: Int64
+    size: Int32
+    segment: Int32

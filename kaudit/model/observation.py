@@ -86,7 +86,6 @@ class Observation(NamedTuple):
         batch = self.batch
         if batch is None:
             return SequenceRange(self.producer_id, self.producer_epoch, 0, 0)
-        length = sequence.add(batch.last_sequence, 1) - batch.first_sequence
         length = max(sequence.distance(batch.first_sequence, batch.last_sequence), -1) + 1
         return SequenceRange(self.producer_id, self.producer_epoch, batch.first_sequence, length)
 

@@ -1,6 +1,6 @@
-"""Columns of every table kaudit writes: rows of `kaudit inspect`, and the Parquet tables of scans.
+"""Columns of every table kaudit writes: rows of `kaudit inspect` and `kaudit dedup`, and the Parquet tables of scans.
 
-One name has one type and one meaning in each of the two families. Row builders, Parquet schemas, headings on a terminal and
+One name has one type and one meaning in each of the families. Row builders, Parquet schemas, headings on a terminal and
 docs/columns.md are derived from here.
 """
 
@@ -192,6 +192,57 @@ INSPECT_TABLES: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """Kinds of inspect rows and their columns in order. A row may have more fields: Parquet has them as JSON in `more`."""
+
+_OUTCOME = "committed, aborted or open; null outside transactions"
+_REMEMBERS = "whether a consumer drops it that remembers"
+DUPLICATE_COLUMNS: Mapping[str, Column] = {
+    **_columns(
+        "string",
+        topic="topic",
+        replica="name of the log directory",
+        segment="file name of the .log; null of a log that brokers send",
+        transaction_outcome=_OUTCOME,
+        original_transaction_outcome=f"the original's: {_OUTCOME}",
+        relation="how its producer stands to the original's: same-sequence, no-producer-id, other-producer-id, other-epoch, "
+        "other-sequence; sequence-reused where the records are others",
+        key_hash="SHA-256, in hex, of the key that all its records have; null without one",
+    ),
+    **_columns(
+        "bool",
+        repeats="it says what the original says, in keys, values and headers; else only its sequence is the original's",
+        dropped_by_key=f"{_REMEMBERS} keys; null where `repeats` is false",
+        dropped_by_sequence=f"{_REMEMBERS} producer id, epoch and sequence",
+        read_committed="whether a consumer with isolation.level=read_committed is given both",
+    ),
+    **_columns(
+        "int64",
+        partition="partition",
+        position="byte in the .log where its batch begins; null of a log that brokers send",
+        offset="first offset",
+        last_offset="last offset",
+        record_count="records",
+        timestamp="timestamp of its latest record, ms",
+        producer_id="producer id; null without one, as the fields below",
+        producer_epoch="producer epoch",
+        sequence="sequence of its first record",
+        original_offset="first offset of what it repeats",
+        original_last_offset="last offset of what it repeats",
+        original_timestamp="timestamp of the original's latest record, ms",
+        original_producer_id="producer id of the original",
+        original_producer_epoch="producer epoch of the original",
+        original_sequence="sequence of the original's first record",
+        copy="2 is the first repeat; null where `repeats` is false",
+    ),
+}
+"""Columns of the rows of `kaudit dedup`."""
+DUPLICATE_TABLES: Mapping[str, tuple[str, ...]] = {
+    "duplicate": (
+        *_PARTITION, "position", "offset", "last_offset", "record_count", "timestamp", "producer_id", "producer_epoch",
+        "sequence", "transaction_outcome", "original_offset", "original_last_offset", "original_timestamp",
+        "original_producer_id", "original_producer_epoch", "original_sequence", "original_transaction_outcome",
+        "relation", "repeats", "copy", "dropped_by_key", "dropped_by_sequence", "read_committed", "key_hash",
+    ),
+}  # fmt: skip
 
 SCAN_COLUMNS: Mapping[str, Column] = {
     **_columns(

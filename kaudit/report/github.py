@@ -8,7 +8,7 @@ from kaudit.report.console import visible
 from kaudit.report.formatting import extent, plural, verdict
 from kaudit.report.impact import with_impact
 from kaudit.report.incidents import distinct, fingerprints, impact_of, members
-from kaudit.report.locations import location_text
+from kaudit.report.locations import location_text, shown_path
 from kaudit.report.most_severe import omitted_text
 from kaudit.report.render_options import RenderOptions
 
@@ -26,7 +26,7 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
         same = [group for group in groups if group[0].severity is severity]
         # One of the warnings says that the audit is incomplete.
         places = ANNOTATIONS_PER_LEVEL - (severity is Severity.WARNING and result.incomplete)
-        lines += [_annotation(group) for group in same[:places]]
+        lines += [_annotation(group, options.repository) for group in same[:places]]
         left_out += sum(map(len, same[places:]))
     if result.incomplete:
         lines.append(_command("warning", {"title": "kaudit: incomplete audit"}, _incomplete(result)))
@@ -36,12 +36,12 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _annotation(group: Sequence[Finding]) -> str:
+def _annotation(group: Sequence[Finding], repository: str | None) -> str:
     """Return one annotation for an incident: its most severe finding, how many more there are, what all cost."""
     finding, more = group[0], len(distinct(group)) - 1
     properties = {"title": f"kaudit {finding.code} {finding.name}"}
-    if finding.file is not None:
-        properties["file"] = visible(finding.file)
+    if (path := shown_path(finding, repository)) is not None:
+        properties["file"] = visible(path)
     place = location_text(finding)
     others = f", and {plural(more, 'more finding')} of one cause" if more else ""
     text = with_impact(f"{finding.message}{f' ({place})' if place else ''}{others}", impact_of(group))

@@ -9,7 +9,7 @@ from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.formatting import plural
 from kaudit.report.impact import with_impact
-from kaudit.report.locations import location_text
+from kaudit.report.locations import location_text, shown_path
 from kaudit.report.most_severe import most_severe, omitted_text
 from kaudit.report.render_options import RenderOptions
 
@@ -19,11 +19,11 @@ _SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.N
 _Issue = dict[str, object]
 
 
-def render_scan(result: ScanResult, options: RenderOptions) -> str:  # noqa: ARG001 - every format has the same signature
+def render_scan(result: ScanResult, options: RenderOptions) -> str:
     """Return the array. Findings in a baseline are left out: GitLab has no way to mark them."""
     new = [finding for finding in result.findings if finding.status is Status.NEW]
     listed = most_severe(new, ISSUES_SHOWN)
-    issues = _without_doubles(listed)
+    issues = _without_doubles(listed, options.repository)
     left_out = result.summary.omitted + len(new) - len(listed)
     if left_out:
         issues.append(_about_the_audit("kaudit-limit", _first_input(result), omitted_text(left_out), "info"))
@@ -31,22 +31,22 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:  # noqa: ARG
     return json.dumps(issues, sort_keys=True, indent=2) + "\n"
 
 
-def _without_doubles(findings: Iterable[Finding]) -> list[_Issue]:
+def _without_doubles(findings: Iterable[Finding], repository: str | None) -> list[_Issue]:
     """Return one issue per fingerprint, which GitLab wants unique: replicas of a partition share their findings."""
     groups: dict[str, list[Finding]] = {}
     for finding in findings:
         groups.setdefault(finding.fingerprint, []).append(finding)
-    return [_issue(group) for group in groups.values()]
+    return [_issue(group, repository) for group in groups.values()]
 
 
-def _issue(group: list[Finding]) -> _Issue:
+def _issue(group: list[Finding], repository: str | None) -> _Issue:
     first = group[0]
     place = location_text(first)
     text = f"{first.code} {first.name}: {first.message}" + (f" ({place})" if place else "")
     if len(group) > 1:
         text += f", also in {plural(len(group) - 1, 'other replica')}"
     text = with_impact(text, first.impact)
-    path = first.file or first.log_dir or "-"
+    path = shown_path(first, repository) or "-"
     return _issue_at(path, first.code, text, first.fingerprint, _SEVERITIES[first.severity])
 
 

@@ -1,4 +1,4 @@
-"""Rows of `kaudit inspect` as Parquet: a table for each kind of row, written as the rows come, the whole directory or none.
+"""Rows of `kaudit inspect` and `kaudit dedup` as Parquet: a table for each kind of row, written as the rows come, the whole directory or none.
 
 Columns are the same for every log: integers int64 (crc, too, is never negative), times ms since the epoch as in the other
 formats (logs hold times no calendar reaches), null where the row has null. A field without a column of its own is in `more`, as JSON.
@@ -6,22 +6,41 @@ formats (logs hold times no calendar reaches), null where the row has null. A fi
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from kaudit import __version__
-from kaudit.model.table_columns import INSPECT_COLUMNS, INSPECT_TABLES
+from kaudit.model.table_columns import (
+    DUPLICATE_COLUMNS,
+    DUPLICATE_TABLES,
+    INSPECT_COLUMNS,
+    INSPECT_TABLES,
+    Column,
+)
 from kaudit.report.parquet import MANIFEST, PART, PartFiles, replaced
 
 Row = Mapping[str, object]
-SCHEMA = "kaudit.inspect-tables/1"
 _BLOCK_ROWS = 1 << 15
 """Rows held of each kind before they are written: a row group."""
 
 
-def write_inspect_tables(rows: Iterable[Row], directory: Path, inputs: Iterable[str]) -> None:
+class Tables(Struct, frozen=True):
+    """The kinds of rows a command has, and their columns."""
+
+    schema: str
+    columns: Mapping[str, Column]
+    kinds: Mapping[str, Sequence[str]]
+
+
+INSPECTED = Tables("kaudit.inspect-tables/1", INSPECT_COLUMNS, INSPECT_TABLES)
+DUPLICATES = Tables("kaudit.dedup-tables/1", DUPLICATE_COLUMNS, DUPLICATE_TABLES)
+
+
+def write_row_tables(tables: Tables, rows: Iterable[Row], directory: Path, inputs: Iterable[str]) -> None:
     """Write all rows; an earlier result of kaudit in `directory` is replaced once all of them are there.
 
     Raises:
@@ -29,25 +48,25 @@ def write_inspect_tables(rows: Iterable[Row], directory: Path, inputs: Iterable[
 
     """
     with replaced(directory) as partial:
-        counts = _write(rows, partial)
+        counts = _write(tables, rows, partial)
         manifest = {
-            "schema": SCHEMA,
+            "schema": tables.schema,
             "tool": {"name": "kaudit", "version": __version__},
             "inputs": list(inputs),
-            "tables": {name: {"path": f"{name}/{PART}", "rows": counts[name]} for name in INSPECT_TABLES},
+            "tables": {name: {"path": f"{name}/{PART}", "rows": counts[name]} for name in tables.kinds},
         }
         text = json.dumps(manifest, sort_keys=True, indent=2, allow_nan=False) + "\n"
         (partial / MANIFEST).write_text(text, encoding="utf-8")
 
 
-def _write(rows: Iterable[Row], directory: Path) -> dict[str, int]:
+def _write(tables: Tables, rows: Iterable[Row], directory: Path) -> dict[str, int]:
     """Write a table for each kind of row, also for those without rows; return how many rows each has."""
     with ExitStack() as stack:
-        schemas = {kind: _schema(kind) for kind in INSPECT_TABLES}
+        schemas = {kind: _schema(tables, kind) for kind in tables.kinds}
         files = {
             kind: stack.enter_context(PartFiles(schema, directory / kind, math.inf)) for kind, schema in schemas.items()
         }
-        held: dict[str, list[Row]] = {kind: [] for kind in INSPECT_TABLES}
+        held: dict[str, list[Row]] = {kind: [] for kind in tables.kinds}
         for row in rows:
             kind = str(row["row"])
             held[kind].append(row)
@@ -61,7 +80,7 @@ def _write(rows: Iterable[Row], directory: Path) -> dict[str, int]:
         return {kind: part.rows for kind, part in files.items()}
 
 
-def _schema(kind: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+def _schema(tables: Tables, kind: str) -> Any:  # noqa: ANN401 - pyarrow has no types
     import pyarrow as pa  # noqa: PLC0415 - an extra
 
     shown = pa.struct(
@@ -76,7 +95,7 @@ def _schema(kind: str) -> Any:  # noqa: ANN401 - pyarrow has no types
         "partitions": pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int64()))])),
         "strings": pa.list_(pa.string()),
     }
-    columns = [(name, types[INSPECT_COLUMNS[name].type]) for name in INSPECT_TABLES[kind]]
+    columns = [(name, types[tables.columns[name].type]) for name in tables.kinds[kind]]
     return pa.schema([*columns, ("more", pa.string())])
 
 
@@ -84,7 +103,7 @@ def _table(kind: str, rows: list[Row], schema: Any) -> Any:  # noqa: ANN401 - py
     import pyarrow as pa  # noqa: PLC0415 - an extra
 
     named = [_renamed(row) for row in rows] if kind == "field" else rows
-    known = {"row", *INSPECT_TABLES[kind]}
+    known = {"row", *schema.names}
     held = [{**row, "more": _more(row, known)} for row in named]
     return pa.Table.from_pylist(held, schema=schema)
 

@@ -17,9 +17,12 @@ _HEADER = ("topic", "partition", "replica", "segment", "file", "row")
 _HEX_CHARACTERS = 23
 _NESTED = "    "
 _DATE = "date"
-_SAME = (_DATE, "magic", "codec", "headers", "leader epoch", "epoch", "producer", "kind")
+_SAME = (_DATE, "magic", "codec", "headers", "leader epoch", "epoch", "producer", "kind", "read_committed", "copy")
 """Columns that stand above the table on a narrow terminal where all rows have the same."""
-_DISPENSABLE = {"batch": ("codec", "magic", "crc", "size", "leader epoch", "records")}
+_DISPENSABLE = {
+    "batch": ("codec", "magic", "crc", "size", "leader epoch", "records"),
+    "duplicate": ("copy", "original's sequence", "original's producer", "sequence", "read_committed"),
+}
 """Columns of a kind of row that are left out if there is still no room, in this order."""
 _IN_BATCHES = frozenset({"record", "marker", "control", "txn_state", "offset_commit", "group_metadata", "metadata"})
 """Kinds that stand under the batch they are of."""
@@ -258,6 +261,27 @@ def _hex(row: Row) -> str:
     return text if len(text) <= _HEX_CHARACTERS else text[:_HEX_CHARACTERS] + "…"
 
 
+def _producer(prefix: str) -> Callable[[Row], str]:
+    """Producer id and epoch, as `4000/0`."""
+
+    def cell(row: Row) -> str:
+        producer_id = row.get(f"{prefix}producer_id")
+        return "-" if producer_id is None else f"{producer_id}/{row.get(f'{prefix}producer_epoch')}"
+
+    return cell
+
+
+def _dropped(name: str) -> Callable[[Row], str]:
+    """What a consumer that deduplicates does with the duplicate."""
+
+    def cell(row: Row) -> str:
+        if not row.get(name):
+            return "?" if row.get(name) is None else "twice"
+        return "dropped" if row.get("repeats") else "LOST"
+
+    return cell
+
+
 def _columns(*chosen: str | _Column) -> Sequence[_Column]:
     """Columns by their names, under the headings of the table of columns, and others as they are."""
     return [(_heading(column), _text(column)) if isinstance(column, str) else column for column in chosen]
@@ -298,6 +322,20 @@ _COLUMNS: Mapping[str, Sequence[_Column]] = {
         "codec",
         "magic",
         ("crc", _crc),
+    ),
+    "duplicate": _columns(
+        ("offset", lambda row: span(row.get("offset"), row.get("last_offset"))),
+        ("original", lambda row: span(row.get("original_offset"), row.get("original_last_offset"))),
+        "timestamp",
+        ("producer", _producer("")),
+        ("sequence", _text("sequence")),
+        ("original's producer", _producer("original_")),
+        ("original's sequence", _text("original_sequence")),
+        ("copy", _text("copy")),
+        ("read_committed", _text("read_committed")),
+        ("relation", _text("relation")),
+        ("by key", _dropped("dropped_by_key")),
+        ("by sequence", _dropped("dropped_by_sequence")),
     ),
     "record": _columns(
         "offset",

@@ -1,13 +1,13 @@
-"""`--output-format junit`: a suite per partition, a case per check, so that passes are visible and counts mean something.
+"""`--output-format junit`: a suite per topic; in it a case per partition and check with findings, and one per healthy partition.
 
 A case fails when its findings make the exit code 1; other findings go into its output.
 """
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 
-from kaudit.checks.check import Check
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding
 from kaudit.model.result import NotAudited, ScanResult
@@ -18,7 +18,9 @@ from kaudit.report.most_severe import omitted_text
 from kaudit.report.render_options import RenderOptions
 
 FINDINGS_PER_CASE = 100
-HEALTHY_SUITES = 1000
+_COUNTS = {"failures": "failure", "errors": "error"}
+"""What Jenkins' schema has on the outermost element; a suite also counts what was skipped."""
+HEALTHY_CASES = 1000
 EVIDENCE_CASES = 1000
 _Place = tuple[str, int, str]
 _NO_PARTITION: _Place = ("", -1, "")
@@ -29,16 +31,17 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
     by_place = {place: list(found) for place, found in groupby(result.findings, _place)}
     read = [(part.topic, part.partition, part.replica) for part in result.partitions]
     healthy = [place for place in read if place not in by_place]
-    listed = {*by_place, *healthy[:HEALTHY_SUITES]}
     several = len({place[:2] for place in read}) < len(read)
     root = ET.Element("testsuites", name="kaudit")
-    for place in sorted(listed):
-        _suite(root, _name(place, with_replica=several), by_place.get(place, []), options)
-    if len(healthy) > HEALTHY_SUITES:
-        number = len(healthy) - HEALTHY_SUITES
+    for topic, places in groupby(sorted({*by_place, *healthy[:HEALTHY_CASES]}), itemgetter(0)):
+        suite = ET.SubElement(root, "testsuite", name=visible(topic) or "log directory")
+        for place in places:
+            _partition(suite, _name(place, with_replica=several), by_place.get(place, []), options)
+    if len(healthy) > HEALTHY_CASES:
+        number = len(healthy) - HEALTHY_CASES
         rest = ET.SubElement(root, "testsuite", name="more partitions")
         ET.SubElement(rest, "testcase", classname="kaudit", name=f"{plural(number, 'more partition')} without findings")
-    _evidence(root, result)
+    _evidence(root, result, options)
     _count(root)
     ET.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
@@ -52,30 +55,30 @@ def _place(finding: Finding) -> _Place:
 
 def _name(place: _Place, *, with_replica: bool) -> str:
     if place == _NO_PARTITION:
-        return "no partition"
+        return "log directory"
     topic, partition, replica = place
     return visible(f"{topic}-{partition}" + (f" on {replica}" if with_replica and replica else ""))
 
 
-def _suite(root: ET.Element, name: str, findings: Sequence[Finding], options: RenderOptions) -> None:
-    suite = ET.SubElement(root, "testsuite", name=name)
+def _partition(suite: ET.Element, name: str, findings: Sequence[Finding], options: RenderOptions) -> None:
+    """Add a case for each check that found something in a partition, else one that passes."""
+    if not findings:
+        ET.SubElement(suite, "testcase", classname=f"kaudit.{name}", name="no findings")
     by_code: dict[str, list[Finding]] = {}
     for finding in findings:
         by_code.setdefault(finding.code, []).append(finding)
-    for check in CHECKS.values():
-        _case(suite, name, check, by_code.get(check.code, []), options)
+    for code in sorted(by_code):
+        case = ET.SubElement(suite, "testcase", classname=f"kaudit.{name}", name=f"{code} {by_code[code][0].name}")
+        _outcome(case, by_code[code], options)
 
 
-def _case(suite: ET.Element, place: str, check: Check, findings: Sequence[Finding], options: RenderOptions) -> None:
-    case = ET.SubElement(suite, "testcase", classname=f"kaudit.{place}", name=f"{check.code} {check.name}")
+def _outcome(case: ET.Element, findings: Sequence[Finding], options: RenderOptions) -> None:
     failing = [finding for finding in findings if options.fails(finding)]
     others = [finding for finding in findings if not options.fails(finding)]
     if failing:
         message = visible(failing[0].message) + (f" (and {len(failing) - 1} more)" if len(failing) > 1 else "")
         failure = ET.SubElement(case, "failure", type=failing[0].severity.value, message=message)
         failure.text = _body(failing)
-    elif not options.asked_for(check.code):
-        ET.SubElement(case, "skipped", message="check not selected")
     if others:
         ET.SubElement(case, "system-out").text = _body(others)
 
@@ -90,7 +93,7 @@ def _body(findings: Sequence[Finding]) -> str:
     return "\n".join([*lines, "", *filter(None, [rest])])
 
 
-def _evidence(root: ET.Element, result: ScanResult) -> None:
+def _evidence(root: ET.Element, result: ScanResult, options: RenderOptions) -> None:
     """Add the suite about the audit itself: there is always at least this one case."""
     suite = ET.SubElement(root, "testsuite", name="evidence")
     whole = ET.SubElement(suite, "testcase", classname="kaudit.evidence", name="the audit is complete")
@@ -99,6 +102,11 @@ def _evidence(root: ET.Element, result: ScanResult) -> None:
         ET.SubElement(whole, "error", type="incomplete", message=message)
     if result.summary.omitted:
         ET.SubElement(whole, "system-out").text = omitted_text(result.summary.omitted)
+    if options.codes is not None and (left_out := [code for code in CHECKS if code not in options.codes]):
+        case = ET.SubElement(
+            suite, "testcase", classname="kaudit.evidence", name=plural(len(left_out), "check") + " not selected"
+        )
+        ET.SubElement(case, "skipped", message=", ".join(left_out))
     _not_audited(suite, sorted(result.not_audited, key=lambda item: not item.unreadable))
 
 
@@ -120,12 +128,12 @@ def _count(root: ET.Element) -> None:
     """Write the totals JUnit readers show without counting."""
     suites = root.findall("testsuite")
     for suite in suites:
-        _set_counts(suite, [suite])
-    _set_counts(root, suites)
+        _set_counts(suite, [suite], {**_COUNTS, "skipped": "skipped"})
+    _set_counts(root, suites, _COUNTS)
 
 
-def _set_counts(element: ET.Element, suites: Iterable[ET.Element]) -> None:
+def _set_counts(element: ET.Element, suites: Iterable[ET.Element], counts: Mapping[str, str]) -> None:
     cases = [case for suite in suites for case in suite.findall("testcase")]
     element.set("tests", str(len(cases)))
-    for plural_name, child in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+    for plural_name, child in counts.items():
         element.set(plural_name, str(sum(case.find(child) is not None for case in cases)))

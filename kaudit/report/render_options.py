@@ -19,7 +19,8 @@ class RenderOptions(Struct, frozen=True):
     `run` is host and time, None with --reproducible; `codes` the checks that were asked for, None for all;
     `fail_on` the least severity that fails the run, None for never. `recorded` has the producers' histories for the formats
     that show them, by the name of the replica they were read from, None for all that were audited; `producer_ids` are those
-    that were asked for, None for all. `batches`: tables with a row for every batch. `command` is the command line.
+    that were asked for, None for all. `batches`: tables with a row for every batch. `command` is the command line. `repository` is the root of the checkout
+    that kaudit runs in, None for the working directory: formats for code hosts name files relative to it.
     """
 
     console: Console = field(default_factory=Console)
@@ -34,6 +35,7 @@ class RenderOptions(Struct, frozen=True):
     producer_ids: frozenset[int] | None = None
     batches: bool = False
     command: str = "kaudit"
+    repository: str | None = None
 
     def for_people(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings that people are shown: new ones, and notes only when asked for."""

@@ -9,7 +9,7 @@ from tests.conformance.recorder.topic import Line
 
 COORDINATOR = "__transaction_state-0"
 Finding = Mapping[str, Any]
-"""What `kaudit scan` should report: `code`, `topic`, `partition`, and the numbers as they were sent and answered."""
+"""What `kaudit scan`, or `command`, should report: `code`, `topic`, `partition`, and the numbers as sent and answered."""
 
 
 @dataclass(frozen=True)

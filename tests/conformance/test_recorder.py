@@ -1,5 +1,6 @@
 """The recorder without a live broker: what it would play, and how it makes sense of what comes back."""
 
+import tarfile
 import xml.etree.ElementTree as ET
 from collections import Counter
 from types import SimpleNamespace
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.recorder import disk, failover
+from tests.conformance.recorder import disk, failover, kept
 from tests.conformance.recorder.batches import Sent
 from tests.conformance.recorder.histories import FAIL_OVERS, fail_overs, histories
 from tests.conformance.recorder.recording import Recording, renamed, same_difference
@@ -15,6 +16,7 @@ from tests.conformance.recorder.scenarios import FAIL_OVER, SCENARIOS, named
 from tests.conformance.recorder.script import Recorder
 from tests.conformance.recorder.shrink import shrink
 from tests.conformance.recorder.topic import Topic
+from tests.live_brokers import server_logs
 from tests.live_brokers.jars import pom
 from tests.live_brokers.protocol import DESCRIBE_PRODUCERS, Connection, Led
 
@@ -267,3 +269,43 @@ def test_maven_is_asked_for_the_broker_and_what_java_dropped(version, artifacts)
         for dependency in ET.fromstring(pom(version)).iterfind(".//m:dependency", place)
     }
     assert found == artifacts
+
+
+def test_what_brokers_leave_behind_is_kept_by_broker_without_what_follows_from_the_segments(tmp_path):
+    home = tmp_path / "home"
+    for path in (
+        "broker1/logs/server.log", "broker1/logs/server.log.2026-11-22-18", "broker1/logs/kafka-request.log",
+        "broker1/data/t-0/00000000000000000000.log", "broker1/data/t-0/00000000000000000000.index",
+        "broker1/data/__cluster_metadata-0/00000000000000000000.log", "broker1/replica2/logs/controller.log",
+        "broker1/replica2/data/meta.properties", "broker1/zookeeper/version-2/log.1",
+    ):  # fmt: skip
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        (home / path).write_text("x")
+    kept.write(home, tmp_path / "out", "main")
+    with tarfile.open(tmp_path / "out" / "main.server-logs.tar.xz") as logs:
+        assert sorted(logs.getnames()) == [
+            "broker1/logs/server.log",
+            "broker1/logs/server.log.2026-11-22-18",
+            "broker1/replica2/logs/controller.log",
+        ]
+    with tarfile.open(tmp_path / "out" / "main.logdir.tar.xz") as data:
+        assert sorted(data.getnames()) == [
+            "broker1/data/t-0/00000000000000000000.log",
+            "broker1/replica2/data/meta.properties",
+        ]
+
+
+@pytest.mark.parametrize(("version", "state_changes"), [("2.5.1", "TRACE"), ("2.6.0", "INFO"), ("3.9.2", "INFO")])
+def test_state_changes_are_logged_at_the_level_of_the_release(version, state_changes, tmp_path, monkeypatch):
+    monkeypatch.setattr(server_logs, "logging_jars_of", lambda _: tmp_path)
+    server_logs.logging_of(version, tmp_path, "stock")
+    configured = (tmp_path / "server-log4j.properties").read_text()
+    assert f"log4j.logger.state.change.logger={state_changes}, state-change\n" in configured
+    assert "ProducerStateManager" not in configured
+
+
+def test_from_4_0_on_brokers_log_with_log4j2(tmp_path, monkeypatch):
+    monkeypatch.setattr(server_logs, "logging_jars_of", lambda _: tmp_path)
+    logging = server_logs.logging_of("4.0.0", tmp_path, "debug")
+    assert logging.arguments == (f"-Dlog4j2.configurationFile={tmp_path}/log4j2.properties",)
+    assert "ProducerStateManager\n" in (tmp_path / "log4j2.properties").read_text()

@@ -175,6 +175,29 @@ def test_what_a_newer_leader_that_wrote_nothing_yet_began_without_has_diverged(t
     assert "drops its offsets 4..7" in finding["evidence"]["broker"]
 
 
+def test_without_leader_epochs_a_follower_goes_by_its_high_watermark(tmp_path, capsys):
+    # before 0.11 batches have none, and KIP-101 does not apply
+    log = history((-1, 2))
+    left, right = log.copy().append(2, -1, b"left").append(2, -1, b"more"), log.copy().append(2, -1, b"right")
+    code, told = document(capsys, left.write(tmp_path / "b1"), right.write(tmp_path / "b2"))
+    (partition,), (finding,) = told["partitions"], told["findings"]
+    assert (code, finding["code"], finding["replica"], finding["offset"]) == (1, "KA601", "b2", 4)
+    assert (partition["relation"], partition["reference"]) == ("diverged", "b1")
+    assert (partition["leader_epochs"], partition["truncation_offset"]) == ({"b1": [], "b2": []}, {"b2": None})
+    assert finding["evidence"]["broker"] == (
+        "has no leader epochs to go by: b2 truncates to its high watermark when it follows b1"
+    )
+
+
+def test_a_follower_without_leader_epochs_is_cut_nowhere_by_them(tmp_path, capsys):
+    # b1 has an epoch, b2 none: the longer history with epochs is what is compared with
+    old, new = history((-1, 3)), history((2, 3))
+    code, told = document(capsys, old.write(tmp_path / "b1"), new.write(tmp_path / "b2"))
+    (partition,) = told["partitions"]
+    assert (partition["reference"], partition["truncation_offset"]) == ("b2", {"b1": None})
+    assert code == 1
+
+
 def test_a_leader_epoch_beyond_the_end_of_its_log_tells_nothing(tmp_path, capsys):
     # the checkpoint was copied later than the log: brokers drop such an entry when they load the log
     (old,), new = failed_over(8)

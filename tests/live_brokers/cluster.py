@@ -35,8 +35,9 @@ class Cluster(Broker):
 
     def _replica(self, node: int) -> Broker:
         return Broker(
-            self.version, self.jars, self.home / f"replica{node}", self.config, self.java, node, self, self.heap
-        )
+            self.version, self.jars, self.home / f"replica{node}", self.config, self.java, node, self, self.heap,
+            server_logs=self.server_logs,
+        )  # fmt: skip
 
     @property
     def told(self) -> dict[str, object]:

@@ -10,6 +10,12 @@ from kaudit.broker.releases.version import Version
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kaudit-recorder"
 _FIRST_WITH_SCALA_213 = Version.parse("2.4.0")
 _FIRST_WITHOUT_LOG4J = Version.parse("2.4.0")
+_FIRST_WITH_LOG4J2 = Version.parse("4.0.0")
+_RELOAD4J = (("org.slf4j", "slf4j-reload4j", "1.7.36"),)
+_LOG4J2 = (
+    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.3"),
+    ("org.apache.logging.log4j", "log4j-core", "2.25.3"),
+)
 _LATE_ZOOKEEPER_3_4 = (Version.parse("2.0.0"), Version.parse("2.4.0"))
 _FIRST_FOR_JAVA_9 = Version.parse("1.0.0")
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -33,6 +39,16 @@ def tool_jars_of(version: str) -> Path:
     """The folder with the jars of Kafka's command line tools of `version`; as `jars_of`."""
     dependency = _DEPENDENCY.format("org.apache.kafka", "kafka-tools", version)
     return _fetched(f"tools-{version}", _POM.format(dependencies=dependency))
+
+
+def logging_jars_of(version: str) -> Path | None:
+    """The folder with what `version` logs with, as its distribution has it; None where `jars_of` holds it."""
+    release = Version.parse(version)
+    if release < _FIRST_WITHOUT_LOG4J:
+        return None
+    bound = _LOG4J2 if release >= _FIRST_WITH_LOG4J2 else _RELOAD4J
+    dependencies = "".join(_DEPENDENCY.format(*each) for each in bound)
+    return _fetched(f"logging-{bound[0][1]}", _POM.format(dependencies=dependencies))
 
 
 def _fetched(name: str, wanted: str) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kaudit.broker.releases.version import Version
 from tests.live_brokers.protocol import Connection, ConnectionClosedError
+from tests.live_brokers.server_logs import Levels, logging_of
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 START_SECONDS = 90
@@ -112,6 +113,8 @@ class Broker:
     listeners: tuple[Listener, ...] = ()
     scram: Mapping[str, str] = field(default_factory=dict)
     """Password by user of SCRAM-SHA-512; KRaft from 3.5 on takes them when its directory is formatted (KIP-900)."""
+    server_logs: Levels | None = None
+    """Whether it writes server logs as its release does, and with which levels; else warnings go to its output."""
 
     def __post_init__(self) -> None:
         self.kraft = Version.parse(self.version) >= FIRST_WITH_KRAFT
@@ -125,6 +128,7 @@ class Broker:
         self._broker = self._prepare()
 
     def _java(self, *arguments: str, heap: str | None = None) -> list[str]:
+        """A command that logs its warnings to standard output."""
         logging = self.home / "log4j.properties"
         logging.write_text(
             "log4j.rootLogger=WARN, out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n"
@@ -178,7 +182,13 @@ class Broker:
             tool = self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties), *scram)
             with (self.home / "format.out").open("wb") as out:
                 subprocess.run(tool, check=True, stdout=out, stderr=out, cwd=self.home)
-        return Jvm(self._java("kafka.Kafka", str(properties)), self.home / "broker.out")
+        command = self._java("kafka.Kafka", str(properties))
+        if self.server_logs is not None:
+            logging = logging_of(self.version, self.home, self.server_logs)
+            path = command.index("-cp") + 1
+            command[path] = logging.class_path + command[path]
+            command[path - 1 : path - 1] = logging.arguments  # the last one of a system property counts
+        return Jvm(command, self.home / "broker.out")
 
     @property
     def told(self) -> dict[str, object]:

@@ -50,6 +50,11 @@ class Reader:
         self._data = data
         self._at = 0
 
+    @property
+    def position(self) -> int:
+        """Where the next value begins."""
+        return self._at
+
     def number(self, layout: str) -> int:
         """One number of a struct layout character."""
         value: int = struct.unpack_from(f">{layout}", self._data, self._at)[0]
@@ -212,6 +217,13 @@ class Connection:
         """Send a request and wait for its answer."""
         self.send(api, version, body)
         return self.receive(api, version)
+
+    def pass_on(self, frame: bytes) -> bytes:
+        """Send a request that another client made, without its size, and return the answer to it."""
+        if self._socket is None:
+            self._socket = socket.create_connection(("127.0.0.1", self._port), TIMEOUT_SECONDS)
+        self._socket.sendall(struct.pack(">i", len(frame)) + frame)
+        return self._read(struct.unpack(">i", self._read(4))[0])
 
     def _read(self, size: int) -> bytes:
         data = bytearray()

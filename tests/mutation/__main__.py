@@ -33,7 +33,7 @@ ROOMS = {
 """What belongs to several rooms belongs to the first of them."""
 _EQUIVALENT, _NOT_REACHED = "equivalent", "not reached"
 _LAST = CACHE / "last.json"
-_IMPORT_TEST_FILES = 12
+_IMPORT_TEST_FILES = 6
 
 
 def main() -> int:
@@ -66,6 +66,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="another number samples other mutants")
     parser.add_argument("--all", action="store_true", help="every mutant")
     parser.add_argument("--again", action="store_true", help="of these only what survived the last run")
+    parser.add_argument("--record", action="store_true", help="record anew which test reaches which line")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants tried at a time (all cores)")
     parser.add_argument("--seconds", type=float, default=30, help="CPU time of the tests that one mutant is given (30)")
     parser.add_argument("--tests", nargs="+", default=["tests"], metavar="PATH", help="tests to run (all)")
@@ -104,7 +105,7 @@ def equivalent_mutants() -> dict[tuple[str, str, str, str], str]:
 def _try(options: argparse.Namespace, mutants: list[Mutant], results: dict[Mutant, Result]) -> None:
     """Try the mutants, and enter their results."""
     files = sorted({file for path in options.tests for file in python_files(path, "test_*.py")})
-    reached, imported = Reached(reach(files)), lines_of_imports()
+    reached, imported = Reached(reach(files, anew=options.record)), lines_of_imports()
     begun = time.monotonic()
     console = os.fdopen(os.dup(2), "w", buffering=1)
 

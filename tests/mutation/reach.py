@@ -1,12 +1,14 @@
 """Which test reaches which line, and how much CPU time it takes: recorded under coverage, kept between runs.
 
-The record of a test file is kept until the file, a helper that it imports or a module of kaudit that it reached changes.
+The record of a test file is kept until the file or a helper that it imports changes. When a module of kaudit changes, its lines
+are found again in the new source; a new line counts as reached by what reaches its neighbours. `--record` records all anew.
 """
 
 import ast
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -15,12 +17,13 @@ import time
 from collections import defaultdict
 from contextlib import closing
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 
 import coverage
 import pytest
-from coverage.numbits import numbits_to_nums
+from coverage.numbits import numbits_to_nums, nums_to_numbits
 
 from tests.mutation.mutants import ROOT, python_files
 
@@ -30,6 +33,8 @@ MARKS = "not cluster and not browser and not spark"
 PYTEST = ["-n", "0", "-q", "-m", MARKS, "-p", "no:cacheprovider", "-o", "tmp_path_retention_policy=none"]
 _TESTS = CACHE / "tests.json"
 _IMPORTS = CACHE / "imports.json"
+_SOURCES = CACHE / "sources"
+"""Modules as they were when lines of them were recorded, by hash."""
 _BATCH = 6
 """Test files recorded by one process: what has been recorded survives an interruption."""
 
@@ -51,20 +56,27 @@ class RecordedTest:
         return self.id.partition("::")[0]
 
 
-def reach(files: list[str]) -> list[RecordedTest]:
-    """The tests of these test files, recorded anew where that is necessary."""
-    CACHE.mkdir(exist_ok=True)
-    kept = json.loads(_TESTS.read_text()) if _TESTS.exists() else {}
-    stale = [path for path in files if path not in kept or kept[path]["key"] != _key(path, kept[path]["modules"])]
+def reach(files: list[str], *, anew: bool = False) -> list[RecordedTest]:
+    """The tests of these test files, recorded where that has not been done."""
+    _SOURCES.mkdir(parents=True, exist_ok=True)
+    kept = json.loads(_TESTS.read_text()) if _TESTS.exists() and not anew else {}
+    stale = [path for path in files if path not in kept or kept[path]["key"] != _key(path)]
     for first in range(0, len(stale), _BATCH):
-        batch = stale[first : first + _BATCH]
         sys.stderr.write(f"recording what tests reach: {first} of {len(stale)} files\n")
-        kept |= _record(batch)
+        kept |= _record(stale[first : first + _BATCH])
         _TESTS.write_text(json.dumps(kept))
     return [
-        RecordedTest(id_, seconds, {module: bytes.fromhex(bits) for module, bits in lines.items()})
-        for path in files
-        for id_, seconds, lines in kept[path]["tests"]
+        RecordedTest(
+            id_,
+            seconds,
+            {
+                path: _moved(path, kept[file]["modules"][path], bits)
+                for path, bits in lines.items()
+                if (ROOT / path).exists()
+            },
+        )
+        for file in files
+        for id_, seconds, lines in kept[file]["tests"]
     ]
 
 
@@ -85,8 +97,10 @@ def _record(files: list[str]) -> dict[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = {}
     for file in files:
         tests = [(test, spent, lines[test]) for test, spent in seconds.items() if test.partition("::")[0] == file]
-        modules = sorted({module for _, _, reached in tests for module in reached})
-        found[file] = {"key": _key(file, modules), "modules": modules, "tests": tests}
+        modules = {path: _hash(path) for path in sorted({path for _, _, reached in tests for path in reached})}
+        for path, key in modules.items():
+            shutil.copyfile(ROOT / path, _SOURCES / key)
+        found[file] = {"key": _key(file), "modules": modules, "tests": tests}
     return found
 
 
@@ -144,10 +158,35 @@ def _main(folder: str, *arguments: str) -> None:
     (Path(folder) / "times.json").write_text(json.dumps(recorder.seconds))
 
 
-def _key(test_file: str, modules: list[str]) -> str:
-    """Hash of what the record of a test file depends on."""
-    parts = [*sorted(_helpers(test_file)), *modules]
-    return hashlib.sha256("".join(map(_hash, parts)).encode()).hexdigest()
+def _key(test_file: str) -> str:
+    """Hash of a test file and its helpers."""
+    return hashlib.sha256("".join(map(_hash, sorted(_helpers(test_file)))).encode()).hexdigest()
+
+
+@cache
+def _moved(path: str, recorded: str, numbits: str) -> bytes:
+    """Lines of a module as they were recorded, in hexadecimal, where the module has them now."""
+    if recorded == _hash(path):
+        return bytes.fromhex(numbits)
+    places = _places(path, recorded)
+    return nums_to_numbits(
+        [place for line in numbits_to_nums(bytes.fromhex(numbits)) for place in places.get(line, ())]
+    )
+
+
+@cache
+def _places(path: str, recorded: str) -> dict[int, list[int]]:
+    """Where the lines of a module are now; lines that are new go with the lines before and behind them."""
+    old, new = ((file.read_text().splitlines()) for file in (_SOURCES / recorded, ROOT / path))
+    places: dict[int, list[int]] = defaultdict(list)
+    for tag, old_start, old_end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            for line in range(old_start, old_end):
+                places[line + 1].append(line + 1 + new_start - old_start)
+        else:
+            for line in {old_start, *range(old_start + 1, old_end + 1), old_end + 1}:
+                places[line] += range(new_start + 1, new_end + 1)
+    return places
 
 
 @cache

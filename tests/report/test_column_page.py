@@ -2,7 +2,14 @@
 
 from pathlib import Path
 
-from kaudit.model.table_columns import INSPECT_COLUMNS, INSPECT_TABLES, SCAN_COLUMNS, SCAN_TABLES
+from kaudit.model.table_columns import (
+    DUPLICATE_COLUMNS,
+    DUPLICATE_TABLES,
+    INSPECT_COLUMNS,
+    INSPECT_TABLES,
+    SCAN_COLUMNS,
+    SCAN_TABLES,
+)
 from kaudit.report.column_page import page
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -14,7 +21,11 @@ def test_the_page_is_as_generated():
 
 
 def test_every_column_is_described_and_used():
-    for tables, columns in ((SCAN_TABLES, SCAN_COLUMNS), (INSPECT_TABLES, INSPECT_COLUMNS)):
+    for tables, columns in (
+        (SCAN_TABLES, SCAN_COLUMNS),
+        (INSPECT_TABLES, INSPECT_COLUMNS),
+        (DUPLICATE_TABLES, DUPLICATE_COLUMNS),
+    ):
         assert {name for names in tables.values() for name in names} == set(columns)
         assert all(len(set(names)) == len(names) for names in tables.values())
 

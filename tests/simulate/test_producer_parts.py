@@ -251,6 +251,140 @@ class TestRecovery:
         ResetProducerId(rules).failed(KafkaError.MESSAGE_TOO_LARGE, first, adjust=True)
         assert (second.base_sequence, rules.of(KEY).next_sequence, second.sequence_was_reset) == (0, 1, True)
 
+    @pytest.mark.parametrize("generation", [BumpEpoch, ResetProducerId])
+    @pytest.mark.parametrize(
+        ("error", "again"),
+        [
+            (KafkaError.NOT_LEADER_OR_FOLLOWER, True),
+            (KafkaError.UNKNOWN_TOPIC_OR_PARTITION, True),
+            (KafkaError.NETWORK_EXCEPTION, True),
+            (KafkaError.REQUEST_TIMED_OUT, True),
+            (KafkaError.CORRUPT_MESSAGE, True),
+            (KafkaError.NOT_ENOUGH_REPLICAS, True),
+            (KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND, True),
+            (KafkaError.CONCURRENT_TRANSACTIONS, True),
+            (KafkaError.MESSAGE_TOO_LARGE, False),
+            (KafkaError.INVALID_PRODUCER_EPOCH, False),
+            (KafkaError.INVALID_TXN_STATE, False),
+            (KafkaError.INVALID_PRODUCER_ID_MAPPING, False),
+            (KafkaError.UNKNOWN_SERVER_ERROR, False),
+        ],
+    )
+    def test_only_retriable_errors_are_sent_again(self, generation, error, again):
+        """Which exceptions of org.apache.kafka.common.errors are RetriableException."""
+        one = batch(1)
+        rules = manager(one)
+        assert generation(rules).can_retry(error, one, 0) is again
+        assert (rules.bumps, rules.producer) == ({}, (1, 0))
+
+    def test_an_old_client_does_not_send_batches_of_a_former_producer_id_again(self):
+        one = batch(1)
+        rules = manager(one)
+        recovery = ResetProducerId(rules)
+        assert recovery.keeps(one)
+        rules.producer = (2, 0)
+        assert not recovery.can_retry(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, 0)
+        assert not recovery.keeps(one)
+        assert recovery.keeps(batch(2))  # has no sequence yet
+        assert recovery.can_retry(KafkaError.NETWORK_EXCEPTION, one, 0)
+        assert BumpEpoch(rules).keeps(one)
+
+    def test_a_forgotten_idempotent_producer_bumps_now(self):
+        """UNKNOWN_PRODUCER_ID: TransactionManager.canRetry of 2.5, whatever was acknowledged."""
+        one = batch(1)
+        rules = manager(one)
+        assert BumpEpoch(rules).can_retry(KafkaError.UNKNOWN_PRODUCER_ID, one, 0)
+        assert list(rules.bumps) == [KEY]
+
+    @pytest.mark.parametrize(("log_start", "again"), [(10, False), (11, True)])
+    def test_a_forgotten_transactional_producer_starts_again_where_its_records_were_deleted(self, log_start, again):
+        rules = TransactionManager(transactional=True)
+        rules.producer = (1, 0)
+        first, second = batch(1), batch(2)
+        for each in (first, second):
+            rules.of(KEY).take(each, transactional=True)
+        first.offset = 10
+        rules.completed(first)
+        assert BumpEpoch(rules).can_retry(KafkaError.UNKNOWN_PRODUCER_ID, second, log_start) is again
+        assert rules.bumps == {}
+        assert second.base_sequence == (0 if again else 1)
+
+    def test_a_transactional_producer_with_a_gap_does_not_send_it_again(self):
+        rules = TransactionManager(transactional=True)
+        rules.producer = (1, 0)
+        one = batch(1)
+        rules.of(KEY).take(one, transactional=True)
+        assert not BumpEpoch(rules).can_retry(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, 0)
+        assert rules.bumps == {}
+
+    @pytest.mark.parametrize(
+        ("error", "adjust", "bumps"),
+        [
+            (KafkaError.MESSAGE_TOO_LARGE, True, True),  # refused: its sequences will be missing
+            (KafkaError.REQUEST_TIMED_OUT, False, False),  # may be in the log: resolved later
+            (KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, False, True),
+            (KafkaError.UNKNOWN_PRODUCER_ID, True, False),
+        ],
+    )
+    def test_what_a_failed_batch_does_to_an_idempotent_producer(self, error, adjust, bumps):
+        """TransactionManager.handleFailedBatch."""
+        first, second = batch(1), batch(2)
+        rules = manager(first, second)
+        BumpEpoch(rules).failed(error, first, adjust=adjust)
+        assert bool(rules.bumps) is bumps
+        assert rules.of(KEY).in_flight == [second]
+        assert second.base_sequence == (0 if error is KafkaError.UNKNOWN_PRODUCER_ID else 1)
+
+    @pytest.mark.parametrize(("adjust", "sequence"), [(True, 0), (False, 1)])
+    def test_a_failed_batch_of_a_transaction_closes_its_gap_if_it_was_refused(self, adjust, sequence):
+        rules = TransactionManager(transactional=True)
+        rules.producer = (1, 0)
+        first, second = batch(1), batch(2)
+        for each in (first, second):
+            rules.of(KEY).take(each, transactional=True)
+        BumpEpoch(rules).failed(KafkaError.MESSAGE_TOO_LARGE, first, adjust=adjust)
+        assert (rules.bumps, second.base_sequence) == ({}, sequence)
+
+    def test_an_old_transactional_producer_fails_for_good_when_a_batch_expires(self):
+        """Before KIP-360 there is no way back for its sequences (TransactionManager of 2.0)."""
+        rules = TransactionManager(transactional=True)
+        rules.producer = (1, 0)
+        one = batch(1)
+        rules.of(KEY).take(one, transactional=True)
+        recovery = ResetProducerId(rules)
+        recovery.resolve()
+        assert not rules.failed
+        rules.mark_unresolved(one)
+        recovery.resolve()
+        assert rules.failed
+        rules.unresolved.clear()
+        recovery.resolve()
+        assert rules.failed
+
+    def test_a_hole_is_not_resolved_while_batches_behind_it_are_under_way(self):
+        for generation in (BumpEpoch, ResetProducerId):
+            first, second = batch(1), batch(2)
+            rules = manager(first, second)
+            recovery = generation(rules)
+            recovery.failed(KafkaError.REQUEST_TIMED_OUT, first, adjust=False)
+            rules.mark_unresolved(first)
+            recovery.resolve()
+            recovery.renew()
+            assert (rules.producer, list(rules.unresolved)) == ((1, 0), [KEY])
+
+    def test_only_partitions_that_asked_start_again_at_0(self):
+        """bumpIdempotentProducerEpoch: others go on under the new epoch when they are drained."""
+        other = ("orders", 1)
+        rules = manager(batch(1))
+        rules.of(other)
+        rules.mark_unresolved(rules.of(KEY).in_flight[0])
+        rules.request_bump(KEY)
+        BumpEpoch(rules).renew()
+        assert rules.producer == (1, 1)
+        assert rules.of(KEY).producer == (1, 1)
+        assert rules.of(other).producer == (1, 0)
+        assert (rules.bumps, rules.unresolved) == ({}, {})
+
 
 @pytest.mark.parametrize(
     ("client", "broker", "produce", "version2"),

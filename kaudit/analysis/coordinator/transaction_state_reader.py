@@ -38,7 +38,7 @@ class CoordinatorReader:
         current: dict[str, CoordinatorEntry | None] = {}
         for directory in directories:
             self.history.enter(directory)
-            for offset, record in self._records(directory):
+            for offset, record in self.records(directory):
                 self.history.take(offset, record)
                 if record.value is not None and record.value.version > 0:
                     self.has_flexible_value = True
@@ -57,7 +57,7 @@ class CoordinatorReader:
         """Return the transactional id behind each wanted producer id, also of those it has moved on from."""
         found: dict[int, str] = {}
         for directory in directories:
-            for _, record in self._records(directory):
+            for _, record in self.records(directory):
                 if record.value is not None and wanted(record.value.producer_id):
                     found[record.value.producer_id] = record.transactional_id
         return found
@@ -74,7 +74,8 @@ class CoordinatorReader:
         elif name in current:
             current[name] = None  # the id has moved to another producer id, or was removed
 
-    def _records(self, directory: PartitionDirectory) -> Iterator[tuple[int, TransactionRecord]]:
+    def records(self, directory: PartitionDirectory) -> Iterator[tuple[int, TransactionRecord]]:
+        """Yield a partition's records with their offsets, in order; what cannot be read is listed."""
         for segment in directory.segments:
             try:
                 yield from self._segment_records(directory, segment)

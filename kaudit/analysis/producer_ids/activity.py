@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.producer_grouping import Merged, of
 from kaudit.analysis.scan.rows import Rows
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.broker.producer_state.rules import begins_transaction
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
-from kaudit.model.columns import Columns
 from kaudit.model.dtypes import default_rows, dtype_of
 from kaudit.model.schema import Bool, Int16, Int32, Int64
 
@@ -74,8 +74,8 @@ class ActivityRows:
         self._rows = np.empty(0, dtype=PRODUCER_ACTIVITY)
         self._count = 0
 
-    def add(self, merged: Merged, markers: Columns, table: ProducerTable) -> None:  # noqa: ARG002 - emptied ones do nothing
-        """Take one chunk's rows; `table` knows their producer ids."""
+    def add(self, chunk: ChunkRows, merged: Merged, table: ProducerTable) -> None:  # noqa: ARG002 - `merged` has its rows
+        """Take one chunk's rows; `table` knows their producer ids. Markers that compaction emptied do nothing."""
         for part, _ in merged.parts(_PART_ROWS):
             slots = table.slots(part.producer_ids)
             self._grow(len(table))

@@ -5,6 +5,7 @@ from contextlib import closing
 
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.formats.errors import WireError
+from kaudit.formats.log.legacy import LegacyRecord
 from kaudit.formats.log.records import Record, read_records
 from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
 from kaudit.source.layout import PartitionDirectory
@@ -13,17 +14,17 @@ MAX_BATCH_BYTES = 16 << 20
 """Larger batches are not unpacked to see whether their records differ from one another."""
 
 _LENGTH = struct.Struct(">i")
+_NULL = _LENGTH.pack(-1)
 
 
-def content_of(record: Record) -> int:
+def content_of(record: Record | LegacyRecord) -> int:
     """Return 64 bits of key, value and headers; timestamp, offset and sequence are no content."""
-    import xxhash  # noqa: PLC0415 - a scan of headers needs none of it
+    from xxhash import xxh3_64_intdigest  # noqa: PLC0415 - a scan of headers needs none of it
 
-    digest = xxhash.xxh3_64()
-    for part in (record.key, record.value, *(part for header in record.headers for part in header)):
-        digest.update(_LENGTH.pack(-1 if part is None else len(part)))
-        digest.update(part or b"")
-    return int(digest.intdigest())
+    parts = [record.key, record.value]
+    if isinstance(record, Record):
+        parts += [part for header in record.headers for part in header]
+    return xxh3_64_intdigest(b"".join([_NULL if part is None else _LENGTH.pack(len(part)) + part for part in parts]))
 
 
 def batch_bytes(

@@ -31,6 +31,8 @@ class ChunkSpec(Struct, frozen=True):
     """Timestamps (ms) beyond this are no clock: a producer's mistake, or a field of another unit."""
     decode: bool = False
     """Decode the records of every batch."""
+    contents: bool = False
+    """Return what each batch says, or with `decode` each record."""
     expected_offset: int | None = None
     """Offset after the batch that ends at `start`, where that is known; at the segment's first byte it is its base offset."""
 

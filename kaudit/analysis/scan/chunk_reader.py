@@ -15,6 +15,7 @@ from kaudit.analysis.scan.chunk_rows import ChunkRange, ChunkRows
 from kaudit.analysis.scan.chunk_summary import compress
 from kaudit.analysis.scan.unread_segments import require_whole
 from kaudit.model.batch import Batches, concatenate, last_offsets
+from kaudit.model.columns import Columns
 from kaudit.model.coverage_gap import CoverageGap
 from kaudit.model.damage import LogDamage
 from kaudit.source.bytes import ByteSource
@@ -166,9 +167,20 @@ def _rows(
     """Compress the valid batches of a range, with the damage found in it."""
     rows = compress(batches, read, log_start_offset=spec.log_start_offset, latest_timestamp=spec.latest_timestamp)
     _attach(rows, sorted(damages, key=lambda damage: damage.position), batches)
-    rows.malformed, rows.more_malformed = malformed_batches(batches, spec.segment, source if spec.decode else None)
+    decodes = spec.decode and not spec.contents  # who asks for contents decodes the records once, for these
+    rows.malformed, rows.more_malformed = malformed_batches(batches, spec.segment, source if decodes else None)
     rows.decoded = spec.decode
+    if spec.contents:
+        rows.contents, rows.undecoded = _contents(spec, source, batches)
     return rows
+
+
+def _contents(spec: ChunkSpec, source: ByteSource, batches: Batches) -> tuple[Columns, int]:
+    from kaudit.analysis.scan.content_rows import batch_contents, record_contents  # noqa: PLC0415 - few ask for them
+
+    if spec.log_start_offset is not None:
+        batches = batches[last_offsets(batches) >= spec.log_start_offset]
+    return record_contents(batches, spec.segment, source) if spec.decode else (batch_contents(batches, spec.segment), 0)
 
 
 def _attach(rows: ChunkRows, damages: list[LogDamage], batches: Batches) -> None:

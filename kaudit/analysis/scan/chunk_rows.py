@@ -112,6 +112,10 @@ class ChunkRows(Struct):
     """What of the range before these rows could not be read."""
     coverage_gaps: frozenset[CoverageGap] = frozenset()
     """What a text in place of the segment leaves out."""
+    contents: Columns | None = None
+    """Of CONTENT, where they are asked for."""
+    undecoded: int = 0
+    """Batches whose records are not among `contents` as they cannot be decoded."""
 
     def row_bytes(self) -> int:
         """Return how many bytes the rows take."""

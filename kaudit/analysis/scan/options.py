@@ -47,6 +47,8 @@ class ScanOptions(Struct, frozen=True):
     """Pattern of --layout: where topic, partition and replica stand in a path."""
     cluster: ClusterOptions = ClusterOptions()
     """How to connect to brokers, for kafka:// inputs, and which offsets to read."""
+    contents: bool = False
+    """Every batch, or record with that depth, is to be compared with those before it."""
     chunk_bytes: int | None = None
     """Size of the ranges a segment is cut into; None: what was measured best. Changes nothing that is found."""
 

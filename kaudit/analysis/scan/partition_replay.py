@@ -33,10 +33,10 @@ COORDINATOR_WRITES = frozenset({"__consumer_offsets"})
 class RowSink(Protocol):
     """Takes a partition's rows as they are read, for more than the audit itself needs."""
 
-    def add(self, merged: Merged, markers: Columns, table: ProducerTable) -> None:
+    def add(self, chunk: ChunkRows, merged: Merged, table: ProducerTable) -> None:
         """Take a chunk's rows, chunks in offset order; `table` has the producers seen so far.
 
-        `markers` are all of the chunk, those that compaction emptied too, which `merged` leaves out.
+        The chunk's markers are all it has, those that compaction emptied too, which `merged` leaves out.
         """
 
     def clear(self) -> None:
@@ -50,9 +50,9 @@ class KeptRows(Struct):
     runs: list[Columns] = field(default_factory=list)
     markers: list[Columns] = field(default_factory=list)
 
-    def add(self, merged: Merged, markers: Columns, table: ProducerTable) -> None:  # noqa: ARG002 - rows name their ids
+    def add(self, chunk: ChunkRows, merged: Merged, table: ProducerTable) -> None:  # noqa: ARG002 - rows name their ids
         """Keep the chosen producers' rows (all of them if none are chosen)."""
-        runs = merged.runs
+        runs, markers = merged.runs, chunk.markers
         if self.producer_ids is not None:
             chosen = np.fromiter(self.producer_ids, dtype=np.int64, count=len(self.producer_ids))
             runs = runs[np.isin(runs["producer_id"], chosen)]
@@ -116,7 +116,7 @@ class PartitionReplay:
         self._count_empty(chunk.markers)
         self.still_growing = self.still_growing or chunk.still_growing
         if self.kept is not None:
-            self.kept.add(merged, chunk.markers, self.transitions.table)
+            self.kept.add(chunk, merged, self.transitions.table)
         return True
 
     def _count_empty(self, markers: Columns) -> None:

@@ -20,7 +20,7 @@ from kaudit.analysis.scan.options import (
 )
 from kaudit.analysis.scan.partition_audit import Needs
 from kaudit.source.discover import PathNotFoundError, discover
-from kaudit.source.layout import Layout, PartitionDirectory
+from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
 from kaudit.source.pattern import LayoutPattern, PatternError
 from kaudit.source.uri import UrlError
 
@@ -128,7 +128,9 @@ def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDi
             verify=options.depth is not Depth.HEADERS,
             latest_timestamp=latest,
         )
-        plan = [replace(spec, decode=True) for spec in plan] if decode else plan
+        contents = options.contents and directory.topic not in INTERNAL_TOPICS
+        if decode or contents:
+            plan = [replace(spec, decode=decode, contents=contents and spec.file.text is None) for spec in plan]
         compacted = options.says_compacted(directory.topic)
         jobs.append(Job(directory, plan, options.chunk_bytes or CHUNK_BYTES, compacted, needs(directory)))
     return jobs

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from kaudit.analysis.producer_ids.activity import ActivityRows
 from kaudit.analysis.producer_ids.producer_listing import producer_partition
 from kaudit.analysis.scan.batch_export import BatchWriter
+from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows
 from kaudit.analysis.scan.producer_grouping import Merged
 from kaudit.analysis.scan.rows import Rows
 from kaudit.analysis.sequences.producer_table import ProducerTable
 from kaudit.analysis.timelines.timeline import partition_timelines
-from kaudit.model.columns import Columns
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducerPartition
 from kaudit.model.result import ScanResult, Timeline
@@ -34,10 +34,10 @@ class HistoryRows(Struct):
     activity: ActivityRows = field(default_factory=ActivityRows)
     _table: ProducerTable = field(default_factory=ProducerTable)
 
-    def add(self, merged: Merged, markers: Columns, table: ProducerTable) -> None:
+    def add(self, chunk: ChunkRows, merged: Merged, table: ProducerTable) -> None:
         """Take a chunk's rows."""
-        self.rows.add(merged, markers, table)
-        self.activity.add(merged, markers, table)
+        self.rows.add(chunk, merged, table)
+        self.activity.add(chunk, merged, table)
         self._table = table
 
     def clear(self) -> None:

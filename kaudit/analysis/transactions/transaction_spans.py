@@ -99,6 +99,22 @@ class TransactionSpans(Struct):
         """Whether every commit marker was kept."""
         return self._commits <= MAX_COMMITS
 
+    def outcomes(self, producer_ids: NDArray[np.int64], offsets: NDArray[np.int64]) -> list[str | None]:
+        """Return what became of the transactions that hold these offsets: committed, aborted, open; None for an id of -1."""
+        aborts = self.ended()
+        aborts = pick(aborts, aborts["type"] == ABORT_MARKER)
+        aborts = pick(aborts, np.lexsort((aborts["marker_offset"], aborts["producer_id"])))
+        result: list[str | None] = [None if producer_id < 0 else "committed" for producer_id in producer_ids.tolist()]
+        for index in np.flatnonzero(producer_ids >= 0).tolist():
+            own = slice(*np.searchsorted(aborts["producer_id"], [producer_ids[index], producer_ids[index] + 1]))
+            at = own.start + int(np.searchsorted(aborts["marker_offset"][own], offsets[index]))
+            if at < own.stop and NO_OFFSET != aborts["first_offset"][at] <= offsets[index]:
+                result[index] = "aborted"
+            opened = self._open["offset"][self._open["producer_id"] == producer_ids[index]]
+            if len(opened) and offsets[index] >= opened[0]:
+                result[index] = "open"
+        return result
+
     def ended(self) -> Rows:
         """All markers kept, by offset; commits only if all of them were kept."""
         rows = np.concatenate(self._ended) if self._ended else np.empty(0, dtype=ENDED_TRANSACTION)

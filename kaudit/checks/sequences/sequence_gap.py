@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
 from kaudit.checks.observations import classified_evidence, observation_finding
+from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.sequences.sequence_observations import batch_of, sequence_observations, sequences_text
 from kaudit.model import sequence
 from kaudit.model.continuity import MissingCause, MissingOffsets
@@ -53,7 +54,7 @@ def _gap(
         context,
         observation,
         f"{missing} of producer {observation.producer_id} missing before offset {batch.base_offset} "
-        f"({observation.missing_sequences} records)",
+        f"({records_text(observation.missing_sequences)})",
         severity=Severity.WARNING if moved else Severity.ERROR,
         confidence=Confidence.POSSIBLE if moved else Confidence.CERTAIN,
         offset=between[0].first_offset if between else observation.offset,

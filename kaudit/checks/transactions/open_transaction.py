@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
+from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.transactions.open_transactions import (
     Unfinished,
     duration,
@@ -40,7 +41,7 @@ def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
         yield open_transaction.finding(
             context,
             f"the transaction of producer {transaction.producer_id} that starts at offset {transaction.first_offset} is {state} "
-            f"({transaction.records} records, idle for {duration(max(unfinished.idle_ms, 0))})",
+            f"({records_text(transaction.records)}, idle for {duration(max(unfinished.idle_ms, 0))})",
             severity=severity,
             explanations=_EXPLANATIONS,
             following=(

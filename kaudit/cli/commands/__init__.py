@@ -4,7 +4,20 @@ from importlib import import_module
 from types import ModuleType
 
 COMMANDS = (
-    *("scan", "timeline", "producers", "inspect", "replay", "diff", "capture", "watch", "simulate", "report"),
+    *(
+        "scan",
+        "timeline",
+        "producers",
+        "inspect",
+        "replay",
+        "attempts",
+        "diff",
+        "dedup",
+        "capture",
+        "watch",
+        "simulate",
+        "report",
+    ),
     *("explain", "checks", "spark-bundle", "baseline", "config"),
 )
 """In the order of --help."""

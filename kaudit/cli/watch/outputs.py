@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from kaudit.analysis.scan.options import UsageError
-from kaudit.cli.audit import AuditRequest, run_facts
+from kaudit.cli.audit import AuditRequest, repository_root, run_facts
 from kaudit.cli.stdout import refused, write_stdout
 from kaudit.cli.targets import Target, console_of
 from kaudit.model.finding import Finding, Severity
@@ -95,6 +95,7 @@ class Outputs:
             console=console_of(target, self._request.color),
             show_notes=self._request.show_notes,
             run=run_facts(self._started_ms, reproducible=self._request.reproducible),
+            repository=repository_root(),
         )
 
     def _stdout(self) -> Target:

@@ -33,11 +33,12 @@ _HEAD: Final = re.compile(
 _ENVELOPE: Final = re.compile(
     rb"(?P<priority><\d{1,3}>(?:1 )?)?"
     rb"(?P<container>\[pod/[^\]\s]{1,300}\] |[\w.-]{1,64} {1,40}\| )?"
-    rb"(?:(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)|" + SYSLOG + rb") )?"
-    rb"(?P<stream>std(?:out|err) [FP] )?"
-    rb"(?P<program>(?:[\w.-]{1,255} )?[\w./@-]{1,128}(?:\[\d{1,10}\])?: "
-    rb"|[\w.-]{1,255} [\w.-]{1,48} [\w-]{1,128} [\w-]{1,32} (?:-|\[[^\]]{0,500}\]) (?:\xef\xbb\xbf)?)?"
+    rb"(?:(?P<syslog>" + SYSLOG + rb") [\w.-]{1,255} [\w./@-]{1,128}(?:\[\d{1,10}\])?: "
+    rb"|(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)) "
+    rb"(?:std(?:out|err) [FP] |[\w.-]{1,255} [\w./@-]{1,128}\[\d{1,10}\]: "
+    rb"|[\w.-]{1,255} [\w.-]{1,48} [\w-]{1,128} [\w-]{1,32} (?:-|\[[^\]]{0,500}\]) (?:\xef\xbb\xbf)?)?)?"
 ).match
+"""syslog and journalctl name the host and the program; RFC 5424 has five words in front; container engines name the stream."""
 _CONTINUATION: Final = re.compile(
     rb"\t|\s+(?:at |\.\.\. \d)|Topic and partition to exceptions: |(?:SEVERE|WARNING|INFO|CONFIG|FINE(?:R|ST)?): |\s*(?:Caused by|Suppressed): |(?:[a-z][\w$]*\.){1,20}[\w$]*(?:Exception|Error)\b"
 ).match
@@ -133,7 +134,7 @@ class LineReader:
     def _add_enveloped(self, raw: bytes, found: Lines) -> None:
         envelope = _ENVELOPE(raw)
         assert envelope is not None, "every part is optional"
-        time = envelope["time"]
+        time = envelope["time"] or envelope["syslog"]
         if time is None and not envelope["container"] and not envelope["priority"]:
             found.add(raw, self._number, starts=_HEAD(raw) is not None)
             return

@@ -160,20 +160,19 @@ class PatternSet:
     """The patterns of all programs whose messages a log of one origin may hold.
 
     Of `triggers` at least one stands in every message of the patterns, so that lines without any need no second look.
+    They are those of triggers.toml, and for a pattern that has none of them its longest text.
     """
 
     def __init__(self, origin: Origin) -> None:
-        self.triggers: tuple[str, ...] = tuple(_toml("triggers")[origin])
-        self._by_trigger: list[list[Pattern]] = [[] for _ in self.triggers]
+        self._by_trigger: dict[str, list[Pattern]] = {trigger: [] for trigger in _toml("triggers")[origin]}
         for program in PROGRAMS[origin]:
             for pattern in read_pattern_file(program).patterns:
-                texts = pattern.literals
-                standing = (
-                    number for number, trigger in enumerate(self.triggers) if any(trigger in text for text in texts)
-                )
-                number = next(standing, None)
-                assert number is not None, f"triggers.toml has none for {pattern.id}: {pattern.text}"
-                self._by_trigger[number].append(pattern)
+                self._by_trigger.setdefault(self._trigger_of(pattern), []).append(pattern)
+        self.triggers: tuple[str, ...] = tuple(self._by_trigger)
+
+    def _trigger_of(self, pattern: Pattern) -> str:
+        standing = (trigger for trigger in self._by_trigger if any(trigger in text for text in pattern.literals))
+        return next(standing, pattern.longest)
 
     def match(self, line: str, triggers: Iterable[int]) -> tuple[Pattern, dict[str, Any]] | None:
         """Return the pattern that the line fits, with the values.
@@ -184,7 +183,7 @@ class PatternSet:
         best: tuple[Pattern, dict[str, Any]] | None = None
         best_rank = (False, 0)
         for number in triggers:
-            for pattern in self._by_trigger[number]:
+            for pattern in self._by_trigger[self.triggers[number]]:
                 if pattern.longest not in line or (found := pattern.find(line)) is None:
                     continue
                 rank = (not line.endswith(_QUOTED, 0, found.start()), pattern.weight)

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Final
 
 from kaudit.formats.application_log.counts import LogCounts
@@ -143,16 +143,17 @@ class _Finder:
 
 
 def _entry_of(lines: Lines, index: int) -> tuple[int, int]:
-    """Where the entry begins that a line is of, and where it ends; a line of no known layout stands for itself."""
+    """Where the entry begins that a line is of, and where it ends; a line of no known layout begins one itself."""
     position = bisect_right(lines.heads, index)
-    if not position:
-        return index, index + 1
-    start = lines.heads[position - 1]
-    end = lines.heads[position] if position < len(lines.heads) else len(lines.texts)
-    between = lines.texts[start + 1 : index + 1]
+    start = lines.heads[position - 1] if position else index
+    between = islice(lines.texts, start + 1, index + 1)
     if index - start >= _MAX_ENTRY_LINES or not all(looks_like_continuation(text) for text in between if text):
-        return index, index + 1
-    return start, min(end, start + _MAX_ENTRY_LINES)
+        start = index
+    limit = lines.heads[position] if position < len(lines.heads) else len(lines.texts)
+    following = range(index + 1, min(limit, start + _MAX_ENTRY_LINES))
+    return start, next(
+        (at for at in following if not looks_like_continuation(lines.texts[at])), max(following.stop, index + 1)
+    )
 
 
 def _unknown_lines(lines: Lines, *, begun: bool) -> frozenset[int]:

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from kaudit.analysis.repeats.restarts import MAX_RESTARTS
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
 from kaudit.engines.local import scan
 from tests.logs import Batch, Log, data
 
@@ -43,3 +45,20 @@ def test_producers_that_are_not_compared_are_counted(tmp_path):
     sessions(log, *[[b"%d" % number] for number in range(MAX_RESTARTS + 4)])
     reasons = {note.reason for note in result(log.write(tmp_path / "orders-0")).not_audited}
     assert "3 more producers were not compared with those before them (KA701)" in reasons
+
+
+@pytest.mark.parametrize("depth", [Depth.CRC, Depth.RECORDS])
+@pytest.mark.parametrize(("others", "found"), [(0, [(4, 6)]), (7, [(11, 13)]), (8, [])])
+def test_a_producer_is_compared_with_the_eight_that_ended_last(others, found, depth, tmp_path):
+    """Those that ended before them cannot be told from any other: an application restarts within minutes."""
+    log = Log()
+    sessions(log, [b"a", b"b", b"c", b"d"], *[[b"other %d" % number] for number in range(others)])
+    for sequence, message in enumerate([b"b", b"c", b"d", b"e"]):
+        log.append(data(900, 0, sequence, payload=message))
+    options = ScanOptions([str(log.write(tmp_path / "orders-0"))], jobs=1, depth=depth)
+    findings = [each for each in scan(options, SilentProgress()).findings if each.code == "KA701"]
+    assert [(each.offset, each.last_offset) for each in findings] == found
+    for each in findings:
+        assert each.impact.records_duplicated == 3
+        assert (each.evidence["copied_first_offset"], each.evidence["copied_last_offset"]) == (1, 3)
+        assert (each.evidence["copied_producer_id"], each.producer_id) == (0, 900)

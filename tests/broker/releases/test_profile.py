@@ -157,3 +157,34 @@ def test_a_range_holds_each_set_of_rules_once():
 
 def test_groups_cover_all_releases_once():
     assert [version for _, versions in profile_groups() for version in versions] == list(all_releases())
+
+
+def test_the_last_release_of_each_line():
+    """The tags of Kafka's repository; of the lines that still get fixes, those that were released when this was written."""
+    last = (
+        "0.11.0.3 1.0.2 1.1.1 2.0.1 2.1.1 2.2.2 2.3.1 2.4.1 2.5.1 2.6.3 2.7.2 2.8.2 3.0.2 3.1.2 3.2.3 3.3.2 3.4.1 3.5.2"
+    )
+    newest = {version.line: str(version) for version in all_releases()}
+    assert [newest[v(text).line] for text in last.split()] == last.split()
+    assert [str(known) for known in all_releases() if known.line in {(3, 6), (3, 7), (3, 8)}] == [
+        "3.6.0", "3.6.1", "3.6.2", "3.7.0", "3.7.1", "3.7.2", "3.8.0", "3.8.1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "nearest"),
+    [
+        ("2.4.2", ["2.4.0", "2.4.1", "2.5.0"]),
+        ("0.11.0.4", ["0.11.0.2", "0.11.0.3", "1.0.0"]),
+        ("5.0", ["4.3.1", "4.4.0"]),
+    ],
+)
+def test_two_known_releases_below_and_one_above(asked, nearest):
+    with pytest.raises(UnknownVersionError) as caught:
+        profile_for(asked)
+    assert [str(version) for version in caught.value.nearest] == nearest
+
+
+@pytest.mark.parametrize(("asked", "found"), [("4.2", "4.2"), ("4.9", "4.9"), ("4.4.7", "4.4.7")])
+def test_a_profile_has_the_version_that_was_asked_for(asked, found):
+    assert str(profile_for(asked).version) == found

@@ -9,9 +9,12 @@ from tests.bugs.recipe import COORDINATOR, Outcome, told
 from tests.cluster import brokers
 from tests.conformance.recorder.disk import positions_of
 from tests.conformance.recorder.topic import Step
+from tests.live_brokers.jvm import BrokenStartError
 
 CLEANED_MS = 4_000
 """The cleaner looks twice a second."""
+SMALL_INDEXES: dict[str, object] = {"log.index.size.max.bytes": 4096}
+"""A broker that is not stopped cleanly leaves its indexes as long as they may become."""
 COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": "0"}
 DEDUPE_BUFFER = (1 << 20) + 1
 """The least a broker takes."""
@@ -55,6 +58,36 @@ def in_part_of_a_segment(version: str, home: Path) -> Outcome:
         "steps": [*_BEGIN, *fill, aborted, end, roll, _CLEANED, more, _CLEANED, {**more, "keys": ["last"]}, _CLEANED],
     }
     return _play(version, home, scenario, data=len(keys), marker=len(keys) + 2)
+
+
+def empty_marker(version: str, home: Path) -> Outcome:
+    """A marker with an epoch of its own is all that is known of a producer, so that its batch is kept without its record."""
+    writer: Step = {"pid": "A", "epoch": "A"}
+    others = [({**_OTHER, "keys": [key], "value_size": 150}, _CLEANED) for key in "bcdef"]
+    steps = [
+        {"op": "init_pid", "as": "A"},
+        {"op": "produce", **writer, "txn": True, "txn_id": "payments", "seq": 0, "keys": ["a"], "value_size": 150},
+        {"op": "write_marker", "pid": "A", "epoch": "A+1", "commit": False, "coord_epoch": 0},
+        *itertools.chain.from_iterable(others),
+    ]
+    scenario = {"name": "orders", "topic_config": {**COMPACTED, "segment.bytes": "260"}, "steps": steps}
+    with brokers.live(version, home / "broker", SMALL_INDEXES) as live:
+        lines = live.play(scenario)
+        live.broker.stop(clean=False)
+        for snapshot in live.broker.snapshots("orders", 0):
+            snapshot.unlink()
+        try:
+            live.broker.start()
+            started = "it started again"
+        except BrokenStartError as error:
+            started = str(error)
+        live.broker.stop(clean=False)
+        return told(
+            f"the log was compacted, the broker killed, its snapshots were deleted: {started}",
+            {"code": "KA803", "topic": "orders", "partition": 0, "producer_id": lines[1][1]["producer_id"], "offset": 1},
+            happened="NoSuchElement" in started,
+            logs=live.broker.logs, partitions=("orders-0",), server_logs={"server.log": live.broker.home / "broker.out"},
+        )  # fmt: skip
 
 
 def _chunks(keys: list[str]) -> Iterable[list[str]]:

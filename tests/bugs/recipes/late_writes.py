@@ -8,6 +8,8 @@ from tests.conformance.recorder.topic import Step
 
 TIMEOUT_MS, TIMED_OUT_MS = 2_000, 63_000
 """A transaction's timeout, and when the coordinator has looked: 0.11.0.0 does so every minute, whatever is configured."""
+HELD_UP_MS = 500
+"""How long before it arrived the request was made."""
 MARKER = 2
 """Offset of the end marker, behind two records."""
 _LATE: Step = {"op": "produce", "pid": "A", "epoch": "A", "seq": 2, "count": 2, "txn": True, "txn_id": "payments"}
@@ -24,7 +26,8 @@ def _begun(**timeout: int) -> list[Step]:
 def after_abort(version: str, home: Path) -> Outcome:
     """The producer aborts while a request of the transaction is still under way, which then arrives."""
     end = {"op": "end_txn", "pid": "A", "epoch": "A", "txn_id": "payments", "commit": False}
-    return _play(version, home, [*_begun(), end, _LATE], "after the abort marker of its transaction")
+    steps = [*_begun(), {"op": "sleep", "ms": 2 * HELD_UP_MS}, end, {**_LATE, "ts_ago": HELD_UP_MS}]
+    return _play(version, home, steps, "after the abort marker of its transaction")
 
 
 def after_timeout(version: str, home: Path) -> Outcome:

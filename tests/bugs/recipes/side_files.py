@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.bugs.recipe import Outcome, told
+from tests.bugs.recipes.cleaner import SMALL_INDEXES
 from tests.cluster import brokers
 from tests.conformance.recorder.batches import Sent
 from tests.conformance.recorder.disk import positions_of
@@ -18,8 +19,6 @@ from tests.live_brokers.protocol import PRODUCE, Connection, ConnectionClosedErr
 _SNAPSHOT_HEADER, _LAST_OFFSET = struct.Struct(">hIi"), struct.Struct(">8xhiq")
 PRODUCE_VERSION = 5
 WRITERS = 6
-SMALL_INDEXES: dict[str, object] = {"log.index.size.max.bytes": 4096}
-"""A broker that is not stopped cleanly leaves its indexes as long as they may become."""
 
 
 def snapshot_of_a_roll(version: str, home: Path) -> Outcome:

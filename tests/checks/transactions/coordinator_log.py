@@ -13,10 +13,10 @@ EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT =
 CODES = {check.code for check in (coordinator_disagrees, illegal_state_transition, torn_transaction)}
 
 
-def state(name, status, partitions=(), *, producer_id=7, epoch=0):
+def state(name, status, partitions=(), *, producer_id=7, epoch=0, timeout_ms=60000):
     """A version 0 value as TransactionLog writes it."""
     key = struct.pack(">hh", 0, len(name)) + name.encode()
-    value = struct.pack(">hqhib", 0, producer_id, epoch, 60000, status)
+    value = struct.pack(">hqhib", 0, producer_id, epoch, timeout_ms, status)
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)

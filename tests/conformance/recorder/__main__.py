@@ -3,12 +3,14 @@
 import argparse
 import json
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from kaudit.broker.releases.version import Version
 from tests.conformance.comparison import Difference
+from tests.conformance.recorder import kept
 from tests.conformance.recorder.histories import fail_overs, histories
 from tests.conformance.recorder.recording import Recording, Session, renamed, same_difference, session
 from tests.conformance.recorder.scenarios import FAIL_OVER, SCENARIOS, named
@@ -41,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--shrink", action="store_true", help="reduce what differs every time to a few steps")
     parser.add_argument("--out", type=Path, default=Path("recordings"), help="where recordings go (%(default)s)")
+    parser.add_argument(
+        "--server-logs", choices=["stock", "debug"], help="keep server logs and log directories, at which levels"
+    )
     parser.add_argument("--keep", type=Path, help="where to leave the brokers' directories")
     options = parser.parse_args(arguments)
     rules = sum(_record(options, name, config, rounds) for name, config, rounds in _lists(options))
@@ -67,18 +72,29 @@ def _lists(options: argparse.Namespace) -> list[tuple[str, dict[str, object], li
 
 def _record(options: argparse.Namespace, name: str, config: dict[str, object], rounds: list[list[Step]]) -> int:
     """Play one list; return how many scenarios differ every time."""
+    with tempfile.TemporaryDirectory(prefix="kaudit-recorder-") as scratch:
+        home = options.keep / name if options.keep else Path(scratch)
+        rules = _play(options, name, config, rounds, home)
+        if options.server_logs:
+            kept.write(home, options.out / options.version, name)
+    return rules
+
+
+def _play(
+    options: argparse.Namespace, name: str, config: dict[str, object], rounds: list[list[Step]], home: Path
+) -> int:
     scenarios = {scenario["name"]: scenario for one in rounds for scenario in one}
-    keep = options.keep and options.keep / name
-    with session(options.version, config, keep, fail_over=name == FAIL_OVER) as live:
+    of = {"fail_over": name == FAIL_OVER, "server_logs": options.server_logs}
+    with session(options.version, config, home, **of) as live:
         recordings = [live.play(one) for one in rounds]
         recording = Recording(recordings[0].told, [line for each in recordings for line in each.lines])
         differing = recording.differing()
         rules, races = _decide(live, [scenarios[topic] for topic in differing], differing, options.again)
-        kept = recording.without(races)
-        kept.write(options.out / options.version, name)
+        played = recording.without(races)
+        played.write(options.out / options.version, name)
         recording.only(races).write(options.out / options.version / "races", name)
         _say(f"{options.version} {name}: {len(scenarios) - len(races)} scenarios, {len(races)} races left out")
-        for op, figures in kept.agreement().items():
+        for op, figures in played.agreement().items():
             _say(f"  {op:18} {figures.agreed:6} of {figures.attempts:6}")
         for topic in races:
             _say(f"  race: {topic}: {_worded(differing[topic][0])}")

@@ -3,8 +3,6 @@
 import json
 import lzma
 import re
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ from tests.conformance.recorder.topic import Line, Step
 from tests.live_brokers.cluster import Cluster
 from tests.live_brokers.jars import jars_of
 from tests.live_brokers.jvm import Broker
+from tests.live_brokers.server_logs import Levels
 
 AGAIN = "-again"
 _NAMED = ("topic", "scenario")
@@ -92,8 +91,17 @@ class Session:
     They run one at a time, with `fail_over` together.
     """
 
-    def __init__(self, version: str, config: dict[str, object], home: Path, *, fail_over: bool = False) -> None:
+    def __init__(
+        self,
+        version: str,
+        config: dict[str, object],
+        home: Path,
+        *,
+        fail_over: bool = False,
+        server_logs: Levels | None = None,
+    ) -> None:
         self._version, self._config, self._home, self._fail_over = version, config, home, fail_over
+        self._server_logs = server_logs
         self._jars = jars_of(version).resolve()
         self._begun = self._played = 0
         self._recorder = self._begin()
@@ -102,8 +110,9 @@ class Session:
         self._begun += 1
         home = self._home / f"broker{self._begun}"
         if self._fail_over:
-            return FailOverRecorder(Cluster(self._version, self._jars, home, self._config))
-        return Recorder(Broker(self._version, self._jars, home, self._config))
+            cluster = Cluster(self._version, self._jars, home, self._config, server_logs=self._server_logs)
+            return FailOverRecorder(cluster)
+        return Recorder(Broker(self._version, self._jars, home, self._config, server_logs=self._server_logs))
 
     def play(self, scenarios: Iterable[Step]) -> Recording:
         """Play scenarios once; where the last ones left a broker that does not start, on a new one."""
@@ -136,17 +145,19 @@ class Session:
 
 @contextmanager
 def session(
-    version: str, config: dict[str, object], keep: Path | None = None, *, fail_over: bool = False
+    version: str,
+    config: dict[str, object],
+    home: Path,
+    *,
+    fail_over: bool = False,
+    server_logs: Levels | None = None,
 ) -> Iterator[Session]:
-    """A broker of `version`, or several, ended afterwards; directories go to `keep`, or away."""
-    home = keep or Path(tempfile.mkdtemp(prefix="kaudit-recorder-"))
-    live = Session(version, config, home, fail_over=fail_over)
+    """A broker of `version`, or several, ended afterwards; their directories are below `home`."""
+    live = Session(version, config, home, fail_over=fail_over, server_logs=server_logs)
     try:
         yield live
     finally:
         live.end()
-        if keep is None:
-            shutil.rmtree(home)
 
 
 def renamed(scenario: Step, suffix: str) -> Step:

@@ -1,0 +1,1 @@
+"""What brokers' and clients' own logs say, beside the batches of a partition."""

@@ -1,0 +1,113 @@
+"""How far the clock of a server log is from that of the batches: an interval, from lines that say between which offsets they stand.
+
+A line that names the log's end was written after the batch before that offset and before the batch at it. The time of each such
+line, held against the timestamps of the two batches, bounds what has to be added to the log's times. Producers stamp batches
+before they are appended, some of them with a wrong clock, so single bounds may contradict: the offset that most of them allow
+is taken.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from msgspec import Struct
+
+MIN_ANCHORS = 3
+"""Fewer lines say nothing: one producer with a wrong clock would decide."""
+_MIN_AGREEING = 0.6
+_NEARLY = 0.9
+"""The interval goes as far as so many of the lines that agree still allow it."""
+_QUARTER_HOUR_MS = 15 * 60 * 1000
+_MAX_ZONE_MS = 14 * 3600 * 1000
+"""Local times are at most so far from UTC, in steps of a quarter of an hour."""
+_ZONE_SLACK_MS = 5 * 60 * 1000
+"""A clock that is further off than this beside its zone leaves the zone open."""
+_MAX_WIDTH_MS = 6 * 3600 * 1000
+"""An interval as wide as this orders nothing."""
+_BEFORE_ALL, _AFTER_ALL = -(2**63), 2**63
+
+
+class Anchor(NamedTuple):
+    """A line's time, and the timestamps of the batches before and after it, ms; None where there is none."""
+
+    logged_ms: int
+    after_ms: int | None
+    before_ms: int | None
+
+
+class ClockOffset(Struct, frozen=True):
+    """What to add to the times of a log to get times of the batches: between `lower_ms` and `upper_ms`, most likely `likely_ms`.
+
+    That is the least that most lines allow: a line is written right behind what it tells of, and long before the next batch.
+    `anchors` lines were compared, `agreeing` of them allow the interval. `zone_minutes` is how far east of UTC the log's
+    local time is, None where the log states its zone or where several zones are possible.
+    """
+
+    lower_ms: int
+    upper_ms: int
+    likely_ms: int
+    anchors: int
+    agreeing: int
+    zone_minutes: int | None = None
+
+    def batch_time(self, logged_ms: int) -> int:
+        """Return a line's time by the clock of the batches, ms."""
+        return logged_ms + self.likely_ms
+
+    @property
+    def skew_ms(self) -> int:
+        """What is left of `likely_ms` beside the zone."""
+        return self.likely_ms + (self.zone_minutes or 0) * 60_000
+
+
+def estimate_clock(anchors: Iterable[Anchor], *, zone_known: bool) -> ClockOffset | None:
+    """Return the clock's offset; None, unknown, where too few lines bound it or too many of them contradict."""
+    bounds = [
+        (
+            _BEFORE_ALL if anchor.after_ms is None else anchor.after_ms - anchor.logged_ms,
+            _AFTER_ALL if anchor.before_ms is None else anchor.before_ms - anchor.logged_ms,
+        )
+        for anchor in anchors
+    ]
+    found = _most_allowed([(lower, max(lower, upper)) for lower, upper in bounds])
+    if found is None:
+        return None
+    lower, upper, likely, agreeing = found
+    if agreeing < MIN_ANCHORS or agreeing < _MIN_AGREEING * len(bounds) or upper - lower > _MAX_WIDTH_MS:
+        return None
+    zone = None if zone_known else _zone(lower, upper)
+    return ClockOffset(lower, upper, likely, len(bounds), agreeing, zone)
+
+
+def _most_allowed(bounds: Sequence[tuple[int, int]]) -> tuple[int, int, int, int] | None:
+    """Return the stretch that about as many intervals allow as any, the least value most of them allow, and how many do.
+
+    None where it is not bounded on both sides.
+    """
+    edges = sorted([(lower, 0) for lower, _ in bounds] + [(upper, 1) for _, upper in bounds])
+    depths: list[tuple[int, int, int]] = []
+    depth = 0
+    for (at, ends), (following, _) in pairwise(edges):
+        depth += -1 if ends else 1
+        depths.append((at, following, depth))
+    most = max((depth for _, _, depth in depths), default=0)
+    if not most:
+        return None
+    enough = max(most * _NEARLY, 1)
+    best = next(index for index, one in enumerate(depths) if one[2] == most)
+    first = last = best
+    while first and depths[first - 1][2] >= enough:
+        first -= 1
+    while last + 1 < len(depths) and depths[last + 1][2] >= enough:
+        last += 1
+    lower, upper = depths[first][0], depths[last][1]
+    return None if lower == _BEFORE_ALL or upper == _AFTER_ALL else (lower, upper, depths[best][0], most)
+
+
+def _zone(lower: int, upper: int) -> int | None:
+    """Return minutes east of UTC if one zone alone explains the offset, else None."""
+    first = -(-(lower - _ZONE_SLACK_MS) // _QUARTER_HOUR_MS)
+    last = (upper + _ZONE_SLACK_MS) // _QUARTER_HOUR_MS
+    if first != last or abs(first) * _QUARTER_HOUR_MS > _MAX_ZONE_MS:
+        return None
+    return -first * 15

@@ -1,0 +1,126 @@
+"""`kaudit attempts`: what producers tried, made of segments and server logs, for `kaudit replay`."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kaudit.cli import options
+from kaudit.cli.audit_options import PartitionFilter
+from kaudit.cli.option_groups import with_option_groups
+
+if TYPE_CHECKING:
+    from kaudit.model.log_event import LogEvent, Origin
+    from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings
+
+_EXAMPLES = """\b
+Examples:
+  kaudit attempts --server-log server.log --topic orders /data/kafka
+  kaudit attempts --server-log server.log -o attempts.jsonl /data/kafka
+  kaudit attempts --broker-version 2.8.1 orders-3 | kaudit replay -
+"""
+
+app = typer.Typer()
+
+
+@app.command(short_help="Make an attempts file of segments and server logs.", epilog=_EXAMPLES)
+@with_option_groups
+def attempts(  # noqa: PLR0913 - typer reads the options off the signature
+    paths: options.Paths,
+    *,
+    server_log: Annotated[
+        list[str] | None,
+        typer.Option("--server-log", metavar="FILE", help="A broker's server.log or state-change.log. Repeatable."),
+    ] = None,
+    client_log: Annotated[
+        list[str] | None, typer.Option("--client-log", metavar="FILE", help="A client's log. Repeatable.")
+    ] = None,
+    broker_version: options.BrokerVersion = "auto",
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="FILE", help="Where the attempts go; - is stdout.")
+    ] = None,
+    chosen: PartitionFilter,
+    version: options.VersionOption,  # noqa: ARG001 - its callback has answered
+) -> None:
+    """Write what producers tried as attempts that kaudit replay answers.
+
+    The batches of the segments are the accepted ones; server logs tell of refusals, restarts and elections between them.
+    """
+    import json
+
+    from kaudit.analysis.scan.options import ScanOptions, UsageError
+    from kaudit.analysis.scan.planning import find_input
+    from kaudit.broker.releases.profile import UnknownVersionError, profile_for
+    from kaudit.cli.parsing import parse_broker_version
+    from kaudit.cli.streams import write_pieces
+    from kaudit.cli.targets import output_file
+    from kaudit.replay.reconstruction.broker_logs import BrokerSettings
+    from kaudit.replay.reconstruction.reconstruct import Evidence, Reconstruction, chosen_replicas
+    from kaudit.replay.reconstruction.reconstruct import coordinator_partitions as coordinators
+    from kaudit.source.layout import INTERNAL_TOPICS
+    from kaudit.source.schemes import open_segment
+
+    server_logs, client_logs = server_log or [], client_log or []
+    place = output_file(output, [*paths, *server_logs, *client_logs])
+    requested = parse_broker_version(broker_version)
+    layout = find_input(ScanOptions(paths=paths, topics=chosen.topic or (), partitions=chosen.partition or ()))
+    settings = BrokerSettings()
+    events = _events(server_logs, client_logs, settings)
+    release = settings.version if requested == "auto" else requested
+    if release is None:
+        raise UsageError("no server log names the broker's release: pass --broker-version")
+    try:
+        profile_for(release)
+    except UnknownVersionError as error:
+        raise UsageError(str(error)) from None
+    partitions = [one for one in chosen_replicas(layout.partitions) if chosen.topic or one.topic not in INTERNAL_TOPICS]
+    evidence = Evidence(partitions, coordinators(layout.everything), events, settings, release)
+    made = Reconstruction(evidence, open_segment)
+    write_pieces(place, (json.dumps(line, separators=(",", ":")) + "\n" for line in made.lines()))
+    for log in made.logs:
+        _say(_clock(log))
+    written = ", ".join(f"{count:,} {what}" for what, count in sorted(made.account.written.items()))
+    _say(f"written: {written or 'no attempts'}")
+    for note in made.account.notes():
+        _say(note)
+
+
+def _events(server_logs: list[str], client_logs: list[str], settings: "BrokerSettings") -> "list[LogEvent]":
+    """Read every log once for its events, server logs also for what they say of the broker."""
+    from kaudit.analysis.log_events.log_files import log_events, log_lines
+    from kaudit.formats.application_log.counts import LogCounts
+
+    found: list[LogEvent] = []
+    given: tuple[tuple[Origin, list[str]], ...] = (("server", server_logs), ("client", client_logs))
+    for origin, paths in given:
+        for path in dict.fromkeys(paths):
+            counts = LogCounts()
+            found += log_events(path, origin, counts)
+            if origin == "server":
+                settings.read(log_lines(path))
+            if not counts.events:
+                _say(f"{path}: no line of it is understood as a {origin}'s ({counts.lines:,} lines)")
+    return found
+
+
+def _clock(log: "BrokerLog") -> str:
+    """How a log's clock goes, in one line."""
+    clock = log.clock
+    if clock is None:
+        how = "as they are" if log.zone_known else "by no clock: places follow from offsets and order alone"
+        return f"{log.home}: too few lines name an offset to estimate the clock; times are taken {how}"
+    zone = "" if clock.zone_minutes is None else f"local time {_zone(clock.zone_minutes)}, "
+    return (
+        f"{log.home}: {zone}batches' time is the log's {clock.lower_ms:+,} to {clock.upper_ms:+,} ms "
+        f"({clock.agreeing:,} of {clock.anchors:,} lines agree)"
+    )
+
+
+def _zone(minutes: int) -> str:
+    return f"UTC{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+
+
+def _say(text: str) -> None:
+    from kaudit.report.console import visible
+
+    sys.stderr.write(f"kaudit: {visible(text)}\n")

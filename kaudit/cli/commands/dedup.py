@@ -1,0 +1,61 @@
+"""`kaudit dedup`: what a consumer is given twice, and by what it could recognise it."""
+
+import enum
+from typing import Annotated
+
+import typer
+
+from kaudit.cli import options
+from kaudit.cli.audit_options import DedupOptions, DisplayOptions
+from kaudit.cli.inspect_options import RowOutput
+from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.settings.configure import settings_of
+
+_EXAMPLES = """\b
+Examples:
+  kaudit dedup /var/lib/kafka/data
+  kaudit dedup --depth records --isolation-level read_committed orders-3
+  kaudit dedup --depth records --output-format parquet -o suspects orders-3
+"""
+
+
+class IsolationLevel(enum.Enum):
+    """The values of a consumer's isolation.level."""
+
+    READ_UNCOMMITTED = "read_uncommitted"
+    READ_COMMITTED = "read_committed"
+
+
+_Isolation = Annotated[
+    IsolationLevel,
+    typer.Option(
+        "--isolation-level",
+        metavar="LEVEL",
+        help="Of the consumer: read_uncommitted is given aborted records too, read_committed is not.",
+    ),
+]
+
+app = typer.Typer()
+
+
+@app.command(short_help="List what a consumer is given twice.", epilog=_EXAMPLES)
+@with_option_groups
+def dedup(  # noqa: PLR0913 - its groups of options
+    context: typer.Context,
+    paths: options.Paths,
+    *,
+    isolation_level: _Isolation = IsolationLevel.READ_UNCOMMITTED,
+    output: RowOutput,
+    compared: DedupOptions,
+    display: DisplayOptions,
+) -> int:
+    """List what a consumer of these logs is given twice, and whether keys, or producer id, epoch and sequence, show it.
+
+    Batches are compared by their records, with --depth records each record by key, value and headers, with the last 1,048,576 of
+    the partition before it. Keys are shown as SHA-256, other content never.
+    """
+    from kaudit.cli.deduplication import run_dedup
+    from kaudit.cli.inspection import parse_row_targets
+
+    targets = parse_row_targets(output.output_format or (), output.output, paths)
+    return run_dedup(compared.scan(settings_of(context), paths), targets, isolation_level.value, display)

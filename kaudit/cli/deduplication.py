@@ -1,0 +1,75 @@
+"""Running `kaudit dedup`: formats of rows, where they go, and the exit code."""
+
+import sys
+from collections.abc import Iterator, Sequence
+
+from kaudit.analysis.duplicates.listing import DuplicateListing
+from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions
+from kaudit.cli.audit import nothing_audited
+from kaudit.cli.audit_options import DisplayOptions
+from kaudit.cli.exits import ExitCode
+from kaudit.cli.inspection import PARQUET, RowTarget, console_of
+from kaudit.cli.pager import paged
+from kaudit.cli.progress import progress_on_stderr
+from kaudit.cli.stdout import refused
+from kaudit.cli.streams import write_pieces
+from kaudit.engines import local
+from kaudit.report.console import visible
+from kaudit.report.duplicates import document, duplicate_rows, jsonl, not_compared, summary_text
+from kaudit.report.inspect_table import table
+from kaudit.source.schemes import open_segment
+
+
+def run_dedup(options: ScanOptions, targets: Sequence[RowTarget], isolation_level: str, display: DisplayOptions) -> int:
+    """List the duplicates in every format asked for; return the exit code."""
+    try:
+        with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
+            listing = local.duplicates(options, progress)
+    except NothingToAuditError as error:
+        # whoever parses stdout gets a valid document also now
+        nothing = DuplicateListing(nothing_audited(options, error), (), open_segment)
+        for target in targets:
+            if target.form != "table":
+                _write(nothing, target, isolation_level, display)
+        raise
+    for target in targets:
+        _write(listing, target, isolation_level, display)
+    for note in not_compared(listing):
+        sys.stderr.write(f"kaudit: {visible(note.path)}: {visible(note.reason)}\n")
+    return ExitCode.UNREADABLE if listing.scan.incomplete else ExitCode.OK
+
+
+def _write(listing: DuplicateListing, target: RowTarget, isolation_level: str, display: DisplayOptions) -> None:
+    rows = duplicate_rows(listing, read_committed=isolation_level == "read_committed")
+    if target.form == PARQUET:
+        from kaudit.report.inspect_parquet import DUPLICATES, write_row_tables
+
+        assert target.file is not None
+        with refused(f"--output {target.file}"):
+            write_row_tables(DUPLICATES, rows, target.file, listing.scan.inputs)
+        return
+    if target.form == "jsonl":
+        pieces = jsonl(rows, listing, isolation_level)
+    elif target.form == "json":
+        pieces = document(rows, listing, isolation_level)
+    else:
+        pieces = _text(rows, listing, target, isolation_level, display)
+    with paged(wanted=target.file is None and not display.terminal.no_pager):
+        write_pieces(target.file, pieces)
+
+
+def _text(
+    rows: Iterator[dict[str, object]],
+    listing: DuplicateListing,
+    target: RowTarget,
+    isolation_level: str,
+    display: DisplayOptions,
+) -> Iterator[str]:
+    console = console_of(target, display.terminal)
+    any_row = False
+    for piece in table(rows, console):
+        any_row = True
+        yield piece
+    if any_row:
+        yield "\n"
+    yield from summary_text(listing, console, isolation_level)

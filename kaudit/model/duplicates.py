@@ -1,0 +1,92 @@
+"""What a consumer is given twice."""
+
+import enum
+
+from msgspec import Struct, field
+
+RECURRING_COPY = 4
+"""From this copy on records recur for their own reasons, rather than because a client sent them again."""
+
+
+class Relation(enum.Enum):
+    """How the producer of a batch, or record, stands to that of an earlier one."""
+
+    SAME_SEQUENCE = "same-sequence"
+    """The same producer id, epoch and sequence: what a broker should have refused."""
+    NO_PRODUCER_ID = "no-producer-id"
+    OTHER_PRODUCER_ID = "other-producer-id"
+    OTHER_EPOCH = "other-epoch"
+    OTHER_SEQUENCE = "other-sequence"
+    """The same producer id and epoch: the application sent it once more."""
+    SEQUENCE_REUSED = "sequence-reused"
+    """The same producer id, epoch and sequence, and other records."""
+
+
+class Duplicate(Struct, frozen=True):
+    """A batch, or record, that repeats an earlier one, or its sequence: `offset`..`last_offset`, `record_count` records.
+
+    `repeats`: it says what the original says; else only the sequence is the same. `copy`: 2 is the first repeat.
+    `dropped_by_key`, `dropped_by_sequence`: whether a consumer drops it that remembers keys, or producer id, epoch and
+    sequence; None where that is not known. `read_committed`: whether such a consumer is given both. `key_hash`: SHA-256 of the key
+    that all its records have, in hex, None without one. Timestamps are ms, of the latest record.
+    """
+
+    offset: int
+    last_offset: int
+    record_count: int
+    segment: str | None
+    position: int | None
+    timestamp: int | None
+    producer_id: int | None
+    producer_epoch: int | None
+    sequence: int | None
+    transaction_outcome: str | None
+    original_offset: int
+    original_last_offset: int
+    original_timestamp: int | None
+    original_producer_id: int | None
+    original_producer_epoch: int | None
+    original_sequence: int | None
+    original_transaction_outcome: str | None
+    relation: Relation
+    repeats: bool
+    copy: int | None
+    dropped_by_key: bool | None
+    dropped_by_sequence: bool
+    read_committed: bool
+    key_hash: str | None
+
+
+class DuplicateCounts(Struct):
+    """Records of duplicates. What is `dropped` is recognised by that consumer; `lost`: dropped though it is new."""
+
+    repeated: int = 0
+    recurring: int = 0
+    """Repeated, from the fourth copy on."""
+    dropped_by_key: int = 0
+    dropped_by_sequence: int = 0
+    lost_by_sequence: int = 0
+    given_twice_by_sequence: dict[str, int] = field(default_factory=dict)
+    """Repeated and not recognised by sequence, by relation."""
+
+    def add(self, found: Duplicate) -> None:
+        """Count one more."""
+        if not found.repeats:
+            self.lost_by_sequence += found.record_count
+            return
+        self.repeated += found.record_count
+        if found.copy is not None and found.copy >= RECURRING_COPY:
+            self.recurring += found.record_count
+        self.dropped_by_key += found.record_count if found.dropped_by_key else 0
+        if found.dropped_by_sequence:
+            self.dropped_by_sequence += found.record_count
+        else:
+            seen = self.given_twice_by_sequence
+            seen[found.relation.value] = seen.get(found.relation.value, 0) + found.record_count
+
+    def merge(self, other: "DuplicateCounts") -> None:
+        """Add another partition's."""
+        for name in ("repeated", "recurring", "dropped_by_key", "dropped_by_sequence", "lost_by_sequence"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for relation, records in other.given_twice_by_sequence.items():
+            self.given_twice_by_sequence[relation] = self.given_twice_by_sequence.get(relation, 0) + records

@@ -1,0 +1,107 @@
+"""What was reconstructed and what was not, in counts."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+
+from kaudit.analysis.log_events.placement import Certainty
+from kaudit.model.log_event import LogEventKind
+
+
+class Account(Struct):
+    """Counts of one run."""
+
+    written: Counter[str] = field(default_factory=Counter)
+    """Lines by op and what happened: `produce appended`."""
+    placed: Counter[Certainty] = field(default_factory=Counter)
+    """Refused attempts by what their place follows from."""
+    named: int = 0
+    """Refused attempts whose line names no producer id: they are the one's that wrote last with an epoch that fits."""
+    found_on_disk: int = 0
+    """Batches that the broker's rules do not accept behind what is left of the log."""
+    without_producer_id: Counter[LogEventKind] = field(default_factory=Counter)
+    """Refusals whose line names no producer id or no partition: no attempt can be made of them."""
+    contradicting: Counter[LogEventKind] = field(default_factory=Counter)
+    """Refusals that the broker's rules do not repeat from the log as it is."""
+    lost: Counter[LogEventKind] = field(default_factory=Counter)
+    """Refusals among offsets that a later leader does not have."""
+    of_clients: int = 0
+    """Refusals that only clients' logs tell of, without a sequence."""
+    other_partitions: set[str] = field(default_factory=set)
+    """Partitions that the logs speak of and no input holds."""
+    unplaced_restarts: int = 0
+    """Restarts and elections whose time cannot be held against the batches'."""
+    initialisations: int = 0
+    """Records that gave out a producer id or epoch otherwise than the coordinator's rules do after what is left."""
+    damages: int = 0
+    unreadable: list[str] = field(default_factory=list)
+    transactional_ids: int = 0
+    """Producer ids whose transactional id is not known."""
+    control_batches: int = 0
+    """Control batches whose record was cleaned away or is no transaction's."""
+
+    def notes(self) -> Iterator[str]:
+        """Yield what could not be reconstructed, and what was taken for granted, one sentence each."""
+        yield from self._refusals()
+        for number, one, many, what in (
+            (
+                self.found_on_disk,
+                "batch is",
+                "batches are",
+                "written as found on disk after a restart: they do not follow from what is left of the log before",
+            ),
+            (
+                self.named,
+                "refusal is",
+                "refusals are",
+                "of a producer id that their lines do not name: the one that wrote last of those whose epoch fits",
+            ),
+            (
+                self.transactional_ids,
+                "transactional id is",
+                "transactional ids are",
+                "made up as producer-ID: neither __transaction_state nor a log names it",
+            ),
+            (
+                self.unplaced_restarts,
+                "restart is",
+                "restarts are",
+                "left out: their place among the batches is unknown",
+            ),
+            (
+                self.initialisations,
+                "InitProducerId is",
+                "InitProducerId are",
+                "left out: the producer id or epoch does not follow from the requests before",
+            ),
+            (self.control_batches, "control batch is", "control batches are", "left out, without a readable record"),
+            (self.damages, "damaged range is", "damaged ranges are", "left out"),
+        ):
+            if number:
+                yield f"{number:,} {one if number == 1 else many} {what}"
+        for problem in self.unreadable:
+            yield f"not read: {problem}"
+
+    def _refusals(self) -> Iterator[str]:
+        for counts, why in (
+            (self.without_producer_id, "whose lines name no producer id"),
+            (self.lost, "at offsets that a later leader does not have"),
+            (self.contradicting, "that do not follow from the batches that are left"),
+        ):
+            if counts:
+                kinds = ", ".join(f"{number} {kind.value}" for kind, number in sorted(counts.items()))
+                yield f"left out: {_count(counts.total())} {why} ({kinds})"
+        if self.of_clients:
+            yield f"left out: {_count(self.of_clients)} that client logs mention: they state no sequences"
+        if self.other_partitions:
+            names = sorted(self.other_partitions)
+            more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+            yield f"left out: refusals in partitions that no input holds: {', '.join(names[:_LISTED])}{more}"
+
+
+def _count(number: int) -> str:
+    return f"{number:,} refusal{'' if number == 1 else 's'}"
+
+
+_LISTED = 3

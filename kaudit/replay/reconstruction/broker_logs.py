@@ -1,0 +1,176 @@
+"""The server logs of brokers: events by broker, when each ran, what it was configured with, and how its clock goes."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kaudit.analysis.log_events.clock import Anchor, ClockOffset, estimate_clock
+from kaudit.analysis.log_events.placement import EventSource, by_directory
+from kaudit.broker.partition.topic_config import READ_OF_BROKERS, READ_OF_TOPICS
+from kaudit.model.log_event import LogEvent, LogEventKind
+
+_STARTING = "starting-"
+"""What the ids of patterns begin with whose line is written before the logs are loaded."""
+_PROCESS = (LogEventKind.STARTED, LogEventKind.STOPPED)
+_VERSION = re.compile(rb"\bKafka version ?: (\d[\w.-]{0,30})")
+_SETTING = re.compile(rb"^\s([a-z][\w.]{1,99}) = (.{0,200})$")
+_SETTINGS_BEGIN = b"KafkaConfig values:"
+_CREATED_LOG = re.compile(
+    rb"Created log for partition \[?([\w.-]{1,249})[-,](\d{1,10})\]? in .{0,400}? with properties \{(.{0,4000})\}"
+)
+_PROPERTY = re.compile(rb"([a-z][a-z.]{1,60}) ?(?:=|->) ?([^,{}]{0,100})")
+_NOT_SET = ("", "null", "[]")
+
+
+class BrokerSettings(Struct):
+    """What server logs state of the broker: `version` the last release that started, its configuration, and the topics'."""
+
+    version: str | None = None
+    config: dict[str, str] = field(default_factory=dict)
+    topics: dict[str, dict[str, str]] = field(default_factory=dict)
+    _in_values: bool = False
+
+    def read(self, lines: Iterable[bytes]) -> None:
+        """Take the lines of one log, in order. Only what decides about answers is kept."""
+        for line in lines:
+            if self._in_values and (setting := _SETTING.match(line)):
+                self._take(self.config, setting, READ_OF_BROKERS)
+                continue
+            self._in_values = _SETTINGS_BEGIN in line
+            if b"Kafka version" in line and (named := _VERSION.search(line)):
+                self.version = named[1].decode()
+            elif b"Created log for" in line and (created := _CREATED_LOG.search(line)):
+                config = self.topics.setdefault(created[1].decode(), {})
+                for each in _PROPERTY.finditer(created[3]):
+                    self._take(config, each, READ_OF_TOPICS)
+
+    @staticmethod
+    def _take(config: dict[str, str], found: re.Match[bytes], read: frozenset[str]) -> None:
+        name, value = found[1].decode(), found[2].decode("ascii", "replace").strip()
+        if name in read:
+            config.pop(name, None)
+            if value not in _NOT_SET:
+                config[name] = value.strip("[]") if name.endswith("cleanup.policy") else value
+
+
+class BrokerRun(Struct, frozen=True):
+    """One life of a broker's process: the lines with which it began, was up and ended, None where the log has none."""
+
+    started: LogEvent | None
+    up: LogEvent | None
+    stopped: LogEvent | None
+    last: LogEvent | None
+    """The last line of it that is understood."""
+
+
+class BrokerLog(Struct):
+    """The logs in one directory, which are one broker's."""
+
+    home: str
+    events: Sequence[LogEvent]
+    broker_id: int | None
+    runs: Sequence[BrokerRun]
+    clock: ClockOffset | None = None
+    zone_known: bool = False
+
+    def estimate(self, anchors: Iterable[Anchor]) -> None:
+        """Estimate the clock from lines whose place is known."""
+        self.clock = estimate_clock(anchors, zone_known=self.zone_known)
+
+    def to_batch_time(self, logged_ms: int) -> int:
+        """Return a line's time by the batches' clock: as it is where nothing is known."""
+        return logged_ms if self.clock is None else self.clock.batch_time(logged_ms)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether its times can be held against the batches'."""
+        return self.clock is not None or self.zone_known
+
+    def of_partition(self, topic: str, partition: int) -> EventSource:
+        """Return the events that concern a partition: its own, and the process's."""
+        events = list(self._of(topic, partition))
+        return EventSource(events, self.to_batch_time if self.has_times else None)
+
+    def _of(self, topic: str, partition: int) -> Iterator[LogEvent]:
+        for event in self.events:
+            if event.event in _PROCESS or (event.topic == topic and event.partition == partition):
+                yield event
+
+    def restart(self, started: LogEvent) -> tuple[BrokerRun, BrokerRun] | None:
+        """Return the life that ended before `started`, and the one that began; None where it is the first that is known."""
+        for before, run in zip(self.runs, self.runs[1:], strict=False):
+            if run.started is started:
+                return before, run
+        return None
+
+    def ended_before(self, logged_ms: int) -> BrokerRun | None:
+        """Return the life that was over at a time of the log, None if the broker ran then."""
+        for before, run in zip(self.runs, [*self.runs[1:], None], strict=True):
+            over = None if before.last is None else before.last.timestamp_ms
+            begins = None if run is None or run.started is None else run.started.timestamp_ms
+            if over is not None and over <= logged_ms and (begins is None or begins > logged_ms):
+                return before if before.stopped is not None or run is not None else None
+        return None
+
+
+def broker_logs(events: Iterable[LogEvent]) -> list[BrokerLog]:
+    """Return the logs by broker."""
+    return [_broker_log(home, found) for home, found in by_directory(events).items()]
+
+
+def _broker_log(home: str, events: Sequence[LogEvent]) -> BrokerLog:
+    ids = [event.broker_id for event in events if event.broker_id is not None and event.event in _OWN]
+    timed = [event for event in events if event.timestamp_ms is not None]
+    return BrokerLog(
+        home or str(PurePosixPath()),
+        events,
+        max(set(ids), key=ids.count) if ids else None,
+        _runs(events),
+        zone_known=bool(timed) and all(event.zone_known for event in timed),
+    )
+
+
+_OWN = frozenset(
+    {*_PROCESS, LogEventKind.OUT_OF_ORDER_SEQUENCE, LogEventKind.BECAME_LEADER, LogEventKind.BECAME_FOLLOWER}
+)
+"""Events in which a broker names itself; a controller's name others."""
+
+
+def _runs(events: Sequence[LogEvent]) -> list[BrokerRun]:
+    runs: list[BrokerRun] = []
+    run = BrokerRun(None, None, None, None)
+    for event in events:
+        if event.event is LogEventKind.STARTED and _begins(run, event):
+            if run.last is not None:
+                runs.append(run)
+            run = BrokerRun(event, None, None, None)
+        if event.event is LogEventKind.STARTED and not _is_beginning(event):
+            run = replace(run, up=event)
+        elif event.event is LogEventKind.STOPPED:
+            run = replace(run, stopped=event)
+        run = replace(run, last=event)
+    return [*runs, run] if run.last is not None else runs
+
+
+def _begins(run: BrokerRun, started: LogEvent) -> bool:
+    """Whether another life begins with a line: brokers write one when they start, and one when they are up."""
+    return run.started is None or run.stopped is not None or run.up is not None or _is_beginning(started)
+
+
+def _is_beginning(started: LogEvent) -> bool:
+    return started.pattern.startswith(_STARTING)
+
+
+def leaders(logs: Iterable[BrokerLog], topic: str, partition: int) -> Mapping[int, BrokerLog]:
+    """Return by leader epoch whose logs say that it became a partition's leader."""
+    return {
+        event.leader_epoch: log
+        for log in logs
+        for event in log.events
+        if event.event is LogEventKind.BECAME_LEADER
+        and event.leader_epoch is not None
+        and (event.topic, event.partition) == (topic, partition)
+    }

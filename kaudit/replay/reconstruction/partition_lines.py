@@ -1,0 +1,353 @@
+"""The lines of one partition: its batches as accepted attempts, and between them what the server logs say.
+
+Every line is answered by the broker's rules before it is written. An accepted batch they do not accept is written as found on
+disk, so that the log of whoever replays the lines is the log that was read; a refusal they do not repeat is left out.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import msgspec
+
+from kaudit.analysis.log_events.placement import Certainty, EventPlacer, Placement
+from kaudit.broker.attempts import Attempt, Wait
+from kaudit.broker.broker import Broker
+from kaudit.broker.producer_state.producer_append_info import validate_append, validate_end_txn_marker
+from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch, MarkerBatch, ProducerStateEntry
+from kaudit.broker.producer_state.verdict import Origin, Outcome, Verdict
+from kaudit.broker.response import TopicPartition
+from kaudit.model.batch_fields import NO_PRODUCER_ID
+from kaudit.model.log_event import LogEvent, LogEventKind
+from kaudit.model.sequence import add as add_sequence
+from kaudit.replay.reconstruction.account import Account
+from kaudit.replay.reconstruction.broker_logs import BrokerLog, leaders
+from kaudit.replay.reconstruction.log_rows import LogRow, LogRows
+from kaudit.replay.reconstruction.refusals import (
+    ERRORS,
+    REFUSALS,
+    agrees,
+    candidates,
+    possible_producer,
+    says_forgotten,
+)
+
+Line = dict[str, Any]
+TimedLine = tuple[int, Line]
+"""When, ms, for putting the lines of several partitions in one order; and the line."""
+OFFSETS_TOPIC = "__consumer_offsets"
+_SLACK_MS = 60_000
+"""A segment's last write may be a little behind its newest timestamp."""
+_APPENDED = Outcome.APPENDED
+
+
+class Around(msgspec.Struct, frozen=True):
+    """What is known beside a partition's batches: the brokers' logs, transactional ids by producer id, and the account.
+
+    `epochs` are those that each producer id has anywhere in the partition.
+    """
+
+    logs: Sequence[BrokerLog]
+    epochs: Mapping[int, AbstractSet[int]]
+    transactional_ids: Mapping[int, str]
+    account: Account
+
+
+class PartitionLines:
+    """Yields the lines of a partition in its order; `broker` answers them, and has nothing else to answer."""
+
+    def __init__(self, key: TopicPartition, rows: LogRows, broker: Broker, around: Around) -> None:
+        logs = around.logs
+        self._key = key
+        self._rows = rows
+        self._broker = broker
+        self._logs = logs
+        self._ids = around.transactional_ids
+        self._epochs = around.epochs
+        self._unnamed: set[int] = set()
+        self._account = around.account
+        self._homes = {log.home: log for log in logs}
+        self._leaders = leaders(logs, *key)
+        self._leader: BrokerLog | None = logs[0] if len(logs) == 1 else None
+        self._end = 0
+        self._at: int | None = None
+
+    def __iter__(self) -> Iterator[TimedLine]:
+        """Yield the lines, each with a time that is not before that of the line before."""
+        placer = EventPlacer([log.of_partition(*self._key) for log in self._logs])
+        for row in self._rows:
+            for placement in placer.before(row.logged):
+                yield from self._happened(placement)
+            yield from self._appended(row)
+        for placement in placer.rest():
+            yield from self._happened(placement)
+        self._account.transactional_ids += len(self._unnamed)
+
+    # -- batches -------------------------------------------------------------------------------------------------------
+    def _appended(self, row: LogRow) -> Iterator[TimedLine]:
+        self._pass_time(row)
+        source = f"{row.path}@{row.position}"
+        if row.producer_id == NO_PRODUCER_ID:
+            if row.base_sequence != -1 and row.commit is None:
+                self._account.control_batches += 1
+            line = self._unchecked(row)
+        elif row.commit is None:
+            line = self._produced(row)
+        else:
+            line = self._marker(row)
+        recorded = line.pop("recorded", "appended")
+        follows = row.producer_id == NO_PRODUCER_ID or (row.base_offset == self._end and self._accepts(row))
+        written = self._write(line, source, recorded) if follows else None
+        if written is None:
+            self._account.found_on_disk += 1
+            written = self._write(_found(row), source, "ok")
+        assert written is not None
+        yield written
+        self._end = row.last_offset + 1
+
+    def _accepts(self, row: LogRow) -> bool:
+        """Whether the rules let the batch follow, if need be after what is due by now: idle producers are forgotten."""
+        if self._passes(row):
+            return True
+        self._sync()
+        return self._passes(row)
+
+    def _sync(self) -> None:
+        """Let the broker do what is due by now."""
+        if self._at is not None:
+            self._broker.answer(Wait(topic=self._key[0], partition=self._key[1], at=self._at, ms=0))
+
+    def _passes(self, row: LogRow) -> bool:
+        known = self._broker.remembered(self._key).get(row.producer_id, UNKNOWN)
+        profile = self._broker.profile
+        if row.commit is not None:
+            _, verdict, _ = validate_end_txn_marker(known, _marker_of(row), profile, Origin.COORDINATOR)
+        else:
+            origin = Origin.COORDINATOR if self._key[0] == OFFSETS_TOPIC else Origin.CLIENT
+            _, verdict = validate_append(known, _batch_of(row), profile, origin)
+        return verdict.outcome is _APPENDED
+
+    def _produced(self, row: LogRow) -> Line:
+        line: Line = {
+            "op": "produce",
+            "producer_id": row.producer_id,
+            "producer_epoch": row.producer_epoch,
+            "base_sequence": row.base_sequence,
+            "record_count": row.record_count,
+            "is_transactional": row.is_transactional,
+            "timestamp": row.timestamp,
+        }
+        if self._key[0] == OFFSETS_TOPIC:
+            for name in ("base_sequence", "is_transactional", "timestamp"):
+                del line[name]
+            return {**line, "op": "txn_offset_commit", **self._owner(row.producer_id), "recorded": "ok"}
+        return {**line, **self._owner(row.producer_id)} if row.is_transactional else line
+
+    def _owner(self, producer_id: int) -> Line:
+        name = self._ids.get(producer_id)
+        if name is None:
+            self._unnamed.add(producer_id)
+            return {"transactional_id": f"producer-{producer_id}", "assumed": ["transactional_id"]}
+        return {"transactional_id": name}
+
+    @staticmethod
+    def _unchecked(row: LogRow) -> Line:
+        return {
+            "op": "produce",
+            "producer_id": NO_PRODUCER_ID,
+            "producer_epoch": -1,
+            "base_sequence": -1,
+            "record_count": row.record_count,
+            "timestamp": row.timestamp,
+        }
+
+    @staticmethod
+    def _marker(row: LogRow) -> Line:
+        return {
+            "op": "write_marker",
+            "producer_id": row.producer_id,
+            "producer_epoch": row.producer_epoch,
+            "commit": row.commit,
+            "coordinator_epoch": row.coordinator_epoch,
+            "recorded": "ok",
+        }
+
+    def _pass_time(self, row: LogRow) -> None:
+        """Let the clock follow the batches' timestamps, which may be wrong: not beyond the segment's last write."""
+        exact = row.log_append_time or row.commit is not None
+        if row.timestamp >= 0 and (exact or row.timestamp <= row.modified_ms + _SLACK_MS):
+            self._at = max(self._at or 0, row.timestamp)
+
+    # -- events --------------------------------------------------------------------------------------------------------
+    def _happened(self, placement: Placement) -> Iterator[TimedLine]:
+        event = placement.event
+        if placement.at_ms is not None:
+            self._at = max(self._at or 0, placement.at_ms)
+        if event.event in REFUSALS:
+            yield from self._refused(placement)
+        elif event.event is LogEventKind.STARTED:
+            yield from self._restarted(placement)
+        elif event.event is LogEventKind.BECAME_LEADER:
+            yield from self._leads(event)
+        elif (
+            event.event is LogEventKind.LOG_START_OFFSET_MOVED
+            and event.offset is not None
+            and event.offset <= self._end
+        ):
+            yield from self._noted({"op": "delete_records", "before_offset": event.offset}, event)
+
+    def _refused(self, placement: Placement) -> Iterator[TimedLine]:
+        event = placement.event
+        if placement.lost:
+            self._account.lost[event.event] += 1
+            return
+        self._sync()
+        states = self._broker.remembered(self._key)
+        producer_id = possible_producer(event, states, self._epochs)
+        if producer_id is None or event.event not in ERRORS:
+            self._account.without_producer_id[event.event] += 1
+            return
+        if producer_id in states and says_forgotten(event, states[producer_id]):
+            # whatever made the broker forget it
+            yield from self._noted({"op": "expire_producers", "producer_ids": [producer_id]}, event)
+        known = self._broker.remembered(self._key).get(producer_id, UNKNOWN)
+        for sent, assumed in candidates(event, producer_id, known):
+            line = {**sent, "assumed": assumed, "place": placement.certainty.value}
+            verdict = self._verdict(line, known)
+            if verdict.outcome is Outcome.REJECTED and verdict.error in ERRORS[event.event]:
+                if line.get("is_transactional"):
+                    owner = self._owner(producer_id)
+                    line |= owner | {"assumed": [*assumed, *owner.get("assumed", ())]}
+                if not agrees(event, known, self._end):
+                    line["differs"] = True
+                written = self._write(line, _place(event), verdict.error.name)
+                if written is not None:
+                    self._account.placed[placement.certainty] += 1
+                    self._account.named += event.producer_id is None
+                    yield written
+                    return
+        self._account.contradicting[event.event] += 1
+
+    def _verdict(self, line: Line, known: ProducerStateEntry) -> Verdict:
+        profile = self._broker.profile
+        if line["op"] == "write_marker":
+            marker = MarkerBatch(
+                line["producer_id"], line["producer_epoch"], line["coordinator_epoch"], self._end, 0, line["commit"]
+            )
+            return validate_end_txn_marker(known, marker, profile, Origin.COORDINATOR)[1]
+        batch = DataBatch(
+            line["producer_id"],
+            line["producer_epoch"],
+            line["base_sequence"],
+            add_sequence(line["base_sequence"], line["record_count"] - 1),
+            self._end,
+            self._end + line["record_count"] - 1,
+            self._at or 0,
+            line["is_transactional"],
+        )
+        return validate_append(known, batch, profile, Origin.CLIENT)[1]
+
+    def _restarted(self, placement: Placement) -> Iterator[TimedLine]:
+        event = placement.event
+        log = self._homes[event.path.rpartition("/")[0]]
+        lives = log.restart(event)
+        if lives is None:
+            return
+        if placement.certainty is Certainty.ORDER and placement.at_ms is None:
+            self._account.unplaced_restarts += 1
+            return
+        before, run = lives
+        clean = before.stopped is not None
+        if self._leader is log:
+            line: Line = {"op": "restart", "clean": clean}
+            last = None if before.last is None else before.last.timestamp_ms
+            if last is not None and placement.at_ms is not None:
+                up = None if run.up is None else run.up.timestamp_ms
+                started_at = placement.at_ms if up is None else log.to_batch_time(up)
+                line |= {"at": log.to_batch_time(last), "started_at": started_at}
+        elif self._leader is None:
+            return
+        else:
+            line = {"op": "follower_restart", "clean": clean}
+            if log.broker_id is not None:
+                line["replica"] = log.broker_id
+        yield from self._noted(line, event)
+
+    def _leads(self, event: LogEvent) -> Iterator[TimedLine]:
+        log = self._homes[event.path.rpartition("/")[0]]
+        before, self._leader = self._leader, log
+        if before is None or before is log:
+            return
+        line: Line = {"op": "leader_change", "how": "clean"}
+        if event.timestamp_ms is not None:
+            over = before.ended_before(event.timestamp_ms)
+            if over is not None:
+                line["how"] = "kill9" if over.stopped is None else "clean"
+                if over.stopped is not None:
+                    line["via"] = "controlled_shutdown"
+        for name, leading in (("old_leader", before), ("new_leader", log)):
+            if leading.broker_id is not None:
+                line[name] = leading.broker_id
+        yield from self._noted(line, event)
+
+    def _noted(self, line: Line, event: LogEvent) -> Iterator[TimedLine]:
+        """What happened to the partition, if the rules let it happen."""
+        written = self._write(line, _place(event), "ok")
+        if written is not None:
+            yield written
+
+    def _write(self, line: Line, source: str, recorded: str) -> TimedLine | None:
+        """Answer a line; return it with the fields that the schema does not know, None if the answer is not `recorded`."""
+        topic, partition = self._key
+        at = line.pop("at", self._at)
+        whole: Line = {"op": line.pop("op"), "topic": topic, "partition": partition}
+        if at is not None:
+            whole["at"] = at
+        whole |= line
+        answer = self._broker.answer(msgspec.convert(whole, Attempt)).fields
+        if recorded not in (answer["outcome"], answer.get("error")):
+            return None
+        self._account.written[f"{whole['op']} {recorded}"] += 1
+        return self._at or 0, whole | {"recorded": recorded, "source": source}
+
+
+def _place(event: LogEvent) -> str:
+    return f"{event.path}:{event.line}"
+
+
+def _batch_of(row: LogRow) -> DataBatch:
+    last = add_sequence(row.base_sequence, row.record_count - 1)
+    return DataBatch(
+        row.producer_id,
+        row.producer_epoch,
+        row.base_sequence,
+        last,
+        row.base_offset,
+        row.last_offset,
+        row.timestamp,
+        row.is_transactional,
+    )
+
+
+def _marker_of(row: LogRow) -> MarkerBatch:
+    return MarkerBatch(
+        row.producer_id, row.producer_epoch, row.coordinator_epoch, row.base_offset, row.timestamp, bool(row.commit)
+    )
+
+
+def _found(row: LogRow) -> Line:
+    batch: Line = {
+        "base_offset": row.base_offset,
+        "producer_id": row.producer_id,
+        "producer_epoch": row.producer_epoch,
+        "timestamp": row.timestamp,
+    }
+    if row.commit is None:
+        batch |= {
+            "base_sequence": row.base_sequence,
+            "record_count": row.record_count,
+            "is_transactional": row.is_transactional,
+        }
+    else:
+        batch |= {"commit": row.commit, "coordinator_epoch": row.coordinator_epoch}
+    return {"op": "restart", "clean": False, "found_on_disk": [batch], "assumed": ["clean"]}

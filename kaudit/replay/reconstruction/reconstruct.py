@@ -1,0 +1,165 @@
+"""An attempts file made of what a broker left behind: segments, __transaction_state and server logs."""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
+from kaudit.analysis.log_events.anchors import PartitionAnchors, coordinator_anchors
+from kaudit.analysis.log_events.clock import Anchor
+from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.broker.attempts import ConfigureTopic, StartBroker
+from kaudit.broker.broker import Broker
+from kaudit.broker.releases.profile import profile_for
+from kaudit.broker.response import TopicPartition
+from kaudit.model.batch_fields import NO_PRODUCER_ID
+from kaudit.model.log_event import LogEvent
+from kaudit.replay.reconstruction.account import Account
+from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings, broker_logs
+from kaudit.replay.reconstruction.log_rows import LogRows
+from kaudit.replay.reconstruction.partition_lines import Around, PartitionLines
+from kaudit.replay.reconstruction.refusals import REFUSALS
+from kaudit.replay.reconstruction.transactions import KnownTransactions
+from kaudit.source.layout import PartitionDirectory
+
+Line = dict[str, Any]
+_VERIFIES = "transaction.partition.verification.enable"
+
+
+class Evidence(Struct):
+    """What attempts are made of: one replica of each partition, `coordinator` those of __transaction_state; events of logs."""
+
+    partitions: Sequence[PartitionDirectory]
+    coordinator: Sequence[PartitionDirectory]
+    events: Sequence[LogEvent]
+    settings: BrokerSettings
+    version: str
+
+
+class Reconstruction:
+    """Makes the lines; `account` and `logs`, with the clocks, are complete once they have been read."""
+
+    def __init__(self, evidence: Evidence, open_source: OpenSource) -> None:
+        self._evidence = evidence
+        self._open = open_source
+        self.account = Account()
+        self.logs: list[BrokerLog] = broker_logs(event for event in evidence.events if event.origin == "server")
+        self._transactions = KnownTransactions()
+        self._epochs: dict[TopicPartition, dict[int, set[int]]] = {}
+
+    def lines(self) -> Iterator[Line]:
+        """Yield the lines in order of time; those of a partition are in its order. Raises UnknownVersionError."""
+        evidence, account = self._evidence, self.account
+        reader = CoordinatorReader(self._open)
+        self._transactions.read(evidence.coordinator, reader)
+        account.unreadable += reader.unreadable
+        self._transactions.hear(evidence.events)
+        self._estimate_clocks()
+        self._count_events()
+        start = self._start()
+        yield {"op": "broker", **start}
+        topics = list(self._topics())
+        yield from ({"op": "topic", **topic} for topic in topics)
+
+        def begin() -> Broker:
+            broker = Broker()
+            broker.answer(msgspec.convert(start, StartBroker))
+            for topic in topics:
+                broker.answer(msgspec.convert(topic, ConfigureTopic))
+            return broker
+
+        for _, line in heapq.merge(*self._streams(begin), key=lambda timed: timed[0]):
+            yield line
+
+    def _streams(self, begin: Callable[[], Broker]) -> Iterator[Iterator[tuple[int, Line]]]:
+        yield self._transactions.lines(begin(), self.account)
+        for directory in self._evidence.partitions:
+            yield self._partition(directory, begin())
+
+    def _partition(self, directory: PartitionDirectory, broker: Broker) -> Iterator[tuple[int, Line]]:
+        rows = LogRows(directory, self._open)
+        key = (directory.topic, directory.partition)
+        around = Around(self.logs, self._epochs.get(key, {}), self._transactions.ids, self.account)
+        yield from PartitionLines(key, rows, broker, around)
+        self.account.damages += rows.damages
+        self.account.unreadable += rows.unreadable
+
+    def _start(self) -> Line:
+        evidence = self._evidence
+        config = dict(evidence.settings.config)
+        assumed = []
+        if profile_for(evidence.version).verifies_transactions and config.get(_VERIFIES) != "false":
+            # transactions end with their markers here, so no coordinator could be asked
+            config[_VERIFIES] = "false"
+            assumed.append(f"config.{_VERIFIES}")
+        line: Line = {"broker_version": evidence.version, "config": config}
+        return line | ({"assumed": assumed} if assumed else {})
+
+    def _topics(self) -> Iterator[Line]:
+        names = {directory.topic for directory in self._evidence.partitions}
+        for topic, config in sorted(self._evidence.settings.topics.items()):
+            if topic in names and config:
+                yield {"topic": topic, "partition": 0, "config": config}
+
+    def _estimate_clocks(self) -> None:
+        """Read the partitions that logs speak of once, to hold the logs' times against the batches'."""
+        anchors: dict[str, list[Anchor]] = {}
+        named: dict[tuple[str | None, int | None], list[LogEvent]] = {}
+        for log in self.logs:
+            for event in log.events:
+                named.setdefault((event.topic, event.partition), []).append(event)
+        for directory in self._evidence.partitions:
+            events = named.get((directory.topic, directory.partition))
+            if events is not None:
+                found = PartitionAnchors(events)
+                epochs = self._epochs.setdefault((directory.topic, directory.partition), {})
+                epochs |= {event.producer_id: set() for event in events if event.producer_id is not None}
+                for row in LogRows(directory, self._open):
+                    found.take(row.logged)
+                    if row.producer_id != NO_PRODUCER_ID:
+                        epochs.setdefault(row.producer_id, set()).add(row.producer_epoch)
+                _collect(anchors, found.found())
+        records = self._transactions.by_transactional_id
+        for log in self.logs:
+            _collect(anchors, coordinator_anchors(log.events, records))
+            log.estimate(anchors.get(log.home, ()))
+
+    def _count_events(self) -> None:
+        there = {(directory.topic, directory.partition) for directory in self._evidence.partitions}
+        for event in self._evidence.events:
+            if event.event not in REFUSALS:
+                continue
+            if event.origin == "client":
+                self.account.of_clients += 1
+            elif event.topic is not None and (event.topic, event.partition) not in there:
+                self.account.other_partitions.add(f"{event.topic}-{event.partition}")
+
+
+def _collect(anchors: dict[str, list[Anchor]], found: Iterable[tuple[LogEvent, Anchor]]) -> None:
+    for event, anchor in found:
+        anchors.setdefault(event.path.rpartition("/")[0], []).append(anchor)
+
+
+def chosen_replicas(directories: Iterable[PartitionDirectory]) -> list[PartitionDirectory]:
+    """Return one replica of each partition: the one that reaches furthest."""
+    best: dict[tuple[str, int], PartitionDirectory] = {}
+    for directory in directories:
+        if not directory.segments:
+            continue
+        key = (directory.topic, directory.partition)
+        if key not in best or _reach(directory) > _reach(best[key]):
+            best[key] = directory
+    return list(best.values())
+
+
+def _reach(directory: PartitionDirectory) -> tuple[int, int]:
+    last = directory.segments[-1]
+    return last.base_offset, last.size
+
+
+def coordinator_partitions(directories: Iterable[PartitionDirectory]) -> list[PartitionDirectory]:
+    """Return one replica of each partition of __transaction_state."""
+    return chosen_replicas(directory for directory in directories if directory.topic == TRANSACTION_STATE)

@@ -1,0 +1,133 @@
+"""`kaudit attempts`: segments and server logs as attempts, and what kaudit replay answers to them."""
+
+import json
+
+import pytest
+
+from kaudit.broker.broker import Broker
+from kaudit.cli.app import run as kaudit
+from kaudit.replay.session import Session
+from tests.conformance.server_logs import unpacked
+
+CLEAN = "samples/clean"
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*arguments):
+        code = kaudit(["attempts", *map(str, arguments)])
+        captured = capsys.readouterr()
+        return code, [json.loads(line) for line in captured.out.splitlines()], captured.err.splitlines()
+
+    return run
+
+
+def replayed(lines):
+    """(line, answer) of every line."""
+    text = (json.dumps(line).encode() for line in lines)
+    return list(zip(lines, (answer.fields for _, answer in Session(text, Broker()).answered()), strict=True))
+
+
+def test_a_log_and_the_log_of_its_broker_become_attempts_that_replay_answers_as_the_broker_did(run):
+    with unpacked("2.8.2", "histories") as recorded:
+        logs = [argument for path in recorded.server_logs for argument in ("--server-log", path)]
+        code, lines, said = run(*logs, *recorded.log_directories)
+    assert code == 0
+    assert lines[0]["op"] == "broker"
+    assert lines[0]["broker_version"] == "2.8.2"
+    assert lines[0]["config"]["zookeeper.connect"].startswith("127.0.0.1")
+    for line, answer in replayed(lines):
+        if "recorded" in line:
+            assert line["recorded"] in (answer["outcome"], answer.get("error")), line
+    refused = [line for line in lines if line.get("recorded") == "OUT_OF_ORDER_SEQUENCE_NUMBER"]
+    assert len(refused) == 36
+    assert all("server.log:" in line["source"] and "record_count" in line["assumed"] for line in refused)
+    assert {line["place"] for line in refused} == {"offset"}
+    assert any("local time UTC+00:00" in line for line in said)
+    assert any("left out: 30 refusals" in line and "30 record_rejected" in line for line in said)
+
+
+def test_the_zone_of_a_log_is_found(run):
+    with unpacked("2.4.1", "histories") as recorded:
+        code, lines, said = run("--server-log", recorded.server_logs[1], *recorded.log_directories)
+    assert code == 0
+    assert any("local time UTC-03:30" in line for line in said)
+    times = [line["at"] for line in lines if "at" in line]
+    assert max(times) - min(times) < 3_600_000  # the log's own times are three and a half hours away
+
+
+def test_leaders_and_restarts_come_from_the_logs_of_three_brokers(run):
+    with unpacked("3.9.2", "failover") as recorded:
+        logs = [argument for path in recorded.server_logs for argument in ("--server-log", path)]
+        code, lines, said = run(*logs, *recorded.log_directories)
+        told = [one for one in recorded.lines("attempts") if one["op"] == "leader_change"]
+    assert code == 0
+    changes = [line for line in lines if line["op"] == "leader_change"]
+    assert {(one["old_leader"], one["new_leader"]) for one in changes} <= {
+        (a, b) for a in (1, 2, 3) for b in (1, 2, 3) if a != b
+    }
+    assert {line["how"] for line in changes} == {"clean", "kill9"}
+    first = {one["topic"]: (one["old_leader"], one["new_leader"]) for one in reversed(told)}
+    made = {one["topic"]: (one["old_leader"], one["new_leader"]) for one in reversed(changes)}
+    same = [topic for topic in first if made.get(topic) == first[topic]]
+    assert len(same) >= 0.9 * len(first)
+    assert any("at offsets that a later leader does not have" in line for line in said)
+
+
+def test_a_log_alone_gives_its_batches_and_markers(run):
+    code, lines, said = run("--broker-version", "2.8.2", "samples/zombie")
+    assert code == 0
+    assert all(
+        line["recorded"] in (answer["outcome"], answer.get("error"))
+        for line, answer in replayed(lines)
+        if "recorded" in line
+    )
+    assert {line["op"] for line in lines} >= {"broker", "produce"}
+    assert any(line.startswith("kaudit: written: ") for line in said)
+
+
+def test_batches_behind_a_deleted_head_are_written_as_found_on_disk(run):
+    code, lines, said = run("--broker-version", "2.8.2", "samples/truncated-head")
+    assert code == 0
+    found = [line for line in lines if "found_on_disk" in line]
+    assert found
+    assert all(line["found_on_disk"][0]["base_offset"] > 0 for line in found)
+    assert any("as found on disk" in line for line in said)
+    assert all(line["recorded"] in (answer["outcome"], answer.get("error")) for line, answer in replayed(lines)[1:])
+
+
+def test_a_release_must_be_known(run):
+    assert run(CLEAN) == (2, [], ["kaudit: no server log names the broker's release: pass --broker-version"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--server-log", "/nowhere.log", CLEAN), "no such file: /nowhere.log"),
+        (("--server-log", "samples", CLEAN), "samples: is a directory; name the log files"),
+        (("--client-log", "/nowhere.log", CLEAN), "no such file: /nowhere.log"),
+        (("--broker-version", "2.8.2", "--topic", "nobody", CLEAN), "nobody"),
+        (("--broker-version", "1999", CLEAN), "1999"),
+    ],
+)
+def test_what_cannot_be_is_one_line(run, arguments, said):
+    code, lines, errors = run(*arguments)
+    assert code in (2, 3)
+    assert lines == []
+    assert len(errors) == 1
+    assert said in errors[0]
+
+
+def test_logs_that_are_none_are_said_to_be(run, tmp_path):
+    noise = tmp_path / "noise.log"
+    noise.write_bytes(b"\xff\xfe\x00garbage\n\x1b[31mred\n" * 50)
+    code, _, said = run("--broker-version", "2.8.2", "--server-log", noise, "samples/zombie")
+    assert code == 0
+    assert any("no line of it is understood as a server's" in line for line in said)
+
+
+def test_the_output_is_a_file_of_its_own(run, tmp_path):
+    place = tmp_path / "attempts.jsonl"
+    code, lines, _ = run("--broker-version", "2.8.2", "-o", place, "samples/zombie")
+    assert (code, lines) == (0, [])
+    assert json.loads(place.read_text().splitlines()[0])["op"] == "broker"

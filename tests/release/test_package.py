@@ -1,0 +1,59 @@
+"""What is in the wheel and the source distribution, and that they come out the same every time."""
+
+import email
+import hashlib
+import json
+import shutil
+import subprocess
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from kaudit import __version__
+from kaudit.installation import build_of
+from tests.release.conftest import epoch, run
+from tests.release.interpreters import ROOT
+
+pytestmark = pytest.mark.release
+
+
+def tracked(*paths):
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", *paths], check=True, capture_output=True, text=True)
+    return set(listed.stdout.split("\n")) - {""}
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        commit = json.loads(archive.read("kaudit/build.json"))["commit"]
+        metadata = email.message_from_bytes(archive.read(f"kaudit-{__version__}.dist-info/METADATA"))
+    shared = {name.replace("docs/share", f"kaudit-{__version__}.data/data/share", 1) for name in tracked("docs/share")}
+    about = {name for name in names if name.startswith(f"kaudit-{__version__}.dist-info/")}
+    assert names - about == tracked("kaudit") | {"kaudit/build.json"} | shared
+    assert "kaudit/py.typed" in names
+    assert {Path(name).name for name in about} >= {"LICENSE", "NOTICE", "METADATA", "RECORD"}
+    assert commit == build_of().commit
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert set(metadata.get_all("Provides-Extra", [])) == {"spark", "hdfs", "s3", "live", "parquet"}
+
+
+def test_builds_are_the_same_byte_for_byte(wheel, sdist, tmp_path):
+    run("uv", "build", "-q", "-o", tmp_path / "again", ROOT, cwd=tmp_path, SOURCE_DATE_EPOCH=epoch())
+    assert digest(tmp_path / "again" / wheel.name) == digest(wheel)
+    assert digest(tmp_path / "again" / sdist.name) == digest(sdist)
+
+
+def test_the_source_distribution_builds_the_same_wheel(wheel, sdist, tmp_path):
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (tree,) = tmp_path.iterdir()
+    assert not {*tree.rglob("__pycache__"), tree / "tests"} & {*tree.rglob("*")}
+    shutil.move(tree, tmp_path / "elsewhere")
+    run("uv", "build", "-q", "--wheel", "-o", tmp_path, tmp_path / "elsewhere", cwd=tmp_path, SOURCE_DATE_EPOCH=epoch())
+    assert digest(tmp_path / wheel.name) == digest(wheel)
