@@ -1,10 +1,11 @@
 """Findings about one observation, and batches, markers and producer state as evidence: the keys every report knows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Unpack
 
 from kaudit.checks.check import Check, FindingFields
 from kaudit.checks.context import Context
+from kaudit.checks.lazy_evidence import ABSENT, LazyCommands, LazyEvidence
 from kaudit.model.finding import Finding
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
 from kaudit.model.observation import Observation
@@ -36,51 +37,84 @@ def observation_finding(
         context,
         message,
         segment=observation.segment,
-        following=(*following, context.timeline_command(observation.producer_id)),
+        following=LazyCommands(following, context.timeline_command, observation.producer_id),
         **placed,
     )
 
 
-def classified_evidence(observation: Observation, rule: str) -> dict[str, object]:
-    """Evidence of an observation whose check reports it by its kind."""
-    return {**observation_evidence(observation, rule), "class": observation.kind.label}
+_NOTHING: Mapping[str, object] = {}
 
 
-def observation_evidence(observation: Observation, rule: str) -> dict[str, object]:
-    """The rule, the batch before, the offending batch or marker, the next batch, and the producer's state before it."""
-    evidence: dict[str, object] = {"rule": rule}
+def classified_evidence(observation: Observation, rule: str, **more: object) -> Mapping[str, object]:
+    """Evidence of an observation whose check reports it by its kind, and more."""
+    return LazyEvidence((observation, rule), _CLASSIFIED, more or _NOTHING)
+
+
+def observation_evidence(
+    observation: Observation, rule: str, more: Mapping[str, object] = _NOTHING
+) -> Mapping[str, object]:
+    """The rule, the batch before, the offending batch or marker, the next batch, the producer's state before it, and more."""
+    return LazyEvidence((observation, rule), _PARTS, more)
+
+
+_About = tuple[Observation, str]
+"""An observation, and the rule it breaks."""
+
+
+def _rule(about: _About) -> object:
+    return about[1]
+
+
+def _remembered(about: _About) -> object:
+    state = about[0].remembered
+    return ABSENT if state is None else _state_evidence(state)
+
+
+def _previous(about: _About) -> object:
+    observation, _ = about
     state = observation.remembered
-    if state is not None:
-        evidence["remembered"] = _state_evidence(state)
-        if state.last is not None:
-            # the epoch of an older batch is not kept: it is the state's unless a marker raised that since
-            epoch = state.epoch if state.last_sequence >= 0 else None
-            previous: Mapping[str, object] = _batch_evidence(
-                state.last,
-                observation.producer_id,
-                epoch if epoch is not None else -1,
-                is_transactional=observation.is_transactional,
-            )
-            evidence["previous"] = {**previous, "producer_epoch": epoch}
-    if observation.batch is not None:
-        evidence["offending"] = _batch_evidence(
-            observation.batch,
-            observation.producer_id,
-            observation.producer_epoch,
-            is_transactional=observation.is_transactional,
-        )
-    elif observation.marker is not None:
-        evidence["offending"] = _marker_evidence(observation.marker)
-    if observation.following is not None:
-        following = _batch_evidence(
-            observation.following, observation.producer_id, observation.following_epoch, is_transactional=False
-        )
-        del following["is_transactional"]
-        evidence["next"] = following
-    return evidence
+    if state is None or state.last is None:
+        return ABSENT
+    # the epoch of an older batch is not kept: it is the state's unless a marker raised that since
+    epoch = state.epoch if state.last_sequence >= 0 else None
+    return _batch_evidence(state.last, observation.producer_id, epoch, is_transactional=observation.is_transactional)
 
 
-def _batch_evidence(batch: BoundaryBatch, producer_id: int, epoch: int, *, is_transactional: bool) -> dict[str, object]:
+def _offending(about: _About) -> object:
+    observation, _ = about
+    if observation.batch is None:
+        return ABSENT if observation.marker is None else _marker_evidence(observation.marker)
+    return _batch_evidence(
+        observation.batch,
+        observation.producer_id,
+        observation.producer_epoch,
+        is_transactional=observation.is_transactional,
+    )
+
+
+def _following(about: _About) -> object:
+    observation, _ = about
+    batch = observation.following
+    if batch is None:
+        return ABSENT
+    following = _batch_evidence(batch, observation.producer_id, observation.following_epoch, is_transactional=False)
+    del following["is_transactional"]
+    return following
+
+
+_PARTS: Mapping[str, Callable[[_About], object]] = {
+    "rule": _rule,
+    "remembered": _remembered,
+    "previous": _previous,
+    "offending": _offending,
+    "next": _following,
+}
+_CLASSIFIED: Mapping[str, Callable[[_About], object]] = {**_PARTS, "class": lambda about: about[0].kind.label}
+
+
+def _batch_evidence(
+    batch: BoundaryBatch, producer_id: int, epoch: int | None, *, is_transactional: bool
+) -> dict[str, object]:
     return {
         "offset": batch.base_offset,
         "last_offset": batch.last_offset,

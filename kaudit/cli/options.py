@@ -32,6 +32,14 @@ def complete_codes(incomplete: str) -> list[tuple[str, str]]:
     return [(before + comma + name, summary) for name, summary in known.items() if name.startswith(own)]
 
 
+def complete_codes_and_bugs(incomplete: str) -> list[tuple[str, str]]:
+    """Return the codes or names of checks, and the tickets of known bugs, that begin so, each with what it is."""
+    from kaudit.bugs.registry import BUGS
+
+    tickets = [(ticket, bug.title) for ticket, bug in BUGS.items() if ticket.lower().startswith(incomplete.lower())]
+    return [*complete_codes(incomplete), *tickets]
+
+
 def complete_formats(incomplete: str) -> list[str]:
     """Return the output formats that begin so."""
     return [name for name in FORMATS if name.startswith(incomplete)]

@@ -14,6 +14,7 @@ from kaudit.analysis.scan.partition_context import partition_context
 from kaudit.analysis.scan.summaries import segment_rows, total
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
+from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.incidents import with_incidents
@@ -160,12 +161,13 @@ def diff_result(
 ) -> DiffResult:
     """Put everything together in contract order."""
     found = (finding for entry in compared for finding in entry.findings)
-    findings = with_incidents(sorted(found, key=Finding.sort_key))
+    partitions = [entry for one in compared for entry in one.partitions]
+    any_version, _ = infer_range(VersionEvidence())
+    findings = with_known_bugs(with_incidents(sorted(found, key=Finding.sort_key)), any_version, partitions)
     unreadable = [entry for layout in layouts.values() for entry in layout.unreadable]
     unreadable += [entry for one in compared for entry in one.unreadable]
     skipped = [entry for layout in layouts.values() for entry in layout.skipped]
     skipped += [entry for one in compared for entry in one.removed]
-    partitions = [entry for one in compared for entry in one.partitions]
     not_audited = [NotAudited(entry.path, entry.reason, unreadable=True) for entry in unreadable]
     not_audited += [NotAudited(entry.path, entry.reason) for entry in skipped]
     alone = [

@@ -19,7 +19,7 @@ import numpy as np
 
 from kaudit.analysis.scan.chunk_plan import ChunkSpec
 from kaudit.analysis.scan.partition_assembler import Outcome
-from kaudit.engines.ranges import Range, RangeRead, read_most
+from kaudit.engines.ranges import Range, RangeRead, read_most, reads
 
 _TASK_BYTES = 4 << 20
 """Small segments share a task until they have this many bytes."""
@@ -115,7 +115,7 @@ class _Pool:
             self._tokens.sendall(_TOKEN.pack(self._submitted))
         self._submitted += 1
 
-    def answer(self) -> list[Outcome] | None:
+    def answer(self) -> list[list[Outcome]] | None:
         """Return what came of the oldest task not asked for yet, None if it is not to be had."""
         number = self._asked
         with self._changed:
@@ -125,7 +125,7 @@ class _Pool:
             if received is None:
                 return None
             self.held -= _size(received)
-        outcomes: list[Outcome] = pickle.loads(received[0], buffers=received[1])  # noqa: S301 - from a process of ours
+        outcomes: list[list[Outcome]] = pickle.loads(received[0], buffers=received[1])  # noqa: S301 - from a process of ours
         return outcomes
 
     def _is_lost(self, number: int) -> bool:
@@ -194,8 +194,8 @@ def _results(task: Sequence[Range], pool: _Pool) -> Iterator[RangeRead]:
     outcomes = pool.answer()
     if outcomes is None:
         outcomes = [read_most(spec) for _, spec in task]
-    for (number, spec), outcome in zip(task, outcomes, strict=True):
-        yield RangeRead(number, spec, outcome)
+    for entry, read in zip(task, outcomes, strict=True):
+        yield from reads(entry, read)
 
 
 def _tasks(found: Iterable[Range]) -> Iterator[list[Range]]:
@@ -262,7 +262,7 @@ class _Inbox:
                 self._changed.notify()
 
 
-def _answer(connection: socket.socket, token: int, outcomes: list[Outcome]) -> None:
+def _answer(connection: socket.socket, token: int, outcomes: list[list[Outcome]]) -> None:
     columns: list[memoryview] = []
 
     def keep_apart(buffer: pickle.PickleBuffer) -> bool:

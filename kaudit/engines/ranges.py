@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut_first
 from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.chunk_size import ChunkSize
-from kaudit.analysis.scan.partition_assembler import Outcome, read_range
+from kaudit.analysis.scan.partition_assembler import Outcome, read_planned, read_range
 from kaudit.analysis.scan.planning import Job
+from kaudit.analysis.scan.small_segments import apart
 
 _MOST_BATCHES = 1 << 19
 """Of a range, where batches become small behind large ones: some 100 bytes each are held."""
@@ -38,7 +39,7 @@ def ranges(jobs: Sequence[Job], chunk_sizes: Sequence[ChunkSize]) -> Iterator[Ra
     """Cut the jobs' segments, each job's as large as its chunk size is when the range is asked for."""
     left = sum(job.bytes for job in jobs)
     for number, (job, chunk_size) in enumerate(zip(jobs, chunk_sizes, strict=True)):
-        for spec in job.in_pieces:
+        for spec in job.joined:
             rest: ChunkSpec | None = spec
             while rest is not None:
                 part, rest = cut_first(rest, chunk_size.next_bytes(left))
@@ -46,15 +47,26 @@ def ranges(jobs: Sequence[Job], chunk_sizes: Sequence[ChunkSize]) -> Iterator[Ra
                 yield Range(number, part)
 
 
-def read_most(spec: ChunkSpec) -> Outcome:
-    """Read a range, or of one that has more batches than its chunk size allowed for the first of them."""
-    return read_range(spec, _MOST_BATCHES)
+def read_most(spec: ChunkSpec) -> list[Outcome]:
+    """Read a range, or of one that has more batches than its chunk size allowed for the first of them.
+
+    Segments that were planned together and had to be read one by one have an outcome each.
+    """
+    return read_planned(spec, _MOST_BATCHES)
+
+
+def reads(found: Range, outcomes: Sequence[Outcome]) -> Iterator[RangeRead]:
+    """Yield what came of a range, or of each segment planned with others."""
+    number, spec = found
+    specs = [spec] if len(outcomes) == 1 else apart(spec)
+    for part, outcome in zip(specs, outcomes, strict=True):
+        yield RangeRead(number, part, outcome)
 
 
 def read_here(found: Iterable[Range]) -> Generator[RangeRead]:
     """Read every range in this process."""
-    for number, spec in found:
-        yield RangeRead(number, spec, read_most(spec))
+    for entry in found:
+        yield from reads(entry, read_most(entry.spec))
 
 
 def with_rest(read: RangeRead, chunk_size: ChunkSize) -> Iterator[RangeRead]:
@@ -71,4 +83,4 @@ def with_rest(read: RangeRead, chunk_size: ChunkSize) -> Iterator[RangeRead]:
         part, rest = cut_first(unread.pop(), chunk_size.bytes)
         if rest is not None:
             unread.append(rest)
-        read = RangeRead(number, part, read_most(part))
+        read = RangeRead(number, part, read_range(part, _MOST_BATCHES))

@@ -14,7 +14,7 @@ from msgspec import Struct
 from kaudit import __version__
 from kaudit.analysis.scan.batch_export import BatchWriter, SegmentTask, write_segment
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, cut
-from kaudit.analysis.scan.partition_assembler import PartitionAssembler, read_range
+from kaudit.analysis.scan.partition_assembler import PartitionAssembler, read_planned
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import RowSink
 from kaudit.analysis.scan.planning import Job
@@ -116,8 +116,8 @@ def reading(open_source: OpenSource) -> ArrowMap:
                     yield _row(shuffle_partition, job_index, _HEADER_NUMBER, pack(header))
                 for task in work.byte_ranges:
                     for number, spec in enumerate(cut(task.spec, task.chunk_bytes), task.number):
-                        outcome = read_range(spec, open_source=open_source)
-                        yield _row(task.shuffle_partition, task.job_index, number, pack(outcome))
+                        outcomes = read_planned(spec, open_source=open_source)
+                        yield _row(task.shuffle_partition, task.job_index, number, pack(outcomes))
 
     return read
 
@@ -147,7 +147,8 @@ def replayer(make_sink: Callable[[], RowSink | None], seal: Seal, open_source: O
                     feed = PartitionAssembler(header.job, make_sink(), open_source)
                 else:
                     assert feed is not None, f"job {job_index}: a range came before its partition was opened"
-                    feed.take(unpack(data))
+                    for outcome in unpack(data):
+                        feed.take(outcome)
                     expected -= 1
         if feed is not None:
             yield from _close(feed, job_index, expected, seal)

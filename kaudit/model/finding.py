@@ -3,12 +3,14 @@
 import enum
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 
 from msgspec import Struct, field
 
 from kaudit.model.impact import Impact
 from kaudit.model.json_record import JsonRecord, json_value
+from kaudit.model.known_bug import KnownBug
 
 Evidence = Mapping[str, object]
 
@@ -63,7 +65,8 @@ class Finding(Struct, frozen=True):
 
     `offset`/`last_offset` are the offending batch's (missing offsets for KA007, KA008, KA104); `position` is a byte in
     `file`; `file` is relative to its input. A null field has its reason in `absent`. Times in `evidence` are ms since
-    the epoch under keys ending in `timestamp`. `incident` is an id that findings of one cause share.
+    the epoch under keys ending in `timestamp`. `incident` is an id that findings of one cause share, `known_bugs` are those
+    it looks like.
     """
 
     code: str
@@ -87,6 +90,7 @@ class Finding(Struct, frozen=True):
     explanations: Sequence[Explanation] = ()
     impact: Impact = Impact()
     incident: str | None = None
+    known_bugs: Sequence[KnownBug] = ()
     next: Sequence[str] = ()
     status: Status = Status.NEW
     suppression: str | None = None
@@ -103,17 +107,24 @@ class Finding(Struct, frozen=True):
 
     def sort_key(self) -> tuple[object, ...]:
         """Total order of findings: by place, then code; offset nulls first, missing text as empty."""
+        return (*self._place(), self.fingerprint)
+
+    def _place(self) -> tuple[object, ...]:
+        """The order without its last part, flat: that of a hundred thousand findings is in memory at once."""
         return (
             self.topic or "",
             -1 if self.partition is None else self.partition,
             self.replica or "",
-            (0, 0) if self.offset is None else (1, self.offset),
+            self.offset is not None,
+            self.offset or 0,
             self.code,
-            (0, 0) if self.producer_id is None else (1, self.producer_id),
-            (0, 0) if self.producer_epoch is None else (1, self.producer_epoch),
+            self.producer_id is not None,
+            self.producer_id or 0,
+            self.producer_epoch is not None,
+            self.producer_epoch or 0,
             self.file or "",
-            (0, 0) if self.position is None else (1, self.position),
-            self.fingerprint,
+            self.position is not None,
+            self.position or 0,
         )
 
     def to_dict(self) -> dict[str, object]:
@@ -124,3 +135,13 @@ class Finding(Struct, frozen=True):
         reasons = {"incident": "no other finding has the same cause", **self.absent, "suppression": "not suppressed"}
         absent = {name: reasons.get(name, "not applicable") for name, value in fields.items() if value is None}
         return fields | {"absent": absent}
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings sorted by `Finding.sort_key`, of which only those of one place need their fingerprints."""
+    ordered = sorted(findings, key=Finding._place)  # noqa: SLF001 - of this module
+    return [
+        finding
+        for _, here in groupby(ordered, key=Finding._place)  # noqa: SLF001
+        for finding in sorted(here, key=lambda finding: finding.fingerprint)
+    ]

@@ -21,3 +21,6 @@ class Impact(JsonRecord, frozen=True):
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form: those that apply."""
         return {name: value for name, value in super().to_dict().items() if value is not None}
+
+
+NO_IMPACT = Impact()

@@ -54,6 +54,7 @@ class Observation(NamedTuple):
 
     Either `batch` or `marker` is set. `following` is the producer's next batch and `following_epoch` its epoch, filled in
     when it comes. `explained`: missing offsets explain the missing sequences, so that there is nothing to report.
+    `times_go_back`: of the batches that may have been in flight with a restarted sequence, one is older than one before it.
     """
 
     kind: ObservationKind
@@ -69,6 +70,7 @@ class Observation(NamedTuple):
     following: BoundaryBatch | None = None
     following_epoch: int = -1
     explained: bool = False
+    times_go_back: bool = False
 
     @property
     def offset(self) -> int:

@@ -4,16 +4,18 @@ from collections.abc import Sequence
 
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
+from kaudit.model.known_bug import KnownBug
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.evidence import evidence_lines
 from kaudit.report.formatting import SEVERITY_STYLE, headline, partition_of, producer_of, span
 from kaudit.report.impact import impact_text
+from kaudit.report.known_bugs import known_bug_text
 
 
 def finding_lines(finding: Finding, console: Console, *, many_inputs: bool, replicas: Sequence[str] = ()) -> list[str]:
     """Return one finding: headline, place, evidence, argument, what to do. `replicas`: those that say the same."""
     placed = place_lines(finding, console, many_inputs=many_inputs, replicas=replicas)
-    return placed + argument_lines(finding, console, impact=finding.impact)
+    return placed + argument_lines(finding, console, impact=finding.impact, bugs=finding.known_bugs)
 
 
 def place_lines(finding: Finding, console: Console, *, many_inputs: bool, replicas: Sequence[str]) -> list[str]:
@@ -24,12 +26,12 @@ def place_lines(finding: Finding, console: Console, *, many_inputs: bool, replic
     return lines + console.wrap(place, lead="  --> ", style=Style.FAINT)
 
 
-def argument_lines(finding: Finding, console: Console, *, impact: Impact) -> list[str]:
-    """Return what is below a finding's place: evidence, rule, impact, causes, commands."""
+def argument_lines(finding: Finding, console: Console, *, impact: Impact, bugs: Sequence[KnownBug]) -> list[str]:
+    """Return what is below a finding's place: evidence, rule, impact, known bugs, causes, commands."""
     lines = evidence_lines(finding, console) + rule_lines(finding, console)
     if cost := impact_text(impact):
         lines += remark_lines("impact", cost, console)
-    return lines + cause_lines(finding, console) + command_lines(finding, console)
+    return lines + bug_lines(bugs, console) + cause_lines(finding, console) + command_lines(finding, console)
 
 
 def rule_lines(finding: Finding, console: Console) -> list[str]:
@@ -42,6 +44,11 @@ def rule_lines(finding: Finding, console: Console) -> list[str]:
     if isinstance(broker, str):
         lines += remark_lines("broker", visible(broker), console)
     return lines
+
+
+def bug_lines(bugs: Sequence[KnownBug], console: Console) -> list[str]:
+    """Return the known bugs that a finding looks like, one remark each."""
+    return [line for known in bugs for line in remark_lines("known bug", known_bug_text(known), console)]
 
 
 def cause_lines(finding: Finding, console: Console) -> list[str]:

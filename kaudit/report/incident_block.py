@@ -9,6 +9,7 @@ from kaudit.report.console import Console, Style, visible
 from kaudit.report.evidence import evidence_lines
 from kaudit.report.finding_block import (
     argument_lines,
+    bug_lines,
     cause_lines,
     command_lines,
     finding_lines,
@@ -19,6 +20,7 @@ from kaudit.report.finding_block import (
 from kaudit.report.formatting import SEVERITY_STYLE, headline, partition_of, plural, span
 from kaudit.report.impact import impact_text
 from kaudit.report.incidents import describe, distinct, members
+from kaudit.report.known_bugs import bugs_of
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.timestamps import date_and_clock
 
@@ -42,7 +44,7 @@ def incident_sections(findings: Sequence[Finding], options: RenderOptions, *, ma
         if len(once) > _FEW or (len(once) > 1 and options.verbose):
             incident = describe(group)
             kind = (incident.cause, once[0].code)
-            sections.append(_block(incident, once[0], options, explained=kind in explained))
+            sections.append(_block(incident, once, options, explained=kind in explained))
             explained.add(kind)
         elif len(once) > 1:
             sections.append(_named(group, once, console, many_inputs=many_inputs))
@@ -93,21 +95,22 @@ def _named(group: Sequence[Finding], once: Sequence[Finding], console: Console, 
         elsewhere = (other.topic, other.partition) != (lead.topic, lead.partition)
         where = f" ({partition_of(other)})" if elsewhere and other.topic is not None else ""
         lines += remark_lines("also", f"{label}{message}{where}", console)
-    return lines + argument_lines(lead, console, impact=total_impact(group))
+    return lines + argument_lines(lead, console, impact=total_impact(group), bugs=bugs_of(group))
 
 
-def _block(incident: Incident, lead: Finding, options: RenderOptions, *, explained: bool) -> list[str]:
-    """Return what several findings have in common, with the evidence of the most severe.
+def _block(incident: Incident, once: Sequence[Finding], options: RenderOptions, *, explained: bool) -> list[str]:
+    """Return what several findings have in common, with the evidence of the first, the most severe.
 
     `explained`: one like it has said what such incidents come from.
     """
-    console = options.console
+    console, lead = options.console, once[0]
     label = f"{incident.severity.value}[{', '.join(incident.checks)}]"
     what = f"{incident.title}: {plural(incident.findings, 'finding')}"
     lines = console.wrap(what, lead=f"{label} ", indent="    ", style=SEVERITY_STYLE[incident.severity])
     lines += console.wrap(extent_text(incident), lead="  --> ", style=Style.FAINT)
     if cost := impact_text(incident.impact):
         lines += remark_lines("impact", cost, console)
+    lines += bug_lines(bugs_of(once), console)
     if options.verbose:
         return lines + remark_lines("incident", visible(str(incident.id)), console)
     lines += remark_lines("one of them", headline(lead)[1].strip(), console) + evidence_lines(lead, console)

@@ -74,21 +74,25 @@ def _block(block: GrantedBlock) -> dict[str, object]:
     return fields | {"at": None if block.at_ms is None else rfc3339(block.at_ms) or block.at_ms}
 
 
-def pretty_pieces(document: Mapping[str, object], lists: Mapping[str, Iterable[Mapping[str, object]]]) -> Iterator[str]:
-    """Yield what `pretty` returns for the document with these items under their keys, which are empty lists in it."""
-    rest = pretty(document)
+def pretty_pieces(
+    document: Mapping[str, object], lists: Mapping[str, Iterable[Mapping[str, object]]], depth: int = 1
+) -> Iterator[str]:
+    """Yield what `pretty` returns for the document with these items under their keys, which are empty lists in it.
+
+    The keys are `depth` deep, and no other as deep has one of these names and an empty list.
+    """
+    rest, margin = pretty(document), "  " * depth
     for key in sorted(lists):
-        empty = (
-            f'\n  "{key}": []'  # at the top level only: deeper keys stand further right, and no string holds a newline
-        )
+        # no string holds a newline, and keys elsewhere stand further right or left
+        empty = f'\n{margin}"{key}": []'
         before, _, rest = rest.partition(empty)
         yield before
-        lead = f'\n  "{key}": [\n'
+        lead = f'\n{margin}"{key}": [\n'
         for item in lists[key]:
             text = json.dumps(_presentable(item), sort_keys=True, indent=2, allow_nan=False, default=operator.index)
-            yield lead + "\n".join(f"    {row}" for row in text.split("\n"))
+            yield lead + "\n".join(f"{margin}  {row}" for row in text.split("\n"))
             lead = ",\n"
-        yield "\n  ]" if lead == ",\n" else empty
+        yield f"\n{margin}]" if lead == ",\n" else empty
     yield rest
 
 

@@ -8,6 +8,7 @@ from kaudit.report.console import visible
 from kaudit.report.formatting import extent, partition_of, plural, short_producer_of, span, verdict
 from kaudit.report.impact import with_impact
 from kaudit.report.incidents import describe, distinct, fingerprints, impact_of, members
+from kaudit.report.known_bugs import bugs_of, with_known_bugs
 from kaudit.report.most_severe import omitted_text
 from kaudit.report.render_options import RenderOptions
 
@@ -64,7 +65,7 @@ def _row(group: Sequence[Finding]) -> str:
         finding.severity.value,
         "<br>".join(names),
         "<br>".join(where),
-        prose(with_impact(text, impact_of(group))),
+        prose(with_known_bugs(with_impact(text, impact_of(group)), bugs_of(group))),
         "<br>".join(f"`{fingerprint}`" for fingerprint in fingerprints(group)),
     ]
     return f"| {' | '.join(cells)} |"

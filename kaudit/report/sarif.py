@@ -15,9 +15,11 @@ from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.formatting import plural, producer_of, span
 from kaudit.report.impact import with_impact
-from kaudit.report.json_documents import pretty
+from kaudit.report.json_documents import pretty_pieces
+from kaudit.report.known_bugs import with_known_bugs
 from kaudit.report.locations import base_directory, in_repository, location_text, path_of, uri_of
 from kaudit.report.most_severe import most_severe, omitted_text
+from kaudit.report.output import Output
 from kaudit.report.render_options import RenderOptions
 from kaudit.source.names import segment_base_offset
 
@@ -27,6 +29,8 @@ FINGERPRINT_KEY = "kauditFinding/v1"
 RESULTS_SHOWN = 25_000
 """GitHub refuses a run with more."""
 _NOTIFICATIONS_SHOWN = 1000
+_DEPTH_OF_RESULTS = 3
+"""The log, its runs, a run."""
 _ROOT = "%SRCROOT%"
 """What SARIF's own examples and code hosts call the root of the repository."""
 _Object = dict[str, object]
@@ -40,17 +44,17 @@ class _Frame(Struct, frozen=True):
     repository: str | None
 
 
-def render_scan(result: ScanResult, options: RenderOptions) -> str:
-    """Return the SARIF log."""
-    return pretty(_log(result, options, region={}))
+def render_scan(result: ScanResult, options: RenderOptions) -> Output:
+    """Return the SARIF log, a result at a time."""
+    return _log(result, options, region={})
 
 
-def render_scan_for_github(result: ScanResult, options: RenderOptions) -> str:
+def render_scan_for_github(result: ScanResult, options: RenderOptions) -> Output:
     """Return the same with line 1 in every region: GitHub's code scanning wants lines, even of binary files."""
-    return pretty(_log(result, options, region={"startLine": 1}))
+    return _log(result, options, region={"startLine": 1})
 
 
-def _log(result: ScanResult, options: RenderOptions, region: Mapping[str, object]) -> _Object:
+def _log(result: ScanResult, options: RenderOptions, region: Mapping[str, object]) -> Output:
     findings = most_severe(result.findings, RESULTS_SHOWN)
     left_out = result.summary.omitted + len(result.findings) - len(findings)
     outside = sorted({base for finding in findings if (base := _outside(finding, options.repository)) is not None})
@@ -66,12 +70,14 @@ def _log(result: ScanResult, options: RenderOptions, region: Mapping[str, object
             }
         },
         "invocations": [_invocation(result, options, left_out)],
-        "results": [_result(finding, result, rules, frame) for finding in findings],
+        "results": [],
         "properties": {"incomplete": result.incomplete, "summary": result.summary.to_dict()},
     }
     bases: _Object = {_ROOT: {"description": {"text": "The root of the repository, else the working directory."}}}
     run["originalUriBaseIds"] = bases | {name: {"uri": _quoted_directory(base)} for base, name in frame.bases.items()}
-    return {"$schema": SCHEMA_URI, "version": "2.1.0", "runs": [run]}
+    document = {"$schema": SCHEMA_URI, "version": "2.1.0", "runs": [run]}
+    results = (_result(finding, result, rules, frame) for finding in findings)
+    return pretty_pieces(document, {"results": results}, depth=_DEPTH_OF_RESULTS)
 
 
 def _rule(check: Check, options: RenderOptions) -> _Object:
@@ -91,11 +97,12 @@ def _rule(check: Check, options: RenderOptions) -> _Object:
 def _result(finding: Finding, result: ScanResult, rules: Mapping[str, int], frame: _Frame) -> _Object:
     place = location_text(finding)
     where = f" ({place})" if place else ""
+    text = with_known_bugs(with_impact(f"{finding.name}: {finding.message}{where}", finding.impact), finding.known_bugs)
     entry: _Object = {
         "ruleId": finding.code,
         "level": finding.severity.value,
         "kind": "fail",
-        "message": {"text": _text(visible(with_impact(f"{finding.name}: {finding.message}{where}", finding.impact)))},
+        "message": {"text": _text(visible(text))},
         "locations": [_location(finding, finding.position, frame)],
         "partialFingerprints": {FINGERPRINT_KEY: finding.fingerprint},
         "properties": _properties(finding),
@@ -119,7 +126,7 @@ def _result(finding: Finding, result: ScanResult, rules: Mapping[str, int], fram
 def _properties(finding: Finding) -> _Object:
     names = (
         "topic", "partition", "replica", "offset", "last_offset", "producer_id", "producer_epoch", "confidence", "status",
-        "impact", "incident", "next",
+        "impact", "incident", "known_bugs", "next",
     )  # fmt: skip
     document = finding.to_dict()
     return {name: document[name] for name in names if document[name] not in (None, {})}

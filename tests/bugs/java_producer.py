@@ -15,6 +15,11 @@ WITH_LOG4J = "2.3.1"
 """The last release whose jars bring something that writes logs; it serves the others too."""
 
 
+def logging_jars() -> str:
+    """What a class path needs for a release that brings nothing to write logs with."""
+    return ":".join(str(jar) for name in ("log4j-1*", "slf4j-log4j12*") for jar in jars_of(WITH_LOG4J).glob(name))
+
+
 class JavaProducer:
     """A running producer."""
 
@@ -53,7 +58,7 @@ class JavaProducer:
 def java_producer(version: str, home: Path, port: int, config: Mapping[str, object]) -> Iterator[JavaProducer]:
     """A producer of kafka-clients `version` at a port of this machine; its log is `home/client.log`."""
     jars = jars_of(version).resolve()
-    logging = ":".join(str(jar) for name in ("log4j-1*", "slf4j-log4j12*") for jar in jars_of(WITH_LOG4J).glob(name))
+    logging = logging_jars()
     home.mkdir(parents=True)
     subprocess.run(["javac", "-d", home, "-cp", f"{jars}/*", SOURCE], check=True, timeout=120)
     settings = {"bootstrap.servers": f"127.0.0.1:{port}", **config}

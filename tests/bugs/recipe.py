@@ -27,6 +27,8 @@ class Outcome:
     findings: tuple[Finding, ...]
     server_logs: Mapping[str, Path]
     client_logs: Mapping[str, Path]
+    zookeeper: Path | None = None
+    """ZooKeeper's data directory, where it is part of the evidence: it is scanned with the log directories."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,11 @@ def told(
     partitions: tuple[str, ...],
     server_logs: Mapping[str, Path] | None = None,
     client_logs: Mapping[str, Path] | None = None,
+    zookeeper: Path | None = None,
 ) -> Outcome:
     """An outcome, of one log directory as a rule."""
     log_dirs = {"logs": logs} if isinstance(logs, Path) else logs
-    return Outcome(happened, account, log_dirs, partitions, findings, server_logs or {}, client_logs or {})
+    return Outcome(happened, account, log_dirs, partitions, findings, server_logs or {}, client_logs or {}, zookeeper)
 
 
 def answer(line: Line) -> str:

@@ -18,6 +18,9 @@ from tests.bugs.recipes import RECIPES
 
 HERE = Path(__file__).parent
 ARCHIVE, EXPECTED = "recording.tar.xz", "expected.toml"
+ZOOKEEPER = "zookeeper"
+_RESERVED = {".index": 8, ".timeindex": 12, "log.1": 64}
+"""Files that are allocated in advance, and how large what is in them is: an entry, or what ends a ZooKeeper log."""
 _FIXED = "[fixed]"
 _BESIDE = ("meta.properties", "*-checkpoint", "bootstrap.checkpoint")
 
@@ -65,13 +68,23 @@ def keep(recipe: Recipe, outcome: Outcome, directory: Path) -> None:
     files = dict(_files(outcome))
     with tarfile.open(directory / ARCHIVE, "w:xz", preset=9) as archive:
         for name, path in sorted(files.items()):
-            data = path.read_bytes()
+            data = _without_reserve(path)
             entry = tarfile.TarInfo(name)
             entry.size, entry.mtime = len(data), int(path.stat().st_mtime)
             archive.addfile(entry, io.BytesIO(data))
     expected = directory / EXPECTED
     _, fixed = _parts(expected)
     expected.write_text("\n".join(_manifest(recipe, outcome)) + "\n" + fixed)
+
+
+def _without_reserve(path: Path) -> bytes:
+    """A file without the zeros that were allocated in advance, of which indexes and ZooKeeper's logs have megabytes."""
+    data = path.read_bytes()
+    multiple = _RESERVED.get(path.suffix, _RESERVED.get(path.name))
+    if multiple is None or data[-multiple:].strip(b"\0"):
+        return data
+    used = data.rstrip(b"\0")
+    return used + bytes(-len(used) % multiple)
 
 
 def keep_fixed(version: str, outcome: Outcome, directory: Path) -> None:
@@ -101,6 +114,9 @@ def _files(outcome: Outcome) -> Iterator[tuple[str, Path]]:
         }
         for path in beside | inside:
             yield f"{name}/{path.relative_to(log_dir)}", path
+    if outcome.zookeeper is not None:
+        for path in outcome.zookeeper.rglob("*.*"):
+            yield f"{ZOOKEEPER}/{path.relative_to(outcome.zookeeper)}", path
     yield from outcome.server_logs.items()
     yield from outcome.client_logs.items()
 
@@ -110,7 +126,8 @@ def _manifest(recipe: Recipe, outcome: Outcome) -> Iterator[str]:
     yield f"program = {json.dumps(recipe.program)}"
     yield f"version = {json.dumps(recipe.affected)}"
     yield f"happened = {json.dumps(outcome.account)}"
-    yield f"log_dirs = {json.dumps(list(outcome.log_dirs))}"
+    together = outcome.zookeeper is not None
+    yield f"log_dirs = {json.dumps(['.'] if together else list(outcome.log_dirs))}"
     yield f"server_logs = {json.dumps(list(outcome.server_logs))}"
     yield f"client_logs = {json.dumps(list(outcome.client_logs))}"
     for finding in outcome.findings:

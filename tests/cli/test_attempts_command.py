@@ -74,6 +74,20 @@ def test_leaders_and_restarts_come_from_the_logs_of_three_brokers(run):
     assert any("at offsets that a later leader does not have" in line for line in said)
 
 
+def test_without_state_change_logs_the_broker_that_refuses_is_the_leader(run):
+    with unpacked("3.9.2", "failover") as recorded:
+        logs = [
+            argument for path in recorded.server_logs if "server.log" in path for argument in ("--server-log", path)
+        ]
+        code, lines, said = run(*logs, *recorded.log_directories)
+    assert code == 0
+    assert all(line["recorded"] in (answer["outcome"], answer.get("error")) for line, answer in replayed(lines)[1:])
+    assert sum(line["recorded"] == "OUT_OF_ORDER_SEQUENCE_NUMBER" for line in lines[1:]) == 58
+    assert any(line["op"] == "leader_change" for line in lines)
+    assert not any(line["op"] == "restart" for line in lines)  # another may have led since
+    assert said
+
+
 def test_a_log_alone_gives_its_batches_and_markers(run):
     code, lines, said = run("--broker-version", "2.8.2", "samples/zombie")
     assert code == 0

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from kaudit.bugs.bug import HEADINGS as BUG_HEADINGS
+from kaudit.bugs.registry import BUGS
 from kaudit.checks.check import HEADINGS
 from kaudit.checks.registry import CHECKS
 from kaudit.installation import version_text
@@ -97,3 +99,50 @@ def test_a_word_no_page_holds(kaudit):
     outcome = kaudit("explain", "sequense-gap")
     assert (outcome.code, outcome.out) == (2, "")
     assert "did you mean sequence-gap" in outcome.err
+
+
+@pytest.mark.parametrize("ticket", BUGS)
+def test_every_known_bug_can_be_explained(kaudit, ticket):
+    outcome = kaudit("explain", ticket)
+    assert outcome.code == 0
+    assert outcome.out.startswith(f"{ticket} {BUGS[ticket].title.split()[0]}")
+    assert [line for line in outcome.out.splitlines() if line in BUG_HEADINGS] == list(BUG_HEADINGS)
+    assert kaudit("explain", ticket.lower().replace("-", "#")).out == outcome.out
+    page = json.loads(kaudit("explain", ticket, "--output-format", "json").out)
+    assert (page["schema"], page["id"], set(page["documentation"])) == ("kaudit.bug/1", ticket, set(BUG_HEADINGS))
+
+
+def test_a_ticket_that_is_not_known(kaudit):
+    outcome = kaudit("explain", "kafka-1267")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "kafka-1267 is not a known bug; did you mean KAFKA-12671" in outcome.err
+
+
+def test_bugs_lists_every_bug_once(kaudit):
+    tickets = {line.split()[0] for line in kaudit("bugs").out.splitlines() if line[:1].strip()}
+    assert tickets - {"kaudit"} == set(BUGS)
+    listed = json.loads(kaudit("bugs", "--output-format", "json").out)
+    assert (listed["schema"], [bug["id"] for bug in listed["bugs"]]) == ("kaudit.bugs/1", list(BUGS))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "there", "missing"),
+    [
+        (("--affects", "2.8.1"), "KAFKA-12671", "KAFKA-7190"),
+        (("--affects", "2.3.1"), "KAFKA-7190", "KAFKA-16541"),
+        (("--affects", "2.6.1", "--client", "librdkafka"), "librdkafka-4953", "KAFKA-12671"),
+        (("--client", "java"), "KAFKA-14034", "librdkafka-4953"),
+    ],
+)
+def test_bugs_of_a_version_or_a_program(kaudit, arguments, there, missing):
+    listed = json.loads(kaudit("bugs", *arguments, "--output-format", "json").out)
+    tickets = {bug["id"] for bug in listed["bugs"]}
+    assert there in tickets
+    assert missing not in tickets
+
+
+@pytest.mark.parametrize(("option", "value"), [("--affects", "newest"), ("--client", "pulsar")])
+def test_bugs_of_what_is_not_there(kaudit, option, value):
+    outcome = kaudit("bugs", option, value)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert value in outcome.err

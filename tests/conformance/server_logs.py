@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from kaudit.analysis.log_events.clock import ClockOffset
 from kaudit.analysis.log_events.log_files import log_events, log_lines
 from kaudit.broker.broker import Broker
 from kaudit.broker.releases.version import Version
@@ -270,6 +271,8 @@ class Figures(NamedTuple):
     lost: int
     accepted: int
     appended: int
+    clocks: list[ClockOffset | None]
+    """Of each broker's logs."""
 
     @property
     def by_state(self) -> int:
@@ -309,6 +312,7 @@ def figures(version: str, name: str, data: Path = DATA) -> Figures:
                 answer["outcome"] == "appended" and _same(line, answer["base_offset"], known)
                 for line, answer in accepted
             ),
+            [log.clock for log in read.reconstruction.logs],
         )
 
 

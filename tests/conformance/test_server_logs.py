@@ -46,6 +46,28 @@ def test_every_accepted_batch_is_appended_in_replay_where_it_was(releases):
         assert [one.appended for one in each] == [one.accepted for one in each], version
 
 
+def test_the_clock_of_every_broker_is_the_recorders_own_in_the_zone_it_was_recorded_in(releases):
+    zones = {"2.4.1": -210, "3.5.2": 330}
+    for version, each in releases.items():
+        for clock in (clock for one in each for clock in one.clocks):
+            if clock is None:  # the broker of a fail-over that leads nothing
+                assert version in {"2.8.2", "3.9.2"}
+                continue
+            east = zones.get(version, 0)
+            assert clock.zone_minutes == east
+            assert clock.lower_ms <= -east * 60_000 <= clock.upper_ms
+            assert abs(clock.skew_ms) <= 50
+            assert clock.agreeing >= 0.8 * clock.anchors
+    wide = [
+        clock
+        for each in releases.values()
+        for one in each
+        for clock in one.clocks
+        if clock and clock.upper_ms - clock.lower_ms > 1_000
+    ]
+    assert all(clock.anchors < 20 for clock in wide)
+
+
 def test_the_tables_are_as_generated(releases, tmp_path, monkeypatch):
     monkeypatch.setattr("tests.conformance.server_logs.by_release", lambda: releases)
     copy = tmp_path / PAGE.name

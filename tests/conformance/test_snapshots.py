@@ -4,7 +4,9 @@ import re
 
 import pytest
 
-from kaudit.broker.producer_state.rebuild import LogReader, rebuild, snapshot_entry
+from kaudit.broker.producer_state.producer_state_entry import MarkerBatch
+from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
+from kaudit.broker.producer_state.rebuild import LogReader, snapshot_entry
 from kaudit.broker.releases.profile import profile_for
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
 
@@ -39,7 +41,10 @@ def unexplained(path, profile, expiration_ms):
     """Yield the entries that differ though the log beside the snapshot holds all that is needed to know them."""
     segments = [memoryview(log.read_bytes()) for log in sorted(path.parent.glob("*.log"))]
     batches = list(LogReader(segments))
-    state = rebuild(batches, profile, int(path.stem))
+    state = ProducerStateManager(profile)
+    offsets = (batch.offset if isinstance(batch, MarkerBatch) else batch.base_offset for batch in batches)
+    end = int(path.stem)
+    state.replicate(batch for batch, offset in zip(batches, offsets, strict=True) if offset < end)
     written_at = (path.stat().st_mtime + 1) * 1000  # the archive keeps whole seconds
     ours = {producer_id: snapshot_entry(producer_id, entry) for producer_id, entry in state.states.items()}
     theirs = {entry.producer_id: entry for entry in parse_producer_snapshot(path.read_bytes()).entries()}

@@ -177,8 +177,8 @@ def test_what_fails_in_a_process_fails_here(log_directory, monkeypatch):
 @pytest.mark.parametrize("start_method", ["fork", "spawn"])
 def test_more_tasks_than_a_queue_holds_block_nobody(log_directory, monkeypatch, start_method):
     once = [pickle.dumps(entry) for entry in found(log_directory, 700)]
-    many = [pickle.loads(entry) for entry in once * 30]
-    assert sum(map(len, once)) * 30 > 1 << 19
+    many = [pickle.loads(entry) for entry in once * 50]
+    assert sum(map(len, once)) * 50 > 1 << 19
     monkeypatch.setattr(processes, "_IN_FLIGHT", len(many))
     for task_bytes in (1, 1 << 30):
         monkeypatch.setattr(processes, "_TASK_BYTES", task_bytes)

@@ -5,6 +5,7 @@ An input is a pack of files, so that one that breaks a command can be kept and f
 
 import io
 import os
+import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
@@ -13,9 +14,11 @@ from tempfile import TemporaryDirectory
 
 from kaudit.cli.app import run
 from kaudit.cli.exits import ExitCode
+from tests.fuzz import outcomes
 
 _ENTRY = struct.Struct(">BI")
 _FORMATS = ("json", "table", "jsonl", "sarif", "junit", "markdown", "github", "gitlab", "concise")
+_CODE = re.compile(r"\bKA[0-9]{3}\b")
 AUDITS = ("scan", "timeline", "producers")
 
 
@@ -70,6 +73,16 @@ def attempts(data: bytes) -> None:
             _answered(["replay", name])
 
 
+def server_logs(data: bytes) -> None:
+    """Log directories and the server logs of their brokers, as attempts; and what replay makes of them."""
+    with in_directory(data) as names:
+        logs = [argument for name in names if name.endswith("server.log") for argument in ("--server-log", name)]
+        made = _answered(["attempts", ".", "--broker-version", ("2.0.1", "4.0.0")[len(data) % 2], *logs])
+        Path("attempts.jsonl").write_text(made)
+        if made:
+            _answered(["replay", "attempts.jsonl", "--output-format", "jsonl"])
+
+
 def saved(data: bytes) -> None:
     """A saved report, in every format; and as a baseline."""
     with in_directory(data) as names:
@@ -111,4 +124,10 @@ def _answered(arguments: Sequence[str]) -> str:
     with redirect_stdout(out), redirect_stderr(err):
         code = run([*arguments])
     assert code != ExitCode.INTERNAL, f"{' '.join(arguments)}: {err.getvalue()[-2000:]}"
+    outcomes.note(
+        arguments[0],
+        ExitCode(code).name,
+        *sorted(set(_CODE.findall(out.getvalue()))),
+        err.getvalue().partition("\n")[0],
+    )
     return out.getvalue()

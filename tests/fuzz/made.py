@@ -10,7 +10,7 @@ import crc32c
 from kaudit.report.json_documents import pretty, scan_document
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results
-from tests.fuzz.commands import pack
+from tests.fuzz.commands import pack, unpack
 from tests.logs import record
 
 _NUMBERS = (0, 1, 2, 5, -1, -2, 127, 2**15 - 1, -(2**15), 2**31 - 1, -(2**31), 2**53, 2**62, 2**63 - 1, -(2**63))
@@ -160,6 +160,47 @@ def text(random: Random) -> bytes:
             lines.append(f"Dumping /data/{topic}/{random.choice((0, 7)):020d}.snapshot\n")
             lines.append(line.format(*(any_of(1) for _ in range(line.count("{}")))))
     return pack({"dump.txt": "".join(lines).encode()})
+
+
+_REFUSED = (
+    "ERROR [ReplicaManager broker={}] Error processing append operation on partition {}-{} (kafka.server.ReplicaManager)\n"
+    "org.apache.kafka.common.errors."
+)
+_REFUSALS = [
+    "OutOfOrderSequenceException: Out of order sequence number for producer {} at offset {} in partition orders-0: {} (incoming seq. number), {} (current end sequence number)",
+    "ProducerFencedException: Producer's epoch is no longer valid. There is probably another producer with a newer epoch. {} (request epoch), {} (server epoch)",
+    "TransactionCoordinatorFencedException: Invalid coordinator epoch for producerId {} at offset {} in partition orders-0: {} (zombie), {} (current)",
+    "UnknownProducerIdException: Found no record of producerId={} on the broker. It is possible that the last message",
+    "OutOfOrderSequenceException: Invalid sequence number for new epoch: {} (request epoch), {} (seq. number)",
+    "InvalidTxnStateException: Expected transactional write from producer {}",
+]
+_LOG_LINES = (
+    *(_REFUSED + refusal for refusal in _REFUSALS),
+    "INFO [Broker id={}] Leader {}-{} starts at leader epoch {} from offset {} with high watermark 0 ISR [1] addingReplicas []",
+    "INFO [UnifiedLog partition={1}-{2}, dir=/d] Incremented log start offset to {3} due to client delete records request",
+    "INFO [KafkaServer id={}] started (kafka.server.KafkaServer)",
+    "INFO [KafkaServer id={}] shut down completed (kafka.server.KafkaServer)",
+    "INFO starting (kafka.server.KafkaServer)",
+    "INFO KafkaConfig values: \n\ttransactional.id.expiration.ms = {}\n\tlog.segment.bytes = {}\n\tzookeeper.connect = x",
+    "INFO Created log for partition orders-0 in /d/orders-0 with properties {{max.message.bytes={}, cleanup.policy={}}}",
+)
+
+
+def server_logs(random: Random) -> bytes:
+    """The directories of `directory` with logs of both brokers, whose lines name numbers of any size."""
+    files = dict(unpack(directory(random)))
+    for broker in ("b1", "b2"):
+        lines = []
+        for _ in range(random.randrange(20)):
+            values: list[object] = [random.choice((0, 0, 1, 7, *_BEYOND)) for _ in range(8)]
+            values[1] = random.choice(("orders", "orders", "__transaction_state", "x" * 300))
+            values[2] = random.choice((0, 0, 0, *_BEYOND))
+            time = random.choice(
+                ("[2026-11-22 17:56:08,393] ", "[1970-01-01 00:00:00,005] ", "[9999-12-31 23:59:59,999] ", "")
+            )
+            lines.append(time + random.choice(_LOG_LINES).format(*values))
+        files[f"{broker}.server.log"] = "\n".join(lines).encode()
+    return pack(files)
 
 
 _OPS = ("broker", "topic", "produce", "init_producer_id", "add_partitions", "end_txn", "write_marker", "delete_records",

@@ -54,7 +54,7 @@ from kaudit.report.saved import SavedScanError, read_saved
 from kaudit.source.kafka.fetched_segment import NO_ABORTS, FetchedSegment
 from kaudit.source.kafka.properties import parse_properties
 from kaudit.source.layout import FetchedRange
-from tests.fuzz import commands, made, seeds
+from tests.fuzz import commands, made, outcomes, seeds
 from tests.memory import Memory
 
 _LIMIT = 50_000
@@ -90,7 +90,9 @@ def _parse(*parsers: Callable[[bytes], object]) -> Callable[[bytes], None]:
                 parsed = parser(data)
             except WireError as error:
                 assert 0 <= error.position <= len(data), error  # noqa: PT017
+                outcomes.note(parser, error.detail)
                 continue
+            outcomes.note(type(parsed).__name__)
             for damage in _damages(parsed):
                 assert 0 <= damage.position <= damage.end <= len(data), damage
 
@@ -108,6 +110,7 @@ def _decode(data: bytes, read: Callable[[bytes], Iterable[object]]) -> None:
             pass
     except WireError as error:
         assert 0 <= error.position <= max(len(data), _LIMIT), error  # noqa: PT017
+        outcomes.note(error.detail)
 
 
 def _legacy_records(message: LegacyMessage, _: bytes) -> Iterable[object]:
@@ -132,8 +135,10 @@ def _codecs(data: bytes) -> None:
         for magic in (0, 2):
             try:
                 assert len(decompress(codec, magic, data, _LIMIT)) <= _LIMIT
+                outcomes.note("codec", "abcdefgh"[codec])
             except WireError as error:
                 assert 0 <= error.position <= len(data), error  # noqa: PT017
+                outcomes.note("abcdefgh"[codec], error.detail)
     _parse(lz4_header_checksum)(data)
 
 
@@ -197,6 +202,7 @@ def _extents(data: bytes, window: int) -> set[tuple[int, int, str]]:
         positions, sizes = piece.batches["position"].tolist(), piece.batches["size"].tolist()
         found |= {(position, position + size, "batch") for position, size in zip(positions, sizes, strict=True)}
         found |= {(damage.position, damage.end, damage.kind.value) for damage in piece.damages}
+        outcomes.note(*(damage.detail for damage in piece.damages))
     return found
 
 
@@ -281,6 +287,7 @@ def _scan(data: bytes) -> None:
                 (directory / f"{number * 5:020d}.log").write_bytes(part)
         result = local.scan(ScanOptions([root], jobs=1), SilentProgress())
         json.dumps([finding.to_dict() for finding in result.findings], allow_nan=False)
+        outcomes.note(*sorted({f"{finding.name} {finding.severity.value}" for finding in result.findings}))
         json.dumps([item.to_dict() for item in result.not_audited])
 
 
@@ -294,6 +301,7 @@ def _scan_text(data: bytes) -> None:
         except NothingToAuditError:
             return
         json.dumps([finding.to_dict() for finding in result.findings], allow_nan=False)
+        outcomes.note(*sorted({f"{finding.name} {finding.severity.value}" for finding in result.findings}))
         json.dumps([item.to_dict() for item in result.not_audited])
 
 
@@ -303,8 +311,9 @@ def _text(*parsers: Callable[[str], object], refusing: tuple[type[Exception], ..
         for parser in parsers:
             try:
                 parser(text)
-            except refusing:
-                continue
+                outcomes.note("parsed")
+            except refusing as error:
+                outcomes.note(error)
 
     return run
 
@@ -316,6 +325,7 @@ def _attempts(data: bytes) -> None:
                 pass
         except AttemptError as error:
             assert 1 <= error.line <= len(lines)  # noqa: PT017
+            outcomes.note(error)
 
 
 def _seal_batches(data: bytes) -> bytes:
@@ -411,6 +421,7 @@ TARGETS: dict[str, Target] = {
     "directories": Target(commands.directories, partial(_some, made.directory), made=made.directory),
     "texts": Target(commands.texts, partial(_some, made.text), made=made.text),
     "attempt_files": Target(commands.attempts, partial(_some, made.attempts), made=made.attempts),
+    "server_logs": Target(commands.server_logs, partial(_some, made.server_logs), made=made.server_logs),
     "saved_files": Target(commands.saved, partial(_some, made.saved), made=made.saved),
 }
 

@@ -116,8 +116,11 @@ class Broker:
     server_logs: Levels | None = None
     """Whether it writes server logs as its release does, and with which levels; else warnings go to its output."""
 
+    zookeeper: bool = False
+    """With ZooKeeper, also where the release is started without as a rule."""
+
     def __post_init__(self) -> None:
-        self.kraft = Version.parse(self.version) >= FIRST_WITH_KRAFT
+        self.kraft = not self.zookeeper and Version.parse(self.version) >= FIRST_WITH_KRAFT
         self.port = free_port()
         self.ports = {listener.protocol: free_port() for listener in self.listeners}
         self.control: tuple[int, int] = (self.node, free_port()) if self.beside is None else self.beside.control

@@ -11,7 +11,6 @@ MAX_DECISIONS = 500_000
 """Decisions kept in all; beyond, outcomes are not compared."""
 
 _PREPARED = {TransactionStatus.PREPARE_COMMIT: 1, TransactionStatus.PREPARE_ABORT: 0}
-_COMPLETE = (TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT)
 
 
 class Decision(Struct, frozen=True):

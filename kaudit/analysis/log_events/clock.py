@@ -38,7 +38,8 @@ class Anchor(NamedTuple):
 class ClockOffset(Struct, frozen=True):
     """What to add to the times of a log to get times of the batches: between `lower_ms` and `upper_ms`, most likely `likely_ms`.
 
-    That is the least that most lines allow: a line is written right behind what it tells of, and long before the next batch.
+    That is no skew at all, if most lines allow it; else the least they do, since a line is written right behind what it tells
+    of, and long before the next batch.
     `anchors` lines were compared, `agreeing` of them allow the interval. `zone_minutes` is how far east of UTC the log's
     local time is, None where the log states its zone or where several zones are possible.
     """
@@ -72,15 +73,17 @@ def estimate_clock(anchors: Iterable[Anchor], *, zone_known: bool) -> ClockOffse
     found = _most_allowed([(lower, max(lower, upper)) for lower, upper in bounds])
     if found is None:
         return None
-    lower, upper, likely, agreeing = found
+    lower, upper, most, agreeing = found
     if agreeing < MIN_ANCHORS or agreeing < _MIN_AGREEING * len(bounds) or upper - lower > _MAX_WIDTH_MS:
         return None
     zone = None if zone_known else _zone(lower, upper)
+    no_skew = 0 if zone is None else -zone * 60_000
+    likely = no_skew if most[0] <= no_skew <= most[1] else most[0]
     return ClockOffset(lower, upper, likely, len(bounds), agreeing, zone)
 
 
-def _most_allowed(bounds: Sequence[tuple[int, int]]) -> tuple[int, int, int, int] | None:
-    """Return the stretch that about as many intervals allow as any, the least value most of them allow, and how many do.
+def _most_allowed(bounds: Sequence[tuple[int, int]]) -> tuple[int, int, tuple[int, int], int] | None:
+    """Return the stretch that about as many intervals allow as any, the one that most of them do, and how many.
 
     None where it is not bounded on both sides.
     """
@@ -101,7 +104,7 @@ def _most_allowed(bounds: Sequence[tuple[int, int]]) -> tuple[int, int, int, int
     while last + 1 < len(depths) and depths[last + 1][2] >= enough:
         last += 1
     lower, upper = depths[first][0], depths[last][1]
-    return None if lower == _BEFORE_ALL or upper == _AFTER_ALL else (lower, upper, depths[best][0], most)
+    return None if lower == _BEFORE_ALL or upper == _AFTER_ALL else (lower, upper, depths[best][:2], most)
 
 
 def _zone(lower: int, upper: int) -> int | None:

@@ -28,6 +28,7 @@ from kaudit.analysis.scan.summaries import partition_summary, segment_rows, tota
 from kaudit.analysis.sidefiles.checkpoint_audit import CheckpointAudit
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.broker.releases.profile import VersionRange
+from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.incidents import with_incidents
@@ -35,7 +36,7 @@ from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.formats.sidefiles.checkpoints import HIGH_WATERMARK_CHECKPOINT
 from kaudit.model.coordinator import CoordinatorView
-from kaudit.model.finding import Finding
+from kaudit.model.finding import Finding, in_order
 from kaudit.model.other_copies import HeldRecords, OtherCopies
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory, Unreadable
@@ -118,7 +119,7 @@ class Audit:
             for number, ended in zip(moment.numbers, transactions, strict=True):
                 found = [*ended, *allocation.partitions[number], *others[number]]
                 findings += self._findings(around, parts[number], found)
-        findings = with_incidents(sorted((found for found in findings if self._wanted(found)), key=Finding.sort_key))
+        findings = with_incidents(in_order(found for found in findings if self._wanted(found)))
         not_audited = [
             *self._missing(findings),
             *self._not_audited(moments),
@@ -126,6 +127,7 @@ class Audit:
             *allocation.unlisted,
         ]
         partitions = [partition_summary(part, self.options.log_start_offset) for part in parts]
+        findings = with_known_bugs(findings, versions, partitions)
         return ScanResult(
             inputs=tuple(self.options.paths),
             broker_version=stated,

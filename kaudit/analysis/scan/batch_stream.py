@@ -279,7 +279,7 @@ class _Reader:
                 return Piece(empty_batches(), [damage], self.window.end)
             resumed = self._resynchronise(end)
             stop = self.window.end if resumed is None else resumed
-            detail = f"{zeros_end - first_zero} bytes are zero, from inside the batch at byte {start} on"
+            detail = f"{min(zeros_end, stop) - first_zero} bytes are zero, from inside the batch at byte {start} on"
             damage = LogDamage(DamageKind.ZEROS, first_zero, stop, resumed is not None, detail, claimed)
             return Piece(empty_batches(), [damage], stop)
         resumed = inner if inner is not None else self._resynchronise(end)
@@ -331,7 +331,8 @@ class _Reader:
             return Piece(empty_batches(), [LogDamage(DamageKind.ZEROS, at, zeros_end, False, detail)], zeros_end)
         resumed = self._resynchronise(at)
         stop = self.window.end if resumed is None else resumed
-        detail = f"{zeros_end - at} zero bytes"
+        # the next batch's own offset begins with zeros
+        detail = f"{min(zeros_end, stop) - at} zero bytes"
         return Piece(empty_batches(), [LogDamage(DamageKind.ZEROS, at, stop, resumed is not None, detail)], stop)
 
     def _zeros_end(self, at: int) -> int:

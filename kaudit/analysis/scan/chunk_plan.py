@@ -1,6 +1,6 @@
 """Cutting segments into chunks: by bytes when planning, at batch boundaries where the bytes are."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,6 +35,8 @@ class ChunkSpec(Struct, frozen=True):
     """Return what each batch says, or with `decode` each record."""
     expected_offset: int | None = None
     """Offset after the batch that ends at `start`, where that is known; at the segment's first byte it is its base offset."""
+    joined: Sequence[SegmentFile] = ()
+    """The segments that follow, read whole with this one as if their bytes were its."""
 
 
 def whole_segments(
@@ -61,8 +63,8 @@ def cut(spec: ChunkSpec, chunk_bytes: int) -> Iterator[ChunkSpec]:
 
 def cut_first(spec: ChunkSpec, chunk_bytes: int) -> tuple[ChunkSpec, ChunkSpec | None]:
     """Cut off the first range as `cut` does; return it and the rest, None if that was all."""
-    if spec.file.text is not None:
-        return spec, None  # positions in a text are not the segment's
+    if spec.file.text is not None or spec.joined:
+        return spec, None  # positions in a text are not the segment's, and small segments are no longer than a range
     if spec.stop - spec.start <= chunk_bytes * 3 // 2:
         return spec, None
     stop = spec.start + chunk_bytes

@@ -72,7 +72,7 @@ class NonIdempotentRows(Struct):
 
 
 class ChunkRows(Struct):
-    """A chunk of one segment, compressed: bytes and segment as in ChunkRange.
+    """A chunk of one segment, or several small ones, compressed: bytes and segment as in ChunkRange.
 
     `first_offset`/`last_offset` bound the valid batches at or above the log start offset (None without one), `last_position` is
     where the last of them begins; `ordered` is False if their offsets do not ascend, and then nothing else here may be
@@ -112,6 +112,10 @@ class ChunkRows(Struct):
     """What of the range before these rows could not be read."""
     coverage_gaps: frozenset[CoverageGap] = frozenset()
     """What a text in place of the segment leaves out."""
+    joined: int = 0
+    """So many segments that follow were read with this one."""
+    runs_cut: int = 0
+    """How many of the runs only go on with one in the segment before."""
     contents: Columns | None = None
     """Of CONTENT, where they are asked for."""
     undecoded: int = 0

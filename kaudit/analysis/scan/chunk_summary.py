@@ -12,12 +12,21 @@ from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.batch_fields import CONTROL_FLAG, DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG
 
 
-def compress(batches: Batches, chunk: ChunkRange, *, log_start_offset: int | None, latest_timestamp: int) -> ChunkRows:
+def compress(
+    batches: Batches,
+    chunk: ChunkRange,
+    *,
+    log_start_offset: int | None,
+    latest_timestamp: int,
+    segments: NDArray[np.int32] | None = None,
+) -> ChunkRows:
     """Compress the valid batches of one chunk, in file order; those wholly below the log start offset are only counted.
 
     Batches whose offsets do not ascend make the chunk `ordered` False: its order is for the caller to settle. Timestamps
-    beyond `latest_timestamp` (ms) are not counted.
+    beyond `latest_timestamp` (ms) are not counted. `segments`: the segment of each batch, shape (n,), where they are of several;
+    none of them may lie below the log start offset then.
     """
+    segment = chunk.segment if segments is None else segments
     rows = ChunkRows(*chunk, counts=_count(batches, latest_timestamp))
     lasts = last_offsets(batches)
     if log_start_offset is not None and len(batches) and int(lasts.min()) < log_start_offset:
@@ -43,9 +52,9 @@ def compress(batches: Batches, chunk: ChunkRange, *, log_start_offset: int | Non
         before = present - (lasts - bases + 1)
         rows.offsets_present = int(present[-1])
         rows.gaps = _gaps(batches, bases, lasts, chunk.segment)
-    rows.leader_epochs = _leader_epoch_starts(batches, bases, lasts, chunk.segment)
-    summed = ChunkBatches(batches, lasts, before, chunk.segment)
-    rows.runs, rows.boundary_batches, rows.markers = producer_rows(summed)
+    rows.leader_epochs = _leader_epoch_starts(batches, bases, lasts, segment)
+    summed = ChunkBatches(batches, lasts, before, segment)
+    rows.runs, rows.boundary_batches, rows.markers, rows.runs_cut = producer_rows(summed)
     if rows.counts.without_producer:
         rows.non_idempotent = non_idempotent_rows(summed)
     return rows
@@ -112,7 +121,9 @@ def _gaps(batches: Batches, bases: NDArray[np.int64], lasts: NDArray[np.int64], 
     return gaps
 
 
-def _leader_epoch_starts(batches: Batches, bases: NDArray[np.int64], lasts: NDArray[np.int64], segment: int) -> Rows:
+def _leader_epoch_starts(
+    batches: Batches, bases: NDArray[np.int64], lasts: NDArray[np.int64], segment: NDArray[np.int32] | int
+) -> Rows:
     epochs = batches["leader_epoch"]
     if int(epochs.min()) == int(epochs.max()) >= 0 and int(batches["magic"].min()) == CURRENT_MAGIC:
         index = np.zeros(1, dtype=np.intp)
@@ -123,7 +134,7 @@ def _leader_epoch_starts(batches: Batches, bases: NDArray[np.int64], lasts: NDAr
     steps["base_offset"] = bases[index]
     steps["last_offset"] = lasts[index]
     steps["position"] = batches["position"][index]
-    steps["segment"] = segment
+    steps["segment"] = segment if isinstance(segment, int) else segment[index]
     return steps
 
 

@@ -1,6 +1,7 @@
 """Whether a partition's offsets and leader epochs go on without a break, and what damage explains where they do not."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +46,8 @@ class Continuity(Struct):
         if chunk.first_offset < self.segments[index].base_offset:
             return False
         # an empty segment bounds nothing: what is read in order is bounded by the segments that are read
-        following = next((segment.base_offset for segment in self.segments[index + 1 :] if segment.size), None)
+        behind = islice(self.segments, index + chunk.joined + 1, None)
+        following = next((segment.base_offset for segment in behind if segment.size), None)
         if following is not None and chunk.last_offset >= following:
             return False
         return self.next_offset is None or chunk.first_offset >= self.next_offset

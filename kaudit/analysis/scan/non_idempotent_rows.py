@@ -46,7 +46,7 @@ def non_idempotent_rows(chunk: ChunkBatches) -> NonIdempotentRows:
         "ordinal": ordinals,
         "records_crc": crcs[ordinals],
         "last_offset": chunk.last_offsets[chosen],
-        "segment": chunk.segment,
+        "segment": chunk.segments(chosen),
         "regresses": regresses[ordinals],
     }
     columns |= {name: batches[name][chosen] for name in NON_IDEMPOTENT_BATCH.names or () if name not in columns}

@@ -13,6 +13,7 @@ from kaudit.analysis.scan.partition_audit import PartitionAudit, close_partition
 from kaudit.analysis.scan.partition_replay import PartitionReplay, RowSink
 from kaudit.analysis.scan.planning import Job
 from kaudit.analysis.scan.run_batches import RunFetcher
+from kaudit.analysis.scan.small_segments import apart, read_together
 from kaudit.analysis.scan.unread_segments import Failure, UnreadSegments, failure, require_whole
 from kaudit.source.kafka.fetched_segment import RemovedByRetentionError
 from kaudit.source.layout import FetchedRange
@@ -35,6 +36,18 @@ def read_range(spec: ChunkSpec, most_batches: int = sys.maxsize, open_source: Op
         return _from_log_start(spec, error.log_start, most_batches, open_source)
     except OSError as error:
         return _failed(spec, error)
+
+
+def read_planned(
+    spec: ChunkSpec, most_batches: int = sys.maxsize, open_source: OpenSource = open_segment
+) -> list[Outcome]:
+    """Read a range as `read_range` does, or small segments: together if they allow it, else each by itself."""
+    if not spec.joined:
+        return [read_range(spec, most_batches, open_source)]
+    together = read_together(spec, open_source)
+    if together is not None:
+        return [together]
+    return [read_range(part, most_batches, open_source) for part in apart(spec)]
 
 
 def _from_log_start(spec: ChunkSpec, log_start: int, most_batches: int, open_source: OpenSource) -> Outcome:

@@ -102,6 +102,7 @@ class PartitionReplay:
         self.transitions.one_leader_epoch = not self.continuity.leader_epoch_changed
         merged = merge(chunk.runs, with_records(chunk.markers))
         self.transitions.feed(merged, chunk.boundary_batches)
+        self.transitions.runs -= chunk.runs_cut
         # brokers write internal topics, and retry nothing; a text holds no bytes to compare
         if self.directory.topic not in INTERNAL_TOPICS and not chunk.coverage_gaps:
             self.repeats.feed(chunk)

@@ -1,6 +1,6 @@
 """What every engine does alike: choose and plan the input, read a range, and put a partition together again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,9 +19,11 @@ from kaudit.analysis.scan.options import (
     UsageError,
 )
 from kaudit.analysis.scan.partition_audit import Needs
+from kaudit.analysis.scan.small_segments import join_small
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
 from kaudit.source.pattern import LayoutPattern, PatternError
+from kaudit.source.snapshots import list_snapshots
 from kaudit.source.uri import UrlError
 
 _DAY_MS = 86_400_000
@@ -52,9 +54,14 @@ class Job(Struct, frozen=True):
         longest = max((spec.stop - spec.start for spec in self.plan if spec.file.text is not None), default=0)
         return self.plan if longest <= LONGEST_TEXT_BYTES else ()
 
+    @property
+    def joined(self) -> Iterator[ChunkSpec]:
+        """What can be cut into ranges, with small segments read together."""
+        return join_small(self.in_pieces, self.chunk_bytes, [file.offset for file in list_snapshots(self.directory)])
+
     def ranges(self) -> list[ChunkSpec]:
         """Return what to read in pieces, in order."""
-        return [part for spec in self.in_pieces for part in cut(spec, self.chunk_bytes)]
+        return [part for spec in self.joined for part in cut(spec, self.chunk_bytes)]
 
 
 def find_input(options: ScanOptions) -> Layout:

@@ -36,16 +36,20 @@ class ChunkBatches(NamedTuple):
     last_offsets: NDArray[np.int64]
     present_before: NDArray[np.int64]
     """How many offsets of the chunk earlier batches cover."""
-    segment: int
-    """Index of the chunk's segment in the partition."""
+    segment: NDArray[np.int32] | int
+    """Index of the chunk's segment in the partition; of each batch's, shape (n,), where the chunk has several."""
 
     def gathered(self, dtype: np.dtype[Any], chosen: Indexes, computed: dict[str, NDArray[Any]]) -> Columns:
         """Return rows of `dtype`, one for each chosen batch: its columns are those `computed`, else the batches' own."""
-        columns: dict[str, Column] = {"segment": self.segment}
+        columns: dict[str, Column] = {"segment": self.segments(chosen)}
         for name in dtype.names or ():
             if name not in columns:
                 columns[name] = (computed[name] if name in computed else self.batches[name]).take(chosen)
         return Columns(dtype, len(chosen), columns)
+
+    def segments(self, chosen: Indexes) -> NDArray[np.int32] | int:
+        """Return the segment of each chosen batch, or the number of all."""
+        return self.segment if isinstance(self.segment, int) else self.segment.take(chosen)
 
 
 class ProducerRows(NamedTuple):
@@ -54,6 +58,8 @@ class ProducerRows(NamedTuple):
     runs: Columns
     boundary_batches: Columns
     markers: Columns
+    cut: int = 0
+    """How many runs only go on with one in the segment before."""
 
 
 def producer_rows(chunk: ChunkBatches) -> ProducerRows:
@@ -71,12 +77,17 @@ def producer_rows(chunk: ChunkBatches) -> ProducerRows:
     control = batches["attributes"] & CONTROL_FLAG != 0
     starts = _run_starts(batches, sequences, order)
     starts[1:] |= ids[1:] != ids[:-1]
+    cut = 0
+    if not isinstance(chunk.segment, int):  # a run is read again in one segment
+        elsewhere = chunk.segment.take(order[1:]) != chunk.segment.take(order[:-1])
+        cut = int(np.count_nonzero(elsewhere & ~starts[1:]))
+        starts[1:] |= elsewhere
     if not control.any():
-        return ProducerRows(*_runs_of(chunk, sequences, _RunIndexes.of(order, starts)), no_rows(MARKER))
+        return ProducerRows(*_runs_of(chunk, sequences, _RunIndexes.of(order, starts)), no_rows(MARKER), cut)
     is_control = control[order]
     data = ~is_control
     runs, boundary_batches = _runs_of(chunk, sequences, _RunIndexes.of(order[data], starts[data]))
-    return ProducerRows(runs, boundary_batches, _markers(chunk, order[is_control]))
+    return ProducerRows(runs, boundary_batches, _markers(chunk, order[is_control]), cut)
 
 
 def _run_starts(batches: Batches, sequences: NDArray[np.int64], order: Indexes) -> NDArray[np.bool_]:
@@ -222,7 +233,7 @@ def _run_columns(chunk: ChunkBatches, indexes: _RunIndexes, boundary: Columns) -
         "boundary_start": boundary_starts,
         "boundary_count": indexes.boundary_counts,
         "head_count": np.minimum(indexes.lengths, NUM_BATCHES_TO_RETAIN),
-        "segment": chunk.segment,
+        "segment": chunk.segments(heads),
     }
     return Columns(RUN, len(indexes.starts), columns | _columns_of_histories(batches, indexes, newest))
 

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -19,7 +20,7 @@ from kaudit.analysis.sequences.vectorised_state import advance, continue_runs
 from kaudit.analysis.sequences.vectorised_transitions import healthy_producers
 from kaudit.model.columns import Columns, Row
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
-from kaudit.model.observation import Observation
+from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_state import ABORT_BUMPED, NUM_BATCHES_TO_RETAIN, ProducerAuditState, RetainedBatch
 
 MAX_OBSERVATIONS = 100_000
@@ -28,8 +29,19 @@ MAX_OBSERVATIONS = 100_000
 _PART_ROWS = 1 << 14
 """Rows audited at a time: the columns made of them stay in the processor's cache, and memory stays bounded."""
 
+_IN_FLIGHT = 5
+"""max.in.flight.requests.per.connection of an idempotent producer at most: these batches it may renumber together."""
+
 FetchRun = Callable[[Row], list[BoundaryBatch]]
 """All batches of a run (one row of RUN), read again from the log."""
+
+
+class _Restarted(NamedTuple):
+    """An observed restart: its number, how many batches after it are still to be compared, and the time of the newest, ms."""
+
+    observation: int
+    left: int
+    newest_timestamp: int
 
 
 class TransitionAudit(Struct):
@@ -48,6 +60,7 @@ class TransitionAudit(Struct):
     """Runs so far, wherever the log was cut into chunks."""
     leader_changes: LeaderChangeCounts = field(default_factory=LeaderChangeCounts)
     _awaiting: dict[int, list[int]] = field(default_factory=dict)
+    _restarted: dict[int, _Restarted] = field(default_factory=dict)
 
     def feed(self, merged: Merged, boundary: Columns) -> None:
         """Take one chunk's runs and its markers that have records, `present_before` counted from the log's start."""
@@ -64,8 +77,9 @@ class TransitionAudit(Struct):
         healthy = healthy_producers(
             columns, sequences_count=self.sequences_count, holes_are_normal=self.holes_are_normal
         )
-        if self._awaiting:
-            awaiting = np.fromiter(self._awaiting, dtype=np.int64, count=len(self._awaiting))
+        if self._awaiting or self._restarted:
+            followed = self._awaiting.keys() | self._restarted.keys()
+            awaiting = np.fromiter(followed, dtype=np.int64, count=len(followed))
             healthy &= ~np.isin(merged.producer_ids, awaiting)
         if not self.one_leader_epoch:
             self.leader_changes.feed(columns, healthy)
@@ -125,11 +139,23 @@ class TransitionAudit(Struct):
         for batch in batches:
             for index in self._awaiting.pop(producer.producer_id, ()):
                 self.observations[index] = self.observations[index]._replace(following=batch, following_epoch=epoch)
+            self._follow(producer.producer_id, batch)
             self.leader_changes.add(state, batch, epoch)
             state, observations = audit_batch(state, batch, epoch, transactional, producer)
             self._keep(observations)
         assert state is not None
         return state
+
+    def _follow(self, producer_id: int, batch: BoundaryBatch) -> None:
+        """Compare the time of a batch with those since its producer's sequence started again."""
+        restarted = self._restarted.pop(producer_id, None)
+        if restarted is None:
+            return
+        index, left, newest = restarted
+        if 0 <= batch.max_timestamp < newest:
+            self.observations[index] = self.observations[index]._replace(times_go_back=True)
+        elif left > 1:
+            self._restarted[producer_id] = _Restarted(index, left - 1, batch.max_timestamp)
 
     def _keep(self, observations: Sequence[Observation]) -> None:
         for observation in observations:
@@ -140,6 +166,11 @@ class TransitionAudit(Struct):
                 continue
             if observation.batch is not None:
                 self._awaiting.setdefault(observation.producer_id, []).append(len(self.observations))
+                if observation.kind is ObservationKind.SEQUENCE_RESTART:
+                    newest = observation.batch.max_timestamp
+                    self._restarted[observation.producer_id] = _Restarted(
+                        len(self.observations), _IN_FLIGHT - 1, newest
+                    )
             self.observations.append(observation)
 
 

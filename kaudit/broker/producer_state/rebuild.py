@@ -9,8 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from kaudit.broker.producer_state.producer_state_entry import DataBatch, MarkerBatch, ProducerStateEntry
-from kaudit.broker.producer_state.producer_state_manager import ProducerStateManager
-from kaudit.broker.releases.profile import Profile
 from kaudit.formats.log.record_batch import batch_crc_holds, decode_headers, walk
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import (
@@ -97,19 +95,6 @@ def producer_batch(row: tuple[int, ...]) -> DataBatch | MarkerBatch | None:
     last = NO_SEQUENCE if sequence == NO_SEQUENCE else add_sequence(sequence, delta)
     transactional = bool(attributes & TRANSACTIONAL_FLAG)
     return DataBatch(producer_id, epoch, sequence, last, base, base + delta, timestamp, transactional)
-
-
-def rebuild(
-    batches: Iterable[DataBatch | MarkerBatch], profile: Profile, until: int | None = None
-) -> ProducerStateManager:
-    """Return the state a replica holds that replicated `batches`, those before offset `until` if given."""
-    producers = ProducerStateManager(profile)
-    producers.replicate(batch for batch in batches if until is None or _offset(batch) < until)
-    return producers
-
-
-def _offset(batch: DataBatch | MarkerBatch) -> int:
-    return batch.offset if isinstance(batch, MarkerBatch) else batch.base_offset
 
 
 def snapshot_entry(producer_id: int, state: ProducerStateEntry) -> SnapshotEntry:

@@ -79,7 +79,7 @@ def _observed(context: Context, observation: Observation, fatal: _Fatal, severit
         observation,
         f"{fatal.who}: the {what} of producer {observation.producer_id} at offset {observation.offset} stops them ({code})",
         severity=severity,
-        evidence={**observation_evidence(observation, fatal.rule), "broker": _STOPS, "class": code},
+        evidence=observation_evidence(observation, fatal.rule, {"broker": _STOPS, "class": code}),
         explanations=(
             Explanation("a snapshot from behind this offset spares a broker reading it, until that snapshot is lost"),
         ),

@@ -1,6 +1,6 @@
 """Timestamps make the broker forget a producer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kaudit.checks.check import Evidence, check, observers
 from kaudit.checks.context import Context
@@ -94,13 +94,9 @@ def _continued(context: Context, observation: Observation, limit: int) -> Findin
     )
 
 
-def _evidence(observation: Observation, kind: str, limit: int) -> dict[str, object]:
-    return {
-        **observation_evidence(observation, _rule(limit)),
-        "class": kind,
-        "silence_ms": _silence_ms(observation),
-        "limit_ms": limit,
-    }
+def _evidence(observation: Observation, kind: str, limit: int) -> Mapping[str, object]:
+    more = {"class": kind, "silence_ms": _silence_ms(observation), "limit_ms": limit}
+    return observation_evidence(observation, _rule(limit), more)
 
 
 def _idle(context: Context, producer: IdleProducer, limit: int) -> Finding:

@@ -52,17 +52,18 @@ def _bump(context: Context, evidence: Evidence, change: LeaderChange, bump: Obse
         f"{bump.offset}, its first batch under leader epoch {first.leader_epoch} ({last.leader_epoch} before): records "
         "that only the old leader had may be lost, acknowledged ones too",
         confidence=Confidence.LIKELY if held else Confidence.POSSIBLE,
-        evidence={
-            **classified_evidence(bump, _RULE),
-            "broker": f"truncates the old leader's copy to offset {change.start_offset} when that one comes back; until "
+        evidence=classified_evidence(
+            bump,
+            _RULE,
+            broker=f"truncates the old leader's copy to offset {change.start_offset} when that one comes back; until "
             "then kaudit diff shows what only that copy has",
-            "leader_epoch": change.leader_epoch,
-            "leader_epoch_start_offset": change.start_offset,
-            "previous_leader_epoch": last.leader_epoch,
-            "others_that_bumped": others,
-            "others_in_sequence": change.continued,
-            "held_by": [records.to_dict() for records in held],
-        },
+            leader_epoch=change.leader_epoch,
+            leader_epoch_start_offset=change.start_offset,
+            previous_leader_epoch=last.leader_epoch,
+            others_that_bumped=others,
+            others_in_sequence=change.continued,
+            held_by=[records.to_dict() for records in held],
+        ),
         explanations=_explanations(change, last, others, held),
         impact=Impact(
             records_lost_at_least=0, records_lost_at_most=max((records.records for records in held), default=None)

@@ -27,13 +27,12 @@ def epoch_bump_nonzero(context: Context, evidence: Evidence) -> Iterator[Finding
             observation,
             f"epoch {observation.producer_epoch} of producer {observation.producer_id} starts at sequence "
             f"{observation.batch.first_sequence} instead of 0",
-            evidence={
-                **classified_evidence(
-                    observation, "a new epoch starts at sequence 0 (ProducerAppendInfo.checkSequence)"
-                ),
-                "missing_sequences": observation.missing_sequences,
-                "missing_offsets": observation.missing_offsets,
-            },
+            evidence=classified_evidence(
+                observation,
+                "a new epoch starts at sequence 0 (ProducerAppendInfo.checkSequence)",
+                missing_sequences=observation.missing_sequences,
+                missing_offsets=observation.missing_offsets,
+            ),
             impact=Impact(records_lost_at_least=0, records_lost_at_most=observation.missing_sequences),
             explanations=(
                 Explanation("the first records of the new epoch were lost"),

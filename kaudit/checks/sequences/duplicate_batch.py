@@ -48,11 +48,9 @@ def duplicate_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
             f"{'same bytes' if exact else 'same sequences, different bytes'}",
             severity=Severity.ERROR if exact else Severity.WARNING,
             confidence=Confidence.CERTAIN if exact else Confidence.LIKELY,
-            evidence={
-                **classified_evidence(observation, _RULE),
-                "original_offset": original.base_offset,
-                "original_crc": original.crc,
-            },
+            evidence=classified_evidence(
+                observation, _RULE, original_offset=original.base_offset, original_crc=original.crc
+            ),
             impact=repeated_records(evidence, observation),
             explanations=(*lost_state, BYPASSED_CHECKS) if exact else (_CHANGED_CRC, *lost_state, TWO_WRITERS),
         )

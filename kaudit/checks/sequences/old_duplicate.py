@@ -39,7 +39,7 @@ def old_duplicate(context: Context, evidence: Evidence) -> Iterator[Finding]:
             context,
             observation,
             f"{batch_text(observation)} ends before the duplicate window, which starts at sequence {start}",
-            evidence={**classified_evidence(observation, _RULE), "window_first_sequence": start},
+            evidence=classified_evidence(observation, _RULE, window_first_sequence=start),
             impact=repeated_records(evidence, observation),
             explanations=(*lost_state_explanations(observation), BYPASSED_CHECKS),
         )

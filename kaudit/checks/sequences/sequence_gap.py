@@ -59,12 +59,13 @@ def _gap(
         confidence=Confidence.POSSIBLE if moved else Confidence.CERTAIN,
         offset=between[0].first_offset if between else observation.offset,
         last_offset=between[-1].last_offset if between else observation.last_offset,
-        evidence={
-            **classified_evidence(observation, _RULE),
-            "expected_sequence": expected,
-            "missing_sequences": observation.missing_sequences,
-            "missing_offsets": observation.missing_offsets,
-        },
+        evidence=classified_evidence(
+            observation,
+            _RULE,
+            expected_sequence=expected,
+            missing_sequences=observation.missing_sequences,
+            missing_offsets=observation.missing_offsets,
+        ),
         impact=_impact(context, evidence, observation, moved=moved),
         explanations=tuple(_explanations(context, state.last, batch)),
     )

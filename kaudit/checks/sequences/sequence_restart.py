@@ -14,6 +14,7 @@ _OLD_BROKER = Explanation(
     "with the same id and epoch (UNKNOWN_PRODUCER_ID, KAFKA-7190)",
     innocent=True,
 )
+_RULE = "sequence 0 in an epoch that has data is out of order unless the broker has forgotten the producer"
 
 
 @check(
@@ -38,10 +39,7 @@ def sequence_restart(context: Context, evidence: Evidence) -> Iterator[Finding]:
             f"{batch_text(observation)} starts again at sequence 0 after {state.last_sequence}, in the same epoch and with "
             "different records",
             severity=Severity.NOTE if old else Severity.WARNING,
-            evidence=classified_evidence(
-                observation,
-                "sequence 0 in an epoch that has data is out of order unless the broker has forgotten the producer",
-            ),
+            evidence={**classified_evidence(observation, _RULE), "times_go_back": observation.times_go_back},
             explanations=(
                 *([_OLD_BROKER] if old else ()),
                 Explanation("the broker had forgotten the producer: expiry, or a restart without its snapshot"),

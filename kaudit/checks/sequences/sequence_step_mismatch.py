@@ -30,16 +30,17 @@ def sequence_step_mismatch(context: Context, evidence: Evidence) -> Iterator[Fin
             context,
             first,
             f"producer {first.producer_id} advances its sequence {_pattern(steps)}, {len(chain)} times in a row",
-            evidence={
-                **classified_evidence(first, _RULE),
-                "count": len(chain),
-                "joints": [
+            evidence=classified_evidence(
+                first,
+                _RULE,
+                count=len(chain),
+                joints=[
                     {"offset": observation.offset, "step": step, "records": records}
                     for observation, (step, records) in zip(chain[:_LISTED], steps, strict=False)
                 ],
-                "first_offset": chain[0].offset,
-                "last_offset": chain[-1].last_offset,
-            },
+                first_offset=chain[0].offset,
+                last_offset=chain[-1].last_offset,
+            ),
             explanations=(
                 Explanation(
                     "the client counts requests, or starts from a wrong last sequence: a bug of the client library"

@@ -14,6 +14,15 @@ _RULE = (
     "answers UNKNOWN_PRODUCER_ID"
 )
 
+_EXPLANATIONS = (
+    Explanation("earlier records of this producer were deleted, and no log start offset shows it", innocent=True),
+    Explanation(
+        "the broker forgot an idle producer and took its next batch without a check (2.5 and later)",
+        innocent=True,
+    ),
+    Explanation("records before it were lost"),
+)
+
 
 @check(
     "KA106",
@@ -35,21 +44,13 @@ def unknown_start(context: Context, evidence: Evidence) -> Iterator[Finding]:
             observation,
             f"{batch_text(observation)} is the first of this producer{since}: sequences before {first} are not in the log",
             severity=Severity.NOTE if _accepted(context, observation) else Severity.WARNING,
-            evidence={
-                **classified_evidence(observation, _RULE),
-                "missing_sequences": observation.missing_sequences,
-                "missing_offsets": observation.missing_offsets,
-            },
-            explanations=(
-                Explanation(
-                    "earlier records of this producer were deleted, and no log start offset shows it", innocent=True
-                ),
-                Explanation(
-                    "the broker forgot an idle producer and took its next batch without a check (2.5 and later)",
-                    innocent=True,
-                ),
-                Explanation("records before it were lost"),
+            evidence=classified_evidence(
+                observation,
+                _RULE,
+                missing_sequences=observation.missing_sequences,
+                missing_offsets=observation.missing_offsets,
             ),
+            explanations=_EXPLANATIONS,
         )
 
 

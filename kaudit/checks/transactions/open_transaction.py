@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kaudit.checks.check import Evidence, Withdrawal, check
 from kaudit.checks.context import Context
+from kaudit.checks.lazy_evidence import LazyCommands
 from kaudit.checks.repeats.wording import records_text
 from kaudit.checks.transactions.open_transactions import (
     Unfinished,
@@ -33,6 +34,8 @@ _EXPLANATIONS = (
 )
 def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the open transactions that are not known to hang."""
+    place = f"--topic {context.topic} --partition {context.partition}"
+    find_hanging = (f"kafka-transactions.sh {context.bootstrap_arguments} find-hanging {place}",)
     for unfinished in unfinished_transactions(context, evidence):
         if unfinished.hangs is not None:
             continue
@@ -44,10 +47,7 @@ def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
             f"({records_text(transaction.records)}, idle for {duration(max(unfinished.idle_ms, 0))})",
             severity=severity,
             explanations=_EXPLANATIONS,
-            following=(
-                f"kafka-transactions.sh {context.bootstrap_arguments} find-hanging --topic {context.topic} --partition {context.partition}",
-                timeline_command(context, unfinished),
-            ),
+            following=LazyCommands(find_hanging, timeline_command, context, unfinished),
             **transaction_fields(context, unfinished, _RULE),
         )
 

@@ -1,6 +1,6 @@
 """What the checks of transactions without an end marker share: which of them hang, and findings about one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypedDict
 
 from msgspec import Struct
@@ -8,9 +8,10 @@ from msgspec import Struct
 from kaudit.broker.releases.version import Version
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
+from kaudit.checks.lazy_evidence import ABSENT, LazyEvidence
 from kaudit.model.coordinator import CoordinatorVerdict, TransactionStanding
 from kaudit.model.finding import Confidence
-from kaudit.model.impact import Impact
+from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.transaction_state import MAX_TRANSACTION_TIMEOUT_MS
 from kaudit.model.transactions import OpenTransaction
 
@@ -66,7 +67,7 @@ def invisible_behind(context: Context, first_offset: int, oldest: OpenTransactio
     That is everything from there on if it is the oldest one, else nothing: the oldest one keeps it from them.
     """
     if oldest is None or oldest.first_offset != first_offset:
-        return Impact()
+        return NO_IMPACT
     end = context.log_end_offset
     return Impact(
         last_stable_offset=oldest.first_offset,
@@ -90,35 +91,63 @@ class TransactionFields(TypedDict):
 
 def transaction_fields(context: Context, unfinished: Unfinished, rule: str) -> TransactionFields:
     """Return the fields that findings about a transaction share: its first batch, and how its coordinator sees it."""
-    transaction, verdict, end = unfinished.transaction, unfinished.verdict, context.log_end_offset
-    oldest = unfinished.oldest
-    waits = {
-        "broker": f"the last stable offset already stays at {oldest.first_offset}, where a transaction of producer "
-        f"{oldest.producer_id} is open too"
-    }
+    transaction = unfinished.transaction
     return {
         "segment": transaction.segment,
         "position": transaction.position,
         "offset": transaction.first_offset,
         "producer_id": transaction.producer_id,
         "producer_epoch": transaction.producer_epoch,
-        "evidence": {
-            "rule": rule,
-            **({} if oldest is transaction else waits),
-            "first_timestamp": transaction.first_timestamp,
-            "last_timestamp": transaction.last_timestamp,
-            "now_timestamp": context.now_ms,
-            "records": transaction.records,
-            "offsets_held_back": None if end is None else end - transaction.first_offset,
-            "coordinator": verdict.standing.value,
-            "coordinator_says": verdict.reason,
-            "transactional_id": context.coordinator.transactional_id(transaction.producer_id),
-            "coordinator_epoch": transaction.coordinator_epoch if transaction.coordinator_epoch >= 0 else None,
-            "previous_marker_offset": transaction.marker_offset if transaction.marker_offset >= 0 else None,
-        },
-        "impact": invisible_behind(context, transaction.first_offset, oldest),
-        "absent": {"last_offset": "the transaction has no end"},
+        "evidence": LazyEvidence((context, unfinished, rule), _EVIDENCE, {}),
+        "impact": invisible_behind(context, transaction.first_offset, unfinished.oldest),
+        "absent": _NO_END,
     }
+
+
+_About = tuple[Context, Unfinished, str]
+_NO_END: Mapping[str, str] = {"last_offset": "the transaction has no end"}
+
+
+def _waits(about: _About) -> object:
+    oldest = about[1].oldest
+    if oldest is about[1].transaction:
+        return ABSENT
+    return (
+        f"the last stable offset already stays at {oldest.first_offset}, where a transaction of producer "
+        f"{oldest.producer_id} is open too"
+    )
+
+
+def _held_back(about: _About) -> object:
+    end = about[0].log_end_offset
+    return None if end is None else end - about[1].transaction.first_offset
+
+
+def _coordinator_state(about: _About) -> object:
+    entry = about[1].verdict.entry
+    return None if entry is None else entry.value.status.label
+
+
+def _known(number: int) -> int | None:
+    return number if number >= 0 else None
+
+
+_EVIDENCE: Mapping[str, Callable[[_About], object]] = {
+    "rule": lambda about: about[2],
+    "broker": _waits,
+    "first_timestamp": lambda about: about[1].transaction.first_timestamp,
+    "last_timestamp": lambda about: about[1].transaction.last_timestamp,
+    "now_timestamp": lambda about: about[0].now_ms,
+    "records": lambda about: about[1].transaction.records,
+    "offsets_held_back": _held_back,
+    "coordinator": lambda about: about[1].verdict.standing.value,
+    "coordinator_says": lambda about: about[1].verdict.reason,
+    "coordinator_state": _coordinator_state,
+    "transactional_id": lambda about: about[0].coordinator.transactional_id(about[1].transaction.producer_id),
+    "coordinator_epoch": lambda about: _known(about[1].transaction.coordinator_epoch),
+    "previous_marker_offset": lambda about: _known(about[1].transaction.marker_offset),
+    "previous_marker_timestamp": lambda about: about[1].transaction.marker_timestamp,
+}
 
 
 def abort_commands(context: Context, unfinished: Unfinished) -> Sequence[str]:

@@ -18,7 +18,7 @@ COMMANDS = (
         "simulate",
         "report",
     ),
-    *("explain", "checks", "spark-bundle", "baseline", "config"),
+    *("explain", "checks", "bugs", "spark-bundle", "baseline", "config"),
 )
 """In the order of --help."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaudit.cli import options
-from kaudit.cli.audit_options import PartitionFilter
+from kaudit.cli.audit_options import ConnectionOptions, PartitionFilter
 from kaudit.cli.option_groups import with_option_groups
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ Examples:
   kaudit attempts --server-log server.log -o attempts.jsonl /data/kafka
   kaudit attempts --broker-version 2.8.1 orders-3 | kaudit replay -
 """
+
+_MAX_EVENTS = 1_000_000
+"""Events that are kept; they take a gigabyte."""
 
 app = typer.Typer()
 
@@ -40,13 +43,14 @@ def attempts(  # noqa: PLR0913 - typer reads the options off the signature
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Where the attempts go; - is stdout.")
     ] = None,
     chosen: PartitionFilter,
+    cluster: ConnectionOptions,
     version: options.VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> None:
     """Write what producers tried as attempts that kaudit replay answers.
 
     The batches of the segments are the accepted ones; server logs tell of refusals, restarts and elections between them.
     """
-    import json
+    import msgspec
 
     from kaudit.analysis.scan.options import ScanOptions, UsageError
     from kaudit.analysis.scan.planning import find_input
@@ -57,13 +61,20 @@ def attempts(  # noqa: PLR0913 - typer reads the options off the signature
     from kaudit.replay.reconstruction.broker_logs import BrokerSettings
     from kaudit.replay.reconstruction.reconstruct import Evidence, Reconstruction, chosen_replicas
     from kaudit.replay.reconstruction.reconstruct import coordinator_partitions as coordinators
+    from kaudit.source.kafka.options import ClusterOptions
     from kaudit.source.layout import INTERNAL_TOPICS
     from kaudit.source.schemes import open_segment
 
     server_logs, client_logs = server_log or [], client_log or []
     place = output_file(output, [*paths, *server_logs, *client_logs])
     requested = parse_broker_version(broker_version)
-    layout = find_input(ScanOptions(paths=paths, topics=chosen.topic or (), partitions=chosen.partition or ()))
+    asked_for = ScanOptions(
+        paths=paths,
+        topics=chosen.topic or (),
+        partitions=chosen.partition or (),
+        cluster=ClusterOptions(cluster.command_config),
+    )
+    layout = find_input(asked_for)
     settings = BrokerSettings()
     events = _events(server_logs, client_logs, settings)
     release = settings.version if requested == "auto" else requested
@@ -76,7 +87,8 @@ def attempts(  # noqa: PLR0913 - typer reads the options off the signature
     partitions = [one for one in chosen_replicas(layout.partitions) if chosen.topic or one.topic not in INTERNAL_TOPICS]
     evidence = Evidence(partitions, coordinators(layout.everything), events, settings, release)
     made = Reconstruction(evidence, open_segment)
-    write_pieces(place, (json.dumps(line, separators=(",", ":")) + "\n" for line in made.lines()))
+    encode = msgspec.json.Encoder().encode
+    write_pieces(place, (encode(line).decode() + "\n" for line in made.lines()))
     for log in made.logs:
         _say(_clock(log))
     written = ", ".join(f"{count:,} {what}" for what, count in sorted(made.account.written.items()))
@@ -87,15 +99,21 @@ def attempts(  # noqa: PLR0913 - typer reads the options off the signature
 
 def _events(server_logs: list[str], client_logs: list[str], settings: "BrokerSettings") -> "list[LogEvent]":
     """Read every log once for its events, server logs also for what they say of the broker."""
+    from itertools import islice
+
     from kaudit.analysis.log_events.log_files import log_events, log_lines
+    from kaudit.analysis.scan.options import UsageError
     from kaudit.formats.application_log.counts import LogCounts
+    from kaudit.replay.reconstruction.broker_logs import kept
 
     found: list[LogEvent] = []
     given: tuple[tuple[Origin, list[str]], ...] = (("server", server_logs), ("client", client_logs))
     for origin, paths in given:
         for path in dict.fromkeys(paths):
             counts = LogCounts()
-            found += log_events(path, origin, counts)
+            found += islice(kept(log_events(path, origin, counts)), _MAX_EVENTS + 1 - len(found))
+            if len(found) > _MAX_EVENTS:
+                raise UsageError(f"{path}: more than {_MAX_EVENTS:,} events in all; name fewer logs")
             if origin == "server":
                 settings.read(log_lines(path))
             if not counts.events:
@@ -105,13 +123,13 @@ def _events(server_logs: list[str], client_logs: list[str], settings: "BrokerSet
 
 def _clock(log: "BrokerLog") -> str:
     """How a log's clock goes, in one line."""
-    clock = log.clock
+    clock, home = log.clock, log.home or "."
     if clock is None:
         how = "as they are" if log.zone_known else "by no clock: places follow from offsets and order alone"
-        return f"{log.home}: too few lines name an offset to estimate the clock; times are taken {how}"
+        return f"{home}: too few lines name an offset to estimate the clock; times are taken {how}"
     zone = "" if clock.zone_minutes is None else f"local time {_zone(clock.zone_minutes)}, "
     return (
-        f"{log.home}: {zone}batches' time is the log's {clock.lower_ms:+,} to {clock.upper_ms:+,} ms "
+        f"{home}: {zone}batches' time is the log's {clock.lower_ms:+,} to {clock.upper_ms:+,} ms "
         f"({clock.agreeing:,} of {clock.anchors:,} lines agree)"
     )
 

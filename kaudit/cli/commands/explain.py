@@ -1,4 +1,4 @@
-"""`kaudit explain`: one check's page, or the rules of one broker version."""
+"""`kaudit explain`: the page of a check or of a known bug, or the rules of one broker version."""
 
 from typing import Annotated
 
@@ -7,20 +7,20 @@ import typer
 from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.report.console import ColorChoice
+from kaudit.report.console import ColorChoice, Console
 
 app = typer.Typer()
 
 
-@app.command(short_help="Explain a check, or a broker version's rules.")
+@app.command(short_help="Explain a check, a known bug, or a broker version's rules.")
 @with_option_groups
 def explain(
     code: Annotated[
         str | None,
         typer.Argument(
             metavar="CODE",
-            autocompletion=options.complete_codes,
-            help="A code, a name or a word: KA101, duplicate-batch, duplicate.",
+            autocompletion=options.complete_codes_and_bugs,
+            help="A code, a name or a word: KA101, duplicate-batch, duplicate; or a known bug: KAFKA-12671.",
         ),
     ] = None,
     *,
@@ -31,25 +31,43 @@ def explain(
     terminal: options.TerminalOptions,
     version: options.VersionOption,  # noqa: ARG001 - its callback has answered
 ) -> None:
-    """Explain a check: what it means, harmless causes, what to do. Or a broker version's rules."""
+    """Explain a check or a known bug: what it means, what to do. Or a broker version's rules."""
+    from kaudit.bugs.tickets import looks_like_ticket
     from kaudit.cli.pager import paged
-    from kaudit.cli.parsing import parse_checks
     from kaudit.cli.stdout import stdout_console, write_stdout
-    from kaudit.report.checks import list_document, list_text, page_document, page_text
 
     if (code is None) == (broker_version is None):
-        raise UsageError("say what to explain: a check's CODE, or --broker-version VERSION")
+        raise UsageError("say what to explain: a check's CODE, a known bug, or --broker-version VERSION")
     if code is None:
         assert broker_version is not None
         _explain_version(broker_version)
         return
+    page = _bug_page if looks_like_ticket(code) else _check_page
+    text = page(code, None if output_format is options.TextFormat.JSON else stdout_console(terminal.color_choice))
+    with paged(wanted=not terminal.no_pager and output_format is options.TextFormat.TEXT):
+        write_stdout(text)
+
+
+def _check_page(code: str, console: Console | None) -> str:
+    """Return the page of a check, or a list of several; JSON without a console."""
+    from kaudit.cli.parsing import parse_checks
+    from kaudit.report.checks import list_document, list_text, page_document, page_text
+
     check, *others = found = parse_checks(code)
-    if output_format is options.TextFormat.JSON:
-        write_stdout(list_document(found) if others else page_document(check))
-        return
-    console = stdout_console(terminal.color_choice)
-    with paged(wanted=not terminal.no_pager):
-        write_stdout(list_text(found, console) if others else page_text(check, console))
+    if console is None:
+        return list_document(found) if others else page_document(check)
+    return list_text(found, console) if others else page_text(check, console)
+
+
+def _bug_page(ticket: str, console: Console | None) -> str:
+    """Return the page of a known bug; JSON without a console."""
+    from kaudit.bugs.registry import find, nearest
+    from kaudit.report.bug_pages import page_document, page_text
+
+    bug = find(ticket)
+    if bug is None:
+        raise UsageError(f"{ticket} is not a known bug{nearest(ticket)}")
+    return page_document(bug) if console is None else page_text(bug, console)
 
 
 def _explain_version(text: str) -> None:

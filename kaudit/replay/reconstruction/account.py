@@ -29,7 +29,7 @@ class Account(Struct):
     of_clients: int = 0
     """Refusals that only clients' logs tell of, without a sequence."""
     other_partitions: set[str] = field(default_factory=set)
-    """Partitions that the logs speak of and no input holds."""
+    """Partitions that the logs speak of and that are not read: no input holds them, or they were not asked for."""
     unplaced_restarts: int = 0
     """Restarts and elections whose time cannot be held against the batches'."""
     initialisations: int = 0
@@ -38,6 +38,8 @@ class Account(Struct):
     unreadable: list[str] = field(default_factory=list)
     transactional_ids: int = 0
     """Producer ids whose transactional id is not known."""
+    impossible: int = 0
+    """Batches with offsets or counts that no attempt can have."""
     control_batches: int = 0
     """Control batches whose record was cleaned away or is no transaction's."""
 
@@ -49,7 +51,7 @@ class Account(Struct):
                 self.found_on_disk,
                 "batch is",
                 "batches are",
-                "written as found on disk after a restart: they do not follow from what is left of the log before",
+                "written as found on disk after a restart: the rules accept no such batch after what is left of the log",
             ),
             (
                 self.named,
@@ -75,19 +77,22 @@ class Account(Struct):
                 "InitProducerId are",
                 "left out: the producer id or epoch does not follow from the requests before",
             ),
+            (self.impossible, "batch is", "batches are", "left out, with offsets or counts that no attempt can have"),
             (self.control_batches, "control batch is", "control batches are", "left out, without a readable record"),
             (self.damages, "damaged range is", "damaged ranges are", "left out"),
         ):
             if number:
                 yield f"{number:,} {one if number == 1 else many} {what}"
-        for problem in self.unreadable:
+        for problem in self.unreadable[:_LISTED]:
             yield f"not read: {problem}"
+        if len(self.unreadable) > _LISTED:
+            yield f"not read: {len(self.unreadable) - _LISTED:,} more"
 
     def _refusals(self) -> Iterator[str]:
         for counts, why in (
             (self.without_producer_id, "whose lines name no producer id"),
             (self.lost, "at offsets that a later leader does not have"),
-            (self.contradicting, "that do not follow from the batches that are left"),
+            (self.contradicting, "without a cause in the batches that are left"),
         ):
             if counts:
                 kinds = ", ".join(f"{number} {kind.value}" for kind, number in sorted(counts.items()))
@@ -97,7 +102,7 @@ class Account(Struct):
         if self.other_partitions:
             names = sorted(self.other_partitions)
             more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-            yield f"left out: refusals in partitions that no input holds: {', '.join(names[:_LISTED])}{more}"
+            yield f"left out: refusals in partitions that are not read: {', '.join(names[:_LISTED])}{more}"
 
 
 def _count(number: int) -> str:

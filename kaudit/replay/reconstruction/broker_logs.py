@@ -1,8 +1,7 @@
 """The server logs of brokers: events by broker, when each ran, what it was configured with, and how its clock goes."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -11,6 +10,7 @@ from kaudit.analysis.log_events.clock import Anchor, ClockOffset, estimate_clock
 from kaudit.analysis.log_events.placement import EventSource, by_directory
 from kaudit.broker.partition.topic_config import READ_OF_BROKERS, READ_OF_TOPICS
 from kaudit.model.log_event import LogEvent, LogEventKind
+from kaudit.replay.reconstruction.refusals import REFUSALS
 
 _STARTING = "starting-"
 """What the ids of patterns begin with whose line is written before the logs are loaded."""
@@ -23,6 +23,25 @@ _CREATED_LOG = re.compile(
 )
 _PROPERTY = re.compile(rb"([a-z][a-z.]{1,60}) ?(?:=|->) ?([^,{}]{0,100})")
 _NOT_SET = ("", "null", "[]")
+
+
+_KEPT = frozenset(
+    {
+        *_PROCESS,
+        *REFUSALS,
+        LogEventKind.BECAME_LEADER,
+        LogEventKind.SNAPSHOT_WRITTEN,
+        LogEventKind.LOG_START_OFFSET_MOVED,
+        LogEventKind.PRODUCER_ID_ASSIGNED,
+    }
+)
+
+
+def kept(events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+    """Yield the events that attempts follow from, without their text."""
+    for event in events:
+        if event.event in _KEPT:
+            yield replace(event, text="")
 
 
 class BrokerSettings(Struct):
@@ -125,7 +144,7 @@ def _broker_log(home: str, events: Sequence[LogEvent]) -> BrokerLog:
     ids = [event.broker_id for event in events if event.broker_id is not None and event.event in _OWN]
     timed = [event for event in events if event.timestamp_ms is not None]
     return BrokerLog(
-        home or str(PurePosixPath()),
+        home,
         events,
         max(set(ids), key=ids.count) if ids else None,
         _runs(events),
@@ -162,15 +181,3 @@ def _begins(run: BrokerRun, started: LogEvent) -> bool:
 
 def _is_beginning(started: LogEvent) -> bool:
     return started.pattern.startswith(_STARTING)
-
-
-def leaders(logs: Iterable[BrokerLog], topic: str, partition: int) -> Mapping[int, BrokerLog]:
-    """Return by leader epoch whose logs say that it became a partition's leader."""
-    return {
-        event.leader_epoch: log
-        for log in logs
-        for event in log.events
-        if event.event is LogEventKind.BECAME_LEADER
-        and event.leader_epoch is not None
-        and (event.topic, event.partition) == (topic, partition)
-    }

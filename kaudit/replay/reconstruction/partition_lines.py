@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from kaudit.analysis.log_events.placement import Certainty, EventPlacer, Placement
-from kaudit.broker.attempts import Attempt, Wait
+from kaudit.broker.attempts import Attempt, Describe, Wait
 from kaudit.broker.broker import Broker
 from kaudit.broker.producer_state.producer_append_info import validate_append, validate_end_txn_marker
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch, MarkerBatch, ProducerStateEntry
@@ -21,7 +21,7 @@ from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.model.log_event import LogEvent, LogEventKind
 from kaudit.model.sequence import add as add_sequence
 from kaudit.replay.reconstruction.account import Account
-from kaudit.replay.reconstruction.broker_logs import BrokerLog, leaders
+from kaudit.replay.reconstruction.broker_logs import BrokerLog
 from kaudit.replay.reconstruction.log_rows import LogRow, LogRows
 from kaudit.replay.reconstruction.refusals import (
     ERRORS,
@@ -39,6 +39,8 @@ OFFSETS_TOPIC = "__consumer_offsets"
 _SLACK_MS = 60_000
 """A segment's last write may be a little behind its newest timestamp."""
 _APPENDED = Outcome.APPENDED
+_OF_FOLLOWERS = "WARN"
+"""The level of a stale epoch that is only noted, in what a follower replicates; a leader refuses at other levels."""
 
 
 class Around(msgspec.Struct, frozen=True):
@@ -67,9 +69,10 @@ class PartitionLines:
         self._unnamed: set[int] = set()
         self._account = around.account
         self._homes = {log.home: log for log in logs}
-        self._leaders = leaders(logs, *key)
         self._leader: BrokerLog | None = logs[0] if len(logs) == 1 else None
-        self._end = 0
+        self._leads_until_told = len(logs) == 1
+        """Whether logs say when another broker becomes the leader; else one that restarts may have been followed."""
+        self._start = self._end = 0
         self._at: int | None = None
 
     def __iter__(self) -> Iterator[TimedLine]:
@@ -99,9 +102,11 @@ class PartitionLines:
         follows = row.producer_id == NO_PRODUCER_ID or (row.base_offset == self._end and self._accepts(row))
         written = self._write(line, source, recorded) if follows else None
         if written is None:
-            self._account.found_on_disk += 1
             written = self._write(_found(row), source, "ok")
-        assert written is not None
+            self._account.found_on_disk += written is not None
+        if written is None:
+            self._account.impossible += 1  # values that no attempt can have
+            return
         yield written
         self._end = row.last_offset + 1
 
@@ -189,11 +194,13 @@ class PartitionLines:
             yield from self._restarted(placement)
         elif event.event is LogEventKind.BECAME_LEADER:
             yield from self._leads(event)
-        elif (
-            event.event is LogEventKind.LOG_START_OFFSET_MOVED
-            and event.offset is not None
-            and event.offset <= self._end
-        ):
+        elif event.event is LogEventKind.LOG_START_OFFSET_MOVED:
+            yield from self._starts(event)
+
+    def _starts(self, event: LogEvent) -> Iterator[TimedLine]:
+        """The log starts later; followers log the same behind their leader."""
+        if event.offset is not None and self._start < event.offset <= self._end:
+            self._start = event.offset
             yield from self._noted({"op": "delete_records", "before_offset": event.offset}, event)
 
     def _refused(self, placement: Placement) -> Iterator[TimedLine]:
@@ -201,6 +208,8 @@ class PartitionLines:
         if placement.lost:
             self._account.lost[event.event] += 1
             return
+        if event.level != _OF_FOLLOWERS:
+            yield from self._leads(event)
         self._sync()
         states = self._broker.remembered(self._key)
         producer_id = possible_producer(event, states, self._epochs)
@@ -258,6 +267,10 @@ class PartitionLines:
             return
         before, run = lives
         clean = before.stopped is not None
+        if self._leader is log and not self._leads_until_told:
+            self._leader = None
+            self._account.unplaced_restarts += 1
+            return
         if self._leader is log:
             line: Line = {"op": "restart", "clean": clean}
             last = None if before.last is None else before.last.timestamp_ms
@@ -275,6 +288,7 @@ class PartitionLines:
 
     def _leads(self, event: LogEvent) -> Iterator[TimedLine]:
         log = self._homes[event.path.rpartition("/")[0]]
+        self._leads_until_told = self._leads_until_told or event.event is LogEventKind.BECAME_LEADER
         before, self._leader = self._leader, log
         if before is None or before is log:
             return
@@ -304,9 +318,16 @@ class PartitionLines:
         if at is not None:
             whole["at"] = at
         whole |= line
-        answer = self._broker.answer(msgspec.convert(whole, Attempt)).fields
+        try:
+            answer = self._broker.answer(msgspec.convert(whole, Attempt)).fields
+        except msgspec.ValidationError:
+            return None
         if recorded not in (answer["outcome"], answer.get("error")):
             return None
+        if whole["op"] == "restart":
+            # when log starts were last written down depends on all partitions' times: the answer must not
+            asked = self._broker.answer(Describe(topic=topic, partition=partition, at=self._at))
+            whole["log_start_offset"] = asked.fields["log_start_offset"]
         self._account.written[f"{whole['op']} {recorded}"] += 1
         return self._at or 0, whole | {"recorded": recorded, "source": source}
 

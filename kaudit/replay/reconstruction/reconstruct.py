@@ -21,7 +21,7 @@ from kaudit.replay.reconstruction.account import Account
 from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings, broker_logs
 from kaudit.replay.reconstruction.log_rows import LogRows
 from kaudit.replay.reconstruction.partition_lines import Around, PartitionLines
-from kaudit.replay.reconstruction.refusals import REFUSALS
+from kaudit.replay.reconstruction.refusals import ERRORS, REFUSALS
 from kaudit.replay.reconstruction.transactions import KnownTransactions
 from kaudit.source.layout import PartitionDirectory
 
@@ -61,7 +61,7 @@ class Reconstruction:
         self._count_events()
         start = self._start()
         yield {"op": "broker", **start}
-        topics = list(self._topics())
+        topics = [topic for topic in self._topics() if self._is_read(start, topic)]
         yield from ({"op": "topic", **topic} for topic in topics)
 
         def begin() -> Broker:
@@ -96,7 +96,25 @@ class Reconstruction:
             config[_VERIFIES] = "false"
             assumed.append(f"config.{_VERIFIES}")
         line: Line = {"broker_version": evidence.version, "config": config}
+        try:
+            Broker().answer(msgspec.convert(line, StartBroker))
+        except ValueError as error:
+            self.account.unreadable.append(f"the broker's configuration in the server logs: expected {error}")
+            line["config"] = {name: "false" for name in config if name == _VERIFIES}
         return line | ({"assumed": assumed} if assumed else {})
+
+    def _is_read(self, start: Line, topic: Line) -> bool:
+        """Whether a topic's configuration has the values that brokers take; what a log says need not."""
+        broker = Broker()
+        broker.answer(msgspec.convert(start, StartBroker))
+        try:
+            broker.answer(msgspec.convert(topic, ConfigureTopic))
+        except ValueError as error:
+            self.account.unreadable.append(
+                f"configuration of topic {topic['topic']} in the server logs: expected {error}"
+            )
+            return False
+        return True
 
     def _topics(self) -> Iterator[Line]:
         names = {directory.topic for directory in self._evidence.partitions}
@@ -117,9 +135,10 @@ class Reconstruction:
                 found = PartitionAnchors(events)
                 epochs = self._epochs.setdefault((directory.topic, directory.partition), {})
                 epochs |= {event.producer_id: set() for event in events if event.producer_id is not None}
+                nameless = any(event.event in ERRORS and event.producer_id is None for event in events)
                 for row in LogRows(directory, self._open):
                     found.take(row.logged)
-                    if row.producer_id != NO_PRODUCER_ID:
+                    if nameless and row.producer_id != NO_PRODUCER_ID:
                         epochs.setdefault(row.producer_id, set()).add(row.producer_epoch)
                 _collect(anchors, found.found())
         records = self._transactions.by_transactional_id

@@ -19,6 +19,7 @@ from kaudit.report.evidence import evidence_table
 from kaudit.report.finding_block import place_text
 from kaudit.report.html.page_model import ExplanationRow, FindingRow, Int64, Table
 from kaudit.report.impact import impact_text
+from kaudit.report.known_bugs import known_bug_text
 from kaudit.report.timestamps import timestamp_of
 
 _SHOWN_ELSEWHERE = frozenset({"rule", "broker", "remembered", "previous", "offending", "next", "copies"})
@@ -51,7 +52,7 @@ def finding_row(
         rule=_text(finding.evidence.get("rule")),
         broker=_text(finding.evidence.get("broker")),
         evidence=_evidence(finding),
-        facts=list(_facts(finding.evidence)),
+        facts=[*(("known bug", known_bug_text(known)) for known in finding.known_bugs), *_facts(finding.evidence)],
         state_before=before,
         state_after=after,
         explanations=[_explanation(entry) for entry in finding.explanations],

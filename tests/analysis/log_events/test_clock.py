@@ -51,6 +51,14 @@ def test_a_producer_with_a_wrong_clock_does_not_move_it():
     assert (clock.anchors, clock.agreeing) == (26, 20)
 
 
+def test_where_lines_allow_that_there_is_no_skew_there_is_none():
+    # five seconds behind one batch, half a minute before the next
+    late = [Anchor(number * HOUR + 5_000, number * HOUR, number * HOUR + 35_000) for number in range(9)]
+    clock = estimate_clock(late, zone_known=True)
+    assert clock is not None
+    assert (clock.lower_ms, clock.likely_ms, clock.upper_ms) == (-5_000, 0, 30_000)
+
+
 def test_too_few_or_contradicting_lines_say_nothing():
     assert estimate_clock([], zone_known=True) is None
     assert estimate_clock(list(anchors(0))[:2], zone_known=True) is None

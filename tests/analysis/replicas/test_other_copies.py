@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kaudit.analysis.replicas.other_copies import other_copies
 from kaudit.analysis.scan.options import ScanOptions
-from kaudit.analysis.scan.partition_assembler import PartitionAssembler, read_range
+from kaudit.analysis.scan.partition_assembler import PartitionAssembler, read_planned
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.model.other_copies import OtherCopies, copies_between
@@ -21,7 +21,8 @@ def audited(*paths: Path) -> list[PartitionAudit]:
     for job in plan_jobs(options, find_input(options), all_needs):
         assembler = PartitionAssembler(job, None)
         for spec in job.ranges():
-            assembler.take(read_range(spec))
+            for outcome in read_planned(spec):
+                assembler.take(outcome)
         parts.append(assembler.close())
     return parts
 

@@ -7,7 +7,7 @@ import pytest
 
 from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.options import ScanOptions
-from kaudit.analysis.scan.partition_assembler import read_range
+from kaudit.analysis.scan.partition_assembler import read_planned
 from kaudit.analysis.scan.planning import all_needs, find_input, plan_jobs
 from kaudit.analysis.scan.rows import BOUNDARY_BATCH, MARKER, RUN
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
@@ -26,7 +26,7 @@ def ranges(path, chunk_bytes=None):
 @pytest.mark.parametrize("make", FAULTS, ids=lambda make: make.__name__)
 def test_rows_arrive_as_they_were(tmp_path, make):
     for spec in ranges(make(tmp_path / "orders-0"), 1000):
-        sent = read_range(spec)
+        (sent,) = read_planned(spec)
         received = unpack(pack(sent))
         assert isinstance(sent, ChunkRows)
         assert isinstance(received, ChunkRows)
@@ -51,7 +51,7 @@ def test_any_values_survive(dtype, count):
 
 
 def sent_bytes(path):
-    return sum(len(pack(read_range(spec))) for spec in ranges(path))
+    return sum(len(pack(read_planned(spec))) for spec in ranges(path))
 
 
 def test_healthy_logs_send_little(tmp_path):

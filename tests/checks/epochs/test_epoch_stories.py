@@ -154,15 +154,29 @@ STORIES: dict[str, tuple[list[Any], dict[str, Any], list[tuple[Any, ...]]]] = {
             ("KA803", "error", "certain", 5, 5, 1, 0, "KA303"),
         ],
     ),
+    "the first batch after a marker of the next epoch is of that epoch": (
+        [transactional(0, 2), abort(epoch=1), transactional(0, 2, epoch=1), commit(epoch=1)],
+        OLD,
+        [],
+    ),
+    "many batches in order after a fault, and another fault": (
+        [plain(0, epoch=3), plain(0, epoch=2), *[plain(number, epoch=3) for number in range(1, 15)], plain(0, epoch=2)],
+        OLD,
+        [
+            ("KA201", "error", "certain", 1, 1, 1, 2, "stale-batch"),
+            ("KA201", "error", "certain", 16, 16, 1, 2, "stale-batch"),
+        ],
+    ),
     "an hour less than the shortest expiry of 24": ([plain(0), Later(23 * 3_600_000), plain(1)], OLD, []),
 }
 
 
+@pytest.mark.parametrize("chunk_bytes", [None, 61])  # no more than one batch begins in 61 bytes
 @pytest.mark.parametrize("story", STORIES)
-def test_what_is_reported(story, tmp_path):
+def test_what_is_reported(story, chunk_bytes, tmp_path):
     parts, options, expected = STORIES[story]
     log = log_of(*parts)
-    found = findings(log, tmp_path, *CODES, **options)
+    found = findings(log, tmp_path, *CODES, chunk_bytes=chunk_bytes, **options)
     seen = [
         (
             each.code,

@@ -295,14 +295,15 @@ STORIES: dict[str, tuple[list[Any], dict[str, Any], list[tuple[Any, ...]]]] = {
 }
 
 
+@pytest.mark.parametrize("chunk_bytes", [None, 61])  # no more than one batch begins in 61 bytes
 @pytest.mark.parametrize("story", STORIES)
-def test_what_is_reported(story, tmp_path):
+def test_what_is_reported(story, chunk_bytes, tmp_path):
     parts, options, expected = STORIES[story]
     log = log_of(*parts)
     # a first batch in the middle of its sequences stands for a log whose beginning is gone
     found = [
         finding
-        for finding in findings(log, tmp_path, "KA10", **options)
+        for finding in findings(log, tmp_path, "KA10", chunk_bytes=chunk_bytes, **options)
         if finding.code != "KA106" or finding.offset != log.batches[0].base_offset
     ]
     seen = [
@@ -318,9 +319,10 @@ def test_what_is_reported(story, tmp_path):
         assert finding.position == position(log, offending["offset"])
 
 
-def test_the_batches_around_a_fault_are_shown(tmp_path):
+@pytest.mark.parametrize("chunk_bytes", [None, 61])
+def test_the_batches_around_a_fault_are_shown(chunk_bytes, tmp_path):
     log = log_of(plain(0, 2), plain(0, who=2), plain(2, 2), plain(7, 2), plain(1, who=2), plain(9, 3), plain(12))
-    (found,) = findings(log, tmp_path, "KA10")
+    (found,) = findings(log, tmp_path, "KA10", chunk_bytes=chunk_bytes)
     following = shown(log, 8)
     del following["is_transactional"]
     assert found.evidence["previous"] == shown(log, 3)

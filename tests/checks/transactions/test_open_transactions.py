@@ -7,7 +7,7 @@ from kaudit.engines.local import scan
 from kaudit.model.coordinator import CoordinatorEntry, CoordinatorView, TransactionStanding
 from kaudit.model.impact import Impact
 from kaudit.model.transaction_state import TopicPartitions, TransactionStatus, TransactionValue
-from tests.checks.stories import abort, commit, findings, log_of, plain, transactional
+from tests.checks.stories import abort, commit, findings, log_of, plain, position, transactional
 from tests.checks.transactions.coordinator_log import (
     COMPLETE_COMMIT,
     ONGOING,
@@ -89,6 +89,32 @@ def test_what_is_outside_an_older_transaction_hides_nothing_more(tmp_path):
     assert [(each.producer_id, each.impact.offsets_invisible) for each in outside] == [(8, None), (7, 5)]
 
 
+TWELVE = [transactional(number, 2 if number == 3 else 1) for number in (0, 1, 2, 3, *range(5, 13))]
+
+
+@pytest.mark.parametrize("chunk_bytes", [None, 61, 150])
+@pytest.mark.parametrize(
+    ("parts", "records"),
+    [
+        ([plain(0, 3), transactional(3, 2)], 2),
+        ([transactional(0, 2), transactional(2, 3)], 5),
+        ([transactional(0, 2), plain(0, 4, who=2), transactional(2, 3)], 5),
+        ([transactional(0, 2), commit(), transactional(2), transactional(3)], 2),
+        (TWELVE, 13),
+        ([plain(0), plain(0), *TWELVE[1:]], 12),  # a duplicate first: the producer is looked at batch by batch
+        ([plain(0), *TWELVE[1:], *[plain(number) for number in range(13, 28)]], 12),
+        ([transactional(0), commit(), plain(1), transactional(2)], 1),
+    ],
+)
+def test_how_many_records_are_in_it(parts, records, chunk_bytes, tmp_path):
+    log = log_of(*parts)
+    found = [each for each in findings(log, tmp_path, "KA302", chunk_bytes=chunk_bytes) if each.producer_id == 1]
+    assert [each.evidence["records"] for each in found] == [records]
+    first = next(b for b in reversed(log.batches) if b.control) if any(b.control for b in log.batches) else None
+    begun = [b for b in log.batches if b.attributes & 0x10 and (first is None or b.base_offset > first.base_offset)]
+    assert (found[0].offset, found[0].position) == (begun[0].base_offset, position(log, begun[0].base_offset))
+
+
 @pytest.mark.parametrize(("idle_ms", "expected"), [
     (LATE, [("KA301", "error", "likely", 0, 7, 0)]),
     (LATE - 1, [("KA302", "warning", "certain", 0, 7, 0)]),
@@ -109,9 +135,10 @@ def test_idle_is_since_the_newest_batch(tmp_path):
     assert found.evidence["last_timestamp"] == BASE_TIMESTAMP + LATE + 2
 
 
-def test_a_write_behind_the_end_of_its_transaction_may_be_late(tmp_path):
+@pytest.mark.parametrize("chunk_bytes", [None, 61])
+def test_a_write_behind_the_end_of_its_transaction_may_be_late(chunk_bytes, tmp_path):
     log = log_of(transactional(0), commit(coordinator_epoch=3), transactional(1, 2))
-    hangs, late = findings(log, tmp_path, "KA30", now_ms=BASE_TIMESTAMP + 3 + LATE)
+    hangs, late = findings(log, tmp_path, "KA30", now_ms=BASE_TIMESTAMP + 3 + LATE, chunk_bytes=chunk_bytes)
     assert briefly([hangs, late]) == [
         ("KA301", "error", "likely", 2, 1, 0),
         ("KA304", "warning", "possible", 2, 1, 0),
@@ -134,11 +161,12 @@ def test_a_late_write_is_older_than_the_marker(tmp_path):
     assert late.explanations[0].speaks_for == ("its timestamp is older than the marker's",)
 
 
+@pytest.mark.parametrize("chunk_bytes", [None, 61])
 @pytest.mark.parametrize("end", [commit(epoch=1), abort(epoch=1)])
-def test_a_write_of_an_epoch_that_had_no_marker_is_not_late(end, tmp_path):
+def test_a_write_of_an_epoch_that_had_no_marker_is_not_late(end, chunk_bytes, tmp_path):
     """The marker was of the epoch before: a new instance may write, and its transaction hangs for its own reasons."""
     log = log_of(transactional(0), end, transactional(0, epoch=1))
-    found = findings(log, tmp_path, "KA30", now_ms=BASE_TIMESTAMP + 3 + LATE)
+    found = findings(log, tmp_path, "KA30", now_ms=BASE_TIMESTAMP + 3 + LATE, chunk_bytes=chunk_bytes)
     assert [each.code for each in found] == ["KA301"]
 
 

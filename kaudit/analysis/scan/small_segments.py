@@ -1,0 +1,123 @@
+"""Small segments read together: what a chunk costs by itself is what some thousand batches cost.
+
+They are, where their bytes one after the other read like one segment's without a fault. Where they do not, each is read by
+itself, so that nothing that is reported depends on it.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import zip_longest
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from kaudit.analysis.scan.batch_content import malformed_batches
+from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
+from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource
+from kaudit.analysis.scan.chunk_rows import ChunkRange, ChunkRows
+from kaudit.analysis.scan.chunk_summary import compress
+from kaudit.analysis.scan.unread_segments import require_whole
+from kaudit.formats.log.batch_header import CURRENT_MAGIC
+from kaudit.model.batch import Batches, concatenate, last_offsets
+from kaudit.source.bytes import HeldBytes
+
+SMALL_BYTES = 64 << 10
+"""Longest segment that is read with others."""
+TOGETHER_BYTES = 1 << 20
+"""Most bytes of segments that are read together."""
+
+
+def join_small(plan: Sequence[ChunkSpec], most_bytes: int, snapshot_offsets: Sequence[int]) -> Iterator[ChunkSpec]:
+    """Yield a plan of whole segments, small ones that follow one another as one spec of at most `most_bytes`.
+
+    A state is compared at each of `snapshot_offsets`, ascending: no spec has batches on both sides of one.
+    """
+    most_bytes = min(most_bytes, TOGETHER_BYTES)
+    group: list[ChunkSpec] = []
+    size = 0
+    for spec, following in zip_longest(plan, plan[1:]):
+        inside, at_start = _snapshots(spec, following, snapshot_offsets)
+        # the last segment may be growing, and has no end that a snapshot could lie beyond
+        small = _is_small(spec) and following is not None and not inside
+        size += spec.end
+        if group and not (small and size <= most_bytes and group[-1].segment + 1 == spec.segment and not at_start):
+            yield _together(group)
+            group = []
+        if small:
+            size = size if group else spec.end
+            group.append(spec)
+        else:
+            yield spec
+
+
+def _snapshots(spec: ChunkSpec, following: ChunkSpec | None, offsets: Sequence[int]) -> tuple[bool, bool]:
+    """Whether a state is compared between batches of a segment, and whether at its first."""
+    base = spec.file.base_offset
+    at, behind = bisect_left(offsets, base), bisect_right(offsets, base)
+    end = len(offsets) if following is None else bisect_left(offsets, following.file.base_offset)
+    return end > behind, behind > at
+
+
+def _is_small(spec: ChunkSpec) -> bool:
+    start = spec.log_start_offset
+    plain = spec.file.text is None and spec.file.fetched is None and not spec.contents
+    return plain and spec.end <= SMALL_BYTES and (start is None or start <= spec.file.base_offset)
+
+
+def _together(group: Sequence[ChunkSpec]) -> ChunkSpec:
+    end = sum(spec.end for spec in group)
+    return replace(group[0], stop=end, end=end, joined=[spec.file for spec in group[1:]])
+
+
+def apart(spec: ChunkSpec) -> Iterator[ChunkSpec]:
+    """Yield what `join_small` joined, a spec a segment."""
+    for number, file in enumerate([spec.file, *spec.joined], spec.segment):
+        yield replace(spec, segment=number, file=file, stop=file.size, end=file.size, joined=())
+
+
+def read_together(spec: ChunkSpec, open_source: OpenSource) -> ChunkRows | None:
+    """Read, verify and compress several segments as one; None if they have to be read one by one."""
+    files = [spec.file, *spec.joined]
+    content = memoryview(bytearray(spec.end))
+    starts = np.cumsum([0, *(file.size for file in files)])
+    try:
+        for file, start in zip(files, starts.tolist(), strict=False):
+            with closing(open_source(file)) as source:
+                source.read_into(0, content[start : start + file.size])
+                require_whole(file, source)
+    except OSError:
+        return None  # reading it by itself says which one, and why
+    joined = HeldBytes(content)
+    where = ByteRange(0, spec.end, spec.end)
+    pieces = list(stream_batches(joined, where, expected_offset=spec.file.base_offset, verify=spec.verify))
+    batches = concatenate([piece.batches for piece in pieces])
+    if any(piece.damages or piece.still_growing for piece in pieces) or not len(batches):
+        return None
+    begins = np.searchsorted(batches["position"], starts[:-1])
+    if not _is_seamless(batches, begins, starts[:-1], [file.base_offset for file in files]):
+        return None
+    if malformed_batches(batches, spec.segment, joined if spec.decode else None)[0]:
+        return None
+    lengths = np.diff(begins, append=len(batches))
+    own = batches.replaced("position", batches["position"] - np.repeat(starts[:-1], lengths))
+    rows = compress(
+        own,
+        ChunkRange(spec.segment, 0, spec.end, spec.end),
+        log_start_offset=None,
+        latest_timestamp=spec.latest_timestamp,
+        segments=np.repeat(np.arange(spec.segment, spec.segment + len(files), dtype=np.int32), lengths),
+    )
+    rows.joined, rows.decoded = len(spec.joined), spec.decode
+    return rows
+
+
+def _is_seamless(batches: Batches, begins: NDArray[np.intp], starts: NDArray[np.int64], bases: Sequence[int]) -> bool:
+    """Whether a batch begins where each segment does, with the offset the segment is named after, and none is missing."""
+    if int(batches["magic"].min()) < CURRENT_MAGIC or int(begins[-1]) >= len(batches):
+        return False
+    firsts = batches["base_offset"]
+    lasts = last_offsets(batches)
+    begins_each = batches["position"][begins].tolist() == starts.tolist()
+    return begins_each and not (firsts[1:] != lasts[:-1] + 1).any() and firsts[begins[1:]].tolist() == list(bases[1:])

@@ -1,0 +1,190 @@
+"""A known bug: its ticket, the versions that have it, and the traits by which a finding is recognised as its trace.
+
+A bug is one module that defines `BUG`, and a page of the module's name beside it.
+"""
+
+import enum
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from kaudit.model.finding import Confidence, Finding
+from kaudit.model.known_bug import KnownBug
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+HEADINGS = (
+    "What happens",
+    "How to recognise it",
+    "What it costs",
+    "What else looks like it",
+    "What to do",
+    "References",
+)
+Release = tuple[int, ...]
+"""A version's numbers; versions of one program compare as these do."""
+
+
+class Program(enum.Enum):
+    """What has the bug. Brokers and the Java client have the versions of Apache Kafka."""
+
+    BROKER = "broker"
+    JAVA = "java"
+    LIBRDKAFKA = "librdkafka"
+    FRANZ_GO = "franz-go"
+    KAFKAJS = "kafkajs"
+    SARAMA = "sarama"
+    REDPANDA = "redpanda"
+
+
+class Affected(Struct, frozen=True):
+    """Versions with the bug, both ends included: `4.4` is all of its patches. No `last` where none is fixed."""
+
+    first: str
+    last: str | None
+
+    def has(self, release: Release) -> bool:
+        """Return whether a version is one of these."""
+        last = None if self.last is None else parse_release(self.last)
+        return parse_release(self.first) <= release and (last is None or release[: len(last)] <= last)
+
+    def __str__(self) -> str:
+        if self.last is None:
+            return f"{self.first} and later"
+        return self.first if self.first == self.last else f"{self.first} to {self.last}"
+
+
+class Case(Struct, frozen=True):
+    """One finding, and what its surroundings say.
+
+    `compacted`: of its partition. `version_known`: the bug is in every broker version that the log may come from.
+    `others` returns the findings of a check about the same partition and, where a field is named, with the same value of it.
+    """
+
+    finding: Finding
+    compacted: bool
+    version_known: bool
+    others: Callable[[str, str], Sequence[Finding]]
+
+    def value(self, *path: str) -> object:
+        """Return what the finding's evidence has under nested keys, None where it has nothing."""
+        held: object = self.finding.evidence
+        for name in path:
+            held = held.get(name) if isinstance(held, Mapping) else None
+        return held
+
+    def number(self, *path: str) -> int | None:
+        """Return a number of the evidence, None where there is none: a saved scan may hold anything."""
+        held = self.value(*path)
+        return held if isinstance(held, int) and not isinstance(held, bool) else None
+
+
+class Trait(Struct, frozen=True):
+    """One trace of a bug: a clause that says what was seen, and the predicate. All but `optional` ones must be there."""
+
+    text: str
+    seen: Callable[[Case], bool]
+    optional: bool = False
+
+
+class Bug(Struct, frozen=True, eq=False, kw_only=True):
+    """One known bug. `title` and `summary` are sentences without a full stop.
+
+    `codes` are those of the findings that may show it. `fixed_in` names versions, `fix` what fixed it (a KIP, a pull
+    request). `rather_than` are bugs with the same trace that it is named instead of, where it fits; `alike` are those whose
+    trace is the same, so that both are named. `sources` are addresses.
+    """
+
+    id: str
+    title: str
+    summary: str
+    program: Program
+    affected: Sequence[Affected]
+    fixed_in: Sequence[str]
+    fix: str = ""
+    codes: frozenset[str]
+    traits: Sequence[Trait]
+    confidence: Confidence
+    sources: Sequence[str]
+    rather_than: Sequence[str] = ()
+    alike: Sequence[str] = ()
+    module: str
+
+    def has_version(self, release: Release) -> bool:
+        """Return whether a version of the program has the bug."""
+        return any(versions.has(release) for versions in self.affected)
+
+    @property
+    def affected_text(self) -> str:
+        """`broker 0.11.0.0 to 3.5.2`."""
+        return f"{self.program.value} {', '.join(map(str, self.affected))}"
+
+    @property
+    def fixed_text(self) -> str:
+        """`3.5.2 and 3.6.1 by KIP-890`; empty if it is not fixed."""
+        return f"{_listed(self.fixed_in)}{f' by {self.fix}' if self.fix else ''}" if self.fixed_in else ""
+
+    @property
+    def page_file(self) -> "Traversable":
+        """The Markdown page beside the bug's module."""
+        import importlib.resources  # noqa: PLC0415 - only `explain` reads pages
+
+        package, _, name = self.module.rpartition(".")
+        return importlib.resources.files(package).joinpath(f"{name}.md")
+
+    def documentation(self) -> Mapping[str, str]:
+        """Return the page's text under each of HEADINGS."""
+        from kaudit.checks.check import parse_documentation  # noqa: PLC0415 - as above
+
+        return parse_documentation(self.page_file.read_text(encoding="utf-8"))
+
+    def named_by(self, case: Case) -> KnownBug | None:
+        """Return the bug as the finding names it, None if a trait that must be there is not."""
+        seen = []
+        for trait in self.traits:
+            if trait.seen(case):
+                seen.append(trait.text)
+            elif not trait.optional:
+                return None
+        return KnownBug(
+            id=self.id,
+            title=self.title,
+            affected=self.affected_text,
+            fixed_in=self.fixed_text,
+            confidence=self.confidence.value,
+            traits_seen=seen,
+            traits=[trait.text for trait in self.traits],
+        )
+
+
+def parse_release(text: str) -> Release:
+    """Return the numbers of a version such as `2.8.1`, `v1.9.0` or `21.10.2`.
+
+    Raises ValueError for what does not begin with dotted numbers.
+    """
+    match = re.match(r"v?(\d+(?:\.\d+){0,3})(?![\d])", text.strip())
+    if match is None:
+        raise ValueError(f"not a version: {text!r}")
+    return tuple(int(part) for part in match[1].split("."))
+
+
+def codes(*names: str) -> frozenset[str]:
+    """Return codes of checks as a bug has them."""
+    return frozenset(names)
+
+
+def jira(*tickets: str) -> Sequence[str]:
+    """Return the addresses of tickets of Apache Kafka."""
+    return tuple(f"https://issues.apache.org/jira/browse/{ticket}" for ticket in tickets)
+
+
+VERSION_KNOWN = Trait("the brokers' version is known to be affected", lambda case: case.version_known)
+"""For a trace that faults of disks and people leave too: it names the bug only where every version in question has it."""
+
+
+def _listed(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last

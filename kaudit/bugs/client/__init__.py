@@ -1,0 +1,1 @@
+"""Bugs of producers and of brokers that speak Kafka's protocol."""

@@ -1,0 +1,59 @@
+"""The catalogue of known bugs: every module of a package in here that defines `BUG`, found by looking.
+
+`kaudit explain`, `kaudit bugs` and docs/bugs come from it, and so do the bugs that findings name.
+"""
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import kaudit.bugs
+from kaudit.bugs.bug import Bug, Program, Release
+from kaudit.bugs.tickets import ticket_key
+from kaudit.model.near_names import suggestion
+
+
+def discover() -> Iterator[Bug]:
+    """Import the modules of every package in here; yield the bugs they define."""
+    for room in pkgutil.iter_modules(kaudit.bugs.__path__, f"{kaudit.bugs.__name__}."):
+        if room.ispkg:
+            for found in pkgutil.iter_modules(importlib.import_module(room.name).__path__, f"{room.name}."):
+                bug = getattr(importlib.import_module(found.name), "BUG", None)
+                if isinstance(bug, Bug):
+                    yield bug
+
+
+def _order(bug: Bug) -> tuple[str, int]:
+    project, _, number = bug.id.rpartition("-")
+    return project.lower(), int(number)
+
+
+BUGS: Mapping[str, Bug] = {bug.id: bug for bug in sorted(discover(), key=_order)}
+
+
+def find(ticket: str) -> Bug | None:
+    """Return the bug of a ticket in any of the forms people write: kafka-12671, `librdkafka#3575`, confluentinc/librdkafka#3575."""
+    return _by_key().get(ticket_key(ticket))
+
+
+def nearest(ticket: str) -> str:
+    """Return `; did you mean X?` of known tickets, and where all of them are listed."""
+    keys = {ticket_key(bug): bug for bug in BUGS}
+    near = suggestion(ticket_key(ticket), keys)
+    for key, bug in keys.items():
+        near = re.sub(rf"\b{re.escape(key)}\b", bug, near)
+    return f"{near} ('kaudit bugs' lists them)"
+
+
+def of_version(release: Release | None, program: Program | None) -> Sequence[Bug]:
+    """Return the bugs of a program, of all without one, that a version has."""
+    return [
+        bug
+        for bug in BUGS.values()
+        if (program is None or bug.program is program) and (release is None or bug.has_version(release))
+    ]
+
+
+def _by_key() -> Mapping[str, Bug]:
+    return {ticket_key(ticket): bug for ticket, bug in BUGS.items()}

@@ -1,0 +1,47 @@
+"""`kaudit bugs`: the list of known bugs."""
+
+from typing import Annotated
+
+import typer
+
+from kaudit.analysis.scan.options import UsageError
+from kaudit.bugs.bug import Program
+from kaudit.cli import options
+from kaudit.cli.option_groups import with_option_groups
+
+app = typer.Typer()
+
+
+@app.command(short_help="List the known bugs that findings may show.")
+@with_option_groups
+def bugs(
+    *,
+    affects: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION", help="Only bugs of this version: of the broker, or of what --client names."),
+    ] = None,
+    client: Annotated[
+        Program | None, typer.Option(metavar="PROGRAM", help="Only bugs of java, librdkafka, franz-go, kafkajs, ...")
+    ] = None,
+    output_format: options.TextOrJson = options.TextFormat.TEXT,
+    terminal: options.TerminalOptions,
+    version: options.VersionOption,  # noqa: ARG001 - its callback has answered
+) -> None:
+    """List the known bugs: ticket, title, affected and fixed versions."""
+    from kaudit.bugs.bug import parse_release
+    from kaudit.bugs.registry import of_version
+    from kaudit.cli.stdout import stdout_console, write_stdout
+    from kaudit.report.bug_pages import list_document, list_text
+
+    release = None
+    if affects is not None:
+        try:
+            release = parse_release(affects)
+        except ValueError as error:
+            raise UsageError(f"--affects {affects}: {error}; write 2.8.1") from None
+    program = Program.BROKER if release is not None and client is None else client
+    found = of_version(release, program)
+    if output_format is options.TextFormat.JSON:
+        write_stdout(list_document(found))
+    else:
+        write_stdout(list_text(found, stdout_console(terminal.color_choice)))

@@ -1,0 +1,177 @@
+"""The newest states of __transaction_state, out of partitions written by hand."""
+
+import struct
+
+import pytest
+
+from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
+from kaudit.model.transaction_state import TransactionStatus
+from kaudit.source.discover import discover
+from kaudit.source.schemes import open_segment
+from tests.checks.transactions.coordinator_log import COMPLETE_COMMIT, EMPTY, ONGOING, PREPARE_COMMIT, state
+from tests.logs import BASE_TIMESTAMP, Batch, sealed_records, varint
+
+AT = struct.pack(">q", BASE_TIMESTAMP)
+
+
+def tombstone(name):
+    key = struct.pack(">hh", 0, len(name)) + name.encode()
+    body = b"\0" + varint(0) + varint(0) + varint(len(key)) + key + varint(-1) + varint(0)
+    return varint(len(body)) + body
+
+
+def later(one, ms):
+    """The same state, last updated later."""
+    assert one.count(AT) == 2
+    head, middle, tail = one.split(AT)
+    return head + struct.pack(">q", BASE_TIMESTAMP + ms) + middle + AT + tail
+
+
+def write(root, *partitions):
+    for number, states in partitions:
+        raw = b"".join(sealed_records(Batch(base_offset=offset), [one]) for offset, one in enumerate(states))
+        directory = root / f"__transaction_state-{number}"
+        directory.mkdir()
+        (directory / f"{0:020d}.log").write_bytes(raw)
+    return discover([str(root)]).partitions
+
+
+def view(root, *partitions, wanted=(7, 8)):
+    reader = CoordinatorReader(open_segment)
+    return reader, reader.view(write(root, *partitions), wanted)
+
+
+def known(view):
+    return {
+        producer_id: (entry.transactional_id, entry.value.status, entry.offset)
+        for producer_id, entry in view.entries.items()
+    }
+
+
+def test_the_newest_state_of_each_wanted_producer(tmp_path):
+    states = [
+        state("a", EMPTY),
+        state("b", ONGOING, [("x", 1)], producer_id=8),
+        later(state("a", ONGOING, [("x", 0)]), 5),
+        state("c", ONGOING, [("x", 0)], producer_id=9),
+    ]
+    reader, found = view(tmp_path, (0, states))
+    assert known(found) == {7: ("a", TransactionStatus.ONGOING, 2), 8: ("b", TransactionStatus.ONGOING, 1)}
+    assert (found.present, found.complete, reader.unreadable, reader.has_flexible_value) == (True, True, [], False)
+
+
+@pytest.mark.parametrize("moved", [tombstone("a"), state("a", EMPTY, producer_id=9), state("a", EMPTY, producer_id=8)])
+def test_an_id_that_has_moved_on_says_nothing_of_its_old_producer(moved, tmp_path):
+    """An expired id, or one with a new producer id: nobody will end what the old one left open."""
+    _, found = view(tmp_path, (0, [state("a", ONGOING, [("x", 0)]), moved]))
+    assert 7 not in found.entries
+    assert (8 in found.entries) == (moved == state("a", EMPTY, producer_id=8))
+
+
+@pytest.mark.parametrize(("updated", "name"), [(-1, "a"), (0, "b"), (1, "b")])
+def test_of_two_ids_with_one_producer_the_newest_counts_the_last_of_equals(updated, name, tmp_path):
+    states = [state("a", ONGOING), later(state("b", EMPTY), updated)]
+    _, found = view(tmp_path, (0, states))
+    assert found.entries[7].transactional_id == name
+
+
+def test_an_older_state_of_another_replica_is_not_taken(tmp_path):
+    """Two copies of the partition: the one that is behind must not win, whichever is read last."""
+    for broker, states in (
+        ("b1", [state("a", ONGOING), later(state("a", PREPARE_COMMIT), 9)]),
+        ("b2", [state("a", ONGOING)]),
+    ):
+        (tmp_path / broker).mkdir()
+        write(tmp_path / broker, (0, states))
+    found = CoordinatorReader(open_segment).view(discover([str(tmp_path)]).partitions, [7])
+    assert known(found) == {7: ("a", TransactionStatus.PREPARE_COMMIT, 1)}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "complete"),
+    [
+        (((0, [state("a", EMPTY)]),), True),
+        (((1, [state("a", EMPTY)]),), False),  # partition 0 is not there
+        (((0, []), (1, [state("a", EMPTY)])), True),  # "a".hashCode() is 97
+        (((0, [state("a", EMPTY)]), (1, [])), False),  # then there are not two partitions
+        (((0, [state("b", EMPTY)]), (1, [state("a", EMPTY)])), True),
+        (((0, []), (2, [])), False),
+    ],
+)
+def test_all_partitions_are_there_where_ids_lie_as_their_hash_says(partitions, complete, tmp_path):
+    _, found = view(tmp_path, *partitions)
+    assert found.complete is complete
+
+
+def test_nothing_is_known_without_a_partition():
+    found = CoordinatorReader(open_segment).view([], [7])
+    assert (found.present, found.complete, dict(found.entries)) == (False, False, {})
+
+
+def test_a_value_of_version_1_is_evidence_of_4_0(tmp_path):
+    """TransactionLogValue is flexible from version 1 on (KIP-890): compact arrays and tags."""
+    key = struct.pack(">hh", 0, 1) + b"a"
+    value = struct.pack(">hqhib", 1, 7, 0, 60000, EMPTY) + b"\1" + struct.pack(">qq", BASE_TIMESTAMP, -1) + b"\0"
+    from tests.logs import record
+
+    reader, found = view(tmp_path, (0, [record(0, key, value)]))
+    assert (known(found)[7][0], reader.has_flexible_value) == ("a", True)
+
+
+def test_damage_hides_what_the_coordinator_knows(tmp_path):
+    partitions = write(tmp_path, (0, [state("a", EMPTY), state("b", EMPTY, producer_id=8)]))
+    file = tmp_path / "__transaction_state-0" / f"{0:020d}.log"
+    content = bytearray(file.read_bytes())
+    content[-3] ^= 1
+    file.write_bytes(content)
+    reader = CoordinatorReader(open_segment)
+    found = reader.view(partitions, [7, 8])
+    assert (list(found.entries), found.complete) == ([7], False)
+    assert [problem.partition(":")[0] for problem in reader.unreadable] == ["__transaction_state-0"]
+
+
+def test_names_of_former_producers_too(tmp_path):
+    states = [state("a", EMPTY), state("a", EMPTY, producer_id=8), state("b", EMPTY, producer_id=9), tombstone("b")]
+    reader = CoordinatorReader(open_segment)
+    assert reader.names(write(tmp_path, (0, states)), lambda producer_id: producer_id != 9) == {7: "a", 8: "a"}
+
+
+class TestDecisions:
+    def decided(self, root, states, offsets=None):
+        reader = CoordinatorReader(open_segment)
+        partitions = write(root, (0, []))
+        raw = b"".join(
+            sealed_records(Batch(base_offset=number if offsets is None else offsets[number]), [one])
+            for number, one in enumerate(states)
+        )
+        (root / "__transaction_state-0" / f"{0:020d}.log").write_bytes(raw)
+        partitions = discover([str(root)]).partitions
+        reader.view(partitions, [])
+        return {
+            producer_id: None if known is None else [(one.type, sorted(one.partitions), one.offset) for one in known]
+            for producer_id, known in reader.history.decisions.items()
+        }
+
+    def test_each_prepared_end_is_a_decision(self, tmp_path):
+        states = [
+            state("a", ONGOING, [("x", 0)]),
+            state("a", PREPARE_COMMIT, [("x", 0), ("y", 3)]),
+            state("a", COMPLETE_COMMIT),
+            state("a", ONGOING, [("x", 0)]),
+            state("a", 3, [("x", 0)]),
+            state("a", 5),
+        ]
+        assert self.decided(tmp_path, states) == {7: [(1, [("x", 0), ("y", 3)], 1), (0, [("x", 0)], 4)]}
+
+    def test_a_decision_that_is_not_carried_out_leaves_its_producer_out(self, tmp_path):
+        states = [
+            state("a", PREPARE_COMMIT, [("x", 0)]),
+            state("b", PREPARE_COMMIT, [("x", 0)], producer_id=8),
+            state("b", COMPLETE_COMMIT, producer_id=8),
+        ]
+        assert self.decided(tmp_path, states) == {7: None, 8: [(1, [("x", 0)], 1)]}
+
+    @pytest.mark.parametrize("offsets", [[1, 2], [0, 2]])
+    def test_where_records_are_missing_there_are_none(self, offsets, tmp_path):
+        states = [state("a", PREPARE_COMMIT, [("x", 0)]), state("a", COMPLETE_COMMIT)]
+        assert self.decided(tmp_path, states, offsets) == {}

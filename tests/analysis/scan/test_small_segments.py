@@ -1,0 +1,146 @@
+"""Small segments are read together; nothing that is reported shows it."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kaudit.analysis.scan import chunk_summary, planning, small_segments
+from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
+from kaudit.engines.local import scan, timeline
+from tests.logs import Log, data, marker
+
+SMALL = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def told(path, **more):
+    options = ScanOptions([str(path)], jobs=1, **more)
+    result, histories = scan(options, SilentProgress()), timeline(options, SilentProgress())
+    return (
+        [finding.to_dict() for finding in result.findings],
+        result.summary,
+        result.partitions,
+        [entry.to_dict() for entry in result.not_audited],
+        histories.timelines,
+    )
+
+
+def _append(log, sequences, payload, draw):
+    who, count = draw(st.integers(-1, 2)), draw(st.integers(1, 3))
+    what = draw(st.sampled_from(("data",) * 6 + ("skip", "again", "lost", "marker")))
+    if what == "skip":
+        log.skip(draw(st.integers(1, 4)))
+    if what == "marker":
+        log.append(marker(max(who, 0), 0))
+    elif what == "again" and log.batches:
+        log.append(log.batches[-1], keep_time=True)
+    elif who < 0:
+        log.append(data(-1, -1, -1, count, payload=payload))
+    else:
+        sequences[who] += 5 if what == "lost" else 0
+        log.append(data(who, 0, sequences[who], count, payload=payload))
+        sequences[who] += count
+
+
+@st.composite
+def segmented_logs(draw):
+    """Batches of three producers, some with faults, and where segments begin: mostly with the name they should have."""
+    log = Log()
+    sequences = [0, 0, 0]
+    for number in range(draw(st.integers(2, 25))):
+        _append(log, sequences, b"%d" % number, draw)
+    bounds = sorted({0, *draw(st.lists(st.integers(0, len(log.batches)), max_size=12)), len(log.batches)})
+    segments = []
+    for first, stop in pairwise(bounds):
+        base = log.batches[first].base_offset - draw(st.sampled_from((0,) * 9 + (1,)))
+        content = bytearray(b"".join(batch.encode() for batch in log.batches[first:stop]))
+        damage = draw(st.sampled_from(("none",) * 12 + ("flip", "cut", "zeros", "empty")))
+        at = draw(st.integers(0, len(content) - 1))
+        if damage == "flip":
+            content[at] ^= 4
+        elif damage == "cut":
+            del content[at:]
+        elif damage == "zeros":
+            content += bytes(draw(st.integers(1, 70)))
+        elif damage == "empty":
+            content.clear()
+        segments.append((max(base, 0), bytes(content)))
+    return dict(segments)
+
+
+@SMALL
+@given(segmented_logs(), st.sampled_from((None, 300)), st.sampled_from((Depth.CRC, Depth.RECORDS)))
+def test_segments_read_together_give_what_each_gives_by_itself(tmp_path_factory, segments, chunk_bytes, depth):
+    directory = tmp_path_factory.mktemp("small") / "t-0"
+    directory.mkdir()
+    for base, content in segments.items():
+        (directory / f"{base:020d}.log").write_bytes(content)
+    together = told(directory, chunk_bytes=chunk_bytes, depth=depth)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small_segments, "SMALL_BYTES", -1)
+        assert told(directory, chunk_bytes=chunk_bytes, depth=depth) == together
+
+
+def many_segments(directory, count, **more):
+    log = Log()
+    for number in range(count):
+        log.append(data(7, 0, number, payload=b"x", **more))
+    return log.write(directory, segment_starts=tuple(range(count)))
+
+
+@pytest.fixture
+def chunks(monkeypatch):
+    """The chunks made, by how many segments each has."""
+    made = []
+    compress = chunk_summary.compress
+
+    def counting(*arguments, **more):
+        rows = compress(*arguments, **more)
+        made.append(len({*more["segments"].tolist()}))
+        return rows
+
+    monkeypatch.setattr(small_segments, "compress", counting)
+    return made
+
+
+def test_thousands_of_segments_with_a_batch_each_make_few_chunks(tmp_path, chunks):
+    many_segments(tmp_path / "t-0", 3000)
+    result = scan(ScanOptions([str(tmp_path)], jobs=1), SilentProgress())
+    assert (result.findings, result.summary.segments, result.summary.batches) == ([], 3000, 3000)
+    assert chunks == [2999]
+
+
+def test_one_damaged_segment_is_found_where_it_is(tmp_path):
+    directory = many_segments(tmp_path / "t-0", 30)
+    path = directory / f"{17:020d}.log"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    result = scan(ScanOptions([str(tmp_path)], jobs=1), SilentProgress())
+    (found,) = result.findings
+    assert (found.code, found.segment, found.position, found.offset) == ("KA001", path.name, 0, 17)
+
+
+def test_a_segment_that_vanishes_is_named(tmp_path, monkeypatch):
+    directory = many_segments(tmp_path / "t-0", 30)
+    from kaudit.engines import local
+
+    planned = planning.plan_jobs
+
+    def then_gone(*arguments):
+        jobs = planned(*arguments)
+        (directory / f"{17:020d}.log").unlink()
+        return jobs
+
+    monkeypatch.setattr(local, "plan_jobs", then_gone)
+    result = scan(ScanOptions([str(tmp_path)], jobs=1), SilentProgress())
+    assert [entry.path.rpartition("/")[2] for entry in result.not_audited if entry.unreadable] == [f"{17:020d}.log"]
+    assert result.incomplete
+
+
+def test_a_snapshot_ends_a_chunk(tmp_path, chunks):
+    directory = many_segments(tmp_path / "t-0", 30)
+    (directory / f"{10:020d}.snapshot").write_bytes(b"")
+    scan(ScanOptions([str(tmp_path)], jobs=1), SilentProgress())
+    assert chunks == [10, 19]

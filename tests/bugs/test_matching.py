@@ -1,0 +1,109 @@
+"""Findings name the bugs they look like: where a bug was at work, in the versions that have it, and nowhere else."""
+
+from pathlib import Path
+
+import pytest
+
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.bugs.bug import Program
+from kaudit.bugs.registry import BUGS
+from kaudit.engines.local import scan
+from kaudit.engines.replicas import diff
+from kaudit.model.replicas import Replica
+from tests.bugs.recorded_bugs import RECORDED, unpack
+from tests.bugs.simulated_bugs import SIMULATED, diverged
+from tests.conftest import DATA
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+HEALTHY = (
+    "clean",
+    "compacted",
+    "damaged",
+    "open-transaction",
+    "producer-ids",
+    "replicas",
+    "side-files",
+    "truncated-head",
+)
+"""Samples in which no broker or client did wrong: healthy logs, and those that disks and people damaged."""
+CAPTURES = {
+    "clients-mix": "3.9.1",
+    "cross-session": "3.9.1",
+    "failover-acks1": "3.9.1",
+    "legacy-formats": "2.0.1",
+    "retention-compaction-2.8.2": "2.8.2",
+    "retry-dup": "3.9.1",
+    "torn-writes": "3.9.1",
+    "txn-mix-2.8.2": "2.8.2",
+    "unknown-pid-2.0.1": "2.0.1",
+    "zk-pid-blocks": "2.0.1",
+}
+"""Real clusters in which no bug was at work (tests/data/captures/*.md), and their brokers."""
+OF_BROKERS = [ticket for ticket in SIMULATED if BUGS[ticket].program is Program.BROKER]
+
+
+def named(paths, broker_version="auto", **options):
+    result = scan(ScanOptions([str(path) for path in paths], broker_version, **options), SilentProgress())
+    return {known.id for finding in result.findings for known in finding.known_bugs}
+
+
+def affected_version(bug):
+    return bug.affected[-1].last if bug.program is Program.BROKER else "auto"
+
+
+@pytest.mark.parametrize("ticket", SIMULATED)
+def test_a_simulated_bug_is_named(ticket, tmp_path):
+    options = SIMULATED[ticket](tmp_path)
+    bug = BUGS[ticket]
+    assert named([tmp_path], affected_version(bug), **options) == {ticket, *bug.alike}
+
+
+@pytest.mark.parametrize("ticket", OF_BROKERS)
+def test_a_simulated_bug_is_not_named_in_versions_without_it(ticket, tmp_path):
+    options = SIMULATED[ticket](tmp_path)
+    assert ticket not in named([tmp_path], BUGS[ticket].fixed_in[-1], **options)
+
+
+@pytest.mark.parametrize("ticket", RECORDED)
+def test_a_recorded_bug_is_named(ticket, tmp_path):
+    recorded = unpack(ticket, tmp_path)
+    bug = BUGS[ticket]
+    version = recorded.version if bug.program is Program.BROKER else "auto"
+    assert named(recorded.log_dirs, version) == {ticket, *bug.alike}
+
+
+def test_replicas_that_went_on_behind_a_difference_look_like_a_missed_truncation(tmp_path):
+    paths = [str(path) for path in diverged(tmp_path)]
+    replicas = [Replica(Path(path).name, path) for path in paths]
+    result = diff(ScanOptions(paths), replicas, SilentProgress())
+    assert {known.id for finding in result.scan.findings for known in finding.known_bugs} == {
+        "KAFKA-6361",
+        "KAFKA-7415",
+    }
+
+
+@pytest.mark.parametrize("moment", ["A2-new-leader-old-one-down", "B2-unclean-leader-old-one-down"])
+def test_a_replica_that_has_not_come_back_names_nothing(evidence, moment):
+    replicas = [
+        Replica(path.name, str(path)) for path in sorted((evidence.capture("failover-acks1") / moment).iterdir())
+    ]
+    result = diff(ScanOptions([replica.path for replica in replicas]), replicas, SilentProgress())
+    assert "KA601" in {finding.code for finding in result.scan.findings}
+    assert not any(finding.known_bugs for finding in result.scan.findings)
+
+
+@pytest.mark.parametrize("sample", HEALTHY)
+def test_samples_without_a_bug_name_none(sample):
+    assert named([SAMPLES / sample]) == set()
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+@pytest.mark.parametrize("known", [False, True])
+def test_captures_name_no_bug(evidence, capture, known):
+    made_by_hand = ("artificial", "broker-verdict")
+    recorded = [path for path in evidence.capture(capture).iterdir() if path.is_dir() and path.name not in made_by_hand]
+    assert named(recorded, CAPTURES[capture] if known else "auto") == set()
+
+
+def test_every_capture_is_held_to_that():
+    assert {path.name.removesuffix(".tar.xz") for path in (DATA / "captures").glob("*.tar.xz")} == set(CAPTURES)

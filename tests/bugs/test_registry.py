@@ -1,0 +1,93 @@
+"""The catalogue: a bug is a module and a page of one name, and nothing else has to know it."""
+
+import sys
+
+import pytest
+
+import kaudit.bugs
+from kaudit.bugs.bug import HEADINGS, Program, parse_release
+from kaudit.bugs.registry import BUGS, discover, find, nearest, of_version
+from kaudit.bugs.tickets import looks_like_ticket
+from kaudit.checks.registry import CHECKS
+from tests.bugs.recorded_bugs import RECORDED
+from tests.bugs.simulated_bugs import SIMULATED
+
+RAIN = '''
+"""Rain."""
+
+from kaudit.bugs.bug import Affected, Bug, Program, Trait, codes
+from kaudit.model.finding import Confidence
+
+BUG = Bug(
+    id="Rain-1", title="It rains", summary="it rains", program=Program.KAFKAJS, affected=(Affected("1.0", None),), fixed_in=(),
+    codes=codes("KA101"), traits=(Trait("it rains", bool),), confidence=Confidence.CERTAIN, sources=(), module=__name__,
+)
+'''
+
+
+def test_a_module_and_a_page_are_all_it_takes(tmp_path, monkeypatch):
+    room = tmp_path / "weather"
+    room.mkdir()
+    (room / "__init__.py").touch()
+    (room / "rain.py").write_text(RAIN)
+    (room / "rain.md").write_text("# Rain\n\n## What happens\nIt rains.\n")
+    monkeypatch.setattr(kaudit.bugs, "__path__", [*kaudit.bugs.__path__, str(tmp_path)])
+    try:
+        bug = next(bug for bug in discover() if bug.id == "Rain-1")
+        assert bug.documentation() == {"What happens": "It rains."}
+    finally:
+        for name in [name for name in sys.modules if name.startswith("kaudit.bugs.weather")]:
+            del sys.modules[name]
+
+
+def test_every_entry_has_a_log_that_shows_it():
+    of_replicas_or_fetched = {"KAFKA-6361", "KAFKA-7415", "Redpanda-3039"}
+    assert set(RECORDED) | set(SIMULATED) | of_replicas_or_fetched == set(BUGS)
+
+
+@pytest.mark.parametrize("bug", BUGS.values(), ids=BUGS)
+def test_an_entry_is_whole(bug):
+    documentation = bug.documentation()
+    assert list(documentation) == list(HEADINGS)
+    assert all(documentation.values())
+    assert bug.codes <= set(CHECKS)
+    assert any(not trait.optional for trait in bug.traits)
+    assert all(source.startswith("https://") for source in bug.sources)
+    assert {*bug.alike, *bug.rather_than} <= set(BUGS)
+    for versions in bug.affected:
+        first = parse_release(versions.first)
+        assert bug.has_version(first)
+        assert versions.last is None or first[:2] <= parse_release(versions.last)[:2]
+    assert not any(bug.has_version(parse_release(fixed)) for fixed in bug.fixed_in)
+
+
+@pytest.mark.parametrize("bug", BUGS.values(), ids=BUGS)
+def test_what_is_named_instead_also_names_this(bug):
+    assert all(bug.id in BUGS[other].alike for other in bug.alike if other not in ("KAFKA-14034", "librdkafka-4953"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "ticket"),
+    [
+        ("kafka-12671", "KAFKA-12671"),
+        ("KAFKA 12671", "KAFKA-12671"),
+        ("librdkafka#4953", "librdkafka-4953"),
+        ("confluentinc/librdkafka#4953", "librdkafka-4953"),
+        ("redpanda-data/redpanda#3039", "Redpanda-3039"),
+    ],
+)
+def test_a_ticket_is_found_however_it_is_written(typed, ticket):
+    assert looks_like_ticket(typed)
+    assert find(typed) is BUGS[ticket]
+
+
+def test_a_wrong_ticket_is_told_its_neighbours():
+    assert find("KAFKA-1267") is None
+    assert "KAFKA-12671" in nearest("KAFKA-1267")
+
+
+def test_bugs_of_a_version():
+    assert "KAFKA-12671" in {bug.id for bug in of_version((2, 8, 1), Program.BROKER)}
+    assert "KAFKA-7190" not in {bug.id for bug in of_version((2, 8, 1), Program.BROKER)}
+    assert {bug.program for bug in of_version(None, Program.LIBRDKAFKA)} == {Program.LIBRDKAFKA}
+    assert list(of_version(None, None)) == list(BUGS.values())
