@@ -66,9 +66,8 @@ COLLECTORS: dict[str, tuple[Callable[[list[str]], str], int]] = {
 }
 
 
-def only(log: str | bytes, **options: int) -> LogEvent:
-    data = log.encode() if isinstance(log, str) else log
-    (event,) = read_events([data], "server", path="server.log", **options)
+def only(log: str, year_before_ms: int | None = None) -> LogEvent:
+    (event,) = read_events([log.encode()], "server", path="server.log", year_before_ms=year_before_ms)
     return event
 
 
