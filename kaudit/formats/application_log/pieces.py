@@ -10,8 +10,9 @@ from typing import IO, Final, cast
 import zstandard
 
 from kaudit.formats.application_log.counts import LogCounts
+from kaudit.model.limits import SERVER_LOG_LINE_BYTES
 
-MAX_LINE_BYTES: Final = 1 << 20
+MAX_LINE_BYTES: Final = SERVER_LOG_LINE_BYTES
 """Bytes of one line that are kept; what follows up to its line feed is skipped."""
 _PIECE_BYTES: Final = 1 << 20
 _GZIP_MAGIC: Final = b"\x1f\x8b"
