@@ -17,7 +17,7 @@ INPUTS = dict.fromkeys(TARGETS, 1500) | {
     "directories": 5,
     "texts": 15,
     "attempt_files": 40,
-    "server_logs": 25,
+    "server_logs": 12,
     "saved_files": 6,
 }
 """Enough for a second or two each."""

@@ -13,9 +13,9 @@ from tests.release.interpreters import REQUIRED, ROOT, interpreters
 pytestmark = pytest.mark.release
 FOUND = interpreters()
 TESTS = (
-    "tests/analysis/sequences", "tests/formats/log", "tests/formats/sidefiles", "tests/policy", "tests/replay",
+    "tests/analysis/sequences", "tests/formats/log", "tests/formats/sidefiles", "tests/policy",
     "tests/report/test_golden.py", "tests/report/html/test_report_page.py", "tests/cli/test_completion.py",
-    "tests/cli/test_explain_and_checks.py", "tests/cli/test_scan_command.py", "tests/cli/test_settings.py",
+    "tests/cli/test_explain_and_checks.py", "tests/cli/test_scan_command.py",
 )  # fmt: skip
 TOOLS = ("aiokafka", "hypothesis", "kafka-python", "pytest", "pytest-xdist", "python-snappy", "syrupy")
 """What these tests import besides; in the versions of the lock file, so that only kaudit's dependencies differ."""

@@ -21,7 +21,7 @@ COMMANDS: dict[str, list[object]] = {  # by what of the package they need
     "findings": ["scan", SAMPLES / "damaged", SAMPLES / "hanging-transaction", SAMPLES / "zombie"],
     "codecs": ["scan", "--depth", "records", SAMPLES / "retries"],
     "records": ["inspect", "--records", SAMPLES / "retries", "--output-format", "jsonl"],
-    "rules": ["replay", "ATTEMPTS"],
+    "rules": ["replay", "--broker-version", "2.8.2", "ATTEMPTS"],
     "templates": ["scan", SAMPLES / "duplicates", "--output-format", "html"],
     "pages": ["scan", SAMPLES / "duplicates", "--output-format", "sarif"],
     "texts": ["explain", "KA102"],

@@ -3,9 +3,12 @@
 import email
 import hashlib
 import json
+import re
 import shutil
 import subprocess
+import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -43,10 +46,29 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert set(metadata.get_all("Provides-Extra", [])) == {"spark", "hdfs", "s3", "live", "parquet"}
 
 
-def test_builds_are_the_same_byte_for_byte(wheel, sdist, tmp_path):
-    run("uv", "build", "-q", "-o", tmp_path / "again", ROOT, cwd=tmp_path, SOURCE_DATE_EPOCH=epoch())
-    assert digest(tmp_path / "again" / wheel.name) == digest(wheel)
-    assert digest(tmp_path / "again" / sdist.name) == digest(sdist)
+def test_one_command_makes_a_release_and_the_same_bytes_every_time(tmp_path):
+    run("git", "clone", "--quiet", "--depth=1", ROOT.as_uri(), "checkout", cwd=tmp_path)
+    made = []
+    for _ in range(2):
+        run(sys.executable, ".ci/package.py", cwd=tmp_path / "checkout", PYTHONPATH=".")
+        made.append((tmp_path / "checkout/dist/SHA256SUMS").read_text())
+    assert made[0] == made[1]
+    place = tmp_path / "checkout" / "dist"
+    names = {f"kaudit-{__version__}{end}" for end in ("-py3-none-any.whl", ".tar.gz", ".cdx.json")}
+    assert dict(line.split("  ")[::-1] for line in made[0].splitlines()) == {
+        name: digest(place / name) for name in {*names, "requirements.txt"}
+    }
+    bill = json.loads((place / f"kaudit-{__version__}.cdx.json").read_text())
+    assert (bill["bomFormat"], bill["metadata"]["component"]["version"]) == ("CycloneDX", __version__)
+    listed = {component["name"] for component in bill["components"]}
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        needed = tomllib.load(file)["project"]["dependencies"]
+    assert {re.split("[<>=]", requirement)[0] for requirement in needed} <= listed
+    assert "pytest" not in listed
+    assert all(component["externalReferences"][0]["hashes"] for component in bill["components"])
+    requirements = (place / "requirements.txt").read_text()
+    assert len(re.findall(r"^[\w-]+==", requirements, re.MULTILINE)) <= requirements.count("--hash=sha256:")
+    assert "pyspark" not in requirements
 
 
 def test_the_source_distribution_builds_the_same_wheel(wheel, sdist, tmp_path):

@@ -29,7 +29,7 @@ class Account(Struct):
     of_clients: int = 0
     """Refusals that only clients' logs tell of, without a sequence."""
     other_partitions: set[str] = field(default_factory=set)
-    """Partitions that the logs speak of and no input holds."""
+    """Partitions that the logs speak of and that are not read: no input holds them, or they were not asked for."""
     unplaced_restarts: int = 0
     """Restarts and elections whose time cannot be held against the batches'."""
     initialisations: int = 0
@@ -102,7 +102,7 @@ class Account(Struct):
         if self.other_partitions:
             names = sorted(self.other_partitions)
             more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-            yield f"left out: refusals in partitions that no input holds: {', '.join(names[:_LISTED])}{more}"
+            yield f"left out: refusals in partitions that are not read: {', '.join(names[:_LISTED])}{more}"
 
 
 def _count(number: int) -> str:
