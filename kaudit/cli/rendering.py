@@ -1,7 +1,6 @@
 """`kaudit report`: read a saved scan, show it, settle the exit code."""
 
 import sys
-from pathlib import Path
 
 from kaudit.analysis.scan.options import UsageError
 from kaudit.cli.audit import AuditRequest, show
@@ -10,6 +9,7 @@ from kaudit.policy.comparison import Scope
 from kaudit.report.formats import in_pieces
 from kaudit.report.formatting import closing_line
 from kaudit.report.saved import Saved, SavedScanError, read_saved
+from kaudit.source.documents import read_document
 
 _STDIN = "-"
 
@@ -32,11 +32,12 @@ def run_report(request: AuditRequest, file: str) -> int:
 def read_scan(file: str) -> Saved:
     """Read a saved scan from a file or stdin."""
     try:
-        text = sys.stdin.read() if file == _STDIN else Path(file).read_text(encoding="utf-8")
-        return read_saved(text)
+        return read_saved(read_document(file))
     except FileNotFoundError:
         raise UsageError(f"no such file: {file}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from error
+        raise UsageError(
+            f"{file}: cannot be read: {error.strerror if isinstance(error, OSError) else error}"
+        ) from error
     except SavedScanError as error:
         raise UsageError(f"{file}: {error}") from error

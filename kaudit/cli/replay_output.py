@@ -4,6 +4,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -12,6 +13,7 @@ from msgspec import Struct
 
 from kaudit.broker.broker import Broker
 from kaudit.cli.streams import Output, whole_file, write_pieces
+from kaudit.model.limits import ATTEMPT_LINE_BYTES
 from kaudit.replay.session import Session
 from kaudit.report.replay.formats import FORMATS, formatted
 from kaudit.report.replay.render import ROW_INDENT, fold
@@ -89,13 +91,17 @@ def deliver(lines: Iterable[str], output: Path | None, width: int | None = None)
 
 
 @contextmanager
-def opened(name: str) -> Iterator[BinaryIO]:
-    """Open a file of attempts, `-` for stdin."""
+def opened(name: str) -> Iterator[Iterator[bytes]]:
+    """Open a file of attempts, `-` for stdin. Of a line that is too long so much comes that its reader sees it."""
     if name == STDIN:
-        yield sys.stdin.buffer
+        yield _lines(sys.stdin.buffer)
         return
-    with Path(name).open("rb") as lines:
-        yield lines
+    with Path(name).open("rb") as file:
+        yield _lines(file)
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    return iter(partial(file.readline, ATTEMPT_LINE_BYTES + 1), b"")
 
 
 def _spool(file: Path | None) -> AbstractContextManager["BinaryIO | Output"]:

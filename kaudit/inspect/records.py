@@ -11,8 +11,9 @@ from kaudit.inspect.bytes_text import BytesFormatter
 from kaudit.inspect.file_kinds import LogFile
 from kaudit.inspect.internal_topics import content_row
 from kaudit.inspect.rows import Row, fields_of, null
+from kaudit.model.limits import BATCH_BYTES
 
-MAX_BATCH_BYTES = 256 << 20
+MAX_BATCH_BYTES = BATCH_BYTES
 """Largest batch read whole to decode its records: more than any broker accepts."""
 
 

@@ -19,10 +19,11 @@ from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, parse_prod
 from kaudit.formats.sidefiles.transaction_index import AbortedTxn, parse_transaction_index
 from kaudit.inspect.file_kinds import FileKind, LogFile
 from kaudit.inspect.rows import Row, fields_of, null
+from kaudit.model.limits import INSPECTED_FILE_BYTES
 from kaudit.model.producer_snapshot import SnapshotEntry
 from kaudit.source.schemes import filesystem
 
-MAX_SIDE_FILE = 1 << 30
+MAX_SIDE_FILE = INSPECTED_FILE_BYTES
 """Larger than any broker makes them: producer.snapshots of 20 million ids, indexes of 1 GiB."""
 
 

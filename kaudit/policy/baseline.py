@@ -11,6 +11,7 @@ from kaudit import __version__
 from kaudit.analysis.scan.options import UsageError
 from kaudit.model.finding import Finding
 from kaudit.model.result import Expected
+from kaudit.source.documents import read_document
 
 SCHEMA = "kaudit.baseline/1"
 _TEXTS = ("fingerprint", "code", "summary")
@@ -107,14 +108,14 @@ def read_baseline(file: str) -> Baseline:
         UsageError: it cannot be read, is not a baseline, or is not there: a typo would make every known finding new.
 
     """
-    from pathlib import Path  # noqa: PLC0415 - 3 ms, and few runs have a baseline
-
     try:
-        text = Path(file).read_text(encoding="utf-8")
+        text = read_document(file)
     except FileNotFoundError:
         raise UsageError(f"baseline {file}: no such file ('kaudit baseline create' writes one)") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"baseline {file}: cannot be read: {error}") from error
+        raise UsageError(
+            f"baseline {file}: cannot be read: {error.strerror if isinstance(error, OSError) else error}"
+        ) from error
     return parse_baseline(text, file)
 
 

@@ -7,6 +7,7 @@ import msgspec
 
 from kaudit.broker.attempts import NO_INDEX, Attempt
 from kaudit.formats.schema_error import UNKNOWN_KEY, describe_misfit
+from kaudit.model.limits import ATTEMPT_LINE_BYTES
 
 _decode = msgspec.json.Decoder(Attempt).decode
 
@@ -25,6 +26,8 @@ def parse_attempt(line: bytes, number: int) -> Attempt | None:
 
     Raises ValueError, saying what was expected.
     """
+    if len(line) > ATTEMPT_LINE_BYTES:
+        raise ValueError(f"at most {ATTEMPT_LINE_BYTES >> 20} MiB in a line")
     try:
         attempt: Attempt = _decode(line)
     except (ValueError, RecursionError):

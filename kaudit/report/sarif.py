@@ -11,6 +11,7 @@ from kaudit.checks.check import HEADINGS, Check
 from kaudit.checks.registry import CHECKS
 from kaudit.installation import information_uri
 from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.limits import SARIF_RESULTS
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import visible
 from kaudit.report.formatting import plural, producer_of, span
@@ -26,8 +27,7 @@ from kaudit.source.names import segment_base_offset
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT_KEY = "kauditFinding/v1"
 """Ours alone: GitHub recomputes the fingerprints it knows from lines of text, and a log has none."""
-RESULTS_SHOWN = 25_000
-"""GitHub refuses a run with more."""
+RESULTS_SHOWN = SARIF_RESULTS
 _NOTIFICATIONS_SHOWN = 1000
 _DEPTH_OF_RESULTS = 3
 """The log, its runs, a run."""

@@ -1,6 +1,7 @@
 """Reading a saved scan back: the kaudit.scan/1 document of json as a result, for `kaudit report`."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypedDict
@@ -56,6 +57,9 @@ class Saved(Struct, frozen=True):
     run: Mapping[str, object] | None
 
 
+_IS_NAME = re.compile(r"[A-Za-z0-9-]+").fullmatch
+
+
 def read_saved(text: str) -> Saved:
     """Read the document.
 
@@ -83,6 +87,11 @@ def read_saved(text: str) -> Saved:
         whole = msgspec.convert(document, _Scan)
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # msgspec's own is a ValueError
         raise SavedScanError(f"damaged {SCHEMA} document: {type(error).__name__}: {error}") from None
+    for finding in whole.findings:
+        if not all(map(_IS_NAME, (finding.code, finding.name, finding.fingerprint, finding.incident or "-"))):
+            raise SavedScanError(
+                f"damaged {SCHEMA} document: codes, names and fingerprints are letters, digits and hyphens"
+            )
     names = (name for name in ScanResult.__struct_fields__ if name != "segments")
     result = ScanResult(**{name: getattr(whole, name) for name in names})
     if not any("incident" in finding for finding in document["findings"]):  # saved by an earlier release

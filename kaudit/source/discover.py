@@ -13,6 +13,7 @@ from kaudit.formats.sidefiles.checkpoints import (
     parse_offset_checkpoint,
     parse_partition_metadata,
 )
+from kaudit.model.limits import DIRECTORY_DEPTH
 from kaudit.source.captures import CAPTURE_ACCOUNT, captured_features
 from kaudit.source.dumps import describe_dump
 from kaudit.source.filesystem import FileStatus
@@ -43,7 +44,7 @@ CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
-MAX_DEPTH = 16
+MAX_DEPTH = DIRECTORY_DEPTH
 _MAX_SIDE_FILE = 64 << 20
 _DUMP_PREFIX = 4096
 

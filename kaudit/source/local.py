@@ -2,11 +2,14 @@
 
 # ruff: noqa: PTH103, PTH105, PTH108, PTH116, PTH123 - places are texts
 
+import errno
 import os
 import stat
 from collections.abc import Hashable, Sequence
+from itertools import islice
 from typing import BinaryIO
 
+from kaudit.model.limits import DIRECTORY_ENTRIES
 from kaudit.source.bytes import LocalFile
 from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus
 from kaudit.source.uri import Uri
@@ -17,15 +20,21 @@ class LocalFileSystem:
 
     def status(self, uri: Uri) -> FileStatus:
         """Return what is at `uri`, with size and time."""
-        status = os.stat(uri.path)
+        try:
+            status = os.stat(uri.path)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:  # there can be no such file
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri.path) from None
+            raise
         return FileStatus(uri.last, stat.S_ISDIR(status.st_mode), status.st_size, status.st_mtime_ns // 1_000_000)
 
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name; sizes are asked for where they matter, each is a system call."""
         with os.scandir(uri.path) as found:
-            return sorted(
-                (FileStatus(entry.name, _is_directory(entry)) for entry in found), key=lambda entry: entry.name
-            )
+            entries = [FileStatus(entry.name, _is_directory(entry)) for entry in islice(found, DIRECTORY_ENTRIES + 1)]
+        if len(entries) > DIRECTORY_ENTRIES:
+            raise OSError(errno.EFBIG, f"more than {DIRECTORY_ENTRIES} files in one directory", uri.path)
+        return sorted(entries, key=lambda entry: entry.name)
 
     def identity(self, uri: Uri) -> Hashable:
         """Return device and inode."""

@@ -11,9 +11,10 @@ from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.rows import LEADER_EPOCH_START, Rows
 from kaudit.model.continuity import LeaderEpochRegression, MissingCause, MissingOffsets, PlacedDamage
 from kaudit.model.damage import DamageKind, LogDamage
+from kaudit.model.limits import DAMAGES
 from kaudit.source.layout import SegmentFile
 
-MAX_LISTED = 10_000
+MAX_LISTED = DAMAGES
 """Gaps and damages kept of one partition; more are only counted."""
 
 

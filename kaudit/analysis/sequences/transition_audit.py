@@ -19,11 +19,12 @@ from kaudit.analysis.sequences.transition_columns import TransitionColumns
 from kaudit.analysis.sequences.vectorised_state import advance, continue_runs
 from kaudit.analysis.sequences.vectorised_transitions import healthy_producers
 from kaudit.model.columns import Columns, Row
+from kaudit.model.limits import OBSERVATIONS
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_state import ABORT_BUMPED, NUM_BATCHES_TO_RETAIN, ProducerAuditState, RetainedBatch
 
-MAX_OBSERVATIONS = 100_000
+MAX_OBSERVATIONS = OBSERVATIONS
 """Observations kept of one partition; more are counted, not listed, so that a ruined log cannot exhaust memory."""
 
 _PART_ROWS = 1 << 14

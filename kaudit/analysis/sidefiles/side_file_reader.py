@@ -5,9 +5,10 @@ from contextlib import closing
 from msgspec import Struct, field
 
 from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.model.limits import SIDE_FILE_BYTES
 from kaudit.source.layout import SegmentFile, Unreadable
 
-MAX_SIDE_FILE = 256 << 20
+MAX_SIDE_FILE = SIDE_FILE_BYTES
 """Larger side files are not read: no broker's default makes one of a tenth of that."""
 
 

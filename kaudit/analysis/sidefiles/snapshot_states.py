@@ -16,13 +16,14 @@ from kaudit.analysis.sequences.transition_audit import TransitionAudit
 from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
 from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
+from kaudit.model.limits import SIDE_FILE_BYTES
 from kaudit.model.observation import ObservationKind
 from kaudit.source.schemes import read_side_file
 from kaudit.source.snapshots import SnapshotFile
 
 MAX_SUSPECTS = 1000
 """Producers read again per snapshot: a file that is wrong throughout needs no longer list."""
-_MAX_SNAPSHOT = 256 << 20
+_MAX_SNAPSHOT = SIDE_FILE_BYTES
 """Bytes: five million producers. A longer one is cut, and then corrupt."""
 SHORTEST_EXPIRATION_MS = 5000
 """Nobody lets producers expire faster than this."""

@@ -11,8 +11,9 @@ from typing import Final
 
 from kaudit.formats.dump_text.layout import Layout, learn
 from kaudit.formats.dump_text.rows import DumpDataRow, DumpFile, DumpNote, DumpRecord, DumpRow, DumpStart, NoteKind
+from kaudit.model.limits import DUMP_LINE_BYTES
 
-MAX_LINE_BYTES: Final = 1 << 26
+MAX_LINE_BYTES: Final = DUMP_LINE_BYTES
 """Longest line, and longest record over several lines, that is held; what is longer becomes a note."""
 
 _MAX_LAYOUTS: Final = 32

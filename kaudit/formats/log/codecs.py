@@ -13,6 +13,7 @@ from typing import Final
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import LimitExceededError, Reason, WireError
+from kaudit.model.limits import COMPRESSED_FRAMES
 
 
 class Codec(IntEnum):
@@ -26,7 +27,7 @@ class Codec(IntEnum):
 
 
 # Concatenated gzip members are legal and cheap to forge: each costs the decoder a copy of the rest.
-_MAX_FRAMES: Final = 1024
+_MAX_FRAMES: Final = COMPRESSED_FRAMES
 
 _GZIP_WINDOW_BYTES: Final = 1 << 18
 

@@ -18,10 +18,11 @@ from kaudit.formats.log.batch_header import (
 )
 from kaudit.formats.log.codecs import Codec, decompress
 from kaudit.model.batch_fields import CODEC_MASK, LOG_APPEND_TIME_FLAG, NO_SEQUENCE
+from kaudit.model.limits import UNPACKED_BYTES
 from kaudit.model.sequence import add as add_sequence
 
-DEFAULT_LIMIT: Final = 128 << 20
-"""Decompressed bytes of one batch we are willing to hold: far above max.message.bytes of any sane topic."""
+DEFAULT_LIMIT: Final = UNPACKED_BYTES
+"""Decompressed bytes of one batch, unless a caller says otherwise."""
 
 _HEADER: Final = HEADER.struct(
     "base_offset",

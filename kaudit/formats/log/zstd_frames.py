@@ -8,9 +8,10 @@ import zstandard
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import LimitExceededError, Reason, WireError
+from kaudit.model.limits import COMPRESSED_FRAMES
 
 # Concatenated frames are legal and cheap to forge: each costs the decoder a copy of the rest.
-_MAX_FRAMES: Final = 1024
+_MAX_FRAMES: Final = COMPRESSED_FRAMES
 _LITTLE_ENDIAN_32: Final = struct.Struct("<I")
 _MAGIC: Final = 0xFD2FB528
 _ONE_BLOCK: Final = struct.Struct("<IBxHB")

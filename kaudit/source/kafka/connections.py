@@ -9,6 +9,7 @@ import kafka.errors as kafka_errors
 from kafka.net import KafkaConnectionManager, NetworkSelector
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
+from kaudit.model.limits import ANSWER_BYTES
 from kaudit.source.kafka.answers import Node
 from kaudit.source.kafka.command_config import ClientSettings
 from kaudit.source.kafka.failures import BrokerError, RetriableError, broker_error
@@ -17,8 +18,8 @@ from kaudit.source.uri import UrlError
 CLIENT_ID = "kaudit"
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 30.0
-LARGEST_ANSWER = 64 << 20
-"""No answer may claim more bytes: room for a fetch, a batch of 32 MiB, and the metadata of a few thousand topics."""
+LARGEST_ANSWER = ANSWER_BYTES
+"""No answer may claim more bytes."""
 _LONGEST_THROTTLE_SECONDS = 60.0
 _MOST_NODES = 10_000
 _HUNG_UP = "the broker closed the connection during the login: user, password or mechanism are not the broker's"

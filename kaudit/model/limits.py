@@ -1,0 +1,37 @@
+"""How much of one thing is held at once, whoever wrote it. What is beyond is a finding, an entry of what was not audited, or one line.
+
+docs/guide.md lists them.
+"""
+
+from typing import Final
+
+BATCH_BYTES: Final = 256 << 20
+"""A batch that is read whole, to decode its records; others are read through a window, however long they are."""
+UNPACKED_BYTES: Final = 128 << 20
+"""What the records of one batch unpack to: far above max.message.bytes of any sane topic."""
+COMPRESSED_FRAMES: Final = 1024
+"""Frames, or members, that one batch's records are compressed in."""
+SIDE_FILE_BYTES: Final = 256 << 20
+"""An index, snapshot or checkpoint that is compared with the log: five million producers."""
+INSPECTED_FILE_BYTES: Final = 1 << 30
+"""A file other than a segment that `inspect` decodes."""
+DIRECTORY_ENTRIES: Final = 1_000_000
+"""Names in one directory."""
+DIRECTORY_DEPTH: Final = 16
+"""Directories inside one another."""
+DUMP_LINE_BYTES: Final = 64 << 20
+"""A line of a text of kafka-dump-log."""
+SERVER_LOG_LINE_BYTES: Final = 1 << 20
+"""A line of a server's or client's log."""
+ATTEMPT_LINE_BYTES: Final = 64 << 20
+"""A line of attempts: a request of 32 MiB in hexadecimal."""
+DOCUMENT_BYTES: Final = 512 << 20
+"""A saved report or a baseline."""
+ANSWER_BYTES: Final = 64 << 20
+"""An answer of a Kafka server: room for a fetch, a batch of 32 MiB, and the metadata of a few thousand topics."""
+OBSERVATIONS: Final = 100_000
+"""Batches and markers of one partition that break a rule of sequences, epochs or transactions."""
+DAMAGES: Final = 10_000
+"""Gaps and damaged ranges of one partition."""
+SARIF_RESULTS: Final = 25_000
+"""Findings of one SARIF log: GitHub refuses a run with more."""

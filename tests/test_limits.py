@@ -1,0 +1,119 @@
+"""What docs/guide.md says of limits is what the code does, and beyond each of them is a finding or one clear line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kaudit.analysis.scan import batch_content
+from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
+from kaudit.analysis.sequences import transition_audit
+from kaudit.analysis.sidefiles import side_file_reader
+from kaudit.cli import replay_output
+from kaudit.cli.app import run
+from kaudit.engines.local import scan
+from kaudit.model import limits
+from kaudit.replay import attempt_lines
+from kaudit.report import sarif
+from kaudit.report.render_options import RenderOptions
+from kaudit.source import documents, local
+from tests import scan_results
+from tests.logs import Log, data
+from tests.rendered import scan_text
+
+GUIDE = Path(__file__).parents[1] / "docs" / "guide.md"
+
+
+def in_words(name):
+    number = getattr(limits, name)
+    if not name.endswith("_BYTES"):
+        return f"{number:,}"
+    return f"{number >> 30} GiB" if number % (1 << 30) == 0 else f"{number >> 20} MiB"
+
+
+def test_the_table_in_the_guide_lists_every_limit_in_their_order():
+    section = GUIDE.read_text().partition("## Limits\n")[2].partition("\n## ")[0]
+    listed = [row.split("|")[2].strip() for row in section.splitlines() if row.startswith("| ")][1:]
+    assert listed == [in_words(name) for name in vars(limits) if name.isupper()]
+
+
+@pytest.fixture
+def directory(tmp_path):
+    log = Log()
+    for number in range(6):
+        log.append(data(7, 0, 3 * number, payload=b"x" * 50))
+    return log.write(tmp_path / "orders-0")
+
+
+def audited(path, **more):
+    return scan(ScanOptions([str(path)], jobs=1, **more), SilentProgress())
+
+
+def test_a_batch_too_long_to_decode(directory, monkeypatch):
+    monkeypatch.setattr(batch_content, "MAX_BATCH_BYTES", 100)
+    codes = [finding.code for finding in audited(directory, depth=Depth.RECORDS).findings]
+    assert codes.count("KA010") == 6
+    assert "KA010" not in [finding.code for finding in audited(directory).findings]
+
+
+def test_a_side_file_too_long_to_compare(directory, monkeypatch):
+    (directory / f"{0:020d}.index").write_bytes(bytes(8))
+    monkeypatch.setattr(side_file_reader, "MAX_SIDE_FILE", 7)
+    result = audited(directory)
+    assert [entry.reason for entry in result.not_audited if entry.unreadable] == [
+        "side file of 8 bytes, more than is read"
+    ]
+
+
+def test_a_directory_of_too_many_files(directory, monkeypatch, capsys):
+    monkeypatch.setattr(local, "DIRECTORY_ENTRIES", 3)
+    for number in range(3):
+        (directory / f"other-{number}").touch()
+    assert run(["scan", str(directory)]) == 4
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "more than 3 files in one directory" in err
+
+
+def test_directories_inside_one_another(directory, tmp_path):
+    deep = tmp_path / "deep"
+    inner = deep.joinpath(*"abcdefghijklmnopqrst")
+    inner.parent.mkdir(parents=True)
+    directory.rename(inner)
+    Log([data(7, 0, 0)]).write(deep / "t-0")
+    assert "deeper than 16 directories" in [entry.reason for entry in audited(deep).not_audited]
+
+
+def test_a_line_of_attempts(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(replay_output, "ATTEMPT_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr(attempt_lines, "ATTEMPT_LINE_BYTES", 1 << 20)
+    path = tmp_path / "attempts.jsonl"
+    path.write_text('{"op": "broker", "broker_version": "2.8.2"}\n{"op": "' + "x" * (3 << 20))
+    assert run(["replay", str(path)]) == 2
+    assert capsys.readouterr().err == f"kaudit: {path}: line 2: expected at most 1 MiB in a line\n"
+
+
+def test_a_saved_report_and_a_baseline(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(documents, "DOCUMENT_BYTES", 1 << 20)
+    path = tmp_path / "saved.json"
+    path.write_text(json.dumps({"schema": "kaudit.scan/1", "findings": ["x" * (1 << 20)]}))
+    assert run(["report", str(path)]) == 2
+    assert capsys.readouterr().err == f"kaudit: {path}: cannot be read: more than 1 MiB\n"
+    assert run(["scan", str(tmp_path), "--baseline", str(path)]) == 2
+    assert capsys.readouterr().err.endswith("cannot be read: more than 1 MiB\n")
+
+
+def test_more_observations_than_are_kept(directory, monkeypatch):
+    monkeypatch.setattr(transition_audit, "MAX_OBSERVATIONS", 2)
+    result = audited(directory)
+    assert [finding.code for finding in result.findings] == ["KA104", "KA104"]
+    assert any("3 more" in entry.reason for entry in result.not_audited), result.not_audited
+
+
+def test_more_findings_than_a_sarif_log_may_have(monkeypatch):
+    monkeypatch.setattr(sarif, "RESULTS_SHOWN", 2)
+    result = scan_results.many()
+    document = json.loads(scan_text("sarif", result, RenderOptions()))["runs"][0]
+    notices = [entry["message"]["text"] for entry in document["invocations"][0]["toolExecutionNotifications"]]
+    assert len(document["results"]) == 2
+    assert f"{len(result.findings) - 2} more findings, not listed here" in notices
