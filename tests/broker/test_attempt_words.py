@@ -3,6 +3,7 @@
 import pytest
 
 from tests.broker.client import PartitionClient
+from tests.logs import data
 
 
 class TestSeveralPartitions:
@@ -61,6 +62,14 @@ class TestSeveralPartitions:
         assert granted["error_code"] == 0
         client.code("add_partitions", transactional_id="x", producer_id=900001, producer_epoch=0)
         assert self.ask(client, 0, [unreadable], **transactional) == [0, 2]
+
+    def test_what_is_wrong_behind_a_good_first_batch_is_wrong_with_its_partition_only(self):
+        """RequestUtils.flag looks at first batches; ProduceRequest.validateRecords at each partition's record set."""
+        good = data(900001, 0, 0).encode()
+        magic_3 = bytearray(good)
+        magic_3[16] = 3
+        client = PartitionClient("4.4.0")
+        assert self.ask(client, 0, [{"partition": 1, "records_hex": (good + magic_3).hex()}], api_version=10) == [0, 2]
 
     @pytest.mark.parametrize(("version", "codes"), [("3.9.1", [49, 49]), ("3.5.2", [0, 0])])
     def test_transactional_batches_of_two_producers_are_refused_from_3_6_on(self, version, codes):

@@ -7,17 +7,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.live_brokers.jars import jars_of
+from tests.live_brokers.jars import jars_of, logging_jars_of
 
 SOURCE = Path(__file__).with_name("Produce.java")
 ANSWER_SECONDS = 60
-WITH_LOG4J = "2.3.1"
-"""The last release whose jars bring something that writes logs; it serves the others too."""
+_WITH_RELOAD4J = "3.9.2"
 
 
 def logging_jars() -> str:
-    """What a class path needs for a release that brings nothing to write logs with."""
-    return ":".join(str(jar) for name in ("log4j-1*", "slf4j-log4j12*") for jar in jars_of(WITH_LOG4J).glob(name))
+    """What a class path needs before a client's jars, which bring nothing to write logs with; it serves every release."""
+    jars = logging_jars_of(_WITH_RELOAD4J)
+    assert jars is not None
+    return f"{jars.resolve()}/*"
 
 
 class JavaProducer:

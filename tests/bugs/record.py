@@ -17,7 +17,7 @@ from tests.bugs.recipe import Outcome, Recipe
 from tests.bugs.recipes import RECIPES
 
 HERE = Path(__file__).parent
-ARCHIVE, EXPECTED = "recording.tar.xz", "expected.toml"
+ARCHIVE, FIXED_ARCHIVE, EXPECTED = "recording.tar.xz", "fixed.tar.xz", "expected.toml"
 ZOOKEEPER = "zookeeper"
 _RESERVED = {".index": 8, ".timeindex": 12, "log.1": 64}
 """Files that are allocated in advance, and how large what is in them is: an entry, or what ends a ZooKeeper log."""
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 failed = 1
                 _say(f"{bug}: it {'happened' if options.fixed else 'did not happen'}")
             elif options.fixed:
-                keep_fixed(version, outcome, HERE / bug)
+                keep_fixed(recipe, version, outcome, HERE / bug)
             else:
                 keep(recipe, outcome, HERE / bug)
         finally:
@@ -65,16 +65,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def keep(recipe: Recipe, outcome: Outcome, directory: Path) -> None:
     """Write a recording: the archive, and what should be found in it."""
     directory.mkdir(exist_ok=True)
-    files = dict(_files(outcome))
-    with tarfile.open(directory / ARCHIVE, "w:xz", preset=9) as archive:
-        for name, path in sorted(files.items()):
-            data = _without_reserve(path)
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mtime = len(data), int(path.stat().st_mtime)
-            archive.addfile(entry, io.BytesIO(data))
+    _write(outcome, directory / ARCHIVE)
     expected = directory / EXPECTED
     _, fixed = _parts(expected)
     expected.write_text("\n".join(_manifest(recipe, outcome)) + "\n" + fixed)
+
+
+def keep_fixed(recipe: Recipe, version: str, outcome: Outcome, directory: Path) -> None:
+    """Write what a release without the bug did instead."""
+    if recipe.told_apart:
+        _write(outcome, directory / FIXED_ARCHIVE)
+    expected = directory / EXPECTED
+    recorded, _ = _parts(expected)
+    fixed = f"{_FIXED}\nversion = {json.dumps(version)}\nhappened = {json.dumps(outcome.account)}\n"
+    expected.write_text(recorded + fixed)
+
+
+def _write(outcome: Outcome, path: Path) -> None:
+    files = dict(_files(outcome))
+    with tarfile.open(path, "w:xz", preset=9) as archive:
+        for name, source in sorted(files.items()):
+            data = _without_reserve(source)
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mtime = len(data), int(source.stat().st_mtime)
+            archive.addfile(entry, io.BytesIO(data))
 
 
 def _without_reserve(path: Path) -> bytes:
@@ -85,14 +99,6 @@ def _without_reserve(path: Path) -> bytes:
         return data
     used = data.rstrip(b"\0")
     return used + bytes(-len(used) % multiple)
-
-
-def keep_fixed(version: str, outcome: Outcome, directory: Path) -> None:
-    """Write what a release without the bug did instead."""
-    expected = directory / EXPECTED
-    recorded, _ = _parts(expected)
-    fixed = f"{_FIXED}\nversion = {json.dumps(version)}\nhappened = {json.dumps(outcome.account)}\n"
-    expected.write_text(recorded + fixed)
 
 
 def _parts(expected: Path) -> tuple[str, str]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.bugs.record import ARCHIVE, EXPECTED, HERE
+from tests.bugs.record import ARCHIVE, EXPECTED, FIXED_ARCHIVE, HERE
 
 RECORDED = sorted(path.parent.name for path in HERE.glob(f"*/{EXPECTED}"))
+FIXED = sorted(path.parent.name for path in HERE.glob(f"*/{FIXED_ARCHIVE}"))
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,11 @@ class RecordedBug:
     client_logs: list[Path]
 
 
-def unpack(bug: str, target: Path) -> RecordedBug:
-    """A recording, unpacked below `target`."""
+def unpack(bug: str, target: Path, *, fixed: bool = False) -> RecordedBug:
+    """A recording, or what a release without the bug did, unpacked below `target`."""
     told = tomllib.loads((HERE / bug / EXPECTED).read_text())
-    with tarfile.open(HERE / bug / ARCHIVE) as archive:
+    with tarfile.open(HERE / bug / (FIXED_ARCHIVE if fixed else ARCHIVE)) as archive:
         archive.extractall(target, filter="data")
     files = {name: [target / path for path in told[name]] for name in ("log_dirs", "server_logs", "client_logs")}
-    return RecordedBug(told["bug"], told["program"], told["version"], told.get("findings", []), **files)
+    version = told["fixed"]["version"] if fixed else told["version"]
+    return RecordedBug(told["bug"], told["program"], version, told.get("findings", []), **files)

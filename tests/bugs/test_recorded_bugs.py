@@ -6,7 +6,7 @@ import pytest
 
 from kaudit.cli.app import run
 from tests.bugs.recipes import RECIPES
-from tests.bugs.recorded_bugs import RECORDED, unpack
+from tests.bugs.recorded_bugs import FIXED, RECORDED, unpack
 
 
 def test_every_recipe_is_recorded():
@@ -16,10 +16,26 @@ def test_every_recipe_is_recorded():
 @pytest.mark.parametrize("bug", RECORDED)
 def test_what_the_bug_did_is_found(bug, tmp_path, capsys):
     recorded = unpack(bug, tmp_path)
-    found: dict[str, list[dict[str, object]]] = {}
+    found = _found(recorded, capsys)
     for expected in recorded.findings:
-        command = expected.pop("command", "scan")
-        if command not in found:
-            run([command, *map(str, recorded.log_dirs), "--output-format", "json", "--reproducible"])
-            found[command] = json.loads(capsys.readouterr().out)["findings"]
-        assert [finding for finding in found[command] if expected.items() <= finding.items()], (expected, found)
+        reported = found[expected.pop("command", "scan")]
+        assert [finding for finding in reported if expected.items() <= finding.items()], (expected, reported)
+
+
+@pytest.mark.parametrize("bug", FIXED)
+def test_nothing_of_it_is_found_in_the_log_of_a_release_without_it(bug, tmp_path, capsys):
+    """What was sent is the same, so this is the healthy log that looks most like the other."""
+    fixed = unpack(bug, tmp_path, fixed=True)
+    traces = {finding["code"] for finding in fixed.findings}
+    reported = [finding for each in _found(fixed, capsys).values() for finding in each]
+    assert [finding for finding in reported if finding["code"] in traces and finding["severity"] != "note"] == []
+    assert [finding for finding in reported if finding["known_bugs"]] == []
+
+
+def _found(recorded, capsys):
+    """What each command that a finding is expected of reports."""
+    found = {}
+    for command in {finding.get("command", "scan") for finding in recorded.findings}:
+        run([command, *map(str, recorded.log_dirs), "--output-format", "json", "--reproducible"])
+        found[command] = json.loads(capsys.readouterr().out)["findings"]
+    return found

@@ -33,7 +33,7 @@ ROOMS = {
 """What belongs to several rooms belongs to the first of them."""
 _EQUIVALENT, _NOT_REACHED = "equivalent", "not reached"
 _LAST = CACHE / "last.json"
-_IMPORT_TEST_FILES = 6
+_IMPORT_TEST_FILES = 10
 
 
 def main() -> int:
@@ -46,15 +46,17 @@ def main() -> int:
         generator = random.Random(f"{options.seed} {name}")
         count = len(mutants) if options.all else min(options.sample, len(mutants))
         sampled |= dict.fromkeys(generator.sample(mutants, count), name)
-    last = json.loads(_LAST.read_text()) if options.again else []
+    last = json.loads(_LAST.read_text()) if _LAST.exists() else []
     before = {tuple(key): Result(*result) for key, result in last}
-    if options.again:
-        left = {key for key, result in before.items() if result.outcome != KILLED}
-        sampled = {mutant: room for mutant, room in sampled.items() if mutant.key in left}
     results = {mutant: Result(_EQUIVALENT) for mutant in sampled if mutant.key in equivalents}
-    _try(options, [mutant for mutant in sampled if mutant not in results], results)
-    kept = before | {mutant.key: result for mutant, result in results.items()}
-    _LAST.write_text(json.dumps([[key, [result.outcome, result.by]] for key, result in kept.items()]))
+    if options.again:
+        known = {mutant: before[mutant.key] for mutant in sampled if mutant.key in before}
+        results |= {mutant: result for mutant, result in known.items() if result.outcome == KILLED}
+    try:
+        _try(options, [mutant for mutant in sampled if mutant not in results], results)
+    finally:
+        kept = before | {mutant.key: result for mutant, result in results.items()}
+        _LAST.write_text(json.dumps([[key, [result.outcome, result.by]] for key, result in kept.items()]))
     sys.stdout.write(_table(sampled, results))
     return int(any(result.outcome != KILLED for result in results.values() if result.outcome != _EQUIVALENT))
 
@@ -65,7 +67,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=40, metavar="N", help="mutants of each room or path (40)")
     parser.add_argument("--seed", type=int, default=0, help="another number samples other mutants")
     parser.add_argument("--all", action="store_true", help="every mutant")
-    parser.add_argument("--again", action="store_true", help="of these only what survived the last run")
+    parser.add_argument("--again", action="store_true", help="only what was not killed before, of these")
     parser.add_argument("--record", action="store_true", help="record anew which test reaches which line")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants tried at a time (all cores)")
     parser.add_argument("--seconds", type=float, default=30, help="CPU time of the tests that one mutant is given (30)")

@@ -230,7 +230,9 @@ class Reached:
 
     def __init__(self, tests: list[RecordedTest]) -> None:
         self._by_line: dict[str, dict[int, list[RecordedTest]]] = defaultdict(lambda: defaultdict(list))
+        self._by_folder: dict[Path, list[RecordedTest]] = defaultdict(list)
         for test in sorted(tests, key=_cheapest_first):
+            self._by_folder[Path(test.file).parent].append(test)
             for path, numbits in test.lines.items():
                 by_line = self._by_line[path]
                 for line in numbits_to_nums(numbits):
@@ -245,8 +247,10 @@ class Reached:
         return self._by_line[path].get(line, []) if path in self._by_line else []
 
     def by_module(self, path: str) -> list[RecordedTest]:
-        """Tests that run any line of this module, then of a module that imports it."""
-        found: dict[str, RecordedTest] = {}
+        """Tests beside those of this module and above, then those that run any line of it or of a module that imports it."""
+        mirrored = Path("tests", *Path(path).parts[1:-1])
+        folders = [mirrored, *mirrored.parents][: len(mirrored.parts) - 1]
+        found = {test.id: test for folder in folders for test in self._by_folder.get(folder, ())}
         for module in [path, *self._importers[path]]:
             reaching = {test.id: test for tests in self._by_line.get(module, {}).values() for test in tests}
             for test in sorted(reaching.values(), key=_cheapest_first):

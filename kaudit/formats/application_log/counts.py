@@ -7,8 +7,8 @@ class LogCounts(Struct):
     """Counts of one or several log files; the reader adds to them while it reads.
 
     `entries` are the lines that begin an entry of a layout that is known. `unknown_lines` are neither such a beginning, nor a
-    continuation (indented, or of a stack trace), nor a message that is known. `other_entries` are those entries that
-    another program wrote, as far as the log names programs. `long_lines` were cut at MAX_LINE_BYTES. `damaged` says that a compressed
+    continuation (indented, or of a stack trace), nor a message that is known. `other_entries` are those entries in
+    which no class or program of Kafka's is named: another program's, or all where the layout leaves loggers out. `long_lines` were cut at MAX_LINE_BYTES. `damaged` says that a compressed
     file did not decompress to its end. `first_ms` and `last_ms` are the least and the greatest time of the entries
     that were looked at (the first and the last of each MiB and all events), as LogEvent has them.
     """

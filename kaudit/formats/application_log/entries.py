@@ -1,7 +1,7 @@
 """What one entry of a log says: its message, the exception behind it and the context that the logger puts before it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -13,10 +13,11 @@ from kaudit.model.log_event import LogEventKind
 _MAX_LINE: Final = 4096
 """Bytes of one line that are held against patterns."""
 _FRAME: Final = re.compile(rb"\s+(?:at |\.\.\. \d)").match
-_EXCEPTION_LINE: Final = re.compile(r"(?:[a-z][\w$]*\.){1,20}[A-Z]").match
+_EXCEPTION_LINE: Final = re.compile(rb"(?:[a-z][\w$]*\.){1,20}[A-Z]").match
 _CONTEXTS: Final = (
     (re.compile(r"\b[pP]artition[= ](?:[\w-]{22}:)?([\w.-]{1,249})-(\d{1,10})(?=[\],: ])"), ("topic", "partition")),
     (re.compile(r"\[(?:\w{1,40} (?:broker|brokerId|id|nodeId|node)=|Broker id=|KafkaApi-|Transaction State Manager |Controller id=)(\d{1,10})\b"), ("broker_id",)),
+    (re.compile(r"\|([^|#]{1,250})#(?:producer|consumer)-\d{1,10}\|"), ("client_id",)),
     (re.compile(r"\bclientId=([^,\]]{1,250})[,\]]"), ("client_id",)),
     (re.compile(r"\btransactionalId=([^,\]]{1,250})[,\]]"), ("transactional_id",)),
 )  # fmt: skip
@@ -32,36 +33,37 @@ class MatchedEntry(Struct, frozen=True):
     values: dict[str, Any]
 
 
-def match_entry(lines: Sequence[bytes], patterns: PatternSet) -> MatchedEntry | None:
+def match_entry(
+    lines: Sequence[bytes], triggers: Mapping[int, Sequence[int]], patterns: PatternSet
+) -> MatchedEntry | None:
     """Hold the lines of an entry against the patterns; None if none fits.
 
-    The message is the first line. The exception of a stack trace says why: where the message tells only that a request
-    failed, the exception gives the class, and in any case the values that the message lacks.
+    `triggers` has the triggers of the lines that have any. The message is the first line. The exception of a stack trace
+    says why: where the message tells only that a request failed, the exception gives the class, and in any case the
+    values that the message lacks.
     """
-    texts = list(_texts(lines))
-    found = patterns.match(texts[0])
-    causes = (matched for text in texts[1:] if (matched := patterns.match(text)) is not None)
-    cause = next(causes, None)
-    if found is None:
-        found, cause = cause, None
-    if found is None:
+    matches = (
+        (index, matched)
+        for index, numbers in triggers.items()
+        if (matched := patterns.match(_text(lines[index]), numbers)) is not None
+    )
+    first = next(matches, None)
+    if first is None:
         return None
-    (pattern, values), event = found, found[0].event
-    if cause is not None:
-        values = cause[1] | values  # a new dictionary
+    (index, (pattern, values)), event = first, first[1][0].event
+    if index == 0 and (second := next(matches, None)) is not None:
+        cause, more = second[1]
+        values = more | values
         if event is LogEventKind.REQUEST_ERROR:
-            pattern, event = cause[0], cause[0].event
-    error = _stated_error(values) or _thrown(texts)
-    if event is LogEventKind.REQUEST_ERROR:
-        event = refusal(error)
-    return MatchedEntry(event, pattern, _with_context(texts[0], values | {"error": error or error_of(event)}))
+            pattern, event = cause, cause.event
+    error = _stated_error(values) or _thrown(lines)
+    event = refusal(event, error)
+    values["error"] = error or error_of(event)
+    return MatchedEntry(event, pattern, _with_context(_text(lines[index]), _with_context(_text(lines[0]), values)))
 
 
-def _texts(lines: Sequence[bytes]) -> Iterator[str]:
-    """The lines without the frames of stack traces."""
-    for index, line in enumerate(lines):
-        if not index or not _FRAME(line):
-            yield line[:_MAX_LINE].decode("utf-8", "replace")
+def _text(line: bytes) -> str:
+    return line[:_MAX_LINE].decode("utf-8", "replace")
 
 
 def _stated_error(values: dict[str, Any]) -> str | None:
@@ -72,10 +74,12 @@ def _stated_error(values: dict[str, Any]) -> str | None:
     return None if described is None else described_error(described)
 
 
-def _thrown(texts: Sequence[str]) -> str | None:
+def _thrown(lines: Sequence[bytes]) -> str | None:
     """The error of the first exception in a stack trace."""
-    traces = texts if _EXCEPTION_LINE(texts[0]) else texts[1:]
-    return next((error for text in traces if (error := exception_in(text)) is not None), None)
+    for index, line in enumerate(lines):
+        if (index or _EXCEPTION_LINE(line)) and not _FRAME(line) and (error := exception_in(_text(line))) is not None:
+            return error
+    return None
 
 
 def _with_context(head: str, values: dict[str, Any]) -> dict[str, Any]:

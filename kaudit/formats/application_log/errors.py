@@ -32,6 +32,12 @@ _EXCEPTIONS: Final = {
     "NotLeaderForPartitionException": "NOT_LEADER_OR_FOLLOWER",
     "InvalidTopicException": "INVALID_TOPIC_EXCEPTION",
     "KafkaStorageException": "KAFKA_STORAGE_ERROR",
+    "NetworkException": "NETWORK_EXCEPTION",
+    "RecordBatchTooLargeException": "RECORD_LIST_TOO_LARGE",
+    "InvalidTxnTimeoutException": "INVALID_TRANSACTION_TIMEOUT",
+    "TopicAuthorizationException": "TOPIC_AUTHORIZATION_FAILED",
+    "ClusterAuthorizationException": "CLUSTER_AUTHORIZATION_FAILED",
+    "TransactionalIdAuthorizationException": "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
 }
 """Classes of org.apache.kafka.common.errors whose error is not called like the class."""
 _DESCRIPTIONS: Final = (
@@ -53,31 +59,30 @@ _DESCRIPTIONS: Final = (
 """What librdkafka, kafkajs and sarama say of an error, all from the protocol's descriptions."""
 _NAME: Final = re.compile(r"_?[A-Z]+(?:_[A-Z]+)+\b").match
 _LONGEST_DESCRIPTION: Final = 120
-_EXCEPTION: Final = re.compile(
-    r"(?:[a-z][\w$]*\.){1,20}([A-Z]\w{1,100}(?:Exception|Error))\b|\b([A-Z]\w{1,100}Exception)\b"
-)
+_EXCEPTION: Final = re.compile(r"((?:[a-z][\w$]*\.){1,20}|\b)([A-Z]\w{1,100}Exception)\b")
+_PACKAGE: Final = "org.apache.kafka.common.errors"
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def error_name(text: str) -> str:
-    """An error's name in Kafka's `Errors`: from that name, from the exception's class, or from a client's spelling."""
-    simple = text.rpartition(".")[2]
+    """An error's name in Kafka's `Errors`, from that name or from the exception's class; another class by its simple name."""
+    package, _, simple = text.rstrip(".").rpartition(".")
     if simple in _EXCEPTIONS:
         return _EXCEPTIONS[simple]
-    if simple.endswith("Exception"):
+    if simple.endswith("Exception") and package in ("", _PACKAGE):
         return _CAPITAL.sub("_", simple.removesuffix("Exception")).upper()
-    return text.removeprefix("_").upper() if text.isupper() else text
+    return simple
 
 
 def exception_in(line: str) -> str | None:
     """The error of the exception class that a line names, None if it names none."""
     found = _EXCEPTION.search(line)
-    return None if found is None else error_name(found[1] or found[2])
+    return None if found is None else error_name(found[1] + found[2])
 
 
-def refusal(error: str | None) -> LogEventKind:
-    """The class of an event that says only which error a request was answered with."""
-    return _REFUSALS.get(error or "", LogEventKind.REQUEST_ERROR)
+def refusal(event: LogEventKind, error: str | None) -> LogEventKind:
+    """The class of a refused request by the error it was answered with, which says more than the words around it."""
+    return _REFUSALS.get(error or "", event) if event in _ERRORS or event is LogEventKind.REQUEST_ERROR else event
 
 
 def error_of(event: LogEventKind) -> str | None:

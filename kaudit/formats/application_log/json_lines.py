@@ -46,12 +46,7 @@ def parse_json_line(line: bytes) -> JsonEntry | None:
         return None
     if not isinstance(decoded, dict):
         return None
-    entry = dict(decoded)
-    for name in _NESTED:
-        nested = entry.get(name)
-        if isinstance(nested, dict):
-            del entry[name]
-            entry = {f"{name}.{key}" if key in entry else key: value for key, value in nested.items()} | entry
+    entry = _flat(decoded)
     time = _time(_first(entry, _TIMES))
     level, logger, trace = _first(entry, _LEVELS), _first(entry, _LOGGERS), _first(entry, _TRACES)
     message = _first(entry, _MESSAGES)
@@ -74,6 +69,22 @@ def parse_json_line(line: bytes) -> JsonEntry | None:
     if isinstance(trace, str):
         text += "\n" + trace.rstrip("\n")
     return JsonEntry(text.encode("utf-8", "replace"), time)
+
+
+def _flat(decoded: dict[str, object]) -> dict[str, object]:
+    """The members, and those of the objects that are read like them; what a stack trace says is not said twice."""
+    entry = dict(decoded)
+    for name in _NESTED:
+        nested = entry.get(name)
+        if isinstance(nested, dict):
+            del entry[name]
+            traces = {key: value for key, value in nested.items() if key in _TRACES and isinstance(value, str)}
+            entry = {
+                f"{name}.{key}" if key in entry else key: value for key, value in (traces or nested).items()
+            } | entry
+    if any(name in entry for name in _TRACES):
+        entry = {key: value for key, value in entry.items() if key in _TRACES or not key.startswith("error.")}
+    return entry
 
 
 def _first(entry: dict[str, object], names: tuple[str, ...]) -> object:

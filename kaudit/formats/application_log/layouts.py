@@ -13,6 +13,7 @@ from kaudit.formats.application_log.timestamps import (
     EPOCH_SECONDS,
     SYSLOG,
     TIME_OF_DAY,
+    TWELVE_HOURS,
     LogTime,
     parse_time,
 )
@@ -24,7 +25,7 @@ _USUAL: Final = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,]\d{3}(?!\d
 """A time without a zone at the beginning: nothing can stand before it, so that no more has to be asked."""
 _TIMED: Final = (
     rb"(?:%[0-7]\||" + _LEVEL + rb"[\s:|,-]{0,3}|\[[\w-]{1,40}\]\s|(?:time|ts|t)=\"?)?[\[(|]?(?P<time>"
-    + b"|".join((DATED, EPOCH_SECONDS, DAY_FIRST, TIME_OF_DAY)) + rb")"
+    + b"|".join((DATED, EPOCH_SECONDS, DAY_FIRST, TWELVE_HOURS, TIME_OF_DAY)) + rb")"
 )  # fmt: skip
 _HEAD: Final = re.compile(
     _TIMED + rb"|\[" + _LEVEL + rb"\s?\]\s|\[[^\]\n]{1,120}\]\s" + _LEVEL + rb"\s|" + _LEVEL + rb":[\w.]{1,200}:"
@@ -32,13 +33,14 @@ _HEAD: Final = re.compile(
 _ENVELOPE: Final = re.compile(
     rb"(?P<priority><\d{1,3}>(?:1 )?)?"
     rb"(?P<container>\[pod/[^\]\s]{1,300}\] |[\w.-]{1,64} {1,40}\| )?"
-    rb"(?:(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)|" + SYSLOG + rb") )?"
-    rb"(?P<stream>std(?:out|err) [FP] )?"
-    rb"(?P<program>(?:[\w.-]{1,255} )?[\w./@-]{1,128}(?:\[\d{1,10}\])?: "
-    rb"|[\w.-]{1,255} [\w.-]{1,48} [\w-]{1,128} [\w-]{1,32} (?:-|\[[^\]]{0,500}\]) (?:\xef\xbb\xbf)?)?"
+    rb"(?:(?P<syslog>" + SYSLOG + rb") [\w.-]{1,255} [\w./@-]{1,128}(?:\[\d{1,10}\])?: "
+    rb"|(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)) "
+    rb"(?:std(?:out|err) [FP] |[\w.-]{1,255} [\w./@-]{1,128}\[\d{1,10}\]: "
+    rb"|[\w.-]{1,255} [\w.-]{1,48} [\w-]{1,128} [\w-]{1,32} (?:-|\[[^\]]{0,500}\]) (?:\xef\xbb\xbf)?)?)?"
 ).match
+"""syslog and journalctl name the host and the program; RFC 5424 has five words in front; container engines name the stream."""
 _CONTINUATION: Final = re.compile(
-    rb"\t|\s+(?:at |\.\.\. \d)|\s*(?:Caused by|Suppressed): |(?:[a-z][\w$]*\.){1,20}[\w$]*(?:Exception|Error)\b"
+    rb"\t|\s+(?:at |\.\.\. \d)|Topic and partition to exceptions: |(?:SEVERE|WARNING|INFO|CONFIG|FINE(?:R|ST)?): |\s*(?:Caused by|Suppressed): |(?:[a-z][\w$]*\.){1,20}[\w$]*(?:Exception|Error)\b"
 ).match
 _LEVEL_WORD: Final = re.compile(rb"(?<![\w.])(" + _LEVEL + rb")(?![\w.])").search
 _LEVEL_NAMES: Final = {b"WARNING": b"WARN", b"SEVERE": b"ERROR", b"CRITICAL": b"FATAL", b"NOTICE": b"INFO"}
@@ -132,7 +134,7 @@ class LineReader:
     def _add_enveloped(self, raw: bytes, found: Lines) -> None:
         envelope = _ENVELOPE(raw)
         assert envelope is not None, "every part is optional"
-        time = envelope["time"]
+        time = envelope["time"] or envelope["syslog"]
         if time is None and not envelope["container"] and not envelope["priority"]:
             found.add(raw, self._number, starts=_HEAD(raw) is not None)
             return

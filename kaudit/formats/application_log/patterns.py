@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from typing import Any, Final
@@ -19,7 +19,8 @@ PROGRAMS: Final[Mapping[Origin, tuple[str, ...]]] = {
 
 _FIELD: Final = re.compile(r"\{(\w*)\}")
 _MEANT: Final = {"error_text": "error"}
-_INTEGER: Final = r"-?\d{1,19}+"
+_INTEGER: Final = r"-?\d{1,20}+"  # file names have twenty digits
+_INT64_LIMIT: Final = 1 << 63
 _TOPIC: Final = r"[\w.-]{1,249}"
 _VALUES: Final = {
     "error": r"[\w.$]{1,200}",
@@ -27,6 +28,7 @@ _VALUES: Final = {
     "isr": r"[\d, ]{0,400}",
     "topic": _TOPIC,
 }
+_QUOTED: Final = "Exception: "
 _MAX_TRIES: Final = 3
 """How many occurrences of a pattern's first words in one line are tried: repeated words must not cost quadratic time."""
 INTEGER_FIELDS: Final = frozenset(
@@ -38,7 +40,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """One wording of a message.
 
     `text` is the message with {field} where a value stands ({topic_partition} is both, {error_text} an error in
-    a client's words, {directory} a path before a file's name, {} any text). `since` and `until`
+    a client's words, {directory} a path before a file's name, {number} any integer, {} any text). `since` and `until`
     are the first and the last release line that has it, None where it is as old as producer ids and where it is still
     there. `source` names the class. `example` is a line; `recorded` says whether a real program wrote it. `values` are
     fields the message implies.
@@ -64,7 +66,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def fields(self) -> set[str]:
         """The fields of LogEvent that the message states or implies."""
-        named = {_MEANT.get(name, name) for name in _FIELD.findall(self.text)} - {"", "directory"}
+        named = {_MEANT.get(name, name) for name in _FIELD.findall(self.text)} - {"", "directory", "number"}
         return (
             named - {"topic_partition"}
             | ({"topic", "partition"} if "topic_partition" in named else set())
@@ -77,21 +79,20 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return max(self.literals, key=len)
 
     @cached_property
+    def _integers(self) -> list[str]:
+        return [name for name in self._expression.groupindex if name in INTEGER_FIELDS]
+
+    @cached_property
+    def weight(self) -> int:
+        """How much of the message is not left open: characters."""
+        return sum(map(len, self.literals))
+
+    @cached_property
     def _expression(self) -> re.Pattern[str]:
         return _compiled(self.text)
 
-    def match(self, line: str) -> dict[str, Any] | None:
-        """Return the values the message states, None if the line is not this message; linear in the line's length."""
-        found = self._search(line)
-        if found is None:
-            return None
-        return self.values | {
-            name: int(value) if name in INTEGER_FIELDS else value
-            for name, value in found.groupdict().items()
-            if value is not None
-        }
-
-    def _search(self, line: str) -> re.Match[str] | None:
+    def find(self, line: str) -> re.Match[str] | None:
+        """Find the message in a line; linear in the line's length."""
         first = self.text.partition("{")[0]
         if not first:
             return self._expression.search(line)
@@ -104,6 +105,15 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             at = line.find(first, at + 1)
         return None
 
+    def values_of(self, found: re.Match[str]) -> dict[str, Any] | None:
+        """Return what the message states, None if a number is too large for a field."""
+        values: dict[str, Any] = self.values | found.groupdict()
+        for name in self._integers:
+            values[name] = int(values[name])
+            if abs(values[name]) >= _INT64_LIMIT:
+                return None
+        return values
+
 
 def _compiled(text: str) -> "re.Pattern[str]":
     """An atomic group for each value and the words behind it: what has matched is never tried again in another way."""
@@ -115,6 +125,8 @@ def _compiled(text: str) -> "re.Pattern[str]":
             expression += rf"(?>(?P<topic>{_TOPIC})-(?P<partition>\d{{1,10}}+){following})"
         elif name in INTEGER_FIELDS:
             expression += rf"(?P<{name}>{_INTEGER}){following}"
+        elif name == "number":
+            expression += _INTEGER + following
         elif name == "directory":
             expression += rf"(?:[^'\n]*/)?{following}"
         elif name in _VALUES:
@@ -126,52 +138,58 @@ def _compiled(text: str) -> "re.Pattern[str]":
 
 
 class PatternFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file of patterns. One of the `triggers` stands in every message of the file, so that other lines are passed over."""
+    """A file of patterns: those of one program."""
 
     program: str
-    triggers: list[str]
     patterns: list[Pattern]
 
 
 @lru_cache(maxsize=8)
 def read_pattern_file(program: str) -> PatternFile:
     """Read the patterns of one program."""
-    name = f"{program.replace('-', '_')}.toml"
-    text = (files("kaudit.formats.application_log") / "patterns" / name).read_text("utf-8")
-    read = msgspec.convert(tomllib.loads(text), PatternFile)
+    read = msgspec.convert(_toml(program.replace("-", "_")), PatternFile)
     patterns = [msgspec.structs.replace(pattern, program=program) for pattern in read.patterns]
     return msgspec.structs.replace(read, patterns=patterns)
 
 
+def _toml(name: str) -> dict[str, Any]:
+    return tomllib.loads((files("kaudit.formats.application_log") / "patterns" / f"{name}.toml").read_text("utf-8"))
+
+
 class PatternSet:
-    """The patterns of all programs whose messages a log of one origin may hold."""
+    """The patterns of all programs whose messages a log of one origin may hold.
+
+    Of `triggers` at least one stands in every message of the patterns, so that lines without any need no second look.
+    They are those of triggers.toml, and for a pattern that has none of them its longest text.
+    """
 
     def __init__(self, origin: Origin) -> None:
-        read = [read_pattern_file(program) for program in PROGRAMS[origin]]
-        self.triggers = sorted({trigger for one in read for trigger in one.triggers}, key=len)
-        self._by_trigger: dict[str, list[Pattern]] = {trigger: [] for trigger in self.triggers}
-        for one in read:
-            for pattern in one.patterns:
-                trigger = next((each for each in self.triggers if any(each in text for text in pattern.literals)), None)
-                assert trigger is not None, f"no trigger stands in the text of {pattern.id}"
-                self._by_trigger[trigger].append(pattern)
+        self._by_trigger: dict[str, list[Pattern]] = {trigger: [] for trigger in _toml("triggers")[origin]}
+        for program in PROGRAMS[origin]:
+            for pattern in read_pattern_file(program).patterns:
+                self._by_trigger.setdefault(self._trigger_of(pattern), []).append(pattern)
+        self.triggers: tuple[str, ...] = tuple(self._by_trigger)
 
-    def match(self, line: str) -> tuple[Pattern, dict[str, Any]] | None:
-        """Return the pattern that the line fits, with the values; the one that leaves least of it open if several do."""
+    def _trigger_of(self, pattern: Pattern) -> str:
+        standing = (trigger for trigger in self._by_trigger if any(trigger in text for text in pattern.literals))
+        return next(standing, pattern.longest)
+
+    def match(self, line: str, triggers: Iterable[int]) -> tuple[Pattern, dict[str, Any]] | None:
+        """Return the pattern that the line fits, with the values.
+
+        If several do, it is the message rather than the exception that it quotes, and then the one that leaves least of
+        the line open. `triggers` are the numbers of those that stand in the line.
+        """
         best: tuple[Pattern, dict[str, Any]] | None = None
-        for trigger in self.triggers:
-            if trigger not in line:
-                continue
-            for pattern in self._by_trigger[trigger]:
-                if pattern.longest in line and (values := pattern.match(line)) is not None:
-                    found = (pattern, values)
-                    if best is None or _weight(pattern) > _weight(best[0]):
-                        best = found
+        best_rank = (False, 0)
+        for number in triggers:
+            for pattern in self._by_trigger[self.triggers[number]]:
+                if pattern.longest not in line or (found := pattern.find(line)) is None:
+                    continue
+                rank = (not line.endswith(_QUOTED, 0, found.start()), pattern.weight)
+                if rank > best_rank and (values := pattern.values_of(found)) is not None:
+                    best, best_rank = (pattern, values), rank
         return best
-
-
-def _weight(pattern: Pattern) -> int:
-    return sum(map(len, pattern.literals))
 
 
 @lru_cache(maxsize=2)

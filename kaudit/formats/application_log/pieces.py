@@ -4,6 +4,7 @@ import codecs
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import IO, Final, cast
 
 import zstandard
@@ -89,26 +90,23 @@ def _split(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _gunzipped(first: bytes, source: Iterator[bytes], counts: LogCounts) -> Iterator[bytes]:
-    """Every member of a gzip file; `gzip -c >>` and logrotate leave several."""
+    """Every member of a gzip file; `gzip -c >>` and logrotate leave several, and archivers pad with NULs."""
     inflate = zlib.decompressobj(wbits=31)
-    data = first
     try:
-        while True:
-            if inflate.eof:
-                data = (inflate.unused_data or data).lstrip(b"\0")  # some archivers pad
-                if data:
+        for piece in chain((first,), source):
+            data = piece
+            while data:
+                if inflate.eof:
+                    data = data.lstrip(b"\0")
+                    if not data:
+                        break
                     inflate = zlib.decompressobj(wbits=31)
-            while data and not inflate.eof:
                 if text := inflate.decompress(data, _PIECE_BYTES):
                     yield text
-                data = inflate.unconsumed_tail
-            if inflate.eof and inflate.unused_data:
-                continue
-            more = next(source, None)
-            if more is None:
-                counts.damaged = counts.damaged or not inflate.eof
-                return
-            data = more
+                data = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+        if not inflate.eof:
+            counts.damaged = True
+            yield inflate.flush()
     except zlib.error:
         counts.damaged = True
 

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Final
 
 from kaudit.formats.application_log.counts import LogCounts
@@ -18,6 +18,16 @@ from kaudit.formats.application_log.patterns import client_of, pattern_set
 from kaudit.formats.application_log.pieces import line_blocks
 from kaudit.model.log_event import MAX_TEXT, LogEvent, Origin
 
+_LOGGERS: Final = (
+    b"kafka",
+    b"o.a.k.",
+    b"state.change.logger",
+    b"zookeeper",
+    b"rdkafka",
+    b"#producer-",
+    b"#consumer-",
+    b"sarama",
+)
 _MAX_ENTRY_LINES: Final = 200
 """Lines of one entry that are looked at: a stack trace is shorter, and what matters stands at its beginning."""
 
@@ -60,68 +70,62 @@ class _Finder:
         self._year_before_ms = year_before_ms
         self._patterns = pattern_set(origin)
         self._triggers = [trigger.encode() for trigger in self._patterns.triggers]
+        self._begun = False
+        self._unknown: frozenset[int] = frozenset()
 
     def events(self, lines: Lines) -> Iterator[LogEvent]:
         """Events of whole entries."""
         self._count(lines)
+        hits = self._hits(lines.texts)
         done = -1
-        for hit in self._hits(lines.texts):
+        for hit in sorted(hits):
             if hit < done:
                 continue
-            position = bisect_right(lines.heads, hit)
-            start = lines.heads[position - 1] if position else hit
-            end = lines.heads[position] if position < len(lines.heads) else len(lines.texts)
-            headless = not position or any(
-                not looks_like_continuation(text) for text in lines.texts[start + 1 : hit + 1] if text
-            )
-            if headless:  # lines of an unknown layout: each stands for itself
-                start, end = hit, hit + 1
-            event = self._event(lines, start, min(end, start + _MAX_ENTRY_LINES), known=not headless)
+            start, end = _entry_of(lines, hit)
+            event = self._event(lines, start, end, hits)
             done = end
             if event is not None:
                 self._counts.events += 1
                 yield event
 
-    def _hits(self, texts: list[bytes]) -> list[int]:
-        """Indexes of the lines with a trigger, ascending."""
+    def _hits(self, texts: list[bytes]) -> dict[int, list[int]]:
+        """Numbers of the triggers in the lines that have any, by index of the line."""
         data = b"\n".join(texts)
-        positions = []
-        for trigger in self._triggers:
+        positions: list[tuple[int, int]] = []
+        for number, trigger in enumerate(self._triggers):
             at = data.find(trigger)
             while at >= 0:
-                positions.append(at)
+                positions.append((at, number))
                 end = data.find(b"\n", at)
                 at = data.find(trigger, end) if end >= 0 else -1
-        if not positions:
-            return []
-        starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
-        return sorted({bisect_right(starts, position) - 1 for position in positions})
+        found: dict[int, list[int]] = {}
+        if positions:
+            starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
+            for position, number in positions:
+                found.setdefault(bisect_right(starts, position) - 1, []).append(number)
+        return found
 
     def _count(self, lines: Lines) -> None:
         counts = self._counts
         counts.entries += len(lines.heads)
+        counts.other_entries += sum(not any(name in lines.texts[head] for name in _LOGGERS) for head in lines.heads)
         if lines.heads:
             for index in (lines.heads[0], lines.heads[-1]):
                 time = entry_time(lines.texts[index], lines.times.get(index), self._year_before_ms)
                 counts.saw(None if time is None else time.timestamp_ms)
-        if len(lines.heads) < len(lines.texts):
-            heads = set(lines.heads)
-            before = lines.heads[0] if lines.heads else len(lines.texts)
-            counts.unknown_lines += sum(
-                1
-                for index, text in enumerate(lines.texts)
-                if index not in heads and text and (index < before or not looks_like_continuation(text))
-            )
+        self._unknown = _unknown_lines(lines, begun=self._begun)
+        self._begun = self._begun or bool(lines.heads)
+        counts.unknown_lines += len(self._unknown)
 
-    def _event(self, lines: Lines, start: int, end: int, *, known: bool) -> LogEvent | None:
+    def _event(self, lines: Lines, start: int, end: int, hits: dict[int, list[int]]) -> LogEvent | None:
         """The event of the entry in lines `start` to `end`; None if no pattern fits."""
-        matched = match_entry(lines.texts[start:end], self._patterns)
+        triggers = {index - start: hits[index] for index in range(start, end) if index in hits}
+        matched = match_entry(lines.texts[start:end], triggers, self._patterns)
         if matched is None:
             return None
+        self._counts.unknown_lines -= start in self._unknown
         time = entry_time(lines.texts[start], lines.times.get(start), self._year_before_ms)
         self._counts.saw(None if time is None else time.timestamp_ms)
-        if not known:
-            self._counts.unknown_lines -= 1
         text = b"\n".join(lines.texts[start:end])[: 4 * MAX_TEXT].decode("utf-8", "replace")[:MAX_TEXT]
         return LogEvent(
             event=matched.event,
@@ -136,3 +140,29 @@ class _Finder:
             level=entry_level(lines.texts[start]) or matched.pattern.level,
             **matched.values,
         )
+
+
+def _entry_of(lines: Lines, index: int) -> tuple[int, int]:
+    """Where the entry begins that a line is of, and where it ends; a line of no known layout begins one itself."""
+    position = bisect_right(lines.heads, index)
+    start = lines.heads[position - 1] if position else index
+    between = islice(lines.texts, start + 1, index + 1)
+    if index - start >= _MAX_ENTRY_LINES or not all(looks_like_continuation(text) for text in between if text):
+        start = index
+    limit = lines.heads[position] if position < len(lines.heads) else len(lines.texts)
+    following = range(index + 1, min(limit, start + _MAX_ENTRY_LINES))
+    return start, next(
+        (at for at in following if not looks_like_continuation(lines.texts[at])), max(following.stop, index + 1)
+    )
+
+
+def _unknown_lines(lines: Lines, *, begun: bool) -> frozenset[int]:
+    """Indexes of the lines that neither begin an entry nor may continue one; `begun`: whether the file had one before."""
+    if len(lines.heads) == len(lines.texts):
+        return frozenset()
+    first = 0 if begun else lines.heads[0] if lines.heads else len(lines.texts)
+    return frozenset(
+        index
+        for index in set(range(len(lines.texts))).difference(lines.heads)
+        if lines.texts[index] and (index < first or not looks_like_continuation(lines.texts[index]))
+    )

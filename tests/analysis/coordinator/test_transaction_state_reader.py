@@ -8,16 +8,10 @@ from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorRead
 from kaudit.model.transaction_state import TransactionStatus
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
-from tests.checks.transactions.coordinator_log import COMPLETE_COMMIT, EMPTY, ONGOING, PREPARE_COMMIT, state
-from tests.logs import BASE_TIMESTAMP, Batch, sealed_records, varint
+from tests.checks.transactions.coordinator_log import COMPLETE_COMMIT, EMPTY, ONGOING, PREPARE_COMMIT, state, tombstone
+from tests.logs import BASE_TIMESTAMP, Batch, sealed_records
 
 AT = struct.pack(">q", BASE_TIMESTAMP)
-
-
-def tombstone(name):
-    key = struct.pack(">hh", 0, len(name)) + name.encode()
-    body = b"\0" + varint(0) + varint(0) + varint(len(key)) + key + varint(-1) + varint(0)
-    return varint(len(body)) + body
 
 
 def later(one, ms):
@@ -170,6 +164,14 @@ class TestDecisions:
             state("b", COMPLETE_COMMIT, producer_id=8),
         ]
         assert self.decided(tmp_path, states) == {7: None, 8: [(1, [("x", 0)], 1)]}
+
+    def test_a_decision_without_a_list_of_partitions_is_about_none(self, tmp_path):
+        states = [state("a", PREPARE_COMMIT, None), state("a", COMPLETE_COMMIT)]
+        assert self.decided(tmp_path, states) == {7: [(1, [], 0)]}
+
+    def test_an_id_that_expired_has_nothing_left_to_carry_out(self, tmp_path):
+        states = [state("a", PREPARE_COMMIT, [("x", 0)]), state("a", COMPLETE_COMMIT), tombstone("a")]
+        assert self.decided(tmp_path, states) == {7: [(1, [("x", 0)], 0)]}
 
     @pytest.mark.parametrize("offsets", [[1, 2], [0, 2]])
     def test_where_records_are_missing_there_are_none(self, offsets, tmp_path):

@@ -211,6 +211,9 @@ class TestTransactionVersion2:
         assert client.end(producer, api_version=5) == (77, 0)
         (described,) = client.describe()["producers"]
         assert described["producer_epoch"] == 32767
+        # once the new id has ended a transaction, the old one's retry is nobody's (TransactionCoordinator.endTransaction)
+        assert client.end((77, 0), commit=False, api_version=5) == (77, 1)
+        assert client.end(producer, api_version=5) == 49
 
     @pytest.mark.parametrize(("version", "answer"), [("4.0.0", 0), ("4.1.0", 45), ("4.2.0", 45)])
     def test_the_first_sequence_of_a_producer_nobody_knows(self, version, answer):

@@ -7,9 +7,11 @@ import gzip
 from dataclasses import replace
 
 import crc32c
+import msgspec
 import pytest
 
 from kaudit.broker.partition.log_validator import holds_records
+from tests.attempts import attempt_of
 from tests.broker.client import PartitionClient
 from tests.logs import BASE_TIMESTAMP, Batch, data, record, sealed_records
 
@@ -150,8 +152,51 @@ def test_granted_producer_ids_are_counted_on_from():
     ]
 
 
+@pytest.mark.parametrize("config", [{}, {"compression.type": "gzip"}])
 @pytest.mark.parametrize("producer_id", [0, 5])
-def test_producer_id_0_is_a_producer(producer_id):
-    client = PartitionClient("3.9.1")
+def test_producer_id_0_is_a_producer(producer_id, config):
+    client = PartitionClient("3.9.1", topic_config=config)
     assert [client.produce(0, pid=producer_id), client.produce(0, pid=producer_id)] == [0, (0,)]
     assert client.produce(3, pid=producer_id) == 45
+
+
+APPEND_TIME = 0x08
+
+
+@pytest.mark.parametrize(
+    ("version", "config", "timestamp", "answer"),
+    [
+        ("3.9.1", {}, BASE_TIMESTAMP, 0),  # KIP-937: LogValidator.validateTimestamp no longer looks
+        ("3.5.2", {}, BASE_TIMESTAMP, INVALID_TIMESTAMP),
+        ("3.9.1", {}, -1, INVALID_TIMESTAMP),
+        ("3.9.1", {"message.timestamp.type": "LogAppendTime"}, BASE_TIMESTAMP, INVALID_TIMESTAMP),
+    ],
+)
+def test_a_client_that_sets_the_time_of_append(version, config, timestamp, answer):
+    client = PartitionClient(version, topic_config=config)
+    sent_ = replace(batch(), attributes=APPEND_TIME, timestamp=timestamp)
+    assert sent(client, sent_, api_version=8) == answer
+
+
+@pytest.mark.parametrize(("version", "answer"), [("2.8.2", CORRUPT), ("3.9.1", CORRUPT)])
+def test_a_corrupt_header_behind_a_good_batch_is_not_an_unreadable_request(version, answer):
+    """RequestUtils looks at the first batch only; ProduceRequest.validateRecords at what follows."""
+    client = PartitionClient(version)
+    magic_3 = bytearray(batch().encode())
+    magic_3[16] = 3
+    assert sent(client, batch(), batch().encode() + bytes(magic_3), api_version=8) in (answer, INVALID_RECORD)
+    assert client.produce(0) == 0  # nothing of it was written
+
+
+@pytest.mark.parametrize("field", ["producer_id", "producer_epoch", "base_sequence", "record_count"])
+def test_numbers_that_the_protocol_cannot_say_are_no_attempt(field):
+    """int64, int16, int32, int32 of a record batch's header."""
+    bits = {"producer_id": 63, "producer_epoch": 15, "base_sequence": 31, "record_count": 31}[field]
+    fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "record_count": 1}
+    attempt = {"index": 1, "op": "produce", "topic": "t", "partition": 0, "at": 1, "timestamp": 1, "api_version": 7}
+    attempt_of(attempt | fields | {field: 2**bits - 1})
+    with pytest.raises(msgspec.ValidationError):
+        attempt_of(attempt | fields | {field: 2**bits})
+    attempt_of(attempt | fields | {field: -(2**bits)})
+    with pytest.raises(msgspec.ValidationError):
+        attempt_of(attempt | fields | {field: -(2**bits) - 1})

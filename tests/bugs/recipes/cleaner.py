@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.bugs.recipe import COORDINATOR, Outcome, told
 from tests.cluster import brokers
-from tests.conformance.recorder.disk import positions_of
+from tests.conformance.recorder.disk import end_of, positions_of
 from tests.conformance.recorder.topic import Step
 from tests.live_brokers.jvm import BrokenStartError
 
@@ -16,6 +16,7 @@ CLEANED_MS = 4_000
 SMALL_INDEXES: dict[str, object] = {"log.index.size.max.bytes": 4096}
 """A broker that is not stopped cleanly leaves its indexes as long as they may become."""
 COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": "0"}
+COMMIT_KEY = "\0\0\0\1"
 DEDUPE_BUFFER = (1 << 20) + 1
 """The least a broker takes."""
 REMEMBERED_KEYS = int(DEDUPE_BUFFER // 24 * 0.9)
@@ -41,6 +42,40 @@ def in_another_segment(version: str, home: Path) -> Outcome:
         "steps": [*_BEGIN, write, end, *itertools.chain.from_iterable(others)],
     }
     return _play(version, home, scenario, data=0, marker=1)
+
+
+def key_of_a_marker(version: str, home: Path) -> Outcome:
+    """A record has the key that the record of a commit marker has, version 0 and type 1, and is newer."""
+    write = {"op": "produce", **_TRANSACTION, "txn": True, "seq": 0, "keys": ["a"], "value_size": 150}
+    end = {"op": "end_txn", **_TRANSACTION, "commit": True}
+    others = [({**_OTHER, "keys": [key], "value_size": 150}, _CLEANED) for key in (COMMIT_KEY, "b", "c")]
+    scenario = {
+        "name": "orders",
+        "topic_config": {**COMPACTED, "delete.retention.ms": "86400000", "segment.bytes": "260"},
+        "steps": [*_BEGIN, write, end, *itertools.chain.from_iterable(others)],
+    }
+    return _play(version, home, scenario, data=0, marker=1)
+
+
+def preallocated(version: str, home: Path) -> Outcome:
+    """Segments are allocated at their full size, also those that the cleaner writes."""
+    steps = [step for key in "aabbcc" for step in ({**_OTHER, "keys": [key], "value_size": 900}, _CLEANED)]
+    scenario = {"name": "orders", "topic_config": {**COMPACTED, "segment.bytes": "2100"}, "steps": steps}
+    with brokers.live(version, home / "broker", {**SMALL_INDEXES, "log.preallocate": "true"}) as live:
+        live.play(scenario)
+        live.broker.stop(clean=False)  # a broker that is shut down cuts off what it did not use
+        *closed, _ = live.broker.segments("orders", 0)
+        zeros = {segment.name: segment.stat().st_size - end_of(segment) for segment in closed}
+        found = [
+            {"code": "KA004", "topic": "orders", "partition": 0, "file": f"orders-0/{name}"}
+            for name, count in zeros.items()
+            if count
+        ]
+        return told(
+            f"the log was compacted on preallocated segments; zeros behind the last batch of those closed: {zeros}",
+            *found, happened=bool(found), logs=live.broker.logs, partitions=("orders-0",),
+            server_logs={"server.log": live.broker.home / "broker.out"},
+        )  # fmt: skip
 
 
 def in_part_of_a_segment(version: str, home: Path) -> Outcome:

@@ -11,7 +11,7 @@ from tests.bugs.recipes.cleaner import SMALL_INDEXES
 from tests.cluster import brokers
 from tests.live_brokers.protocol import END_TXN, LATEST, PRODUCE, Connection
 
-BROKER = "3.7.2"
+BROKER = brokers.WITH_EITHER
 BEFORE_2_4 = "2.1.1"
 """A broker that forgets producers whose records are deleted."""
 QUEUED_SECONDS, APART_SECONDS = 3, 0.4

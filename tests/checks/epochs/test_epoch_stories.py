@@ -227,3 +227,12 @@ def test_a_producer_that_goes_on_after_a_day(silence_ms, noted, tmp_path):
     log = log_of(plain(0), Later(silence_ms - 1), plain(1))
     found = findings(log, tmp_path, "KA801", **OLD)
     assert [(each.code, each.severity.value, each.offset) for each in found] == noted
+
+
+def test_a_new_epoch_after_a_day_does_not_go_on(tmp_path):
+    """Its first sequence is the next one of the old epoch by chance: a forgotten epoch begins at any sequence."""
+    found = findings(log_of(plain(0), Later(DAY_MS), plain(1, epoch=1)), tmp_path, "KA2", "KA8", **OLD)
+    assert [(each.code, each.severity.value, each.evidence["class"]) for each in found] == [
+        ("KA202", "error", "bump-nonzero"),
+        ("KA801", "warning", "forgotten"),
+    ]

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.engines.local import scan
 from kaudit.model.impact import Impact
-from tests.checks.stories import Again, Later, Missing, commit, findings, log_of, plain, position, shown
-from tests.logs import WRAP
+from tests.checks.stories import Again, Later, Missing, commit, findings, log_of, plain, position, shown, transactional
+from tests.logs import WRAP, Batch
 
 SIX = [plain(2 * index, 2) for index in range(6)]
 """Sequences 0..11 in six batches: a broker remembers those that begin with 2."""
@@ -377,3 +379,38 @@ def test_a_producer_known_by_a_marker_is_forgotten_in_time(version, silence_ms, 
     log = log_of(commit(), Later(silence_ms - 1), plain(5))
     found = findings(log, tmp_path, "KA10", broker_version=version)
     assert [(each.code, each.severity.value) for each in found] == [("KA106", severity)]
+
+
+def runs_of(batches: list[Batch]) -> int:
+    """How many runs there are: batches of one producer, epoch and kind, each in sequence with the one before, none ended."""
+    runs, latest = 0, dict[int, tuple[Any, int, int]]()
+    for batch in batches:
+        who = batch.producer_id
+        if batch.control is not None:
+            latest.pop(who, None)
+            continue
+        key = batch.epoch, batch.attributes & 0x10
+        known = latest.get(who)
+        goes_on = known is not None and known[:2] == (key, batch.sequence) and batch.timestamp - known[2] < 3_600_000
+        runs += not goes_on
+        latest[who] = key, (batch.sequence + batch.count) % WRAP, batch.timestamp
+    return runs
+
+
+MORE_RUNS: dict[str, list[Any]] = {
+    "one batch after another": [plain(0), plain(1), plain(0, who=2), plain(2)],
+    "a marker between": [transactional(0), commit(), transactional(1), commit()],
+    "another kind": [plain(0), transactional(1), transactional(2), plain(3)],
+    "another epoch": [plain(0), plain(1, epoch=1), plain(2, epoch=1)],
+    "an hour less a millisecond": [plain(0), Later(3_599_998), plain(1)],
+    "an hour": [plain(0), Later(3_599_999), plain(1)],
+}
+
+
+@pytest.mark.parametrize("chunk_bytes", [None, 61, 200])
+@pytest.mark.parametrize("story", [*STORIES, *MORE_RUNS])
+def test_runs_are_counted_alike_wherever_the_log_is_cut(story, chunk_bytes, tmp_path):
+    log = log_of(*(STORIES[story][0] if story in STORIES else MORE_RUNS[story]))
+    directory = log.write(tmp_path / "orders-0")
+    result = scan(ScanOptions([str(directory)], chunk_bytes=chunk_bytes), SilentProgress())
+    assert result.summary.runs == runs_of(log.batches)

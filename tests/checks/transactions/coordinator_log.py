@@ -7,24 +7,31 @@ from kaudit.checks.transactions.coordinator_disagrees import coordinator_disagre
 from kaudit.checks.transactions.illegal_state_transition import illegal_state_transition
 from kaudit.checks.transactions.torn_transaction import torn_transaction
 from kaudit.engines.local import scan
-from tests.logs import BASE_TIMESTAMP, Batch, Log, data, marker, record, sealed_records
+from tests.logs import BASE_TIMESTAMP, Batch, Log, data, marker, record, sealed_records, varint
 
 EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = range(6)
 CODES = {check.code for check in (coordinator_disagrees, illegal_state_transition, torn_transaction)}
 
 
 def state(name, status, partitions=(), *, producer_id=7, epoch=0, timeout_ms=60000):
-    """A version 0 value as TransactionLog writes it."""
+    """A version 0 value as TransactionLog writes it; `partitions` None is null."""
     key = struct.pack(">hh", 0, len(name)) + name.encode()
     value = struct.pack(">hqhib", 0, producer_id, epoch, timeout_ms, status)
     topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
+    for topic, partition in partitions or ():
         topics.setdefault(topic, []).append(partition)
-    value += struct.pack(">i", len(topics))
+    value += struct.pack(">i", -1 if partitions is None else len(topics))
     for topic, numbers in topics.items():
         value += struct.pack(">h", len(topic)) + topic.encode() + struct.pack(">i", len(numbers))
         value += b"".join(struct.pack(">i", number) for number in numbers)
     return record(0, key, value + struct.pack(">qq", BASE_TIMESTAMP, BASE_TIMESTAMP))
+
+
+def tombstone(name):
+    """A record without a value: the transactional id expired."""
+    key = struct.pack(">hh", 0, len(name)) + name.encode()
+    body = b"\0" + varint(0) + varint(0) + varint(len(key)) + key + varint(-1) + varint(0)
+    return varint(len(body)) + body
 
 
 def write_states(root, states, offsets=None):

@@ -12,6 +12,7 @@ from tests.checks.transactions.coordinator_log import (
     PREPARE_COMMIT,
     reported,
     state,
+    tombstone,
     write_states,
 )
 
@@ -39,4 +40,9 @@ def test_an_epoch_never_falls(tmp_path):
 
 def test_states_on_both_sides_of_removed_records_are_no_neighbours(tmp_path):
     write_states(tmp_path, [state("t", ONGOING), state("t", COMPLETE_COMMIT)], offsets=[0, 5])
+    assert reported(tmp_path) == []
+
+
+def test_an_id_begins_anew_after_it_expired(tmp_path):
+    write_states(tmp_path, [state("t", ONGOING), tombstone("t"), state("t", PREPARE_COMMIT), tombstone("t")])
     assert reported(tmp_path) == []

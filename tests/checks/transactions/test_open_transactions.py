@@ -1,5 +1,7 @@
 """Transactions without an end: what their coordinator says, how long they are idle, and what they hold back."""
 
+from dataclasses import replace
+
 import pytest
 
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
@@ -249,3 +251,14 @@ def test_who_the_coordinator_does_not_know():
     assert (known.transactional_id(7), known.transactional_id(8)) == ("t", None)
     assert known.standing(7, 4, "a", 2).standing is V.ONGOING
     assert known.standing(7, 4, "b", 0).standing is V.NOT_ONGOING
+
+
+@pytest.mark.parametrize("chunk_bytes", [None, 61])
+def test_other_control_records_end_no_transaction(chunk_bytes, tmp_path):
+    """ControlRecordType: only ABORT and COMMIT are end markers; brokers of later versions may write other types."""
+    log = log_of(transactional(0), replace(commit(), control=(7, 0)), transactional(1), commit(), transactional(2))
+    found = findings(log, tmp_path, "KA302", chunk_bytes=chunk_bytes)
+    assert [(each.offset, each.evidence["records"]) for each in found] == [(4, 1)]
+    open_log = log_of(transactional(0), replace(commit(), control=(7, 0)), transactional(1))
+    found = findings(open_log, tmp_path / "open", "KA302", chunk_bytes=chunk_bytes)
+    assert [(each.offset, each.evidence["records"]) for each in found] == [(0, 2)]

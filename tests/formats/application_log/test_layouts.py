@@ -1,0 +1,270 @@
+"""One refusal, written by a broker whose clock shows an hour more than UTC, as logging frameworks and collectors keep it."""
+
+import gzip
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+import zstandard
+
+from kaudit.formats.application_log.counts import LogCounts
+from kaudit.formats.application_log.reader import read_events
+from kaudit.formats.application_log.timestamps import LogTime, parse_time
+from kaudit.model.log_event import LogEvent, LogEventKind
+
+HEAD = (
+    "[2026-11-22 19:45:04,073] ERROR [ReplicaManager broker=1] Error processing append operation on partition orders-0 "
+    "(kafka.server.ReplicaManager)"
+)
+CAUSE = (
+    "org.apache.kafka.common.errors.OutOfOrderSequenceException: Out of order sequence number for producer 1001 at "
+    "offset 345 in partition orders-0: 17 (incoming seq. number), 11 (current end sequence number)"
+)
+ENTRY = [HEAD, CAUSE, "\tat kafka.server.ReplicaManager.appendToLocalLog(ReplicaManager.scala:1400)"]
+BEFORE = (
+    "[2026-11-22 19:45:03,999] INFO [GroupCoordinator 1]: Stabilized group g (kafka.coordinator.group.GroupCoordinator)"
+)
+AFTER = "[2026-11-22 19:45:05,000] INFO [LogCleaner]: Starting the log cleaner (kafka.log.LogCleaner)"
+LINES = [BEFORE, *ENTRY, AFTER]
+UTC_MS = int(datetime(2026, 11, 22, 18, 45, 4, 73000, UTC).timestamp() * 1000)
+HOUR_MS = 3_600_000
+
+
+def each(template: str) -> Callable[[list[str]], str]:
+    return lambda lines: "".join(template.replace("LINE", line) + "\n" for line in lines)
+
+
+def json_each(**members: str) -> Callable[[list[str]], str]:
+    def wrap(lines: list[str]) -> str:
+        return "".join(
+            json.dumps({key: value.replace("LINE", line) for key, value in members.items()}) + "\n" for line in lines
+        )
+
+    return wrap
+
+
+def journal_export(lines: list[str]) -> str:
+    return "".join(
+        f"__CURSOR=s=1;i={number}\n__REALTIME_TIMESTAMP=1795373104100000\n_BOOT_ID=1\n_HOSTNAME=broker-1\nMESSAGE={line}\n"
+        f"SYSLOG_IDENTIFIER=kafka\n\n"
+        for number, line in enumerate(lines)
+    )
+
+
+COLLECTORS: dict[str, tuple[Callable[[list[str]], str], int]] = {
+    "kubectl logs --timestamps": (each("2026-11-22T18:45:04.123456789Z LINE"), 2),
+    "kubectl logs --timestamps --prefix": (each("[pod/kafka-0/kafka] 2026-11-22T18:45:04.123456789Z LINE"), 2),
+    "containerd": (each("2026-11-22T19:45:04.123456789+01:00 stdout F LINE"), 2),
+    "docker compose logs --timestamps": (each("kafka-1  | 2026-11-22T18:45:04.123456789Z LINE"), 2),
+    "docker json-file": (json_each(log="LINE\n", stream="stdout", time="2026-11-22T18:45:04.123456789Z"), 2),
+    "journalctl -o short-iso": (each("2026-11-22T19:45:04+0100 broker-1 kafka[4711]: LINE"), 2),
+    "journalctl -o json": (json_each(__REALTIME_TIMESTAMP="1795373104100000", MESSAGE="LINE", PRIORITY="6"), 2),
+    "journalctl -o export": (journal_export, 12),
+    "RFC 5424": (each("<14>1 2026-11-22T18:45:04.100Z broker-1 kafka 4711 - - LINE"), 2),
+    "Stackdriver": (json_each(textPayload="LINE", timestamp="2026-11-22T18:45:04.123456789Z", logName="kafka"), 2),
+}
+
+
+def only(log: str, year_before_ms: int | None = None) -> LogEvent:
+    (event,) = read_events([log.encode()], "server", path="server.log", year_before_ms=year_before_ms)
+    return event
+
+
+def assert_refusal(event: LogEvent) -> None:
+    assert event.event is LogEventKind.OUT_OF_ORDER_SEQUENCE
+    assert event.error == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert (event.topic, event.partition, event.producer_id, event.offset) == ("orders", 0, 1001, 345)
+    assert (event.base_sequence, event.last_sequence, event.broker_id) == (17, 11, 1)
+    assert event.level == "ERROR"
+    assert "append operation" in event.text
+    assert "1001" in event.text
+
+
+@pytest.mark.parametrize("name", COLLECTORS)
+def test_collectors_prefix_every_line_and_know_the_zone(name: str) -> None:
+    wrap, line = COLLECTORS[name]
+    counts = LogCounts()
+    (event,) = read_events([wrap(LINES).encode()], "server", path="server.log", counts=counts)
+    assert_refusal(event)
+    assert (event.timestamp_ms, event.zone_known, event.line) == (UTC_MS, True, line)
+    assert (counts.entries, counts.events, counts.unknown_lines) == (3, 1, 0)
+
+
+@pytest.mark.parametrize("name", ["kafka", "docker compose logs", "syslog"])
+def test_without_a_zone_the_time_is_read_as_utc(name: str) -> None:
+    template = {
+        "kafka": "LINE",
+        "docker compose logs": "kafka-1  | LINE",
+        "syslog": "Nov 22 19:45:04 broker-1 kafka[4711]: LINE",
+    }
+    event = only(each(template[name])(LINES), year_before_ms=UTC_MS + 40 * 86_400_000)
+    assert_refusal(event)
+    assert (event.timestamp_ms, event.zone_known, event.line) == (UTC_MS + HOUR_MS, False, 2)
+
+
+JSON_LAYOUTS = {
+    "logstash-logback-encoder": {
+        "@timestamp": "2026-11-22T18:45:04.073Z", "@version": "1", "message": "MESSAGE", "logger_name": "kafka.server.ReplicaManager",
+        "thread_name": "main", "level": "ERROR", "stack_trace": "TRACE",
+    },
+    "ECS": {
+        "@timestamp": "2026-11-22T18:45:04.073Z", "log.level": "ERROR", "message": "MESSAGE", "ecs.version": "1.2.0",
+        "log.logger": "kafka.server.ReplicaManager", "error.type": "org.apache.kafka.common.errors.OutOfOrderSequenceException",
+        "error.message": "Out of order", "error.stack_trace": "TRACE",
+    },
+    "ECS, nested": {
+        "@timestamp": "2026-11-22T18:45:04.073Z", "message": "MESSAGE", "log": {"level": "ERROR", "logger": "kafka.server.ReplicaManager"},
+        "error": {"stack_trace": "TRACE"},
+    },
+    "log4j2 JsonLayout": {
+        "instant": {"epochSecond": 1795373104, "nanoOfSecond": 73000000}, "thread": "main", "level": "ERROR",
+        "loggerName": "kafka.server.ReplicaManager", "message": "MESSAGE", "thrown": {"message": "Out", "extendedStackTrace": "TRACE"},
+    },
+    "GELF": {"version": "1.1", "host": "b1", "short_message": "MESSAGE\nTRACE", "timestamp": 1795373104.073, "level": 3},
+    "Stackdriver": {
+        "severity": "ERROR", "timestamp": "2026-11-22T18:45:04.073Z", "jsonPayload": {"message": "MESSAGE\nTRACE", "logger": "kafka"},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", JSON_LAYOUTS)
+def test_frameworks_write_an_entry_as_one_json_object(name: str) -> None:
+    message = HEAD.partition("ERROR ")[2].rpartition(" (")[0]
+    text = (
+        json.dumps(JSON_LAYOUTS[name])
+        .replace("MESSAGE", message)
+        .replace("TRACE", "\\n".join(ENTRY[1:]).replace("\t", "\\t"))
+    )
+    event = only(f'{{"level":"INFO","message":"before"}}\n{text}\n')
+    assert (event.event, event.producer_id, event.base_sequence, event.broker_id) == (
+        "out_of_order_sequence",
+        1001,
+        17,
+        1,
+    )
+    assert (event.timestamp_ms, event.zone_known, event.line) == (UTC_MS, True, 2)
+
+
+FRAMEWORKS = {
+    "2026-11-22 18:45:04.073 ERROR 4711 --- [main] k.s.R : MESSAGE": False,
+    "2026-11-22T19:45:04.073+01:00 ERROR 4711 --- [main] k.s.R : MESSAGE": True,
+    "2026-11-22T18:45:04,073Z ERROR MESSAGE": True,
+    "2026-11-22 18:45:04,073 [main] ERROR kafka.server.ReplicaManager - MESSAGE": False,
+    "22 Nov 2026 18:45:04,073 ERROR MESSAGE": False,
+    "ERROR 2026-11-22 18:45:04,073 kafka MESSAGE": False,
+    "[main] ERROR kafka.server.ReplicaManager - MESSAGE": None,
+    "18:45:04.073 [main] ERROR k.s.ReplicaManager -- MESSAGE": None,
+    'time="2026-11-22T18:45:04.073Z" level=error msg="MESSAGE"': True,
+    "\x1b[31m[2026-11-22 18:45:04,073] ERROR\x1b[0m MESSAGE": False,
+}
+
+
+@pytest.mark.parametrize("layout", FRAMEWORKS)
+def test_layouts_of_frameworks(layout: str) -> None:
+    message = HEAD.partition("ERROR ")[2].rpartition(" (")[0]
+    event = only("\n".join([layout.replace("MESSAGE", message), *ENTRY[1:]]) + "\n")
+    assert_refusal(event)
+    zone_known = FRAMEWORKS[layout]
+    assert event.timestamp_ms == (None if zone_known is None else UTC_MS)
+    assert event.zone_known is bool(zone_known)
+
+
+TEXT = "".join(line + "\n" for line in LINES)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        TEXT.encode().replace(b"\n", b"\r\n"),
+        b"\xef\xbb\xbf" + TEXT.encode(),
+        b"\xff\xfe" + TEXT.encode("utf-16-le"),
+        b"\xfe\xff" + TEXT.encode("utf-16-be"),
+        bytes(5000) + TEXT.encode(),
+        TEXT.encode().replace(b"Stabilized group g", b"Stabilized \xff\xfe group \xe4"),
+        gzip.compress(TEXT.encode()),
+        gzip.compress(TEXT[:300].encode()) + gzip.compress(TEXT[300:].encode()) + bytes(512),
+        zstandard.compress(TEXT.encode()),
+    ],
+    ids=["CRLF", "UTF-8 BOM", "UTF-16LE", "UTF-16BE", "NULs", "not UTF-8", "gzip", "gzip members", "zstd"],
+)
+@pytest.mark.parametrize("size", [1, 7, 4096, 1 << 20])
+def test_bytes_of_any_encoding_in_pieces_of_any_size(data: bytes, size: int) -> None:
+    counts = LogCounts()
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    (event,) = read_events(pieces, "server", path="server.log", counts=counts)
+    assert_refusal(event)
+    assert (counts.lines, counts.entries, counts.unknown_lines, counts.damaged) == (5, 3, 0, False)
+    assert event.line == 2
+
+
+def test_a_cut_archive_says_so_and_gives_what_it_has() -> None:
+    data = gzip.compress(TEXT.encode() + "".join(f"{BEFORE} {number * 7919}\n" for number in range(3000)).encode())
+    for cut in (2, 11, len(data) // 2, len(data) - 9):
+        counts = LogCounts()
+        events = list(read_events([data[:cut]], "server", path="server.log.gz", counts=counts))
+        assert counts.damaged
+        assert len(events) == (cut > 100)
+
+
+@pytest.mark.parametrize("magic", [b"\x1f\x8b", b"\x28\xb5\x2f\xfd"])
+def test_what_only_begins_like_an_archive_is_damaged(magic: bytes) -> None:
+    counts = LogCounts()
+    assert list(read_events([magic + TEXT.encode()], "server", path="log", counts=counts)) == []
+    assert counts.damaged
+
+
+def test_a_log_cut_anywhere_in_a_line_gives_the_rest() -> None:
+    data = TEXT.encode()
+    found = [list(read_events([data[cut:]], "server", path="log")) for cut in range(len(data))]
+    assert {len(events) for events in found} == {0, 1}
+    for cut, events in enumerate(found):
+        cause = data.index(b"Out of order sequence number for")
+        assert bool(events) == (cut <= cause), cut
+
+
+def test_a_stack_trace_without_its_head_is_an_event_without_a_time() -> None:
+    event = only("\n".join(ENTRY[1:]) + "\n")
+    assert (event.event, event.timestamp_ms, event.line, event.error) == (
+        "out_of_order_sequence", None, 1, "OUT_OF_ORDER_SEQUENCE_NUMBER",
+    )  # fmt: skip
+
+
+def test_an_entry_may_lie_on_two_blocks() -> None:
+    filler = f"{BEFORE}\n" * 20_000
+    for shift in range(0, 400, 97):
+        log = filler[shift:] + TEXT
+        events = list(
+            read_events([log.encode()[at : at + 65_536] for at in range(0, len(log), 65_536)], "server", path="log")
+        )
+        assert len(events) == 1
+        assert_refusal(events[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "zone_known"),
+    [
+        ("2026-11-22 18:45:04", (2026, 11, 22, 18, 45, 4, 0), False),
+        ("2026/11/22 18:45:04", (2026, 11, 22, 18, 45, 4, 0), False),
+        ("2026-11-22T18:45:04.123456789Z", (2026, 11, 22, 18, 45, 4, 123000), True),
+        ("2026-11-22T18:45:04.1-0530", (2026, 11, 23, 0, 15, 4, 100000), True),
+        ("2026-11-22 18:45:04,073 UTC", (2026, 11, 22, 18, 45, 4, 73000), True),
+        ("06 Nov 2026 14:34:02,781", (2026, 11, 6, 14, 34, 2, 781000), False),
+        ("Nov 22, 2026 6:46:52 PM", (2026, 11, 22, 18, 46, 52, 0), False),
+        ("Nov 22, 2026, 12:46:52 AM", (2026, 11, 22, 0, 46, 52, 0), False),
+        ("Dec 31 23:59:60", (2025, 12, 31, 23, 59, 59, 0), False),
+        ("Jan  2 00:00:01", (2026, 1, 2, 0, 0, 1, 0), False),
+        ("1795373104.073", (2026, 11, 22, 18, 45, 4, 73000), True),
+    ],
+)
+def test_times(text: str, expected: tuple[int, int, int, int, int, int, int], zone_known: bool) -> None:
+    reference = int(datetime(2026, 1, 2, 12, tzinfo=UTC).timestamp() * 1000)
+    milliseconds = int(datetime(*expected, tzinfo=UTC).timestamp() * 1000)
+    assert parse_time(text.encode(), reference) == LogTime(milliseconds, zone_known)
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-02-30 18:45:04", "2026-13-01 00:00:00", "18:45:04.073", "Foo 22 18:45:04", "", "Feb 29 10:00:00"]
+)
+def test_what_is_no_time(text: str) -> None:
+    assert parse_time(text.encode(), UTC_MS) is None
