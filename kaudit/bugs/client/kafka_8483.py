@@ -20,7 +20,7 @@ BUG = Bug(
         ),
         logged("it was answered UNKNOWN_PRODUCER_ID", LogEventKind.UNKNOWN_PRODUCER_ID),
     ),
-    confidence=Confidence.LIKELY,
+    confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-8483", "KAFKA-8484"), "https://github.com/apache/kafka/pull/6883"),
     module=__name__,
 )
