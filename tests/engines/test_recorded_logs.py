@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from kaudit.analysis.log_events.application_logs import read_application_logs
 from kaudit.analysis.scan.options import Depth
 from kaudit.checks.registry import CHECKS
 from kaudit.report.json_documents import pretty
+from tests.conformance.server_logs import unpacked
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = (
@@ -38,6 +40,19 @@ def test_oracles_cut_into_small_ranges(local, spark, evidence, version):
     whole = local.scan(path)
     assert whole.findings
     assert spark.scan(path, chunk_bytes=2000) == whole
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_directory_with_its_brokers_logs(local, spark):
+    with unpacked("2.4.1", "histories") as recorded:
+        logs = read_application_logs(recorded.server_logs, [])
+        ours, timeline, _ = local.documents(*recorded.log_directories, logs=logs)
+        assert ours["log_events"]["refused"]
+        assert "event" in {entry["kind"] for one in timeline["timelines"] for entry in one["entries"]}
+        theirs, their_timeline, _ = spark.documents(*recorded.log_directories, logs=logs)
+        assert pretty(theirs) == pretty(ours)
+        assert pretty(their_timeline) == pretty(timeline)
 
 
 @pytest.mark.spark

@@ -100,7 +100,7 @@ _CAUSES: Mapping[str, Sequence[_Cause]] = {
     "sequence-step-mismatch": (_REFUSED,),
     "stale-epoch": (_FENCED, _FORGOTTEN),
     "epoch-bump-nonzero": (_FENCED, _BUMPED),
-    "fencing": (_TIMED_OUT, _FENCED),
+    "fencing": (_TIMED_OUT, _FENCED, _REFUSED),
     "coordinator-epoch-regression": (_COORDINATED,),
     "bump-at-leader-change": (_ELECTED, _REFUSED, _BUMPED),
     **dict.fromkeys(("hanging-transaction", "open-transaction"), (_TIMED_OUT, _COORDINATED, _VERIFIED)),
