@@ -4,6 +4,7 @@ A bug is one module that defines `BUG`, and a page of the module's name beside i
 """
 
 import enum
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from msgspec import Struct
 
 from kaudit.model.finding import Confidence, Finding
 from kaudit.model.known_bug import KnownBug
+from kaudit.model.log_event import LogEventKind
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -83,11 +85,15 @@ class Case(Struct, frozen=True):
 
 
 class Trait(Struct, frozen=True):
-    """One trace of a bug: a clause that says what was seen, and the predicate. All but `optional` ones must be there."""
+    """One trace of a bug: a clause that says what was seen, and the predicate. All but `optional` ones must be there.
+
+    One `of_logs` is counted only where it is seen: few audits are given the logs of brokers and clients.
+    """
 
     text: str
     seen: Callable[[Case], bool]
     optional: bool = False
+    of_logs: bool = False
 
 
 class Bug(Struct, frozen=True, eq=False, kw_only=True):
@@ -149,15 +155,21 @@ class Bug(Struct, frozen=True, eq=False, kw_only=True):
                 seen.append(trait.text)
             elif not trait.optional:
                 return None
-        return KnownBug(
-            id=self.id,
-            title=self.title,
-            affected=self.affected_text,
-            fixed_in=self.fixed_text,
-            confidence=self.confidence.value,
-            traits_seen=seen,
-            traits=[trait.text for trait in self.traits],
-        )
+        return _known_bug(self, tuple(seen))
+
+
+@functools.cache
+def _known_bug(bug: Bug, seen: Sequence[str]) -> KnownBug:
+    """Return a bug as findings name it: the same object for all that show the same of it, of which there may be many."""
+    return KnownBug(
+        id=bug.id,
+        title=bug.title,
+        affected=bug.affected_text,
+        fixed_in=bug.fixed_text,
+        confidence=bug.confidence.value,
+        traits_seen=seen,
+        traits=tuple(trait.text for trait in bug.traits if not trait.of_logs or trait.text in seen),
+    )
 
 
 def parse_release(text: str) -> Release:
@@ -169,6 +181,18 @@ def parse_release(text: str) -> Release:
     if match is None:
         raise ValueError(f"not a version: {text!r}")
     return tuple(int(part) for part in match[1].split("."))
+
+
+def logged(text: str, *kinds: LogEventKind, must: bool = False) -> Trait:
+    """Return the trait that a log of a broker or a client has an event of one of these classes about the finding."""
+    wanted = {kind.value for kind in kinds}
+
+    def seen(case: Case) -> bool:
+        events = case.value("log_events")
+        listed = events if isinstance(events, list | tuple) else ()
+        return any(isinstance(event, Mapping) and event.get("event") in wanted for event in listed)
+
+    return Trait(text, seen, optional=not must, of_logs=True)
 
 
 def codes(*names: str) -> frozenset[str]:

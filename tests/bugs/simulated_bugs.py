@@ -267,6 +267,15 @@ def epochs_used_up(root: Path) -> Options:
     return {}
 
 
+def one_sequence_too_high(root: Path) -> Options:
+    """kafkajs-598: each batch begins one sequence behind the end of the one before."""
+    log = Log()
+    for number in range(6):
+        log.append(data(7, 0, number * 3, 2, payload=b"message %d" % number))
+    log.write(root / "orders-0")
+    return {}
+
+
 def _three_batches(root: Path) -> Path:
     log = Log()
     for sequence in range(3):
@@ -314,6 +323,7 @@ SIMULATED: Mapping[str, Make] = {
     "KAFKA-16352": never_completed(PREPARE_ABORT),
     "KAFKA-16541": half_a_leader_epoch_checkpoint,
     "KAFKA-17754": torn_transaction,
+    "kafkajs-598": one_sequence_too_high,
     "librdkafka-3720": epochs_used_up,
     "librdkafka-4953": sent_again_under_a_new_epoch,
     "sarama-2178": epochs_used_up,

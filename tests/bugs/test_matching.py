@@ -3,12 +3,19 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.broker.releases.profile import VersionRange
+from kaudit.broker.releases.version import Version
+from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.bugs.bug import Program
+from kaudit.bugs.matching import with_known_bugs
 from kaudit.bugs.registry import BUGS
 from kaudit.engines.local import scan
 from kaudit.engines.replicas import diff
+from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.model.log_event import LogEventKind
 from kaudit.model.replicas import Replica
 from tests.bugs.recorded_bugs import RECORDED, unpack
 from tests.bugs.simulated_bugs import SIMULATED, diverged
@@ -42,8 +49,12 @@ CAPTURES = {
 OF_BROKERS = [ticket for ticket in SIMULATED if BUGS[ticket].program is Program.BROKER]
 
 
+def scanned(paths, broker_version="auto", **options):
+    return scan(ScanOptions([str(path) for path in paths], broker_version, **options), SilentProgress())
+
+
 def named(paths, broker_version="auto", **options):
-    result = scan(ScanOptions([str(path) for path in paths], broker_version, **options), SilentProgress())
+    result = scanned(paths, broker_version, **options)
     return {known.id for finding in result.findings for known in finding.known_bugs}
 
 
@@ -80,6 +91,51 @@ def test_replicas_that_went_on_behind_a_difference_look_like_a_missed_truncation
         "KAFKA-6361",
         "KAFKA-7415",
     }
+
+
+def test_what_was_fetched_may_be_redpandas_too(tmp_path):
+    SIMULATED["KAFKA-14034"](tmp_path)
+    result = scan(ScanOptions([str(tmp_path)]), SilentProgress())
+    fetched = [replace(finding, file=None, known_bugs=()) for finding in result.findings]
+    versions, _ = infer_range(VersionEvidence())
+    bugs = {
+        known.id for finding in with_known_bugs(fetched, versions, result.partitions) for known in finding.known_bugs
+    }
+    assert bugs == {"Redpanda-3039", *BUGS["Redpanda-3039"].alike}
+
+
+def test_a_hundred_thousand_findings_share_what_they_name():
+    finding = Finding("KA304", "", Severity.ERROR, Confidence.CERTAIN, "", topic="t", partition=0)
+    many = [replace(finding, producer_id=number, offset=number) for number in range(100_000)]
+    versions, _ = infer_range(VersionEvidence())
+    named_bugs = with_known_bugs(many, versions, [])
+    assert len({id(known) for finding in named_bugs for known in finding.known_bugs}) == 1
+    assert [known.id for known in named_bugs[-1].known_bugs] == ["KAFKA-12671"]
+
+
+def with_events(finding, *kinds):
+    """What the logs of brokers and clients add to a finding's evidence."""
+    events = [{"event": kind.value, "path": "server.log", "line": 1, "text": ""} for kind in kinds]
+    return replace(finding, evidence={**finding.evidence, "log_events": events})
+
+
+def test_an_event_of_a_log_is_a_trait_where_there_is_one(tmp_path):
+    options = SIMULATED["KAFKA-7190"](tmp_path)
+    result = scanned([tmp_path], "2.0.1", **options)
+    finding = next(finding for finding in result.findings if finding.known_bugs)
+    versions = VersionRange(Version.parse("2.0.1"), Version.parse("2.0.1"))
+    assert len(finding.known_bugs[0].traits) == len(finding.known_bugs[0].traits_seen) == 2
+    (again,) = with_known_bugs([with_events(finding, LogEventKind.UNKNOWN_PRODUCER_ID)], versions, [])
+    assert len(again.known_bugs[0].traits) == len(again.known_bugs[0].traits_seen) == 3
+
+
+def test_librdkafka_3575_is_named_by_a_log_alone(evidence):
+    result = scanned([evidence.capture("txn-mix-2.8.2") / "logdirs"])
+    finding = next(finding for finding in result.findings if finding.evidence.get("class") == "restart")
+    versions, _ = infer_range(VersionEvidence())
+    assert not with_known_bugs([finding], versions, [])[0].known_bugs
+    refused = with_events(finding, LogEventKind.OUT_OF_ORDER_SEQUENCE)
+    assert [known.id for known in with_known_bugs([refused], versions, [])[0].known_bugs] == ["librdkafka-3575"]
 
 
 @pytest.mark.parametrize("moment", ["A2-new-leader-old-one-down", "B2-unclean-leader-old-one-down"])

@@ -52,9 +52,11 @@ def main() -> int:
     if options.again:
         known = {mutant: before[mutant.key] for mutant in sampled if mutant.key in before}
         results |= {mutant: result for mutant, result in known.items() if result.outcome == KILLED}
-    _try(options, [mutant for mutant in sampled if mutant not in results], results)
-    kept = before | {mutant.key: result for mutant, result in results.items()}
-    _LAST.write_text(json.dumps([[key, [result.outcome, result.by]] for key, result in kept.items()]))
+    try:
+        _try(options, [mutant for mutant in sampled if mutant not in results], results)
+    finally:
+        kept = before | {mutant.key: result for mutant, result in results.items()}
+        _LAST.write_text(json.dumps([[key, [result.outcome, result.by]] for key, result in kept.items()]))
     sys.stdout.write(_table(sampled, results))
     return int(any(result.outcome != KILLED for result in results.values() if result.outcome != _EQUIVALENT))
 

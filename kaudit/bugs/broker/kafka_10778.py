@@ -1,7 +1,8 @@
 """Appends go on after one that was written in part."""
 
-from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira
+from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira, logged
 from kaudit.model.finding import Confidence
+from kaudit.model.log_event import LogEventKind
 
 
 def _no_offset_missing(case: Case) -> bool:
@@ -23,6 +24,7 @@ BUG = Bug(
     traits=(
         Trait("valid batches follow bytes that are not a whole batch", _goes_on),
         Trait("the next batch has the offset that the broken one was to get", _no_offset_missing),
+        logged("the broker's log has the error", LogEventKind.LOG_DIR_FAILED, LogEventKind.CORRUPTION),
     ),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-10778"), "https://github.com/apache/kafka/pull/9676"),

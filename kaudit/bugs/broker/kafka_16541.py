@@ -1,7 +1,8 @@
 """A host that stops leaves half a leader-epoch-checkpoint."""
 
-from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Program, Trait, codes, jira
+from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Program, Trait, codes, jira, logged
 from kaudit.model.finding import Confidence
+from kaudit.model.log_event import LogEventKind
 
 BUG = Bug(
     id="KAFKA-16541",
@@ -14,6 +15,7 @@ BUG = Bug(
     traits=(
         VERSION_KNOWN,
         Trait("leader-epoch-checkpoint cannot be parsed", lambda case: case.value("reason") is not None),
+        logged("the broker's log has the error", LogEventKind.LOG_DIR_FAILED, LogEventKind.CORRUPTION),
     ),
     confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-16541", "KAFKA-15046"), "https://github.com/apache/kafka/pull/15993"),

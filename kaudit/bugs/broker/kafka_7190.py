@@ -1,7 +1,8 @@
 """Deleting a producer's records makes the broker forget the producer, and take its retry again."""
 
-from kaudit.bugs.bug import Affected, Bug, Program, Trait, codes, jira
+from kaudit.bugs.bug import Affected, Bug, Program, Trait, codes, jira, logged
 from kaudit.model.finding import Confidence
+from kaudit.model.log_event import LogEventKind
 
 BUG = Bug(
     id="KAFKA-7190",
@@ -15,6 +16,7 @@ BUG = Bug(
     traits=(
         Trait("the producer's last batch lies below the log start", lambda case: case.finding.code == "KA802"),
         Trait("what it had sent was appended again above it", lambda case: case.value("class") == "repeated"),
+        logged("it was answered UNKNOWN_PRODUCER_ID", LogEventKind.UNKNOWN_PRODUCER_ID),
     ),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-7190"), "https://cwiki.apache.org/confluence/display/KAFKA/KIP-360"),

@@ -1,7 +1,8 @@
 """A leader that forgot a producer takes the marker of a coordinator that was replaced."""
 
-from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira
+from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira, logged
 from kaudit.model.finding import Confidence
+from kaudit.model.log_event import LogEventKind
 
 _EXPIRATION_MS = 7 * 86_400_000
 """transactional.id.expiration.ms: how long these releases remember a producer after its last data."""
@@ -27,6 +28,11 @@ BUG = Bug(
     traits=(
         Trait("a marker has a lower coordinator epoch than one before it", _older_coordinator),
         Trait("the producer's data was older than producer states get (7 days)", _was_forgotten, optional=True),
+        logged(
+            "the broker's log has it forget the producer, or refuse a marker",
+            LogEventKind.PRODUCER_EXPIRED,
+            LogEventKind.TRANSACTION_COORDINATOR_FENCED,
+        ),
     ),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-9144"), "https://github.com/apache/kafka/pull/7687"),

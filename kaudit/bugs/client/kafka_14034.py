@@ -1,7 +1,7 @@
 """A producer that raises its epoch gives batches in flight new sequences."""
 
 from kaudit.bugs.bug import Affected, Bug, Program, codes, jira
-from kaudit.bugs.client.rewritten_epochs import ANOTHER_LEADER, SAME_TIMES, SENT_AGAIN
+from kaudit.bugs.client.rewritten_epochs import ANOTHER_LEADER, RAISED, SAME_TIMES, SENT_AGAIN
 from kaudit.model.finding import Confidence
 
 BUG = Bug(
@@ -12,7 +12,7 @@ BUG = Bug(
     affected=(Affected("2.5.0", None),),
     fixed_in=(),
     codes=codes("KA704"),
-    traits=(SENT_AGAIN, SAME_TIMES, ANOTHER_LEADER),
+    traits=(SENT_AGAIN, SAME_TIMES, ANOTHER_LEADER, RAISED),
     confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-14034"), "https://github.com/apache/kafka/pull/13796"),
     alike=("librdkafka-4953",),

@@ -1,7 +1,8 @@
 """A producer that starts its sequences again may swap batches in flight."""
 
-from kaudit.bugs.bug import Affected, Bug, Program, Trait, codes, jira
+from kaudit.bugs.bug import Affected, Bug, Program, Trait, codes, jira, logged
 from kaudit.model.finding import Confidence
+from kaudit.model.log_event import LogEventKind
 
 BUG = Bug(
     id="KAFKA-8483",
@@ -17,8 +18,9 @@ BUG = Bug(
             "of the batches in flight with it, a later one has older records",
             lambda case: case.value("times_go_back") is True,
         ),
+        logged("it was answered UNKNOWN_PRODUCER_ID", LogEventKind.UNKNOWN_PRODUCER_ID),
     ),
-    confidence=Confidence.LIKELY,
+    confidence=Confidence.POSSIBLE,
     sources=(*jira("KAFKA-8483", "KAFKA-8484"), "https://github.com/apache/kafka/pull/6883"),
     module=__name__,
 )

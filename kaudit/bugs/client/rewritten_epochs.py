@@ -1,6 +1,7 @@
 """What the traits of batches that were sent again under a new epoch share."""
 
-from kaudit.bugs.bug import Case, Trait
+from kaudit.bugs.bug import Case, Trait, logged
+from kaudit.model.log_event import LogEventKind
 
 
 def _another_leader(case: Case) -> bool:
@@ -14,3 +15,8 @@ SENT_AGAIN = Trait(
 )
 SAME_TIMES = Trait("with the same timestamps", lambda case: case.value("same_timestamps") is True)
 ANOTHER_LEADER = Trait("the leader had changed in between", _another_leader, optional=True)
+RAISED = logged(
+    "the client's log has it raise its epoch or start its sequences again",
+    LogEventKind.EPOCH_BUMPED,
+    LogEventKind.SEQUENCE_RESET,
+)

@@ -298,3 +298,11 @@ def test_a_hundred_thousand_equal_blocks_stay_linear():
     assert len(coverage.overlaps) == 99_999
     assert len(coverage.holders(5)) == 100_000
     assert time.process_time() - began < 10
+
+
+def test_a_block_granted_by_the_znode_and_again_by_a_controller_is_the_migrations():
+    """KAFKA-15552: the counter was copied without the block in use, whoever was granted the block then."""
+    record = ProducerIdsRecord(7, 20_000, 2, 4, 2000)
+    history = combine([znode((1, value(0, 0)), (2, value(1, 1000))), from_records([record], "metadata")])
+    last = list(replay(history))[-1]
+    assert (last.entry.start, last.kind, last.cause) == (1000, StepKind.REGRESSED, RegressionCause.MIGRATION)
