@@ -6,6 +6,7 @@ import os
 import shutil
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,20 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove what was unpacked."""
     if not hasattr(config, "workerinput"):
         shutil.rmtree(os.environ.pop(_DIRECTORY), ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Whatever makes temporary files, here, in processes or in a JVM, makes them below pytest's own, and they are removed."""
+    directory = tmp_path_factory.mktemp("t")  # short: sockets lie in it
+    before = tempfile.tempdir
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(directory))
+        patch.setenv("SPARK_SUBMIT_OPTS", f"-Djava.io.tmpdir={directory} -XX:-UsePerfData")
+        tempfile.tempdir = None
+        yield
+        tempfile.tempdir = before
+    shutil.rmtree(directory, ignore_errors=True)  # a JVM that is still ending may write into it
 
 
 @pytest.fixture(scope="session")

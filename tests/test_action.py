@@ -25,6 +25,7 @@ class Runner:
         self.programs = directory / "bin"
         for folder in (self.workspace, self.temporary, self.programs):
             folder.mkdir()
+        self.python_path = str(ROOT)
         self.program("kaudit", f'exec "{sys.executable}" -m kaudit "$@"')
         # what the runner gives beside the inputs; a step's outputs are added to it
         self.known = {"github.server_url": "https://github.com", "steps.install.outputs.program": "kaudit"}
@@ -46,7 +47,7 @@ class Runner:
             env={
                 "PATH": f"{self.programs}:{os.environ['PATH']}",
                 "HOME": os.environ["HOME"],
-                "PYTHONPATH": str(ROOT) if step is SCAN else "",
+                "PYTHONPATH": self.python_path if step is SCAN else "",
                 "GITHUB_OUTPUT": str(output),
                 "GITHUB_STEP_SUMMARY": str(self.workspace / "summary"),
                 "GITHUB_ACTION_PATH": str(ROOT),

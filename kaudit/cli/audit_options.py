@@ -18,6 +18,7 @@ from kaudit.source.kafka.options import DEFAULT_BYTES_PER_SECOND, ClusterOptions
 if TYPE_CHECKING:  # every format comes with it
     from kaudit.cli.audit import AuditRequest
     from kaudit.cli.engine import Engine
+    from kaudit.model.application_logs import ApplicationLogs
 
 
 class OutputOptions(OptionGroup, frozen=True, kw_only=True):
@@ -100,6 +101,23 @@ class BlockSources(OptionGroup, frozen=True, kw_only=True):
     zookeeper: options.ZooKeeper = None
     blocks: options.Blocks = None
     metadata: options.Metadata = None
+
+
+class ApplicationLogOptions(OptionGroup, frozen=True, kw_only=True):
+    """The logs that brokers and clients write about themselves."""
+
+    heading = "Logs of brokers and clients"
+
+    server_log: options.ServerLogs = None
+    client_log: options.ClientLogs = None
+
+    def read(self) -> "ApplicationLogs | None":
+        """Read them; None if none are given. Raises UsageError for a file that is none, UnreadableInputError."""
+        if not self.server_log and not self.client_log:
+            return None
+        from kaudit.analysis.log_events.application_logs import read_application_logs
+
+        return read_application_logs(self.server_log or (), self.client_log or ())
 
 
 class ReadOptions(OptionGroup, frozen=True, kw_only=True):
@@ -324,6 +342,7 @@ class AuditOptions(OptionGroup, frozen=True, kw_only=True):
     output: OutputOptions
     findings: FindingOptions
     log: AuditedLog
+    logs: ApplicationLogOptions
     blocks: BlockSources
     read: AuditReadOptions
     cluster: ClusterReadOptions
@@ -346,6 +365,7 @@ class AuditOptions(OptionGroup, frozen=True, kw_only=True):
             metadata=self.blocks.metadata,
             layout=self.log.layout,
             require_all=self.read.require_all,
+            logs=self.logs.read(),
         )
         return _request(settings, scan, self.output, self.findings, display)
 
@@ -386,7 +406,7 @@ def _request(
     return AuditRequest(
         options=scan,
         selection=parse_selection(findings.select or (), findings.ignore or ()),
-        targets=parse_targets(output.output_format or (), output.output, scan.paths),
+        targets=parse_targets(output.output_format or (), output.output, [*scan.paths, *_log_paths(scan)]),
         fail_on=findings.fail_on,
         exit_zero=findings.exit_zero,
         color=display.terminal.color_choice,
@@ -396,3 +416,7 @@ def _request(
         reproducible=display.reproducible,
         policy=parse_policy(findings.severity or (), findings.baseline, findings.max_findings, settings),
     )
+
+
+def _log_paths(scan: ScanOptions) -> Sequence[str]:
+    return () if scan.logs is None else [file.path for file in scan.logs.files]

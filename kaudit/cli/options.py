@@ -84,6 +84,23 @@ OutputFile = Annotated[
     str | None,
     typer.Option("--output", "-o", metavar="FILE", help="Where the one format without a file goes; - is stdout."),
 ]
+ServerLogs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--server-log",
+        metavar="FILE",
+        help="A broker's own log (server.log, state-change.log; .gz, JSON lines, journald), or a directory of them: "
+        "evidence for findings, and refused attempts. Repeatable.",
+    ),
+]
+ClientLogs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--client-log",
+        metavar="FILE",
+        help="The log of an application with a Kafka client: Java, librdkafka, franz-go, kafkajs, sarama. Repeatable.",
+    ),
+]
 BrokerVersion = Annotated[
     str, typer.Option(metavar="VERSION", help="The broker that wrote the log, e.g. 2.0.1; auto looks for evidence.")
 ]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
+from kaudit.model.application_logs import LogEventSummary
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.json_record import JsonRecord
 
@@ -120,6 +121,8 @@ class ScanResult(Struct, frozen=True):
     baseline: BaselineComparison | None = None
     segments: Sequence[SegmentSummary] = ()
     suggestions: Sequence[Suggestion] = ()
+    log_events: LogEventSummary | None = None
+    """What logs of brokers and clients say, where they were given."""
 
     def worst(self) -> Severity | None:
         """Return the highest severity among new findings, or None."""

@@ -262,6 +262,7 @@ SCAN_COLUMNS: Mapping[str, Column] = {
         evidence="JSON",
         explanations="JSON: causes, most likely first",
         impact="JSON: what it cost",
+        known_bugs="JSON: bugs whose trace it looks like",
         incident="id that findings of one cause share",
         next="JSON: commands to run next",
         absent="JSON: the reason for each null",
@@ -349,7 +350,7 @@ SCAN_TABLES: Mapping[str, tuple[str, ...]] = {
     "findings": (
         "fingerprint", "code", "name", "severity", "confidence", "status", *_REPLICA, "log_dir", "file", "segment",
         "position", "offset", "last_offset", "producer_id", "producer_epoch", "message", "evidence", "explanations",
-        "impact", "incident", "next", "absent", "suppression",
+        "impact", "incident", "known_bugs", "next", "absent", "suppression",
     ),
     "partitions": PartitionSummary.__struct_fields__,
     "segments": SegmentSummary.__struct_fields__,

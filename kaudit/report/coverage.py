@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from kaudit.model.result import BaselineComparison, BrokerVersions, NotAudited, ScanResult
 from kaudit.report.console import Console, Style, visible
+from kaudit.report.log_events import log_section
 from kaudit.report.render_options import RenderOptions
 
 _PATHS_SHOWN = 3
@@ -13,7 +14,7 @@ def coverage_sections(result: ScanResult, options: RenderOptions) -> list[list[s
     """Return the sections that say what this report does not cover, and which brokers' rules were applied."""
     console = options.console
     rules = _broker_rules(result.broker_version, console, with_reasons=options.verbose)
-    return [*unchecked_sections(result, console), rules]
+    return [log_section(result.log_events, console), *unchecked_sections(result, console), rules]
 
 
 def unchecked_sections(result: ScanResult, console: Console) -> list[list[str]]:

@@ -1,6 +1,6 @@
 """One finding as people read it: headline, place, evidence, argument, what to do."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
@@ -10,6 +10,7 @@ from kaudit.report.evidence import evidence_lines
 from kaudit.report.formatting import SEVERITY_STYLE, headline, partition_of, producer_of, span
 from kaudit.report.impact import impact_text
 from kaudit.report.known_bugs import known_bug_text
+from kaudit.report.log_events import event_text
 
 
 def finding_lines(finding: Finding, console: Console, *, many_inputs: bool, replicas: Sequence[str] = ()) -> list[str]:
@@ -28,7 +29,7 @@ def place_lines(finding: Finding, console: Console, *, many_inputs: bool, replic
 
 def argument_lines(finding: Finding, console: Console, *, impact: Impact, bugs: Sequence[KnownBug]) -> list[str]:
     """Return what is below a finding's place: evidence, rule, impact, known bugs, causes, commands."""
-    lines = evidence_lines(finding, console) + rule_lines(finding, console)
+    lines = evidence_lines(finding, console) + rule_lines(finding, console) + log_lines(finding, console)
     if cost := impact_text(impact):
         lines += remark_lines("impact", cost, console)
     return lines + bug_lines(bugs, console) + cause_lines(finding, console) + command_lines(finding, console)
@@ -43,6 +44,21 @@ def rule_lines(finding: Finding, console: Console) -> list[str]:
     broker = finding.evidence.get("broker")
     if isinstance(broker, str):
         lines += remark_lines("broker", visible(broker), console)
+    return lines
+
+
+def log_lines(finding: Finding, console: Console) -> list[str]:
+    """Return what logs of brokers and clients say of it: file, line, time by the batches' clock, text."""
+    events = finding.evidence.get("log_events")
+    lines: list[str] = []
+    if not isinstance(events, Sequence):
+        return lines
+    for event in events:
+        if isinstance(event, Mapping):
+            lines += remark_lines("log", event_text(event), console)
+    count = finding.evidence.get("log_events_count")
+    if isinstance(count, int) and count > len(events):
+        lines += remark_lines("log", f"{count - len(events):,} more lines", console)
     return lines
 
 

@@ -91,7 +91,7 @@ def _tables(result: ScanResult, options: RenderOptions, more: Mapping[str, Seque
 
 
 def _finding(fields: Row) -> Row:
-    nested = ("evidence", "explanations", "impact", "next", "absent")
+    nested = ("evidence", "explanations", "impact", "known_bugs", "next", "absent")
     return {**fields, **{name: to_json(fields[name]) for name in nested}}
 
 

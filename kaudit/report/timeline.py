@@ -80,7 +80,7 @@ def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console
             lines.append(console.paint(f"{_INDENT}{date}", Style.FAINT))
             day = date
         lines += _row(cells, widths, timeline_entries.detail(entry, before), console)
-        before = before if entry["kind"] == "missing" else {**(before or {}), **entry}
+        before = before if entry["kind"] in ("missing", "event") else {**(before or {}), **entry}
     return lines + console.wrap(_state(timeline.state), lead=f"{_INDENT}end state: ")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from kaudit.model.log_event import LogEventKind
 from kaudit.model.rfc3339 import rfc3339
 from kaudit.model.sequence import distance
 from kaudit.report.console import visible
@@ -9,6 +10,17 @@ from kaudit.report.formatting import duration, plural, span
 from kaudit.report.timestamps import NO_TIMESTAMP
 
 Entry = Mapping[str, object]
+_REFUSALS = frozenset(
+    {
+        LogEventKind.OUT_OF_ORDER_SEQUENCE,
+        LogEventKind.INVALID_PRODUCER_EPOCH,
+        LogEventKind.FENCED_PRODUCER,
+        LogEventKind.UNKNOWN_PRODUCER_ID,
+        LogEventKind.INVALID_TXN_STATE,
+        LogEventKind.TRANSACTION_COORDINATOR_FENCED,
+        LogEventKind.RECORD_REJECTED,
+    }
+)
 
 
 def offsets(entry: Entry) -> str:
@@ -24,11 +36,21 @@ def event(entry: Entry) -> str:
         return "txn data" if entry.get("is_transactional") else "data"
     if entry["kind"] == "marker":
         return visible(str(entry.get("type") or "marker").upper())
+    if entry["kind"] == "event":
+        name = str(entry.get("event"))
+        return visible(f"refused: {name}" if is_refusal(entry) else name)
     return visible(str(entry["kind"]))
+
+
+def is_refusal(entry: Entry) -> bool:
+    """Return whether a broker's log says that it turned a batch away."""
+    return entry["kind"] == "event" and entry.get("origin") == "server" and entry.get("event") in _REFUSALS
 
 
 def sequences(entry: Entry) -> str:
     """Return the run's sequences; markers and missing offsets have none."""
+    if entry["kind"] == "event":
+        return span(entry.get("base_sequence"), None)
     return span(entry.get("first_sequence"), entry.get("last_sequence")) if entry["kind"] == "run" else "-"
 
 
@@ -38,6 +60,8 @@ def detail(entry: Entry, before: Entry | None = None) -> str:
         number = entry.get("offsets")
         missing = plural(number, "offset") if isinstance(number, int) else "offsets"
         return visible(f"{missing} not in the log: {entry.get('cause', 'unknown')}")
+    if entry["kind"] == "event":
+        return _logged(entry)
     if entry["kind"] == "marker":
         epoch = entry.get("coordinator_epoch")
         coordinator = "" if epoch is None else f"coordinator epoch {epoch}"
@@ -57,6 +81,15 @@ def describe(entry: Entry) -> str:
     if times != "-":
         parts.append(times)
     return ", ".join([*parts, *filter(None, [detail(entry)])])
+
+
+def _logged(entry: Entry) -> str:
+    """Return where it stands in which log, and what decides its place among the batches."""
+    expected = entry.get("expected_sequence", entry.get("expected_epoch"))
+    waits = "" if expected is None else f"the broker has {'epoch ' if 'expected_epoch' in entry else ''}{expected}"
+    by = "" if entry.get("placed_by") == "offset" else f"placed by {entry.get('placed_by')}"
+    file = str(entry.get("path")).rpartition("/")[2]
+    return visible(", ".join(filter(None, (f"{file}:{entry.get('line')}", waits, by))))
 
 
 def _time(entry: Entry, name: str) -> str | None:

@@ -9,7 +9,7 @@ from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import Timeline
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.formatting import SEVERITY_STYLE, plural, span
-from kaudit.report.timeline_entries import Entry
+from kaudit.report.timeline_entries import Entry, is_refusal
 from kaudit.report.timestamps import NO_TIMESTAMP, date_and_clock
 
 _MOST_LANES = 10
@@ -40,6 +40,7 @@ _MISSING = _Mark("░", ":", "missing", Style.ERROR)
 _COMMIT = _Mark("C", "C", "commit", Style.GOOD)
 _ABORT = _Mark("A", "A", "abort", Style.WARNING)
 _CLEANED = _Mark("M", "M", "other marker")
+_REFUSED = _Mark("x", "x", "refused", Style.WARNING)
 _OPEN = _Mark("O", "O", "open transaction", Style.WARNING)
 _FOUND = {
     Severity.NOTE: _Mark("i", "i", "note", SEVERITY_STYLE[Severity.NOTE]),
@@ -47,7 +48,19 @@ _FOUND = {
     Severity.ERROR: _Mark("X", "X", "error", SEVERITY_STYLE[Severity.ERROR]),
 }
 _MARKERS = {"COMMIT": _COMMIT, "ABORT": _ABORT}
-_BELOW_TO_ABOVE = (_LIFE, _DATA, _ABORTED, _BEGIN, _MISSING, _CLEANED, _COMMIT, _ABORT, _OPEN, *_FOUND.values())
+_BELOW_TO_ABOVE = (
+    _LIFE,
+    _DATA,
+    _ABORTED,
+    _BEGIN,
+    _MISSING,
+    _CLEANED,
+    _COMMIT,
+    _ABORT,
+    _OPEN,
+    _REFUSED,
+    *_FOUND.values(),
+)
 """Of two marks in one column the later one is seen."""
 _HEIGHT = {mark: height for height, mark in enumerate(_BELOW_TO_ABOVE)}
 
@@ -134,6 +147,8 @@ def _lanes_of(
     lane: _Lane | None = None
     for entry in timeline.entries:
         epoch = entry.get("producer_epoch")
+        if entry["kind"] == "event":
+            continue
         if isinstance(epoch, int):
             lane = lanes.setdefault(key(epoch), _Lane(timeline.producer_id, (epoch, epoch)))
             lane.epochs = min(lane.epochs[0], epoch), max(lane.epochs[1], epoch)
@@ -142,12 +157,19 @@ def _lanes_of(
         elif lane is not None and entry["kind"] == "missing":
             lane.marks.append((*_extent(entry), _MISSING))
     for entry in timeline.entries:
+        if is_refusal(entry) and lanes and isinstance(offset := entry.get("offset"), int):
+            begun = [one for one in lanes.values() if one.first_offset <= offset] or [min(lanes.values(), key=_begins)]
+            max(begun, key=_begins).marks.append((offset, offset, _REFUSED))
         finding = findings.get(str(entry.get("fingerprint")))
         if finding is not None and finding.offset is not None and lane is not None:
             place = lanes.get(key(finding.producer_epoch), lane)
             place.marks.append((finding.offset, finding.offset, _FOUND[finding.severity]))
             place.worst = max(place.worst, _HEIGHT[_FOUND[finding.severity]])
     return lanes.values()
+
+
+def _begins(lane: _Lane) -> int:
+    return lane.first_offset
 
 
 def _marks(entry: Entry) -> Iterator[tuple[int, int, _Mark]]:

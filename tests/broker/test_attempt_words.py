@@ -1,7 +1,9 @@
 """What attempts can say: several partitions in one request, offsets in a transaction, producers that expired."""
 
+import msgspec
 import pytest
 
+from tests.attempts import attempt_of
 from tests.broker.client import PartitionClient
 from tests.logs import data
 
@@ -169,3 +171,36 @@ class TestExpireProducers:
         client.produce(0, is_transactional=True, transactional_id="x")
         client.ask("expire_producers", producer_ids=[900001])
         assert client.produce(1, is_transactional=True, transactional_id="x") == 1
+
+
+@pytest.mark.parametrize("field", ["producer_id", "producer_epoch", "base_sequence", "record_count"])
+def test_numbers_that_the_protocol_cannot_say_are_no_attempt(field):
+    """int64, int16, int32, int32 of a record batch's header."""
+    bits = {"producer_id": 63, "producer_epoch": 15, "base_sequence": 31, "record_count": 31}[field]
+    fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "record_count": 1}
+    attempt = {"index": 1, "op": "produce", "topic": "t", "partition": 0, "at": 1, "timestamp": 1, "api_version": 7}
+    attempt_of(attempt | fields | {field: 2**bits - 1})
+    with pytest.raises(msgspec.ValidationError):
+        attempt_of(attempt | fields | {field: 2**bits})
+    attempt_of(attempt | fields | {field: -(2**bits)})
+    with pytest.raises(msgspec.ValidationError):
+        attempt_of(attempt | fields | {field: -(2**bits) - 1})
+
+
+@pytest.mark.parametrize(("count", "is_one"), [(0, False), (1, True), (2**31 - 1, True), (2**31, False)])
+def test_a_batch_found_on_disk_has_records(count, is_one):
+    found = {"base_offset": 0, "producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "record_count": count}
+    attempt = {
+        "index": 1,
+        "op": "restart",
+        "topic": "t",
+        "partition": 0,
+        "at": 1,
+        "clean": False,
+        "found_on_disk": [found],
+    }
+    if is_one:
+        attempt_of(attempt)
+    else:
+        with pytest.raises(msgspec.ValidationError):
+            attempt_of(attempt)

@@ -158,10 +158,8 @@ def test_no_process_outlives_a_parent_that_is_killed(tmp_path):
         children = [int(word) for word in parent.stdout.readline().split()]
         parent.kill()
     assert len(children) == 2
-    deadline = time.monotonic() + 20
-    while any(map(is_alive, children)) and time.monotonic() < deadline:
+    while any(map(is_alive, children)):  # or the test's own timeout ends it
         time.sleep(0.05)
-    assert not any(map(is_alive, children))
 
 
 def test_what_fails_in_a_process_fails_here(log_directory, monkeypatch):

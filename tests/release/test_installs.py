@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ from kaudit.checks.registry import CHECKS
 from kaudit.installation import build_of
 from tests.release.conftest import run
 from tests.release.interpreters import REQUIRED, ROOT, interpreters
+from tests.test_action import INSTALL, SCAN, Runner
 
 pytestmark = pytest.mark.release
 FOUND = interpreters()
@@ -89,6 +91,21 @@ def test_the_lines_of_the_readme_install_it(environment):
     installed.install(*shlex.split(line.replace("$KAUDIT_URL", ROOT.as_uri()))[2:])
     head = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout
     assert installed.kaudit("--version").stdout == f"kaudit {__version__} (commit {head[:12]})\n"
+
+
+def test_the_action_installs_its_release_and_scans(wheel, tmp_path):
+    runner = Runner(tmp_path)
+    published = tmp_path / "team" / "kaudit" / "releases" / "download" / f"v{__version__}"
+    published.mkdir(parents=True)
+    shutil.copy(wheel, published)
+    runner.known["github.server_url"] = tmp_path.as_uri()
+    runner.program("python", f'exec {FOUND[REQUIRED].path} "$@"')
+    done, outputs = runner.play(INSTALL, version=__version__)
+    assert outputs["version"] == f"kaudit {__version__} (commit {build_of().commit})", done.stderr
+    runner.python_path = ""
+    done, outputs = runner.play(SCAN, paths=str(SAMPLES / "damaged" / "flip-body"))
+    assert outputs == {"exit-code": "1", "sarif": "kaudit.sarif"}, done.stderr
+    assert "::error title=kaudit KA001 crc-mismatch,file=" in done.stdout
 
 
 def test_man_pages_and_completions_are_where_shells_look(wheel, environment):

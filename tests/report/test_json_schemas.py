@@ -9,6 +9,7 @@ import pytest
 import referencing
 from msgspec.structs import replace
 
+from kaudit.model.application_logs import ApplicationLogFile, LogClock, LogEventSummary, RefusedBatches
 from kaudit.model.impact import Impact
 from kaudit.model.incident import Incident
 from kaudit.model.result import Suggestion
@@ -136,9 +137,18 @@ def test_a_field_that_is_missing_is_noticed():
 
 
 def test_the_schemas_name_every_field_that_is_printed():
-    result = replace(accepted(), suggestions=[Suggestion("2 replicas", "kaudit diff b1 b2")])
-    whole = json.loads(scan_text("json", result, RenderOptions(run=RUN)))
+    clock = LogClock("logs", 0, 1, 0, None, 3, 3)
+    refused = RefusedBatches("t", 0, 1, 0, "out_of_order_sequence", 1, 2, 2, "never-landed", "logs/server.log", 1, "")
+    logs = LogEventSummary([ApplicationLogFile("server.log", "server", 1, 0, 1)], {}, [clock], [refused])
+    suggestions = [Suggestion("2 replicas", "kaudit diff b1 b2")]
+    whole = json.loads(
+        scan_text("json", replace(accepted(), suggestions=suggestions, log_events=logs), RenderOptions(run=RUN))
+    )
     defs = DOCUMENT["$defs"]
+    assert set(whole["log_events"]) == set(defs["log_events"]["properties"])
+    for name in ("files", "clocks", "refused"):
+        described = defs["log_events"]["properties"][name]["items"]["properties"]
+        assert set(whole["log_events"][name][0]) == set(described)
     assert set(whole) == set(defs["scan_document"]["properties"])
     assert set(whole["findings"][0]) == set(defs["finding"]["properties"])
     assert set(Impact.__struct_fields__) == set(defs["impact"]["properties"])

@@ -1,6 +1,7 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -40,6 +41,9 @@ from kaudit.model.finding import Finding, in_order
 from kaudit.model.other_copies import HeldRecords, OtherCopies
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory, Unreadable
+
+if TYPE_CHECKING:
+    from kaudit.analysis.log_events.comparison import ComparedLogs
 
 
 class _Moment(Struct, frozen=True):
@@ -88,6 +92,7 @@ class Audit:
         self.partitions: list[PartitionAudit] = []
         self.not_asked: list[str] = []
         """Why brokers could not be asked for the state of transactions."""
+        self._logs: ComparedLogs | None = None
         self.checkpoints = CheckpointAudit(SideFileReader(open_source))
 
     def add(self, partition: PartitionAudit) -> None:
@@ -100,7 +105,7 @@ class Audit:
         found = [*partition.side_facts, *self.checkpoints.compare(partition)]
         self.partitions.append(replace(partition, side_facts=found))
 
-    def result(self) -> ScanResult:
+    def result(self) -> ScanResult:  # noqa: PLR0914 - each is a part of the result
         """Run the checks over everything that was read."""
         parts = self.partitions
         copies = broker_moments(self.layout.everything, self.open_source)
@@ -120,11 +125,15 @@ class Audit:
                 found = [*ended, *allocation.partitions[number], *others[number]]
                 findings += self._findings(around, parts[number], found)
         findings = with_incidents(in_order(found for found in findings if self._wanted(found)))
+        logs = self.compared_logs()
+        if logs is not None:
+            findings = logs.events.all_explained(findings)
         not_audited = [
             *self._missing(findings),
             *self._not_audited(moments),
             *self.histories.notes,
             *allocation.unlisted,
+            *(() if logs is None else logs.not_audited),
         ]
         partitions = [partition_summary(part, self.options.log_start_offset) for part in parts]
         findings = with_known_bugs(findings, versions, partitions)
@@ -138,6 +147,7 @@ class Audit:
             incomplete=any(note.unreadable for note in not_audited),
             segments=[row for part in parts for row in segment_rows(part.directory, [*part.unreadable, *part.removed])],
             suggestions=list(suggestions(self.options, self.layout.partitions, copies, _held(parts, others))),
+            log_events=None if logs is None else logs.summary,
         )
 
     def _not_audited(self, moments: Sequence[_Moment]) -> Iterator[NotAudited]:
@@ -160,6 +170,14 @@ class Audit:
             for text in moment.reader.unreadable:
                 yield NotAudited(TRANSACTION_STATE, text)
         yield from anomalies_not_listed(self.partitions)
+
+    def compared_logs(self) -> "ComparedLogs | None":
+        """Return what the logs of brokers and clients say of the partitions, None without any. Called once all are read."""
+        if self.options.logs is not None and self._logs is None:
+            from kaudit.analysis.log_events.comparison import compare_logs  # noqa: PLC0415 - few audits have logs
+
+            self._logs = compare_logs(self.options.logs, self.partitions, self.open_source)
+        return self._logs
 
     def _missing(self, findings: Sequence[Finding]) -> list[NotAudited]:
         """Return what was asked for and is not there.

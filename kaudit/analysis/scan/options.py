@@ -7,6 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from kaudit.model.application_logs import ApplicationLogs
 from kaudit.source.kafka.options import ClusterOptions
 
 
@@ -47,6 +48,8 @@ class ScanOptions(Struct, frozen=True):
     """Pattern of --layout: where topic, partition and replica stand in a path."""
     cluster: ClusterOptions = ClusterOptions()
     """How to connect to brokers, for kafka:// inputs, and which offsets to read."""
+    logs: ApplicationLogs | None = None
+    """What logs of brokers and clients say."""
     contents: bool = False
     """Every batch, or record with that depth, is to be compared with those before it."""
     chunk_bytes: int | None = None

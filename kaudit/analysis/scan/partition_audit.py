@@ -1,6 +1,6 @@
 """What is kept of a partition once it has been read: what the findings need of it, and no rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct, field
@@ -78,6 +78,8 @@ class PartitionAudit(Struct):
     bumps_not_compared: int = 0
     """Epoch bumps after which no repeated records were looked for, as there are too many."""
     leader_changes: Sequence[LeaderChange] = ()
+    last_states: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """The last epoch and sequence of the producer ids that logs of brokers name; the sequence -1 where none is of that epoch."""
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
 
@@ -87,6 +89,8 @@ class Needs(Struct, frozen=True):
 
     producer_ids: bool = True
     markers: bool = True
+    states_of: Sequence[int] = ()
+    """Producer ids whose last epoch and sequence are asked for."""
 
 
 def close_partition(
@@ -141,6 +145,7 @@ def close_partition(
         side_facts=side_facts,
         side_files_unread=files.unreadable,
         leader_epochs=log.epoch_steps,
+        last_states=_last_states(rows, needs.states_of),
         markers=markers,
         repeats=replay.repeats.result(),
         sessions=replay.sessions.handovers(),
@@ -150,6 +155,12 @@ def close_partition(
             observations, log.epoch_steps, replay.transitions.leader_changes, compacted=compacted
         ),
     )
+
+
+def _last_states(rows: Rows, wanted: Sequence[int]) -> Mapping[int, tuple[int, int]]:
+    own = rows[np.isin(rows["producer_id"], np.array(wanted, dtype=np.int64))] if wanted else rows[:0]
+    names = ("producer_id", "epoch", "last_sequence")
+    return {int(row[names[0]]): (int(row[names[1]]), int(row[names[2]])) for row in own}
 
 
 def _log_facts(replay: PartitionReplay, *, compacted: bool, unread: bool) -> LogFacts:

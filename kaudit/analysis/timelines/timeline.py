@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from kaudit.analysis.log_events.timeline_entries import MAX_SHARED, TimelineEvents
 from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows
@@ -17,6 +18,7 @@ from kaudit.model.finding import Finding
 from kaudit.model.result import Timeline, TimelineResult
 
 Entry = dict[str, Any]
+_LAST = 2**63
 _OUTCOMES = {ABORT_MARKER: "aborted", COMMIT_MARKER: "committed"}
 
 
@@ -25,10 +27,12 @@ def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
     scan = audit.result()
     findings = by_replica(scan.findings)
     timelines: list[Timeline] = []
+    logs = audit.compared_logs()
     for partition, rows in zip(audit.partitions, kept, strict=True):
         place = partition.directory
         own = findings.get((place.topic, place.partition, place.replica), ())
-        timelines += partition_timelines(partition, rows, own)
+        events = None if logs is None else logs.of_partition(place.topic, place.partition)
+        timelines += partition_timelines(partition, rows, own, events)
     transactional = {timeline.producer_id for timeline in timelines if any(map(_is_transactional, timeline.entries))}
     names = audit.transactional_ids(transactional.__contains__) if transactional else {}
     return TimelineResult(
@@ -49,8 +53,10 @@ def by_replica(findings: Sequence[Finding]) -> dict[tuple[object, ...], list[Fin
     return grouped
 
 
-def partition_timelines(partition: PartitionAudit, rows: KeptRows, findings: Sequence[Finding]) -> Iterator[Timeline]:
-    """Yield one timeline a producer id; `findings` are this partition replica's."""
+def partition_timelines(
+    partition: PartitionAudit, rows: KeptRows, findings: Sequence[Finding], events: TimelineEvents | None = None
+) -> Iterator[Timeline]:
+    """Yield one timeline a producer id; `findings` are this partition replica's, `events` what logs say of it."""
     if not rows.runs:
         return
     by_producer: dict[int | None, list[Finding]] = {}
@@ -66,6 +72,9 @@ def partition_timelines(partition: PartitionAudit, rows: KeptRows, findings: Seq
         entries = [_run(run, markers) for run in own_runs]
         entries += [_marker(marker) for marker in own_markers]
         entries += _missing(partition, own_runs, own_markers)
+        if events is not None:
+            entries.sort(key=_offset_of)
+            entries += events.entries(producer_id, entries, shared=len(ids) <= MAX_SHARED)
         entries += [_finding(finding) for finding in own]
         entries.sort(key=_offset_of)
         yield Timeline(
@@ -167,10 +176,12 @@ def _finding(finding: Finding) -> Entry:
     }
 
 
-def _offset_of(entry: Entry) -> tuple[int, int]:
-    order = {"missing": 0, "run": 1, "marker": 1, "finding": 2}
+def _offset_of(entry: Entry) -> tuple[int, int, int]:
+    order = {"event": 0, "missing": 1, "run": 2, "marker": 2, "finding": 3}
     offset = entry.get("first_offset", entry.get("offset"))
-    return (offset if isinstance(offset, int) else -1, order[str(entry["kind"])])
+    unplaced = _LAST if entry["kind"] == "event" else -1
+    at = (entry["timestamp"] or 0) if entry["kind"] == "event" else 0
+    return (offset if isinstance(offset, int) else unplaced, order[str(entry["kind"])], at)
 
 
 def _transactional_id(findings: Sequence[Finding]) -> str | None:

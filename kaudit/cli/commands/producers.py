@@ -4,6 +4,7 @@ import typer
 
 from kaudit.cli import options
 from kaudit.cli.audit_options import (
+    ApplicationLogOptions,
     AuditedLog,
     AuditOptions,
     AuditReadOptions,
@@ -58,6 +59,7 @@ def producers(  # noqa: PLR0913 - typer reads the options off the signature
         output=output,
         findings=findings,
         log=log,
+        logs=ApplicationLogOptions(),
         blocks=blocks,
         read=read,
         cluster=cluster,

@@ -7,11 +7,9 @@ import gzip
 from dataclasses import replace
 
 import crc32c
-import msgspec
 import pytest
 
 from kaudit.broker.partition.log_validator import holds_records
-from tests.attempts import attempt_of
 from tests.broker.client import PartitionClient
 from tests.logs import BASE_TIMESTAMP, Batch, data, record, sealed_records
 
@@ -186,17 +184,3 @@ def test_a_corrupt_header_behind_a_good_batch_is_not_an_unreadable_request(versi
     magic_3[16] = 3
     assert sent(client, batch(), batch().encode() + bytes(magic_3), api_version=8) in (answer, INVALID_RECORD)
     assert client.produce(0) == 0  # nothing of it was written
-
-
-@pytest.mark.parametrize("field", ["producer_id", "producer_epoch", "base_sequence", "record_count"])
-def test_numbers_that_the_protocol_cannot_say_are_no_attempt(field):
-    """int64, int16, int32, int32 of a record batch's header."""
-    bits = {"producer_id": 63, "producer_epoch": 15, "base_sequence": 31, "record_count": 31}[field]
-    fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "record_count": 1}
-    attempt = {"index": 1, "op": "produce", "topic": "t", "partition": 0, "at": 1, "timestamp": 1, "api_version": 7}
-    attempt_of(attempt | fields | {field: 2**bits - 1})
-    with pytest.raises(msgspec.ValidationError):
-        attempt_of(attempt | fields | {field: 2**bits})
-    attempt_of(attempt | fields | {field: -(2**bits)})
-    with pytest.raises(msgspec.ValidationError):
-        attempt_of(attempt | fields | {field: -(2**bits) - 1})

@@ -4,7 +4,9 @@ import pytest
 
 from kaudit.broker.producer_state.producer_append_info import validate_append
 from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch
+from kaudit.broker.producer_state.rules import SHORTEST_EXPIRY_MS
 from kaudit.broker.producer_state.verdict import Origin
+from kaudit.broker.releases.profile import profile_groups
 from kaudit.model.sequence import MAX_SEQUENCE
 from tests.broker.producer_state.story import DAY_MS, Story
 
@@ -392,3 +394,7 @@ def test_old_timestamps_expire_at_once_and_future_ones_late():
     story.sends(0, producer=2, at=story.now + DAY_MS)
     story.restarts(clean=False)
     assert (story.knows(1), story.knows(2)) == (False, True)
+
+
+def test_no_release_forgets_a_producer_sooner_than_the_shortest_expiry():
+    assert min(profile.expiration_default_ms for profile, _ in profile_groups()) == SHORTEST_EXPIRY_MS

@@ -109,6 +109,11 @@ STORIES: dict[str, tuple[list[Any], dict[str, Any], list[tuple[Any, ...]]]] = {
         {"broker_version": "4.2.0"},
         [],
     ),
+    "where the release may be older, a restart is told": (
+        [transactional(0, 2), commit(), transactional(0, 2, epoch=1), commit(epoch=1)],
+        {},
+        [("KA203", "note", "likely", 3, 4, 1, 1, "restart")],
+    ),
     "epoch 31999": ([plain(0, epoch=31999)], OLD, []),
     "epoch 32000, which a client may exhaust": (
         [plain(0, epoch=32000), plain(1, epoch=32000)],

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.internal_topics.metadata_records import (
+    RECORD_NAMES,
     UNKNOWN_NAME,
     FeatureLevel,
     MetadataRecord,
@@ -108,3 +109,64 @@ SAMPLES = [frame(15, bytes(21)), frame(12, encoders.compact_string("metadata.ver
 def test_fuzz(data):
     _, error = outcome(parse_metadata_record, data)
     assert error is None or 0 <= error.position <= len(data)
+
+
+def test_records_have_the_names_of_their_schemas():
+    """The apiKey of each file of Kafka's metadata/src/main/resources/common/metadata."""
+    names = [
+        "0",
+        "RegisterBroker",
+        "1",
+        "UnregisterBroker",
+        "2",
+        "Topic",
+        "3",
+        "Partition",
+        "4",
+        "Config",
+        "5",
+        "PartitionChange",
+        "7",
+        "FenceBroker",
+        "8",
+        "UnfenceBroker",
+        "9",
+        "RemoveTopic",
+        "10",
+        "DelegationToken",
+        "11",
+        "UserScramCredential",
+        "12",
+        "FeatureLevel",
+        "14",
+        "ClientQuota",
+        "15",
+        "ProducerIds",
+        "17",
+        "BrokerRegistrationChange",
+        "18",
+        "AccessControlEntry",
+        "19",
+        "RemoveAccessControlEntry",
+        "20",
+        "NoOp",
+        "21",
+        "ZkMigrationState",
+        "22",
+        "RemoveUserScramCredential",
+        "23",
+        "BeginTransaction",
+        "24",
+        "EndTransaction",
+        "25",
+        "AbortTransaction",
+        "26",
+        "RemoveDelegationToken",
+        "27",
+        "RegisterController",
+        "28",
+        "ClearElr",
+    ]
+    assert [f"{key} {name}" for key, name in RECORD_NAMES.items()] == [
+        f"{key} {name}Record" for key, name in zip(names[::2], names[1::2], strict=True)
+    ]

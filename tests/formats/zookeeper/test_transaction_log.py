@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.errors import Damage, Reason, WireError
+from kaudit.formats.zookeeper import records as operations
 from kaudit.formats.zookeeper.records import Create, Delete, Failed, Multi, Other, SetData
 from kaudit.formats.zookeeper.transaction_log import Transaction, decoded, read_transactions
 from kaudit.formats.zookeeper.znode import MAX_KEPT_VALUE, ZnodeEvent, scan_log
@@ -232,3 +233,20 @@ def test_a_record_that_does_not_decode_is_damage_and_the_next_is_read(body: byte
 def test_null_strings_and_buffers_are_read_as_nothing():
     assert records(zk.transaction(1, 2, zk.string(None))) == [Delete("")]
     assert records(zk.transaction(1, 5, zk.set_data("/a", None, 1))) == [SetData("/a", None, 1)]
+
+
+def test_operations_have_zookeepers_numbers():
+    """ZooDefs.OpCode."""
+    numbers = {name: value for name, value in vars(operations).items() if name.startswith("OP_")}
+    assert numbers == {
+        "OP_CREATE": 1,
+        "OP_DELETE": 2,
+        "OP_SET_DATA": 5,
+        "OP_MULTI": 14,
+        "OP_CREATE2": 15,
+        "OP_RECONFIG": 16,
+        "OP_CREATE_CONTAINER": 19,
+        "OP_DELETE_CONTAINER": 20,
+        "OP_CREATE_TTL": 21,
+        "OP_ERROR": -1,
+    }

@@ -1,0 +1,68 @@
+"""What became of the batches that brokers say they refused."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from kaudit.model.application_logs import RefusedBatches
+from kaudit.model.log_event import LogEvent, LogEventKind
+
+MAX_LISTED = 1000
+_REFUSALS = (LogEventKind.OUT_OF_ORDER_SEQUENCE, LogEventKind.UNKNOWN_PRODUCER_ID, LogEventKind.INVALID_TXN_STATE)
+_FENCED = (LogEventKind.INVALID_PRODUCER_EPOCH, LogEventKind.FENCED_PRODUCER)
+_ORDER = ("never-landed", "unknown", "superseded", "landed", "fenced")
+States = Mapping[tuple[str, int], Mapping[int, tuple[int, int]]]
+"""By topic and partition: the last epoch and sequence of producer ids."""
+
+
+def refused_batches(events: Iterable[LogEvent], states: States) -> tuple[Sequence[RefusedBatches], int]:
+    """Return what server logs say was refused, what never landed first, and how much more there is."""
+    groups: dict[tuple[str, int, int, int | None, LogEventKind], list[LogEvent]] = {}
+    for event in events:
+        if event.origin != "server" or event.event not in (*_REFUSALS, *_FENCED):
+            continue
+        if event.topic is None or event.partition is None or event.producer_id is None:
+            continue
+        key = (event.topic, event.partition, event.producer_id, event.producer_epoch, event.event)
+        groups.setdefault(key, []).append(event)
+    found = [_refused(group, states) for group in groups.values()]
+    found.sort(
+        key=lambda one: (_ORDER.index(one.outcome), one.topic, one.partition, one.producer_id, one.path, one.line)
+    )
+    return found[:MAX_LISTED], len(found[MAX_LISTED:])
+
+
+def _refused(events: Sequence[LogEvent], states: States) -> RefusedBatches:
+    first = events[0]
+    assert first.topic is not None
+    assert first.partition is not None
+    assert first.producer_id is not None
+    sequences = [event.base_sequence for event in events if event.base_sequence is not None]
+    return RefusedBatches(
+        first.topic,
+        first.partition,
+        first.producer_id,
+        first.producer_epoch,
+        first.event.value,
+        len(events),
+        min(sequences, default=None),
+        max(sequences, default=None),
+        _outcome(first, max(sequences, default=None), states.get((first.topic, first.partition))),
+        first.path,
+        first.line,
+        first.text.partition("\n")[0],
+    )
+
+
+def _outcome(event: LogEvent, sequence: int | None, states: Mapping[int, tuple[int, int]] | None) -> str:
+    if event.event in _FENCED:
+        return "fenced"
+    if states is None:
+        return "unknown"  # the partition was not read
+    epoch, last = states.get(event.producer_id or 0, (-1, -1))
+    if event.producer_epoch is not None and epoch > event.producer_epoch:
+        return "superseded"
+    if sequence is None:
+        return "unknown"
+    if last >= sequence:
+        return "landed"
+    # lines of brokers before 2.8 name no epoch: a higher one begins at 0 again
+    return "unknown" if event.producer_epoch is None and epoch > 0 else "never-landed"
