@@ -1,10 +1,12 @@
 """Good inputs to start from: files real brokers wrote (samples/), and what tests/formats/encoders.py writes."""
 
+import gzip
 import json
 import struct
 from functools import cache
 from pathlib import Path
 
+from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
 from kaudit.report.json_documents import pretty, scan_document
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results
@@ -295,4 +297,25 @@ def printed_records() -> list[bytes]:
         b"transactionalId=tx\t" + (old % "Set()").encode(),
         b'\t{"type":"FEATURE_LEVEL_RECORD","version":0,"data":{"name":"metadata.version","featureLevel":21}}',
         b'\t{"type":"PRODUCER_IDS_RECORD","version":0,"data":{"brokerId":1,"brokerEpoch":5,"nextProducerId":1000}}',
+    ]
+
+
+def application_logs() -> list[bytes]:
+    """Entries of every program, some with a stack trace, some as collectors keep them."""
+    examples = [
+        pattern.example
+        for programs in PROGRAMS.values()
+        for name in programs
+        for pattern in read_pattern_file(name).patterns
+    ]
+    trace = "\tat kafka.server.ReplicaManager.appendToLocalLog(ReplicaManager.scala:1400)\n"
+    logs = ["\n".join(examples[at : at + 5]) + f"\n{trace}" for at in range(0, len(examples), 25)]
+    return [
+        *(log.encode() for log in logs),
+        "".join(f"2026-11-22T10:15:30.123456789Z stdout F {line}\n" for line in logs[0].splitlines()).encode(),
+        "".join(
+            f"__CURSOR=a\n__REALTIME_TIMESTAMP=1795373104100000\nMESSAGE={line}\n\n" for line in logs[0].splitlines()
+        ).encode(),
+        logs[1].encode("utf-16"),
+        gzip.compress(logs[2].encode()),
     ]

@@ -19,6 +19,9 @@ import numpy as np
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, SilentProgress, UsageError
 from kaudit.engines import local
+from kaudit.formats.application_log.counts import LogCounts
+from kaudit.formats.application_log.patterns import PROGRAMS
+from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.dump_text.columns import DumpBatchColumns
 from kaudit.formats.dump_text.lines import DumpLines
 from kaudit.formats.dump_text.record_content import parse_printed_metadata, parse_printed_transaction
@@ -159,6 +162,20 @@ def _dump_text(data: bytes) -> None:
     for row in read_dump_batches([data]):
         batches += row.rows() if isinstance(row, DumpBatchColumns) else [row]
     assert [row for row in batches if not _is_data_record(row)] == [row for row in rows if not _is_data_record(row)]
+
+
+def _application_log(data: bytes) -> None:
+    """Events come in order, lie in the log, and do not depend on how the bytes come in pieces."""
+    for origin in PROGRAMS:
+        counts, in_pieces = LogCounts(), LogCounts()
+        events = list(read_events([data], origin, path="log", counts=counts))
+        lines = [event.line for event in events]
+        assert lines == sorted(lines)
+        assert all(1 <= line <= counts.lines for line in lines)
+        assert 0 <= counts.unknown_lines <= counts.lines
+        pieces = (data[at : at + 7] for at in range(0, len(data), 7))
+        assert list(read_events(pieces, origin, path="log", counts=in_pieces)) == events
+        assert in_pieces == counts
 
 
 def _is_data_record(row: object) -> bool:
@@ -401,6 +418,7 @@ TARGETS: dict[str, Target] = {
     ),
     "metadata_records": Target(_parse(parse_metadata_record), seeds.metadata_records),
     "dump_text": Target(_dump_text, seeds.dumps),
+    "application_log": Target(_application_log, seeds.application_logs),
     "printed_records": Target(_printed_records, seeds.printed_records),
     "zookeeper_log": Target(_parse(lambda data: scan_log(memoryview(data), _ZNODE)), seeds.zookeeper_logs),
     "zookeeper_snapshot": Target(

@@ -117,6 +117,8 @@ class LineReader:
         found = Lines([], [], [], {})
         for raw in lines:
             self._number += 1
+            if not raw and not self._in_journal:
+                continue
             if _USUAL(raw):
                 self._in_journal = False
                 found.add(raw, self._number, starts=True)

@@ -15,6 +15,8 @@ from kaudit.model.limits import SERVER_LOG_LINE_BYTES
 MAX_LINE_BYTES: Final = SERVER_LOG_LINE_BYTES
 """Bytes of one line that are kept; what follows up to its line feed is skipped."""
 _PIECE_BYTES: Final = 1 << 20
+_ARCHIVE_BYTES: Final = 1 << 14
+"""Compressed bytes taken at once: what they hold is lost where one of them is damaged."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _UTF_16: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -24,11 +26,12 @@ _ANSI: Final = re.compile(rb"\x1b\[[0-9;:?]{0,32}[ -/]{0,4}[@-~]")
 def line_blocks(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[list[bytes]]:
     """Yield the lines in blocks of about a MiB, without their line ends; a damaged compressed file ends early.
 
-    Colour codes and NULs are removed, UTF-16 becomes UTF-8. `counts` learns of long lines and of damage.
+    Where blocks end depends on the bytes alone, not on how they come in pieces. Colour codes and NULs are removed, UTF-16
+    becomes UTF-8. `counts` learns of long lines and of damage.
     """
     rest = b""
     skipping = False
-    for text in _text(_decompressed(pieces, counts)):
+    for text in _regular(_text(_decompressed(pieces, counts))):
         data = text
         if skipping:
             end = data.find(b"\n")
@@ -45,6 +48,22 @@ def line_blocks(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[list[byt
             yield _cleaned(data[: end - 1]).split(b"\n")
     if rest:
         yield [_cleaned(rest)]
+
+
+def _regular(pieces: Iterable[bytes], length: int = _PIECE_BYTES) -> Iterator[bytes]:
+    """The same bytes, `length` at a time."""
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= length:
+            data = b"".join(held)
+            whole = size - size % length
+            for start in range(0, whole, length):
+                yield data[start : start + length]
+            held, size = [data[whole:]], size - whole
+    yield b"".join(held)
 
 
 def _cleaned(data: bytes) -> bytes:
@@ -75,9 +94,9 @@ def _decompressed(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[bytes]
     while len(first) < len(_ZSTD_MAGIC) and (piece := next(source, None)) is not None:
         first += piece
     if first.startswith(_GZIP_MAGIC):
-        yield from _gunzipped(first, source, counts)
+        yield from _gunzipped(_regular(chain((first,), source), _ARCHIVE_BYTES), counts)
     elif first.startswith(_ZSTD_MAGIC):
-        yield from _unzstd(first, source, counts)
+        yield from _unzstd(_regular(chain((first,), source), _ARCHIVE_BYTES), counts)
     else:
         yield first
         yield from source
@@ -89,11 +108,11 @@ def _split(pieces: Iterable[bytes]) -> Iterator[bytes]:
             yield piece[start : start + _PIECE_BYTES]
 
 
-def _gunzipped(first: bytes, source: Iterator[bytes], counts: LogCounts) -> Iterator[bytes]:
+def _gunzipped(source: Iterator[bytes], counts: LogCounts) -> Iterator[bytes]:
     """Every member of a gzip file; `gzip -c >>` and logrotate leave several, and archivers pad with NULs."""
     inflate = zlib.decompressobj(wbits=31)
     try:
-        for piece in chain((first,), source):
+        for piece in source:
             data = piece
             while data:
                 if inflate.eof:
@@ -111,8 +130,8 @@ def _gunzipped(first: bytes, source: Iterator[bytes], counts: LogCounts) -> Iter
         counts.damaged = True
 
 
-def _unzstd(first: bytes, source: Iterator[bytes], counts: LogCounts) -> Iterator[bytes]:
-    pieces = cast("IO[bytes]", _Pieces(first, source))
+def _unzstd(source: Iterator[bytes], counts: LogCounts) -> Iterator[bytes]:
+    pieces = cast("IO[bytes]", _Pieces(source))
     reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(pieces, read_across_frames=True)
     try:
         while text := reader.read(_PIECE_BYTES):
@@ -124,8 +143,8 @@ def _unzstd(first: bytes, source: Iterator[bytes], counts: LogCounts) -> Iterato
 class _Pieces:
     """Pieces as the file that zstandard reads from."""
 
-    def __init__(self, first: bytes, source: Iterator[bytes]) -> None:
-        self._left = first
+    def __init__(self, source: Iterator[bytes]) -> None:
+        self._left = b""
         self._source = source
 
     def read(self, size: int) -> bytes:

@@ -1,5 +1,6 @@
 """Logs of brokers and clients as events: one pass, in memory bounded by the longest entry that is kept."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, islice
@@ -18,16 +19,8 @@ from kaudit.formats.application_log.patterns import client_of, pattern_set
 from kaudit.formats.application_log.pieces import line_blocks
 from kaudit.model.log_event import MAX_TEXT, LogEvent, Origin
 
-_LOGGERS: Final = (
-    b"kafka",
-    b"o.a.k.",
-    b"state.change.logger",
-    b"zookeeper",
-    b"rdkafka",
-    b"#producer-",
-    b"#consumer-",
-    b"sarama",
-)
+_OF_KAFKA: Final = re.compile(rb"o\.a\.k\.|state\.change\.logger|zookeeper|#(?:producer|consumer)-|sarama").search
+"""Beside the name itself: how logs name Kafka's parts."""
 _MAX_ENTRY_LINES: Final = 200
 """Lines of one entry that are looked at: a stack trace is shorter, and what matters stands at its beginning."""
 
@@ -108,7 +101,8 @@ class _Finder:
     def _count(self, lines: Lines) -> None:
         counts = self._counts
         counts.entries += len(lines.heads)
-        counts.other_entries += sum(not any(name in lines.texts[head] for name in _LOGGERS) for head in lines.heads)
+        heads = (lines.texts[head] for head in lines.heads)
+        counts.other_entries += sum(b"kafka" not in head and _OF_KAFKA(head) is None for head in heads)
         if lines.heads:
             for index in (lines.heads[0], lines.heads[-1]):
                 time = entry_time(lines.texts[index], lines.times.get(index), self._year_before_ms)

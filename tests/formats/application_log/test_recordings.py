@@ -1,0 +1,109 @@
+"""What real brokers and clients wrote: the events of logs that were recorded while it was known what happened.
+
+tests/data/client-logs: each client, idempotent, sent three records to a topic of its own; then five records were appended
+under its producer id, so that its fourth was out of sequence. Then a second producer of one transactional id fenced the
+first, and the broker did not answer for a while. The layouts are those of the frameworks named.
+"""
+
+import lzma
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from kaudit.formats.application_log.counts import LogCounts
+from kaudit.formats.application_log.patterns import read_pattern_file
+from kaudit.formats.application_log.reader import read_events
+from kaudit.model.log_event import Client, LogEvent
+
+DATA = Path(__file__).parents[2] / "data"
+SERVER_LOGS = sorted((DATA / "server-logs").glob("*/*.server-logs.tar.xz"))
+
+
+def client_log(name: str) -> tuple[list[LogEvent], LogCounts]:
+    counts = LogCounts()
+    data = lzma.decompress((DATA / "client-logs" / f"{name}.log.xz").read_bytes())
+    return list(read_events([data], "client", path=name, counts=counts)), counts
+
+
+PRODUCER_IDS: dict[str, tuple[Client, int]] = {
+    "java-2.4-reload4j": ("java", 6),
+    "java-3.9-jul": ("java", 10),
+    "java-3.9-log4j2-json": ("java", 4),
+    "java-3.9-logback-ecs": ("java", 3),
+    "java-3.9-logback-spring": ("java", 8),
+    "java-3.9-slf4j-simple": ("java", 9),
+    "librdkafka-2.16": ("librdkafka", 1),
+    "kafkajs-2.2": ("kafkajs", 2),
+    "franz-go-1.22": ("franz-go", 6),
+    "sarama-1.60": ("sarama", 7),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCER_IDS)
+def test_the_producer_id_that_the_client_was_given(name: str) -> None:
+    client, producer_id = PRODUCER_IDS[name]
+    events, counts = client_log(name)
+    assert {event.client for event in events} == {client}
+    assigned = [event for event in events if event.event == "producer_id_assigned" and event.producer_id is not None]
+    assert (assigned[0].producer_id, assigned[0].producer_epoch) == (producer_id, 0)
+    assert counts.unknown_lines <= 4  # what the runtime wrote in between
+
+
+@pytest.mark.parametrize("name", sorted(set(PRODUCER_IDS) - {"sarama-1.60"}))
+def test_the_refused_sequence(name: str) -> None:
+    """Sarama logs no refusal of a batch."""
+    events, _ = client_log(name)
+    refused = [event for event in events if event.event == "out_of_order_sequence"]
+    assert refused
+    assert {event.error for event in refused} == {"OUT_OF_ORDER_SEQUENCE_NUMBER"}
+    assert {event.producer_id for event in refused} <= {PRODUCER_IDS[name][1], None}
+    assert {event.base_sequence for event in refused} <= {3, None}
+
+
+@pytest.mark.parametrize("name", sorted(set(PRODUCER_IDS) - {"sarama-1.60", "kafkajs-2.2"}))
+def test_the_fenced_producer(name: str) -> None:
+    events, _ = client_log(name)
+    assert {"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"} & {event.error for event in events}
+
+
+def test_one_release_says_the_same_in_every_layout() -> None:
+    """The patterns and values of the events of the five layouts, but for those that the level of java.util.logging hides."""
+    said = {}
+    for name in PRODUCER_IDS:
+        if name.startswith("java-3.9"):
+            events, _ = client_log(name)
+            said[name] = {(event.event, event.pattern, event.client_id, event.error, event.level) for event in events}
+    jul = said.pop("java-3.9-jul")
+    whole = said.pop("java-3.9-logback-ecs")
+    assert len(whole) > 20
+    assert all(len(whole ^ other) <= 6 for other in said.values())  # each ran by itself: one more retry, one less
+    assert jul <= whole | set().union(*said.values())
+
+
+@pytest.mark.parametrize("path", SERVER_LOGS, ids=lambda path: f"{path.parent.name} {path.name.partition('.')[0]}")
+def test_brokers_write_what_their_release_writes(path: Path) -> None:
+    """Every event's pattern is one of the release's, every line is of an entry, and every failed append says why."""
+    patterns = {pattern.id: pattern for pattern in read_pattern_file("server").patterns}
+    release = _minor(path.parent.name)
+    counts = LogCounts()
+    found = 0
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if not member.isfile() or ".log" not in member.name:
+                continue
+            log = archive.extractfile(member)
+            assert log is not None
+            for event in read_events([log.read()], "server", path=member.name, counts=counts):
+                found += 1
+                pattern = patterns[event.pattern]
+                assert pattern.since is None or _minor(pattern.since) <= release, event
+                assert pattern.until is None or _minor(pattern.until) >= release, event
+                assert event.timestamp_ms is not None
+                assert event.level
+    assert counts.unknown_lines == 0
+    assert found == counts.events > 50
+
+
+def _minor(line: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in line.split(".")[:2])
