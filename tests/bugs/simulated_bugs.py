@@ -319,7 +319,6 @@ SIMULATED: Mapping[str, Make] = {
     "KAFKA-14055": marker_cleaned(COMPLETE_ABORT),
     "KAFKA-14402": not_added,
     "KAFKA-15552": block_migrated_twice,
-    "KAFKA-15591": first_batch_overtaken,
     "KAFKA-16352": never_completed(PREPARE_ABORT),
     "KAFKA-16541": half_a_leader_epoch_checkpoint,
     "KAFKA-17754": torn_transaction,

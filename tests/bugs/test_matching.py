@@ -18,7 +18,7 @@ from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.model.log_event import LogEventKind
 from kaudit.model.replicas import Replica
 from tests.bugs.recorded_bugs import RECORDED, unpack
-from tests.bugs.simulated_bugs import SIMULATED, diverged
+from tests.bugs.simulated_bugs import SIMULATED, diverged, first_batch_overtaken
 from tests.conftest import DATA
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -136,6 +136,17 @@ def test_librdkafka_3575_is_named_by_a_log_alone(evidence):
     assert not with_known_bugs([finding], versions, [])[0].known_bugs
     refused = with_events(finding, LogEventKind.OUT_OF_ORDER_SEQUENCE)
     assert [known.id for known in with_known_bugs([refused], versions, [])[0].known_bugs] == ["librdkafka-3575"]
+
+
+def test_a_first_batch_overtaken_is_named_by_a_log_alone(tmp_path):
+    # a topic created again under a running producer begins like that too, and is healthy
+    first_batch_overtaken(tmp_path)
+    (finding,) = (finding for finding in scanned([tmp_path], "2.8.2").findings if finding.code == "KA106")
+    assert not finding.known_bugs
+    refused = with_events(finding, LogEventKind.OUT_OF_ORDER_SEQUENCE)
+    for version, bugs in (("2.4.1", []), ("2.8.2", ["KAFKA-15591"])):
+        only = VersionRange(Version.parse(version), Version.parse(version))
+        assert [known.id for known in with_known_bugs([refused], only, [])[0].known_bugs] == bugs
 
 
 @pytest.mark.parametrize("moment", ["A2-new-leader-old-one-down", "B2-unclean-leader-old-one-down"])

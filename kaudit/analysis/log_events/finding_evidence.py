@@ -44,6 +44,10 @@ _REFUSED = _cause(
     "refused: the broker turned batches of this producer away as out of order, records before them had not reached it",
     _Kind.OUT_OF_ORDER_SEQUENCE,
 )
+_OVERTAKEN = _cause(
+    "a later batch reached the partition first, and the broker turned the earlier ones away as out of order",
+    _Kind.OUT_OF_ORDER_SEQUENCE,
+)
 _FENCED = _cause(
     "fenced: another instance had taken over, and the broker turned this one's batches away",
     *(_Kind.INVALID_PRODUCER_EPOCH, _Kind.FENCED_PRODUCER),
@@ -94,9 +98,8 @@ _CAUSES: Mapping[str, Sequence[_Cause]] = {
         (_FORGOTTEN, _HEAD_REMOVED, _SNAPSHOT, _REFUSED, _RETRIED),
     ),
     "sequence-gap": (_ELECTED, _REFUSED, _FORGOTTEN, _UNCLEAN_STOP),
-    **dict.fromkeys(
-        ("sequence-restart", "unknown-start", "state-expired", "state-evicted"), (_FORGOTTEN, _HEAD_REMOVED, _BUMPED)
-    ),
+    **dict.fromkeys(("sequence-restart", "state-expired", "state-evicted"), (_FORGOTTEN, _HEAD_REMOVED, _BUMPED)),
+    "unknown-start": (_FORGOTTEN, _HEAD_REMOVED, _BUMPED, _OVERTAKEN),
     "sequence-step-mismatch": (_REFUSED,),
     "stale-epoch": (_FENCED, _FORGOTTEN),
     "epoch-bump-nonzero": (_FENCED, _BUMPED),

@@ -1,7 +1,8 @@
 """A new partition takes any first sequence, and an earlier batch in flight is then dropped."""
 
-from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira
+from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira, logged
 from kaudit.model.finding import Confidence
+from kaudit.model.log_event import LogEventKind
 
 
 def _just_created(case: Case) -> bool:
@@ -20,6 +21,10 @@ BUG = Bug(
         Trait("the batch is the first of the partition", lambda case: case.finding.offset == 0),
         Trait("it was written by the partition's first leader and in the producer's first epoch", _just_created),
         Trait("its first sequence is not 0", lambda case: bool(case.number("offending", "base_sequence"))),
+        # without it, a topic that was created again under a running producer looks the same, and is healthy
+        logged(
+            "batches of the producer were refused there as out of order", LogEventKind.OUT_OF_ORDER_SEQUENCE, must=True
+        ),
     ),
     confidence=Confidence.LIKELY,
     sources=(*jira("KAFKA-15591", "KAFKA-14312", "KAFKA-19880"), "https://github.com/apache/kafka/pull/23234"),
