@@ -90,7 +90,7 @@ ServerLogs = Annotated[
         "--server-log",
         metavar="FILE",
         help="A broker's own log (server.log, state-change.log; .gz, JSON lines, journald), or a directory of them: "
-        "evidence for findings, and refused attempts. Repeatable.",
+        "what it refused, elections, recoveries. Repeatable.",
     ),
 ]
 ClientLogs = Annotated[

@@ -1,19 +1,16 @@
 """Reading the logs of brokers and clients that are given beside the audited logs."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from kaudit.analysis.log_events.log_files import log_events
+from kaudit.analysis.log_events.log_files import log_events, log_files
 from kaudit.analysis.scan.options import UnreadableInputError, UsageError
 from kaudit.formats.application_log.counts import LogCounts
 from kaudit.model.application_logs import ApplicationLogFile, ApplicationLogs
 from kaudit.model.log_event import LogEvent, Origin
-from kaudit.source.schemes import filesystem
-from kaudit.source.uri import Uri, UrlError
 
 MAX_EVENTS = 100_000
 """Events kept of all files, 1 to 2 KB each; more are counted."""
-_ROTATED = ".log"
 
 
 def read_application_logs(server: Sequence[str], client: Sequence[str]) -> ApplicationLogs:
@@ -29,7 +26,7 @@ def read_application_logs(server: Sequence[str], client: Sequence[str]) -> Appli
     events: Counter[str] = Counter()
     given: tuple[tuple[Origin, Sequence[str]], ...] = (("server", server), ("client", client))
     for origin, places in given:
-        for path in dict.fromkeys(path for place in places for path in _files(place, origin)):
+        for path in dict.fromkeys(path for place in places for path in log_files(place, origin)):
             counts = LogCounts()
             try:
                 for event in log_events(path, origin, counts):
@@ -41,27 +38,6 @@ def read_application_logs(server: Sequence[str], client: Sequence[str]) -> Appli
             _require_own(path, origin, counts)
             files.append(ApplicationLogFile(path, origin, counts.lines, counts.unknown_lines, counts.events))
     return ApplicationLogs(files, kept, dict(sorted(events.items())))
-
-
-def _files(place: str, origin: Origin) -> Iterator[str]:
-    """The files that a path names: itself, or those of a directory whose names contain .log."""
-    try:
-        uri = Uri.parse(place)
-        if not filesystem(uri).status(uri).is_directory:
-            yield place
-            return
-        names = [
-            entry.name for entry in filesystem(uri).entries(uri) if not entry.is_directory and _ROTATED in entry.name
-        ]
-    except FileNotFoundError:
-        raise UsageError(f"--{origin}-log {place}: no such file or directory") from None
-    except UrlError as error:
-        raise UsageError(f"--{origin}-log {place}: {error}") from None
-    except OSError as error:
-        raise UnreadableInputError(f"--{origin}-log {place}: {error.strerror or error}") from error
-    if not names:
-        raise UsageError(f"--{origin}-log {place}: no file there has .log in its name")
-    yield from (str(uri / name) for name in sorted(names))
 
 
 def _require_own(path: str, origin: Origin, counts: LogCounts) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 
-from kaudit.analysis.scan.options import UsageError
+from kaudit.analysis.scan.options import UnreadableInputError, UsageError
 from kaudit.formats.application_log.counts import LogCounts
 from kaudit.formats.application_log.pieces import line_blocks
 from kaudit.formats.application_log.reader import read_events
@@ -13,13 +13,42 @@ from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri, UrlError
 
 _PIECE = 1 << 20
+_ROTATED = ".log"
+"""In the names of logs, those that were rotated away too: server.log.2026-11-22-03, server.log.1.gz."""
+
+
+def log_files(place: str, origin: Origin) -> Iterator[str]:
+    """Yield the files that a path names: itself, or those of a directory whose names contain .log.
+
+    Raises:
+        UsageError: there is no such path, no log in the directory, or its URL cannot be read from.
+        UnreadableInputError: it cannot be read.
+
+    """
+    try:
+        uri = Uri.parse(place)
+        if not filesystem(uri).status(uri).is_directory:
+            yield place
+            return
+        names = [
+            entry.name for entry in filesystem(uri).entries(uri) if not entry.is_directory and _ROTATED in entry.name
+        ]
+    except FileNotFoundError:
+        raise UsageError(f"--{origin}-log {place}: no such file or directory") from None
+    except UrlError as error:
+        raise UsageError(f"--{origin}-log {place}: {error}") from None
+    except OSError as error:
+        raise UnreadableInputError(f"--{origin}-log {place}: {error.strerror or error}") from error
+    if not names:
+        raise UsageError(f"--{origin}-log {place}: no file there has .log in its name")
+    yield from (str(uri / name) for name in sorted(names))
 
 
 def log_events(path: str, origin: Origin, counts: LogCounts) -> Iterator[LogEvent]:
     """Yield the events of one log file, in its order; what is not understood is counted.
 
     Raises:
-        UsageError: there is no such file, it is a directory, or its URL cannot be read from.
+        UsageError: there is no such file, or its URL cannot be read from.
         OSError: it cannot be read.
 
     """
@@ -42,8 +71,6 @@ def _status(path: str) -> FileStatus:
         raise UsageError(f"no such file: {path}") from None
     except UrlError as error:
         raise UsageError(str(error)) from None
-    if status.is_directory:
-        raise UsageError(f"{path}: is a directory; name the log files")
     return status
 
 

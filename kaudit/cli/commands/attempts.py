@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaudit.cli import options
-from kaudit.cli.audit_options import ConnectionOptions, PartitionFilter
+from kaudit.cli.audit_options import ApplicationLogOptions, ConnectionOptions, PartitionFilter
 from kaudit.cli.option_groups import with_option_groups
 
 if TYPE_CHECKING:
@@ -31,17 +31,11 @@ app = typer.Typer()
 def attempts(  # noqa: PLR0913 - typer reads the options off the signature
     paths: options.Paths,
     *,
-    server_log: Annotated[
-        list[str] | None,
-        typer.Option("--server-log", metavar="FILE", help="A broker's server.log or state-change.log. Repeatable."),
-    ] = None,
-    client_log: Annotated[
-        list[str] | None, typer.Option("--client-log", metavar="FILE", help="A client's log. Repeatable.")
-    ] = None,
     broker_version: options.BrokerVersion = "auto",
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Where the attempts go; - is stdout.")
     ] = None,
+    logs: ApplicationLogOptions,
     chosen: PartitionFilter,
     cluster: ConnectionOptions,
     version: options.VersionOption,  # noqa: ARG001 - its callback has answered
@@ -65,7 +59,7 @@ def attempts(  # noqa: PLR0913 - typer reads the options off the signature
     from kaudit.source.layout import INTERNAL_TOPICS
     from kaudit.source.schemes import open_segment
 
-    server_logs, client_logs = server_log or [], client_log or []
+    server_logs, client_logs = logs.server_log or [], logs.client_log or []
     place = output_file(output, [*paths, *server_logs, *client_logs])
     requested = parse_broker_version(broker_version)
     asked_for = ScanOptions(
@@ -101,7 +95,7 @@ def _events(server_logs: list[str], client_logs: list[str], settings: "BrokerSet
     """Read every log once for its events, server logs also for what they say of the broker."""
     from itertools import islice
 
-    from kaudit.analysis.log_events.log_files import log_events, log_lines
+    from kaudit.analysis.log_events.log_files import log_events, log_files, log_lines
     from kaudit.analysis.scan.options import UsageError
     from kaudit.formats.application_log.counts import LogCounts
     from kaudit.replay.reconstruction.broker_logs import kept
@@ -109,7 +103,7 @@ def _events(server_logs: list[str], client_logs: list[str], settings: "BrokerSet
     found: list[LogEvent] = []
     given: tuple[tuple[Origin, list[str]], ...] = (("server", server_logs), ("client", client_logs))
     for origin, paths in given:
-        for path in dict.fromkeys(paths):
+        for path in dict.fromkeys(path for place in paths for path in log_files(place, origin)):
             counts = LogCounts()
             found += islice(kept(log_events(path, origin, counts)), _MAX_EVENTS + 1 - len(found))
             if len(found) > _MAX_EVENTS:

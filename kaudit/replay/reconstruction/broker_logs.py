@@ -21,7 +21,8 @@ _SETTINGS_BEGIN = b"KafkaConfig values:"
 _CREATED_LOG = re.compile(
     rb"Created log for partition \[?([\w.-]{1,249})[-,](\d{1,10})\]? in .{0,400}? with properties \{(.{0,4000})\}"
 )
-_PROPERTY = re.compile(rb"([a-z][a-z.]{1,60}) ?(?:=|->) ?([^,{}]{0,100})")
+_PROPERTY = re.compile(rb"([a-z][a-z.]{1,60}) ?(?:=|->) ?(\[[^\]]{0,100}\]|\"[^\"]{0,100}\"|[^,{}]{0,100})")
+"""Newer brokers quote what is a string (ConfigUtils.configMapToRedactedString)."""
 _NOT_SET = ("", "null", "[]")
 
 
@@ -68,11 +69,11 @@ class BrokerSettings(Struct):
 
     @staticmethod
     def _take(config: dict[str, str], found: re.Match[bytes], read: frozenset[str]) -> None:
-        name, value = found[1].decode(), found[2].decode("ascii", "replace").strip()
+        name, value = found[1].decode(), found[2].decode("ascii", "replace").strip(' "')
         if name in read:
             config.pop(name, None)
             if value not in _NOT_SET:
-                config[name] = value.strip("[]") if name.endswith("cleanup.policy") else value
+                config[name] = value.strip("[]").replace(" ", "") if name.endswith("cleanup.policy") else value
 
 
 class BrokerRun(Struct, frozen=True):

@@ -47,10 +47,17 @@ def test_the_configuration_is_what_decides_about_answers_as_the_broker_printed_i
     [
         "INFO Created log for partition [orders,0] in /d with properties {max.message.bytes -> 300, cleanup.policy -> [compact]}.",
         "INFO Created log for partition orders-0 in /d/orders-0 with properties {cleanup.policy=compact, max.message.bytes=300}",
+        'INFO Created log for partition orders-0 in /d/orders-0 with properties {cleanup.policy="compact", max.message.bytes=300}',
     ],
 )
 def test_topics_are_configured_as_their_logs_were_created(line):
     assert settings(line).topics == {"orders": {"cleanup.policy": "compact", "max.message.bytes": "300"}}
+
+
+@pytest.mark.parametrize("policy", ["[compact, delete]", '"compact,delete"'])
+def test_a_topic_may_have_two_policies(policy):
+    line = f"INFO Created log for partition orders-0 in /d/orders-0 with properties {{cleanup.policy={policy}, max.message.bytes=300}}"
+    assert settings(line).topics == {"orders": {"cleanup.policy": "compact,delete", "max.message.bytes": "300"}}
 
 
 def process(*steps):
