@@ -1,7 +1,10 @@
 """Findings of what brokers sent beside those of files: what both can know, in a form that compares."""
 
 import json
+from typing import Any
 
+from kaudit.bugs.bug import Program
+from kaudit.bugs.registry import BUGS
 from kaudit.model.result import ScanResult
 
 OF_FILES = ("KA011", "KA4", "KA5")
@@ -15,7 +18,13 @@ PLACES = frozenset({
 def comparable_findings(result: ScanResult) -> list[str]:
     """Return the findings, those about files left out, without places, sorted."""
     own = (found for found in result.findings if not found.code.startswith(OF_FILES))
-    return sorted(json.dumps(_placeless(found.to_dict()), sort_keys=True) for found in own)
+    return sorted(json.dumps(_placeless(_without_others(found.to_dict())), sort_keys=True) for found in own)
+
+
+def _without_others(finding: dict[str, Any]) -> dict[str, Any]:
+    """Without bugs of brokers that are not Kafka's: they are named where batches came from brokers, never of Kafka's files."""
+    named = [bug for bug in finding.get("known_bugs", ()) if BUGS[bug["id"]].program is not Program.REDPANDA]
+    return {**finding, "known_bugs": named} if "known_bugs" in finding else finding
 
 
 def _placeless(value: object) -> object:

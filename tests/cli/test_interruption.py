@@ -30,15 +30,22 @@ def test_a_signal_in_the_middle_of_a_wait_is_heeded(number):
         assert stop.wait(10)
 
 
-def test_the_second_signal_ends_at_once_and_afterwards_handlers_are_as_before():
-    before = signal.getsignal(signal.SIGINT)
+@pytest.fixture
+def python_s_own_handler():
+    # a shell starts what runs in the background with SIGINT ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def test_the_second_signal_ends_at_once_and_afterwards_handlers_are_as_before(python_s_own_handler):
     stop = threading.Event()
     with ends_on_signals(stop):
         signal.raise_signal(signal.SIGINT)
         assert stop.wait(10)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is python_s_own_handler
 
 
 def test_a_run_that_ends_by_itself_was_not_stopped():

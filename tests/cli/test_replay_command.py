@@ -291,8 +291,8 @@ def test_a_version_is_told_from_its_neighbours(capsys, monkeypatch):
     ("arguments", "expected"),
     [
         (["--broker-version", "9.0"], "nearest known: 4.3.1, 4.4.0"),
-        ([], "a check's CODE, or --broker-version"),
-        (["KA101", "--broker-version", "2.0.1"], "a check's CODE, or --broker-version"),
+        ([], "a check's CODE, a known bug, or --broker-version"),
+        (["KA101", "--broker-version", "2.0.1"], "a check's CODE, a known bug, or --broker-version"),
     ],
 )
 def test_what_cannot_be_explained(capsys, arguments, expected):
