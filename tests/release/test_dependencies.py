@@ -17,7 +17,16 @@ TESTS = (
     "tests/report/test_golden.py", "tests/report/html/test_report_page.py", "tests/cli/test_completion.py",
     "tests/cli/test_explain_and_checks.py", "tests/cli/test_scan_command.py",
 )  # fmt: skip
-TOOLS = ("aiokafka", "hypothesis", "kafka-python", "pytest", "pytest-xdist", "python-snappy", "syrupy")
+TOOLS = (
+    "aiokafka",
+    "hypothesis",
+    "kafka-python",
+    "pytest",
+    "pytest-timeout",
+    "pytest-xdist",
+    "python-snappy",
+    "syrupy",
+)
 """What these tests import besides; in the versions of the lock file, so that only kaudit's dependencies differ."""
 
 
