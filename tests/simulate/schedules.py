@@ -12,10 +12,13 @@ from kaudit.simulate.scenario.reading import parse_scenario
 VERSIONS = ("2.0.1", "2.8.2", "3.9.1", "4.2.0")
 
 
-def drawn_scenario(seed: int, *, forgetful: bool = False, unclean: bool = False) -> Scenario:
+def drawn_scenario(
+    seed: int, *, forgetful: bool = False, unclean: bool = False, all_faults: bool = False
+) -> Scenario:
     """A scenario of its own for each seed.
 
     `forgetful`: brokers also lose their producer snapshots. `unclean`: leaders die while their followers are behind.
+    `all_faults`: besides lost produce requests and brokers and clients that die, whatever else a scenario can have.
     """
     chance = random.Random(f"schedule {seed}")
     version = chance.choice(VERSIONS)
@@ -88,8 +91,26 @@ pause_ms = [50, 900]
 kill_producers = [0, {chance.choice((0, 1))}]
 resend = [0, 3]
 delete_records = [0, {chance.choice((0, 0, 1))}]
+{_all_faults(random.Random(f"all faults {seed}")) if all_faults else ""}
 """
     return parse_scenario(text, f"schedule-{seed}")
+
+
+def _all_faults(chance: random.Random) -> str:
+    """Bounds of the faults of [random] that the rest of a schedule does not draw."""
+    return f"""
+error_responses = {chance.choice((0, 0, 0.02, 0.1))}
+transactional_request_loss = {chance.choice((0, 0, 0.05, 0.2))}
+transactional_response_loss = {chance.choice((0, 0, 0.05, 0.2))}
+marker_loss = {chance.choice((0, 0, 0.1, 0.4))}
+disconnect_brokers = [0, {chance.choice((0, 1, 2))}]
+slow_disks = [0, {chance.choice((0, 1, 2))}]
+disk_delay_ms = [5, {chance.choice((20, 400))}]
+jump_clocks = [0, {chance.choice((0, 1, 2))}]
+jump_ms = {chance.choice(("[-2000, 2000]", "[-3600000, 3600000]", "[-200000000, 200000000]"))}
+move_leaders = [0, {chance.choice((0, 1, 3))}]
+use_producer_ids = [0, {chance.choice((0, 1))}]
+"""
 
 
 def _unclean_election(chance: random.Random, brokers: int) -> str:

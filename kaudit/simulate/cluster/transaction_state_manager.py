@@ -77,6 +77,7 @@ class TransactionStateManager:
         self._recorder = context.recorder
         self._trace = context.trace
         self.markers = markers
+        markers.on_complete = self._markers_written
         self.log: ReplicatedPartition | None = None
         self.coordinator = TransactionCoordinator(profile, config, self._write_markers, self._allocate)
         self.ended: list[EndedTransaction] = []
@@ -97,6 +98,12 @@ class TransactionStateManager:
     def broker(self) -> int | None:
         """The broker that coordinates."""
         return None if self.log is None else self.log.leader
+
+    @property
+    def now(self) -> int:
+        """The wall clock of the coordinator's broker, ms since 1970."""
+        broker = self.broker
+        return self._clock.timestamp if broker is None else self._brokers.timestamp(broker)
 
     @property
     def epoch(self) -> int:
@@ -121,7 +128,7 @@ class TransactionStateManager:
         tid = request.transactional_id
         self._granted_id, self._used_id = granted, None
         answer = self.coordinator.init_producer_id(
-            RequestContext(request.recorded_under, request.api_version, self._clock.timestamp, True, None),
+            RequestContext(request.recorded_under, request.api_version, self.now, True, None),
             tid,
             request.timeout_ms,
             request.producer,
@@ -147,7 +154,7 @@ class TransactionStateManager:
         answer = CoordinatorResult(KafkaError.NONE, *request.producer, "")
         for key in request.partitions:
             answer = self.coordinator.add_partitions(
-                RequestContext(key, request.api_version, self._clock.timestamp, True),
+                RequestContext(key, request.api_version, self.now, True),
                 request.transactional_id,
                 *request.producer,
             )
@@ -179,7 +186,7 @@ class TransactionStateManager:
         self._caller_writes_completion = bumps
         ended_before = len(self.ended)
         answer = self.coordinator.end_transaction(
-            RequestContext(request.recorded_under, request.api_version, self._clock.timestamp, True, None),
+            RequestContext(request.recorded_under, request.api_version, self.now, True, None),
             tid,
             request.producer,
             commit=request.commit,
@@ -218,14 +225,34 @@ class TransactionStateManager:
         self._watched[transactional_id] = seen
         self._write_state(transactional_id)
         if transaction.started_at is not None and (known is None or known[0] != transaction.started_at):
-            due = transaction.started_at + transaction.timeout_ms - self._clock.base + 1
-            self._clock.at(
-                due + -due % self._check_ms, partial(self._time_out, transactional_id, transaction.started_at)
-            )
+            self._schedule_timeout(transactional_id, transaction.started_at, transaction.timeout_ms)
+
+    def _schedule_timeout(self, transactional_id: str, started_at: int, timeout_ms: int) -> None:
+        """Look whether a transaction has timed out when that is first so, by the coordinator's clock."""
+        due = self._clock.now + max(started_at + timeout_ms + 1 - self.now, 0)
+        self._clock.at(due + -due % self._check_ms, partial(self._time_out, transactional_id, started_at))
+
+    def clock_changed(self) -> None:
+        """Schedule the timeouts of open transactions by the clock that the coordinator has now."""
+        for transactional_id, (started_at, _) in self._watched.items():
+            transaction = self.coordinator.transaction(transactional_id)
+            if transaction is not None and started_at is not None and transaction.started_at == started_at:
+                self._schedule_timeout(transactional_id, started_at, transaction.timeout_ms)
+
+    def moved(self) -> None:
+        """Load the transactions at the broker that coordinates now. Source: TransactionStateManager.loadTransactionMetadata.
+
+        The attempts format knows one coordinator: it cannot express that a previous epoch is forgotten.
+        """
+        if self.coordinator.move(self.now):
+            self._recorder.end("the transaction coordinator moved, and knows no producer's previous epoch")
+        self.clock_changed()
 
     def _time_out(self, transactional_id: str, started_at: int) -> None:
         transaction = self.coordinator.transaction(transactional_id)
         if transaction is None or transaction.started_at != started_at or not transaction.partitions:
+            return
+        if transaction.state is not TransactionStatus.ONGOING or self.now <= started_at + transaction.timeout_ms:
             return
         if transaction.epoch >= EXHAUSTED_EPOCH and self._granted_id is None:
             self._brokers.with_producer_id(partial(self._time_out_with_id, transactional_id, started_at))
@@ -238,7 +265,7 @@ class TransactionStateManager:
             f"transaction of {transactional_id} timed out: aborts it",
             *(f"{topic}-{number}" for topic, number in partitions),
         )
-        self.coordinator.abort_timed_out(partitions[0], self._clock.timestamp, self._clock.timestamp)
+        self.coordinator.abort_timed_out(partitions[0], self.now, self.now)
         self._timing_out = False
         for key in partitions:
             # An abort by timeout is no attempt: the answers after this one show it.
@@ -258,8 +285,18 @@ class TransactionStateManager:
         owner = self._owners[ended.producer_id]
         prepared = TransactionStatus.PREPARE_COMMIT if ended.commit else TransactionStatus.PREPARE_ABORT
         self._write_value(owner, prepared, ended.partitions, ended.marker_epoch)
-        if not self.markers.write(ended, self.epoch):
+        if not self.markers.write(ended, self.epoch, self.broker):
             return False
+        self._completed(owner, ended)
+        return True
+
+    def _markers_written(self, ended: EndOfTransaction) -> None:
+        """Complete a transaction whose last markers were late."""
+        owner = self._owners[ended.producer_id]
+        if self.coordinator.complete(owner, ended):
+            self._completed(owner, ended)
+
+    def _completed(self, owner: str, ended: EndOfTransaction) -> None:
         if not self._caller_writes_completion:
             complete = TransactionStatus.COMPLETE_COMMIT if ended.commit else TransactionStatus.COMPLETE_ABORT
             self._write_value(owner, complete, (), ended.marker_epoch)
@@ -274,7 +311,6 @@ class TransactionStateManager:
                 self._timing_out,
             )
         )
-        return True
 
     def _write_state(self, transactional_id: str) -> None:
         transaction = self.coordinator.transaction(transactional_id)
@@ -288,7 +324,7 @@ class TransactionStateManager:
         transaction = self.coordinator.transaction(transactional_id)
         if self.log is None or transaction is None:
             return
-        now = self._clock.timestamp
+        now = self.now
         value = transaction_state.TransactionValue(
             transaction.producer_id,
             epoch,
@@ -314,7 +350,7 @@ class TransactionStateManager:
         waiting, self._unwritten = self._unwritten, []
         for data in waiting:
             log.leader_log().memory.log_end += 1
-            log.append_internal(data, None, UNKNOWN, self._clock.timestamp)
+            log.append_internal(data, None, UNKNOWN, self.now)
             log.replicate_at_once()
 
 
