@@ -327,7 +327,7 @@ class Cluster:
             if log.log_start and not clean:
                 attempt.log_start_offset = log.log_start  # a simulated broker checkpoints it at once
             self._recorder.record(attempt, {"outcome": "ok"})
-            self.transactions.coordinator.reload(partition.key, self.timestamp(number))
+            self.transactions.reload(partition.key)
         elif recorded and partition.last_leader != number:
             self._recorder.record(
                 self._recorder.attempt(

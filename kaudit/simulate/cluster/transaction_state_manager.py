@@ -87,6 +87,8 @@ class TransactionStateManager:
         self._owners: dict[int, str] = {}
         """Transactional ids by producer id."""
         self._timing_out = False
+        self._loading = False
+        """Whether markers are sent again: the transaction log has the decision already."""
         self._caller_writes_completion = False
         """Whether end_transaction writes the completed state itself, after it has set a new producer id."""
         self._unwritten: list[bytes] = []
@@ -244,9 +246,17 @@ class TransactionStateManager:
 
         The attempts format knows one coordinator: it cannot express that a previous epoch is forgotten.
         """
+        self._loading = True
         if self.coordinator.move(self.now):
             self._recorder.end("the transaction coordinator moved, and knows no producer's previous epoch")
+        self._loading = False
         self.clock_changed()
+
+    def reload(self, partition: TopicPartition) -> None:
+        """Load the transactions whose requests stand under `partition` again: their coordinator was restarted."""
+        self._loading = True
+        self.coordinator.reload(partition, self.now)
+        self._loading = False
 
     def _time_out(self, transactional_id: str, started_at: int) -> None:
         transaction = self.coordinator.transaction(transactional_id)
@@ -284,7 +294,8 @@ class TransactionStateManager:
         """Write a transaction's states and markers; return whether no marker was rejected."""
         owner = self._owners[ended.producer_id]
         prepared = TransactionStatus.PREPARE_COMMIT if ended.commit else TransactionStatus.PREPARE_ABORT
-        self._write_value(owner, prepared, ended.partitions, ended.marker_epoch)
+        if not self._loading:
+            self._write_value(owner, prepared, ended.partitions, ended.marker_epoch)
         if not self.markers.write(ended, self.epoch, self.broker):
             return False
         self._completed(owner, ended)
