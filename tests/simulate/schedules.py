@@ -156,8 +156,10 @@ class LogTruth:
     copied_records: int = 0
     """Records in `repeats` that are copies of batches sent before."""
     log_end: int = 0
-    reordered: bool = False
-    """Whether a record's first copy lies behind that of a later one of its session."""
+    reordered: set[int] = field(default_factory=set)
+    """Batches whose first copy lies behind that of a later one of their session."""
+    fences: set[int] = field(default_factory=set)
+    """Batches and markers of a higher epoch than their producer's before them."""
 
     @property
     def anomalies(self) -> set[int]:
@@ -178,6 +180,8 @@ def truth_of(log) -> LogTruth:
             continue
         producer = state.producer_id
         deleted = stored.last_offset < log.log_start
+        if state.producer_epoch > max(truth.epochs.get(producer, ()), default=-1):
+            truth.fences.add(stored.base_offset)
         if isinstance(state, MarkerBatch):
             truth.open_transactions.pop(producer, None)
             truth.epochs.setdefault(producer, set()).add(state.producer_epoch)
@@ -254,7 +258,8 @@ def _compare_payloads(truth: LogTruth, log) -> None:
             truth.sent_again.add(stored.base_offset)
         written.add(records)
         session = (sent.payload.producer, sent.payload.session)
-        truth.reordered |= sent.numbers[0] < highest.get(session, -1)
+        if sent.numbers[0] < highest.get(session, -1):
+            truth.reordered.add(stored.base_offset)
         highest[session] = max(highest.get(session, -1), sent.numbers[-1])
 
 
