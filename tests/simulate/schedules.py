@@ -12,9 +12,7 @@ from kaudit.simulate.scenario.reading import parse_scenario
 VERSIONS = ("2.0.1", "2.8.2", "3.9.1", "4.2.0")
 
 
-def drawn_scenario(
-    seed: int, *, forgetful: bool = False, unclean: bool = False, all_faults: bool = False
-) -> Scenario:
+def drawn_scenario(seed: int, *, forgetful: bool = False, unclean: bool = False, all_faults: bool = False) -> Scenario:
     """A scenario of its own for each seed.
 
     `forgetful`: brokers also lose their producer snapshots. `unclean`: leaders die while their followers are behind.
@@ -158,6 +156,8 @@ class LogTruth:
     log_end: int = 0
     reordered: set[int] = field(default_factory=set)
     """Batches whose first copy lies behind that of a later one of their session."""
+    older: set[int] = field(default_factory=set)
+    """Batches without a producer id that have older records than one before them, of whichever producer."""
     fences: set[int] = field(default_factory=set)
     """Batches and markers of a higher epoch than their producer's before them."""
 
@@ -174,6 +174,7 @@ def truth_of(log) -> LogTruth:
     newest: dict[int, tuple[int, int]] = {}
     seen: dict[tuple[int, int], set[tuple[int, int]]] = {}
     _compare_payloads(truth, log)
+    _compare_times(truth, log)
     for stored in log.batches:
         state = stored.state
         if state is None:
@@ -192,22 +193,29 @@ def truth_of(log) -> LogTruth:
                 last[producer] = (state.producer_epoch, -1)
             continue
         assert isinstance(state, DataBatch)
-        truth.batches[producer] += 1
-        truth.records[producer] += state.last_offset - state.base_offset + 1
-        truth.epochs.setdefault(producer, set()).add(state.producer_epoch)
-        truth.last_offset[producer] = state.last_offset
-        if state.is_transactional:
-            truth.open_transactions.setdefault(producer, state.base_offset)
-        elif producer in truth.open_transactions:
-            truth.outside_transaction.add(state.base_offset)
+        _count(truth, state)
         if deleted:
             continue  # deleted records are no evidence
         _compare_epochs(truth, stored, newest.get(producer), log)
-        newest[producer] = max(newest.get(producer, (-1, -1)), (state.producer_epoch, stored.leader_epoch))
         _compare(truth, state, last, seen.setdefault((producer, state.producer_epoch), set()))
+        if stored.base_offset not in truth.repeats:
+            newest[producer] = max(newest.get(producer, (-1, -1)), (state.producer_epoch, stored.leader_epoch))
     truth.copied_records = _copied_records(truth, log)
     truth.log_end = log.batches[-1].last_offset + 1 if log.batches else 0
     return truth
+
+
+def _count(truth: LogTruth, state: DataBatch) -> None:
+    """Count a batch for its producer, and for its open transaction."""
+    producer = state.producer_id
+    truth.batches[producer] += 1
+    truth.records[producer] += state.last_offset - state.base_offset + 1
+    truth.epochs.setdefault(producer, set()).add(state.producer_epoch)
+    truth.last_offset[producer] = state.last_offset
+    if state.is_transactional:
+        truth.open_transactions.setdefault(producer, state.base_offset)
+    elif producer in truth.open_transactions:
+        truth.outside_transaction.add(state.base_offset)
 
 
 def _copied_records(truth: LogTruth, log) -> int:
@@ -230,6 +238,16 @@ def _compare_epochs(truth: LogTruth, stored: StoredBatch, before: tuple[int, int
         truth.bumps_at_leader_change.add(stored.base_offset)
     if any(other.sent is stored.sent for other in log.batches if other.base_offset < stored.base_offset):
         truth.repeated_epochs.add(stored.base_offset)
+
+
+def _compare_times(truth: LogTruth, log) -> None:
+    """Compare the times of batches without a producer id, which are all that orders their producers' records."""
+    newest = 0
+    for stored in log.batches:
+        if stored.sent is not None and stored.state is None:
+            if min(stored.sent.timestamps) < newest:
+                truth.older.add(stored.base_offset)
+            newest = max(newest, stored.max_timestamp)
 
 
 def _compare_payloads(truth: LogTruth, log) -> None:

@@ -33,9 +33,10 @@ SEVERITIES = {
 FORGOTTEN = {"KA502", "KA305", "KA303", "KA304", "KA306", "KA308"}
 
 
-def tried(seed: int, directory: Path, *, forgetful: bool) -> Simulation:
+def tried(seed: int, directory: Path, *, forgetful: bool, all_faults: bool = True) -> Simulation:
     """Run a schedule, audit every replica, compare."""
-    simulation = Simulation(drawn_scenario(seed, forgetful=forgetful), seed, 0).run()
+    scenario = drawn_scenario(seed, forgetful=forgetful, all_faults=all_faults)
+    simulation = Simulation(scenario, seed, 0).run()
     assert disagreements(simulation) == []
     target = directory / f"run-{seed}"
     write_run(target, simulation, Truth(simulation))
@@ -77,7 +78,7 @@ def compare(findings, truth, *, forgetful: bool) -> None:
     for finding in alarms:
         if finding.code == "KA703":
             span = set(range(finding.offset, finding.last_offset + 1))
-            assert span & (truth.reordered | truth.plain_repeats), finding
+            assert span & (truth.older | truth.plain_repeats), finding
     assert places["KA203"] <= truth.fences
     bumped = {finding.offset for finding in alarms if finding.code == "KA206"}
     assert bumped == truth.bumps_at_leader_change - places["KA704"]
@@ -152,7 +153,7 @@ def test_what_forgetful_brokers_write_twice_is_found_to_the_offset(tmp_path_fact
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("part", range(8))
-def test_thousands_of_schedules(part, tmp_path):
-    for seed in range(part * 250, part * 250 + 250):
+def test_hundreds_of_schedules(tmp_path):
+    """`python -m tests.simulate.trial --seeds 5000` tries as many as you like."""
+    for seed in range(100):
         tried(seed, tmp_path, forgetful=seed % 3 == 0)

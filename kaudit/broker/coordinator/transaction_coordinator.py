@@ -265,6 +265,11 @@ class TransactionCoordinator:
         self._end(transaction, transaction.epoch, request.now, commit=commit, transaction_version=0)
         return CoordinatorResult(_DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "the transaction ended")
 
+    @property
+    def has_transactions(self) -> bool:
+        """Whether it knows any transactional id."""
+        return bool(self._transactions)
+
     def transaction(self, transactional_id: str) -> TransactionMetadata | None:
         """Return the entry of a transactional id, read-only."""
         return self._transactions.get(transactional_id)

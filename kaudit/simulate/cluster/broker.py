@@ -74,6 +74,8 @@ class BrokerServer:
         self.incarnation = 0
         """Counts its starts: what one process had begun does not go on in the next."""
         self.producer_ids = producer_ids
+        self.started_at = 0
+        """When its process was started, in ms since the run began."""
         self.disk_delay_ms = 0
         """How much longer than usual a write takes."""
         self.clock_offset_ms = 0
@@ -124,6 +126,8 @@ class BrokerServer:
             self._init_producer_id(request, respond)
         elif self._transactions.broker != self.number:
             respond(self._not_coordinator())
+        elif not self._transactions.is_replicated:
+            respond(self._not_available())
         elif isinstance(request, AddPartitionsToTxnRequest):
             respond(self._transactions.add_partitions(request))
         elif self._transactions.may_need_producer_id(request):
@@ -146,6 +150,8 @@ class BrokerServer:
         transactions = self._transactions
         if request.transactional_id is not None and transactions.broker != self.number:
             respond(self._not_coordinator())
+        elif request.transactional_id is not None and not transactions.is_replicated:
+            respond(self._not_available())
         elif transactions.needs_producer_id(request):
             self.producer_ids.generate(
                 partial(self._with_producer_id, partial(transactions.init_producer_id, request), respond)
@@ -158,6 +164,11 @@ class BrokerServer:
         where = "no broker does for now" if leader is None else f"broker {leader} does"
         why = f"{self.name} does not coordinate this transactional id: {where}"
         return CoordinatorResponse(KafkaError.NOT_COORDINATOR, NO_PRODUCER, why)
+
+    def _not_available(self) -> CoordinatorResponse:
+        """Answer what real coordinators do when request.timeout.ms is over. Source: TransactionStateManager."""
+        why = f"{self.name} cannot replicate the transaction log to all of its in-sync replicas"
+        return CoordinatorResponse(KafkaError.COORDINATOR_NOT_AVAILABLE, NO_PRODUCER, why)
 
     def _with_producer_id(
         self, answer: Callable[[int], CoordinatorResponse], respond: Respond, granted: int | None
@@ -228,9 +239,9 @@ class BrokerServer:
         coordinator = self._transactions.broker
         if refusal is not None or not part.transactional or coordinator is None:
             return refusal
-        if self._brokers.reaches(self.number, coordinator) or not self._produce_handler.asks_coordinator(
-            request.api_version
-        ):
+        if self._brokers.reaches(self.number, coordinator) and self._transactions.is_replicated:
+            return None
+        if not self._produce_handler.asks_coordinator(request.api_version):
             return None
         if partition.leader_log().memory.has_ongoing_transaction(part.producer_id, part.epoch):
             return None

@@ -171,6 +171,10 @@ class Cluster:
         """Return a broker's wall clock, ms since 1970."""
         return self.brokers[broker].timestamp
 
+    def started_at(self, broker: int) -> int:
+        """Return when a broker's process was started, in ms since the run began."""
+        return self.brokers[broker].started_at
+
     def leaders(self) -> dict[TopicPartition, int | None] | None:
         """Return the leaders of all partitions, None when no broker can be asked."""
         if not any(broker.is_running for broker in self.brokers.values()):
@@ -241,10 +245,12 @@ class Cluster:
         how = "starts" if clean else "starts, recovers its logs"
         self._trace.fault(self._clock.now, broker.name, f"{how}{', snapshots deleted' if without_snapshots else ''}")
         broker.process = ProcessState.RUNNING
+        broker.started_at = self._clock.now
         broker.producer_ids.restart()
         for partition in self.partitions.values():
             if number in partition.replicas:
                 self._load(partition, number, clean=clean, without_snapshots=without_snapshots)
+        self.transactions.clock_changed()
 
     def disconnect(self, brokers: tuple[int, ...], for_ms: int) -> None:
         """Cut `brokers` off from the others for a while; clients and the controller still reach them all.
@@ -294,18 +300,13 @@ class Cluster:
         self._use_producer_id(broker, broker.incarnation, count)
 
     def _use_producer_id(self, broker: BrokerServer, incarnation: int, count: int) -> None:
-        left = count
-
-        def taken(producer_id: int | None) -> None:
-            nonlocal left
-            left -= producer_id is not None
-
-        while left and broker.incarnation == incarnation:
-            before = left
-            broker.producer_ids.generate(taken)
-            if left == before:
-                self._clock.after(_RETRY_MS, partial(self._use_producer_id, broker, incarnation, left))
+        while count and broker.incarnation == incarnation:
+            answers: list[int | None] = []
+            broker.producer_ids.generate(answers.append)
+            if answers == [None]:
+                self._clock.after(_RETRY_MS, partial(self._use_producer_id, broker, incarnation, count))
                 return
+            count -= 1  # where there is no answer yet, one comes with the next block
 
     def _load(self, partition: ReplicatedPartition, number: int, *, clean: bool, without_snapshots: bool) -> None:
         log = partition.logs[number]
@@ -327,7 +328,7 @@ class Cluster:
             if log.log_start and not clean:
                 attempt.log_start_offset = log.log_start  # a simulated broker checkpoints it at once
             self._recorder.record(attempt, {"outcome": "ok"})
-            self.transactions.reload(partition.key)
+            self.transactions.restarted(partition.key, number)
         elif recorded and partition.last_leader != number:
             self._recorder.record(
                 self._recorder.attempt(

@@ -366,6 +366,8 @@ class ReplicatedPartition:
         if cut is not None:
             self._clock.after(self._delay(), partial(self._truncate, broker, generation, cut))
             return
+        if mine.last_epoch != log.last_epoch and log.end_of_epoch(mine.last_epoch).epoch != mine.last_epoch:
+            mine.drop_empty_epochs()  # it led without writing, and the leader does not know that epoch
         follower.log_end = mine.log_end
         if mine.log_end >= log.log_end:
             follower.caught_up_at = self._clock.now

@@ -109,9 +109,11 @@ class TransactionMarkerChannelManager:
 
     def _send_again(self, late: _LateMarker) -> None:
         key, marker, ended = late
-        leader = self._partitions[key].leader
-        running = leader is not None and self._brokers.is_running(leader)
-        wait = self._send(key, marker, self._brokers.coordinator) if running else _RETRY_MS
+        if key not in self._late.get(id(ended), ()):
+            return
+        sender, leader = self._brokers.coordinator, self._partitions[key].leader
+        running = all(broker is not None and self._brokers.is_running(broker) for broker in (sender, leader))
+        wait = self._send(key, marker, sender) if running else _RETRY_MS
         if wait is not None:
             self._clock.after(wait, partial(self._send_again, late))
             return
@@ -122,6 +124,10 @@ class TransactionMarkerChannelManager:
         if not missing:
             del self._late[id(ended)]
             self.on_complete(ended)
+
+    def forget_late(self) -> None:
+        """Send no late marker again: another coordinator, or the same one started again, sends it from the beginning."""
+        self._late.clear()
 
     def write_waiting(self, key: TopicPartition) -> bool:
         """Write a partition's waiting markers if its leader handles requests; return whether none was rejected."""

@@ -55,6 +55,10 @@ class EndedTransaction(NamedTuple):
 class CoordinatorBrokers(BrokerStatus, Protocol):
     """Which brokers are up, and the producer ids of the coordinator's."""
 
+    def started_at(self, broker: int) -> int:
+        """Return when a broker's process was started, in ms since the run began."""
+        ...
+
     def with_producer_id(self, use: OnProducerId) -> None:
         """Call `use` with a new producer id of the coordinator's broker."""
         ...
@@ -93,6 +97,8 @@ class TransactionStateManager:
         """Whether end_transaction writes the completed state itself, after it has set a new producer id."""
         self._unwritten: list[bytes] = []
         """Records for the transaction log, while it has no leader."""
+        self.replayed_since = 0
+        """When the broker was started, as the attempts say, in ms since the run began."""
         self._granted_id: int | None = None
         self._used_id: int | None = None
 
@@ -111,6 +117,12 @@ class TransactionStateManager:
     def epoch(self) -> int:
         """The coordinator's epoch: the leader epoch of its partition."""
         return 0 if self.log is None else self.log.leader_epoch
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether every in-sync replica of the transaction log can be reached: else nothing written to it is committed."""
+        log = self.log
+        return log is None or log.leader is None or all(self._brokers.reaches(log.leader, broker) for broker in log.isr)
 
     def _allocate(self, granted: int | None) -> int:
         producer_id = self._granted_id if granted is None else granted
@@ -232,7 +244,34 @@ class TransactionStateManager:
     def _schedule_timeout(self, transactional_id: str, started_at: int, timeout_ms: int) -> None:
         """Look whether a transaction has timed out when that is first so, by the coordinator's clock."""
         due = self._clock.now + max(started_at + timeout_ms + 1 - self.now, 0)
-        self._clock.at(due + -due % self._check_ms, partial(self._time_out, transactional_id, started_at))
+        check = self._next_check(due, self._scheduled_since)
+        self._clock.at(check, partial(self._check, transactional_id, started_at))
+        replayed = self._next_check(due, self.replayed_since)
+        if replayed != check:
+            self._clock.at(min(check, replayed), partial(self._replay_differs, transactional_id, started_at))
+
+    @property
+    def _scheduled_since(self) -> int:
+        """Since when the coordinator looks every so often, in ms since the run began: the start of its broker."""
+        broker = self.broker
+        return 0 if broker is None else self._brokers.started_at(broker)
+
+    def _next_check(self, due: int, since: int) -> int:
+        first = since + self._check_ms
+        return first if due <= first else due + (since - due) % self._check_ms
+
+    def _replay_differs(self, transactional_id: str, started_at: int) -> None:
+        transaction = self.coordinator.transaction(transactional_id)
+        if transaction is not None and transaction.started_at == started_at:
+            self._recorder.end(
+                "a transaction timed out under a coordinator that was started later than attempts can say"
+            )
+
+    def _check(self, transactional_id: str, started_at: int) -> None:
+        """Abort a transaction that has timed out, if this is when the coordinator looks."""
+        since = self._clock.now - self._scheduled_since
+        if since and since % self._check_ms == 0:
+            self._time_out(transactional_id, started_at)
 
     def clock_changed(self) -> None:
         """Schedule the timeouts of open transactions by the clock that the coordinator has now."""
@@ -247,14 +286,24 @@ class TransactionStateManager:
         The attempts format knows one coordinator: it cannot express that a previous epoch is forgotten.
         """
         self._loading = True
+        self.markers.forget_late()
         if self.coordinator.move(self.now):
             self._recorder.end("the transaction coordinator moved, and knows no producer's previous epoch")
         self._loading = False
         self.clock_changed()
 
-    def reload(self, partition: TopicPartition) -> None:
-        """Load the transactions whose requests stand under `partition` again: their coordinator was restarted."""
+    def restarted(self, partition: TopicPartition, broker: int) -> None:
+        """Load the transactions whose requests stand under `partition` again, if `broker` coordinates them.
+
+        That is what the attempts say of a restart, whichever broker it is.
+        """
+        if self.log is None or self.log.last_leader != broker:
+            if self.coordinator.has_transactions:
+                self._recorder.end("a broker was restarted that does not coordinate transactions")
+            return
+        self.replayed_since = self._clock.now
         self._loading = True
+        self.markers.forget_late()
         self.coordinator.reload(partition, self.now)
         self._loading = False
 
@@ -357,6 +406,9 @@ class TransactionStateManager:
         """Write what waits for the transaction log to have a leader."""
         log = self.log
         if log is None or log.leader is None or not self._brokers.is_running(log.leader):
+            return
+        if not self.is_replicated and self._unwritten:
+            self._clock.after(_RETRY_MS, self.write_unwritten)
             return
         waiting, self._unwritten = self._unwritten, []
         for data in waiting:
