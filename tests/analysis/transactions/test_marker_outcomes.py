@@ -22,7 +22,7 @@ def disagreeing(markers, decided):
     directory = PartitionDirectory("orders", 0, "", "", "orders-0", "orders-0", ())
     decisions = [Decision("t", kind, frozenset({("orders", 0)}), offset) for offset, kind in enumerate(decided)]
     (found,) = compare_outcomes([Markers(directory, rows)], {7: decisions})
-    return [marker.marker_offset for marker in found]
+    return [marker.offset for marker in found]
 
 
 @pytest.mark.parametrize(
