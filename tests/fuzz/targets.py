@@ -53,6 +53,7 @@ from kaudit.inspect.bytes_text import BytesFormatter
 from kaudit.inspect.walk import InspectOptions, inspect_rows
 from kaudit.policy.baseline import parse_baseline
 from kaudit.replay.attempt_lines import AttemptError, read_attempts
+from kaudit.diff.fingerprint.document import FingerprintError, read_fingerprint_document
 from kaudit.report.saved import SavedScanError, read_saved
 from kaudit.source.kafka.fetched_segment import NO_ABORTS, FetchedSegment
 from kaudit.source.kafka.properties import parse_properties
@@ -430,6 +431,7 @@ TARGETS: dict[str, Target] = {
     ),
     "attempts": Target(_attempts, seeds.attempts),
     "saved_scan": Target(_text(read_saved, refusing=(SavedScanError,)), seeds.saved_scans),
+    "fingerprint": Target(_text(read_fingerprint_document, refusing=(FingerprintError,)), seeds.fingerprints),
     "baseline": Target(_text(partial(parse_baseline, file="b.json"), refusing=(UsageError,)), seeds.saved_scans),
     "inspect": Target(_inspect, seeds.files, _seal_batches),
     "scan": Target(_scan, seeds.segments, _seal_batches),
