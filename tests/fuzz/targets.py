@@ -18,6 +18,7 @@ import numpy as np
 
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, SilentProgress, UsageError
+from kaudit.diff.fingerprint.document import FingerprintError, read_fingerprint_document
 from kaudit.engines import local
 from kaudit.formats.application_log.counts import LogCounts
 from kaudit.formats.application_log.patterns import PROGRAMS
@@ -53,7 +54,6 @@ from kaudit.inspect.bytes_text import BytesFormatter
 from kaudit.inspect.walk import InspectOptions, inspect_rows
 from kaudit.policy.baseline import parse_baseline
 from kaudit.replay.attempt_lines import AttemptError, read_attempts
-from kaudit.diff.fingerprint.document import FingerprintError, read_fingerprint_document
 from kaudit.report.saved import SavedScanError, read_saved
 from kaudit.source.kafka.fetched_segment import NO_ABORTS, FetchedSegment
 from kaudit.source.kafka.properties import parse_properties
