@@ -193,7 +193,7 @@ class _NotingLoader(importlib.machinery.SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         """Run the module with its notes."""
         tree, module.__dict__[_NOTED] = self._noted_modules.noting(self.path)
-        exec(compile(tree, self.path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - a module's own source
+        exec(compile(tree, self.path, "exec", dont_inherit=True), module.__dict__)
 
 
 class _Noter(ast.NodeTransformer):
