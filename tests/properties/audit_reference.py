@@ -6,6 +6,7 @@ after a gap, a new epoch, a restart or an unknown start the audit goes on from t
 overlapping batch it adopts only what lies beyond the last sequence; transactions follow whatever is on disk.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import crc32c
@@ -61,6 +62,17 @@ class Placed:
     leader_epoch: int
 
 
+@dataclass(frozen=True)
+class Written:
+    """A batch and whose it is. `control`: type and coordinator epoch of an end marker."""
+
+    producer_id: int
+    epoch: int
+    transactional: bool
+    control: tuple[int, int] | None
+    placed: Placed
+
+
 @dataclass
 class Observed:
     """What one batch or marker shows, the state before it, and the producer's next batch."""
@@ -88,12 +100,13 @@ class Reference:
         self.carried_on: dict[int, int] = {}
         """By leader epoch: producers that went on in sequence across its beginning."""
         self._sequences_count = sequences_count
-        self._offsets = self._position = 0
         self._unfollowed: dict[int, list[Observed]] = {}
         self._restarted: dict[int, tuple[Observed, list[int]]] = {}
 
-    def read(self, batches: list[Batch]) -> "Reference":
+    def read(self, batches: Iterable[Batch]) -> "Reference":
         """Audit a whole log."""
+        offsets = position = 0
+        written = []
         for batch in batches:
             content = batch.encode()
             placed = Placed(
@@ -104,17 +117,26 @@ class Reference:
                 batch.count if batch.kept is None else batch.kept,
                 crc32c.crc32c(content[21:]),
                 batch.timestamp,
-                self._offsets,
-                self._position,
+                offsets,
+                position,
                 len(content),
                 batch.leader_epoch,
             )
-            if batch.producer_id >= 0 and batch.attributes & CONTROL:
-                self._mark(batch, placed)
+            control = (batch.control or (ABORT, -1)) if batch.attributes & CONTROL else None
+            written.append(
+                Written(batch.producer_id, batch.epoch, bool(batch.attributes & TRANSACTIONAL), control, placed)
+            )
+            offsets += batch.count
+            position += len(content)
+        return self.audit(written)
+
+    def audit(self, batches: Iterable[Written]) -> "Reference":
+        """As `read`, of batches that lie in a log already."""
+        for batch in batches:
+            if batch.producer_id >= 0 and batch.control is not None:
+                self._mark(batch, *batch.control)
             elif batch.producer_id >= 0:
-                self._append(batch, placed)
-            self._offsets += batch.count
-            self._position += len(content)
+                self._append(batch)
         for producer_id, state in self.states.items():
             if state.abort_raised and not state.commits_raise:
                 assert state.marker is not None
@@ -130,11 +152,9 @@ class Reference:
         self.observed.append(found)
         return found
 
-    def _mark(self, batch: Batch, placed: Placed) -> None:
-        assert batch.control is not None
-        kind, coordinator_epoch = batch.control
-        before = _copy(self.states.get(batch.producer_id))
-        where = (batch.producer_id, batch.epoch, batch.base_offset)
+    def _mark(self, batch: Written, kind: int, coordinator_epoch: int) -> None:
+        placed, before = batch.placed, _copy(self.states.get(batch.producer_id))
+        where = (batch.producer_id, batch.epoch, placed.offset)
         if before is not None and coordinator_epoch < before.coordinator_epoch and kind in (ABORT, COMMIT):
             self._observe("epoch/coordinator-epoch-regression", *where, before, transactional=True)
         if before is not None and batch.epoch < before.epoch:
@@ -152,12 +172,12 @@ class Reference:
         state.marker = (placed.offset, placed.timestamp)
         state.said.discard("transaction/outside-transaction")
 
-    def _append(self, batch: Batch, placed: Placed) -> None:
-        producer_id, transactional = batch.producer_id, bool(batch.attributes & TRANSACTIONAL)
+    def _append(self, batch: Written) -> None:
+        producer_id, transactional, placed = batch.producer_id, batch.transactional, batch.placed
         self._follow(producer_id, placed, batch.epoch)
         before = _copy(self.states.get(producer_id))
         state = self.states.setdefault(producer_id, State(batch.epoch))
-        self._count_leaders(state, batch, placed)
+        self._count_leaders(state, batch)
 
         def observe(kind: str) -> Observed:
             found = self._observe(kind, producer_id, batch.epoch, placed.offset, before, transactional=transactional)
@@ -168,7 +188,7 @@ class Reference:
         said = {
             "epoch/nearly-exhausted": batch.epoch >= FEW_EPOCHS_LEFT,
             "transaction/outside-transaction": state.transaction is not None and not transactional,
-            silence: self._sequences_count and _is_late(state, batch, placed),
+            silence: self._sequences_count and _is_late(state, batch),
         }
         for kind, happened in said.items():
             if happened and kind not in state.said:
@@ -178,8 +198,8 @@ class Reference:
         if stale:
             observe("epoch/stale-batch")
         elif batch.epoch > state.epoch:
-            if self._sequences_count and batch.sequence > 0:
-                _say_missing(observe("epoch/bump-nonzero"), batch.sequence, state, placed)
+            if self._sequences_count and placed.first_sequence > 0:
+                _say_missing(observe("epoch/bump-nonzero"), placed.first_sequence, state, placed)
             elif not state.commits_raise:
                 observe("epoch/restart" if transactional else "epoch/client-bump")
             _begin_epoch(state, batch.epoch)
@@ -245,8 +265,8 @@ class Reference:
             if found.times_go_back or len(times) == IN_FLIGHT:
                 del self._restarted[producer_id]
 
-    def _count_leaders(self, state: State, batch: Batch, placed: Placed) -> None:
-        last = state.last
+    def _count_leaders(self, state: State, batch: Written) -> None:
+        placed, last = batch.placed, state.last
         if last is None or state.epoch != batch.epoch or state.last_sequence is None or state.last_sequence < 0:
             return
         if placed.first_sequence == (state.last_sequence + 1) % WRAP:
@@ -254,8 +274,9 @@ class Reference:
                 self.carried_on[epoch] = self.carried_on.get(epoch, 0) + 1
 
 
-def _is_late(state: State, batch: Batch, placed: Placed) -> bool:
+def _is_late(state: State, batch: Written) -> bool:
     """The next batch, so late that brokers have forgotten the one before; an open transaction is not forgotten."""
+    placed = batch.placed
     if state.last is None or state.last_sequence is None or state.transaction is not None or batch.epoch != state.epoch:
         return False
     if placed.first_sequence != (state.last_sequence + 1) % WRAP:
