@@ -10,6 +10,9 @@ from kaudit.simulate.scenario.model import Scenario
 from kaudit.simulate.scenario.reading import parse_scenario
 
 VERSIONS = ("2.0.1", "2.8.2", "3.9.1", "4.2.0")
+CLIENTS = ("java 1.1.1", "java 2.0.1", "java 2.4.1", "java 2.6.2", "java 2.8.2", "java 3.9.1", "java 4.2.0")
+"""Of the generations that react in their own ways to broken sequences, any with any broker."""
+WITHOUT_DELIVERY_TIMEOUT = ("java 1.1.1", "java 2.0.1")
 
 
 def drawn_scenario(seed: int, *, forgetful: bool = False, unclean: bool = False, all_faults: bool = False) -> Scenario:
@@ -20,7 +23,9 @@ def drawn_scenario(seed: int, *, forgetful: bool = False, unclean: bool = False,
     """
     chance = random.Random(f"schedule {seed}")
     version = chance.choice(VERSIONS)
-    client = "2.0" if version == "2.0.1" else "current"
+    client = "java 2.0.1" if version == "2.0.1" else "java 4.2.0"
+    if all_faults:
+        client = random.Random(f"client {seed}").choice(CLIENTS)
     brokers = chance.choice((1, 2, 3))
     enabled = str(chance.random() < 0.3).lower()
     segment = chance.choice((1 << 20, 2048))
@@ -40,11 +45,16 @@ def drawn_scenario(seed: int, *, forgetful: bool = False, unclean: bool = False,
         else:
             settings += ['"enable.idempotence" = true']
             settings += [f'"max.in.flight.requests.per.connection" = {chance.choice((1, 5, 5, 8))}']
-        if client == "current":
-            settings += [f'"delivery.timeout.ms" = {chance.choice((1500, 120000))}']
-        settings += [f'"request.timeout.ms" = {chance.choice((400, 30000))}']
+        delivery = chance.choice((1500, 120000)) if version != "2.0.1" else None
+        request = chance.choice((400, 30000))
+        if delivery is not None and client not in WITHOUT_DELIVERY_TIMEOUT:
+            settings += [f'"delivery.timeout.ms" = {delivery}']
+            request = min(request, 1000) if delivery == 1500 else request
+        settings += [
+            f'"request.timeout.ms" = {request}',
+        ]
         producers.append(
-            f'[[producers]]\nname = "p{number}"\nclient = "{client}"\ntopic = "{chance.choice(("orders", "events"))}"\n'
+            f'[[producers]]\nname = "p{number}"\nclient = "{client}"\nrefuse_invalid_config = false\ntopic = "{chance.choice(("orders", "events"))}"\n'
             f"records = {chance.randint(5, 60)}\nevery_ms = {chance.choice((1, 5, 30))}\n{more}\n"
             f"config = {{ {', '.join(settings)} }}\n"
         )
