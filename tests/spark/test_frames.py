@@ -99,7 +99,7 @@ def test_nothing_is_read_before_an_action(spark):
     ks.producers(ks.runs(ks.batches(spark, "/no/such/place", since=datetime(2026, 1, 1, tzinfo=UTC))))
     wrong: Any = {"topic": ["orders"]}
     with pytest.raises(kaudit.UsageError, match="did you mean topics"):
-        ks.batches(spark, "/no/such/place", topic=["orders"])
+        ks.batches(spark, "/no/such/place", **wrong)
     with pytest.raises(kaudit.UsageError, match="position missing"):
         ks.runs(ks.batches(spark, "/no/such/place").drop("position"))
     with pytest.raises(kaudit.UsageError, match="do not say what they were read from"):
