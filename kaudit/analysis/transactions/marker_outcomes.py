@@ -63,8 +63,8 @@ def _pairs(markers: Markers, decisions: Mapping[int, Sequence[Decision] | None])
     rows = markers.rows
     for producer_id in np.unique(rows["producer_id"]).tolist():
         decided = [decision for decision in decisions.get(producer_id) or () if own in decision.partitions]
-        written = rows[rows["producer_id"] == producer_id] if decided else ()
-        if not decided or len(decided) != len(written):
+        written = rows[rows["producer_id"] == producer_id]
+        if len(decided) != len(written):
             continue
         pairs = list(zip(written, decided, strict=True))
         if not _may_hold_copies(written) or all(int(row["type"]) == decision.type for row, decision in pairs):
