@@ -43,7 +43,7 @@ def drawn_scenario(seed: int, *, forgetful: bool = False, unclean: bool = False)
             settings += [f'"delivery.timeout.ms" = {chance.choice((1500, 120000))}']
         settings += [f'"request.timeout.ms" = {chance.choice((400, 30000))}']
         producers.append(
-            f'[[producers]]\nname = "p{number}"\nclient = "{client}"\ntopic = "{chance.choice(("orders", "events"))}"\n'
+            f'[[producers]]\nname = "p{number}"\nclient = "{client}"\nrefuse_invalid_config = false\ntopic = "{chance.choice(("orders", "events"))}"\n'
             f"records = {chance.randint(5, 60)}\nevery_ms = {chance.choice((1, 5, 30))}\n{more}\n"
             f"config = {{ {', '.join(settings)} }}\n"
         )

@@ -21,6 +21,7 @@ from kaudit.simulate.cluster.transaction_state_manager import TransactionStateMa
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER
 from kaudit.simulate.requests import (
     AddPartitionsToTxnRequest,
+    ConnectionClosed,
     CoordinatorResponse,
     InitProducerIdRequest,
     KafkaRequest,
@@ -35,7 +36,7 @@ from kaudit.simulate.trace import BrokerAnswer
 
 _ACKS_ALL = -1
 _NO_OFFSET = -1
-Respond = Callable[[KafkaResponse | None], None]
+Respond = Callable[[KafkaResponse | ConnectionClosed | None], None]
 
 
 class ReplicaManager(Struct, frozen=True):
@@ -107,7 +108,11 @@ class BrokerServer:
             respond(self._transactions.end_transaction(request, None))
 
     def _respond(
-        self, incarnation: int, request: KafkaRequest, respond: Respond, response: KafkaResponse | None
+        self,
+        incarnation: int,
+        request: KafkaRequest,
+        respond: Respond,
+        response: KafkaResponse | ConnectionClosed | None,
     ) -> None:
         if incarnation != self.incarnation:
             return
@@ -225,7 +230,11 @@ class _PendingProduce:
         self._results[result.part.partition] = result
         if len(self._results) == len(self._request.parts):
             results = tuple(self._results[part.partition] for part in self._request.parts)
-            self._respond(None if self._request.acks == 0 else ProduceResponse(results))
+            if self._request.acks != 0:
+                self._respond(ProduceResponse(results))
+                return
+            errors = [result for result in results if result.error is not KafkaError.NONE]
+            self._respond(ConnectionClosed(f"{errors[0].error.name} with acks=0") if errors else None)
 
 
 def _result(
