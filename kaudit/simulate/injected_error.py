@@ -13,6 +13,7 @@ from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kaudit.simulate.requests import (
+    ConnectionClosed,
     CoordinatorResponse,
     KafkaRequest,
     KafkaResponse,
@@ -23,6 +24,9 @@ from kaudit.simulate.requests import (
 )
 from kaudit.simulate.trace import BrokerAnswer
 
+Respond = Callable[[KafkaResponse | ConnectionClosed | None], None]
+"""Called once by a broker: with the response, with None when it sends none (acks=0), or when it closes the connection."""
+Handle = Callable[[KafkaRequest, Respond], None]
 OnResponse = Callable[[KafkaResponse | None], None]
 """Called once: with the response, with None when nothing is to be expected (acks=0)."""
 _NO_OFFSET = -1
@@ -40,10 +44,10 @@ class InjectedError(NamedTuple):
 
     def answer(
         self,
-        handle: Callable[[KafkaRequest, OnResponse], None],
+        handle: Handle,
         broker: str,
         request: KafkaRequest,
-        respond: OnResponse,
+        respond: Respond,
     ) -> None:
         """Respond with the error; what it does not concern, and what is carried out all the same, `handle` does."""
         why = f"the scenario lets {broker} answer with {self.error.name}"
@@ -58,9 +62,9 @@ class InjectedError(NamedTuple):
 
     def _answer_produce(
         self,
-        handle: Callable[[KafkaRequest, OnResponse], None],
+        handle: Handle,
         request: ProduceRequest,
-        respond: OnResponse,
+        respond: Respond,
         why: str,
     ) -> None:
         errors = {
@@ -75,11 +79,14 @@ class InjectedError(NamedTuple):
             if self.partition in (None, part.partition)
         }
 
-        def merge(response: KafkaResponse | None) -> None:
+        def merge(response: KafkaResponse | ConnectionClosed | None) -> None:
             handled = response.results if isinstance(response, ProduceResponse) else ()
             results = {result.part.partition: result for result in handled} | errors
             ordered = tuple(results[part.partition] for part in request.parts if part.partition in results)
-            respond(None if request.acks == 0 else ProduceResponse(ordered))
+            if request.acks:
+                respond(ProduceResponse(ordered))
+            else:
+                respond(ConnectionClosed(f"{self.error.name} with acks=0") if errors else None)
 
         others = tuple(part for part in request.parts if part.partition not in errors)
         if self.after_append:

@@ -115,6 +115,12 @@ class CoordinatorResponse(NamedTuple):
 KafkaResponse = ProduceResponse | CoordinatorResponse
 
 
+class ConnectionClosed(NamedTuple):
+    """What a broker does in place of a response to an error with acks=0. Source: KafkaApis.handleProduceRequest."""
+
+    why: str
+
+
 def partitions_of(request: KafkaRequest) -> tuple[str, ...]:
     """Return the names of the partitions a request is about, none where it is about all of a transaction's."""
     if isinstance(request, ProduceRequest):

@@ -27,9 +27,9 @@ def test_a_log_directory_may_be_called_like_a_partition(tmp_path):
 
 def test_a_zombie_may_write_on_when_deleting_records_deleted_its_fence(tmp_path):
     """2.0.1 forgets a producer whose records were deleted, its fence with it: the transaction hangs, and KA301 says so."""
-    simulation = tried(652, tmp_path, forgetful=False)
-    findings = kaudit.scan([tmp_path / "run-652"], select=["KA301"]).findings
-    assert {(finding.topic, finding.offset) for finding in findings} == {("events", 86)}
+    simulation = tried(2361, tmp_path, forgetful=False)
+    findings = kaudit.scan([tmp_path / "run-2361"], select=["KA301"]).findings
+    assert {(finding.topic, finding.offset) for finding in findings} == {("events", 12)}
     assert simulation.scenario.cluster.version == "2.0.1"
 
 
