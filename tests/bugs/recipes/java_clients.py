@@ -4,7 +4,7 @@ import threading
 import time
 from pathlib import Path
 
-from tests.bugs.java_producer import java_producer
+from tests.live_brokers.java_producer import java_producer
 from tests.bugs.proxy import Frame, Proxy, with_produce_error
 from tests.bugs.recipe import COORDINATOR, Outcome, told
 from tests.bugs.recipes.cleaner import SMALL_INDEXES

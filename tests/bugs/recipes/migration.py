@@ -5,7 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.bugs.java_producer import logging_jars
+from tests.live_brokers.java_producer import logging_jars
 from tests.bugs.recipe import Outcome, told
 from tests.cluster.brokers import HEAP, TOPIC_ALREADY_EXISTS
 from tests.conformance.recorder.batches import Sent
