@@ -83,10 +83,13 @@ class _Connection:
         with contextlib.suppress(OSError):
             self._link.sendall(struct.pack(">i", len(data)) + data)
 
-    def close(self) -> None:
-        """Hang up."""
+    def hang_up(self) -> None:
+        """End it in both directions; whoever reads from it closes it, so that no other socket gets its number before."""
         with contextlib.suppress(OSError):
             self._link.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close it."""
         self._link.close()
 
     def read(self) -> bytes | None:
@@ -133,7 +136,7 @@ class ScriptedCluster:
             listener.close()
         with self._lock:
             for connection in self._connections:
-                connection.close()
+                connection.hang_up()
 
     def change(self, step: Step) -> None:
         """Do what a step does to the cluster."""
@@ -163,9 +166,12 @@ class ScriptedCluster:
         while True:
             try:
                 link, _ = listener.accept()
+            except ConnectionError:
+                continue
             except OSError:
                 return
-            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with contextlib.suppress(OSError):
+                link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection = _Connection(link, node)
             with self._lock:
                 self._connections.append(connection)
@@ -181,9 +187,10 @@ class ScriptedCluster:
                     break
         with self._lock:
             self._hang_up(connection)
+        connection.close()
 
     def _hang_up(self, connection: _Connection) -> None:
-        connection.close()
+        connection.hang_up()
         if connection in self._connections:
             self._connections.remove(connection)
         self._script.lost(connection)
