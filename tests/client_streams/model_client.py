@@ -56,11 +56,12 @@ class _NoLosses:
 
 
 class _Node:
-    """One node of the scripted cluster, which is always up."""
+    """One node of the scripted cluster."""
 
-    is_up = is_running = True
+    is_running = True
 
     def __init__(self, number: int, cluster: "_Cluster") -> None:
+        self.is_up = True
         self.number = number
         self.name = f"node {number}"
         self.cluster = cluster
@@ -244,8 +245,11 @@ class ModelPlayer:
 
     def change(self, step: Step) -> None:
         """As `Player.change`."""
-        if step.close is not None:
-            self._network.broker_died(step.close)
+        if step.down is not None:
+            self._cluster.brokers[step.down].is_up = False
+        for node in (step.close, step.down):
+            if node is not None:
+                self._network.broker_died(node)
         self._script.change(step)
 
     def settle(self, at_least_ms: int) -> None:

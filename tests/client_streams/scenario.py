@@ -64,6 +64,8 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
     """Partitions whose leader metadata names from now on."""
     coordinator: int | None = None
     """The node that coordinates transactions from now on, 0 for none."""
+    down: int | None = None
+    """The node that takes no connections from now on, and closes those it has."""
     close: int | None = None
     """The node that closes its connections."""
     answer: list[str | Reply] | Literal["ok"] = []
@@ -79,6 +81,8 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
         said = [f"partition {partition} moves to node {node}" for partition, node in self.leaders.items()]
         if self.coordinator is not None:
             said.append(f"node {self.coordinator} coordinates")
+        if self.down is not None:
+            said.append(f"node {self.down} dies")
         if self.close is not None:
             said.append(f"node {self.close} closes its connections")
         if self.answer == "ok":

@@ -130,21 +130,26 @@ class ScriptedCluster:
 
     def close(self) -> None:
         """Stop listening, hang up."""
-        for listener in self._listeners.values():
-            with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)
-            listener.close()
+        for node in self._listeners:
+            self._stop_listening(node)
         with self._lock:
             for connection in self._connections:
                 connection.hang_up()
 
     def change(self, step: Step) -> None:
         """Do what a step does to the cluster."""
+        if step.down is not None:
+            self._stop_listening(step.down)
         with self._lock:
             for connection in list(self._connections):
-                if connection.node == step.close:
+                if connection.node in (step.close, step.down):
                     self._hang_up(connection)
             self._script.change(step)
+
+    def _stop_listening(self, node: int) -> None:
+        with contextlib.suppress(OSError):
+            self._listeners[node].shutdown(socket.SHUT_RDWR)
+        self._listeners[node].close()
 
     def take_arrived(self) -> list[str]:
         """Return the requests since the last call."""
