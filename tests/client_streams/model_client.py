@@ -12,7 +12,7 @@ from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.version import Version
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.clock import Clock
-from kaudit.simulate.network import Connection, Loss, Network
+from kaudit.simulate.network import Connection, Network
 from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.config import negotiate_versions
 from kaudit.simulate.producer.kafka_producer import KafkaProducer
@@ -45,14 +45,20 @@ _BLOCKING = (
 _FIRST_OF_NEW_BROKERS = Version.parse("4.0")
 
 
-class _NoLosses:
-    """Only the script loses messages."""
+class _NoFaults:
+    """Only the script loses messages and answers with errors."""
 
-    def request(self, client: str, broker: int, number: int) -> Loss | None:
-        return None
+    def request(self, client: str, request: KafkaRequest, number: int) -> None:
+        """Lose nothing."""
 
-    def response(self, client: str, broker: int, number: int) -> Loss | None:
-        return None
+    def response(self, client: str, request: KafkaRequest, number: int) -> None:
+        """Lose nothing."""
+
+    def error(self, client: str, request: KafkaRequest, number: int) -> None:
+        """Put no error in place of the script's answer."""
+
+    def marker(self, partition: str, number: int) -> None:
+        """Lose nothing."""
 
 
 class _Node:
@@ -99,7 +105,7 @@ class _Network(Network):
     """Makes such connections."""
 
     def __init__(self, clock: Clock) -> None:
-        super().__init__(clock, _DELAYS_MS, random.Random(0), _NoLosses(), Trace(0))
+        super().__init__(clock, _DELAYS_MS, random.Random(0), _NoFaults(), Trace(0))
 
     def connection(self, client: str, broker: Any, *more: int) -> Connection:
         made = _Connection(self, client, broker, *more)
