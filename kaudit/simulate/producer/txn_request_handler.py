@@ -169,8 +169,8 @@ class TxnRequestHandler:
         return self._send(following, following)
 
     def batch_failed(self, error: KafkaError) -> None:
-        """Fail the producer or its transaction because of a batch that failed. Source: maybeTransitionToErrorState."""
-        if self.state is TransactionManagerState.FATAL_ERROR:
+        """Fail the transaction because of a batch that failed. Source: maybeTransitionToErrorState."""
+        if not self._manager.transactional or self.state is TransactionManagerState.FATAL_ERROR:
             return
         fatal = error in (
             KafkaError.PRODUCER_FENCED,
