@@ -3,6 +3,8 @@
 A marker for a partition whose leader does not answer waits for one that does.
 """
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from kaudit.broker.attempts import WriteMarker
@@ -28,6 +30,10 @@ class TransactionMarkerChannelManager:
         self._written: dict[TopicPartition, list[MarkerBatch]] = {}
         self._waiting: dict[TopicPartition, list[MarkerBatch]] = {}
         """Markers no leader has written yet."""
+
+    def waiting(self) -> Iterator[tuple[TopicPartition, int]]:
+        """Yield partition and producer id of the markers that no leader has written yet."""
+        return ((key, marker.producer_id) for key, markers in self._waiting.items() for marker in markers)
 
     def write(self, ended: EndOfTransaction, coordinator_epoch: int) -> bool:
         """Write a transaction's markers; return whether none was rejected. One that waits counts as written."""
