@@ -6,7 +6,8 @@ from typing import Any
 
 from kaudit.simulate.random_faults import draw_faults
 from kaudit.simulate.scenario.model import Scenario
-from kaudit.simulate.scenario.reading import ScenarioError, scenario_of
+from kaudit.simulate.scenario.reading import scenario_of
+from kaudit.simulate.scenario.tables import ScenarioError
 from kaudit.simulate.search.fault_space import Activity, FaultSpace, table_of
 from kaudit.simulate.search.schedule import Document, Schedule, schedule_of, with_tables
 

@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.model import Scenario
-from kaudit.simulate.scenario.reading import ScenarioError, scenario_of
+from kaudit.simulate.scenario.reading import scenario_of
+from kaudit.simulate.scenario.tables import ScenarioError
 from kaudit.simulate.simulation import Simulation
 
 Document = Mapping[str, Any]
