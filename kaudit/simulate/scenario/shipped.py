@@ -22,6 +22,7 @@ ORDER = (
     "unclean-election",
     "zombie-producer",
     "transaction-timeout",
+    "hanging-transaction",
     "cross-session",
     "expired-producer",
     "expired-producer-before-2.5",
