@@ -1,5 +1,6 @@
 """Requests and responses as they travel. Immutable: a batch whose sequence changes later was sent as it was."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -68,6 +69,13 @@ class EndTxnRequest(Struct, frozen=True):
 
 
 KafkaRequest = ProduceRequest | InitProducerIdRequest | AddPartitionsToTxnRequest | EndTxnRequest
+API_NAMES: dict[type[KafkaRequest], str] = {
+    ProduceRequest: "Produce",
+    InitProducerIdRequest: "InitProducerId",
+    AddPartitionsToTxnRequest: "AddPartitionsToTxn",
+    EndTxnRequest: "EndTxn",
+}
+"""Kafka's names of them."""
 
 
 class PartitionProduceResponse(NamedTuple):
@@ -114,11 +122,15 @@ class ConnectionClosed(NamedTuple):
     why: str
 
 
+Respond = Callable[[KafkaResponse | ConnectionClosed | None], None]
+"""Called by a broker, once, with what it does about a request; None where nothing is sent back (acks=0)."""
+
+
 def partitions_of(request: KafkaRequest) -> tuple[str, ...]:
     """Return the names of the partitions a request is about, none where it is about all of a transaction's."""
     if isinstance(request, ProduceRequest):
-        return tuple(_name(part.partition) for part in request.parts)
-    return tuple(map(_name, request.partitions)) if isinstance(request, AddPartitionsToTxnRequest) else ()
+        return tuple(partition_name(part.partition) for part in request.parts)
+    return tuple(map(partition_name, request.partitions)) if isinstance(request, AddPartitionsToTxnRequest) else ()
 
 
 def producer_of(request: KafkaRequest) -> int:
@@ -126,7 +138,8 @@ def producer_of(request: KafkaRequest) -> int:
     return request.parts[0].producer_id if isinstance(request, ProduceRequest) else request.producer[0]
 
 
-def _name(partition: TopicPartition) -> str:
+def partition_name(partition: TopicPartition) -> str:
+    """Return a partition's name, like orders-0."""
     return f"{partition[0]}-{partition[1]}"
 
 
@@ -140,7 +153,7 @@ def describe_request(request: KafkaRequest) -> str:
         known = f", has id {producer_id} epoch {epoch}" if producer_id >= 0 else ""
         return f"InitProducerId{who}{known}"
     if isinstance(request, AddPartitionsToTxnRequest):
-        names = ", ".join(map(_name, request.partitions))
+        names = ", ".join(map(partition_name, request.partitions))
         return f"AddPartitionsToTxn {request.transactional_id} epoch {request.producer[1]}: {names}"
     return f"EndTxn {request.transactional_id} epoch {request.producer[1]}: {'commit' if request.commit else 'abort'}"
 
