@@ -20,13 +20,11 @@ from kaudit.simulate.requests import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    Respond,
     partition_name,
 )
 from kaudit.simulate.trace import BrokerAnswer
 
-Respond = Callable[[KafkaResponse | ConnectionClosed | None], None]
-"""Called once by a broker: with the response, with None when it sends none (acks=0), or when it closes the connection."""
-Handle = Callable[[KafkaRequest, Respond], None]
 OnResponse = Callable[[KafkaResponse | None], None]
 """Called once: with the response, with None when nothing is to be expected (acks=0)."""
 _NO_OFFSET = -1
@@ -44,7 +42,7 @@ class InjectedError(NamedTuple):
 
     def answer(
         self,
-        handle: Handle,
+        handle: Callable[[KafkaRequest, Respond], None],
         broker: str,
         request: KafkaRequest,
         respond: Respond,
@@ -62,7 +60,7 @@ class InjectedError(NamedTuple):
 
     def _answer_produce(
         self,
-        handle: Handle,
+        handle: Callable[[KafkaRequest, Respond], None],
         request: ProduceRequest,
         respond: Respond,
         why: str,

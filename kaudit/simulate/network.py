@@ -20,6 +20,7 @@ from kaudit.simulate.requests import (
     KafkaResponse,
     ProduceRequest,
     ProduceResponse,
+    Respond,
     describe_request,
     describe_response,
     partitions_of,
@@ -81,7 +82,7 @@ class BrokerEndpoint(Protocol):
         """Whether it handles requests: it is up and not paused."""
         ...
 
-    def handle(self, request: KafkaRequest, respond: Callable[[KafkaResponse | ConnectionClosed | None], None]) -> None:
+    def handle(self, request: KafkaRequest, respond: Respond) -> None:
         """Handle a request and respond, now or later."""
         ...
 

@@ -202,7 +202,7 @@ class ModelPlayer:
         spec = _spec(version, scenario)
         new = Version.parse(version) >= _FIRST_OF_NEW_BROKERS and scenario.transaction_version > 1
         versions = negotiate_versions(spec.config.client, _NEW_BROKER if new else _OLD_BROKER)
-        client = NetworkClient(spec, versions, self._cluster, self._network, 0)
+        client = NetworkClient(spec, versions, self._cluster, self._network, random.Random(0))
         self._payload = Payload(spec.name, scenario.record_bytes, spec.name, 1)
         self._is_transactional = spec.config.transactional_id is not None
         self._sent: set[int] = set()

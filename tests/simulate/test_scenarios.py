@@ -227,7 +227,7 @@ def test_after_a_delivery_timeout_a_client_goes_on_at_0_under_another_epoch_or_i
     assert (*producers[1], 0) in written(truth)
     assert truth.summary()["failed"] >= 3
     assert truth.summary()["duplicate_copies"] == 0
-    assert {entry["what"] for entry in truth.hidden()} == {"failed"}
+    assert {entry["what"] for entry in truth.hidden()} <= {"failed"}
     assert {row[:2] for row in findings(truth, tmp_path / "run")} <= {("KA203", "note")}
 
 

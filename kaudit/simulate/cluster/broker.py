@@ -30,6 +30,7 @@ from kaudit.simulate.requests import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    Respond,
 )
 from kaudit.simulate.run_context import RunContext
 from kaudit.simulate.trace import BrokerAnswer
@@ -38,7 +39,6 @@ _ACKS_ALL = -1
 _NO_OFFSET = -1
 _PAUSED_MS = 50
 """How often a paused broker's request is looked at again."""
-Respond = Callable[[KafkaResponse | ConnectionClosed | None], None]
 
 
 class ReplicaManager(Struct, frozen=True):

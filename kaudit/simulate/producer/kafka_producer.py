@@ -68,6 +68,7 @@ class KafkaProducer:
             batch.created_at -= by_ms
             batch.last_appended_at -= by_ms
             batch.last_attempt_at -= by_ms
+            batch.retry_at -= by_ms
         self._client.clock_jumped(by_ms)
         self.wake()
 
