@@ -98,8 +98,8 @@ class TransactionStateManager:
         """Whether end_transaction writes the completed state itself, after it has set a new producer id."""
         self._unwritten: list[bytes] = []
         """Records for the transaction log, while it has no leader."""
-        self.replayed_since = 0
-        """When the broker was started, as the attempts say, in ms since the run began."""
+        self._started = {0}
+        """When the broker may have been started last, by what the attempts say, in ms since the run began."""
         self._granted_id: int | None = None
         self._used_id: int | None = None
 
@@ -259,9 +259,10 @@ class TransactionStateManager:
         due = self._clock.now + max(started_at + timeout_ms + 1 - self.now, 0)
         check = self._next_check(due, self._scheduled_since)
         self._clock.at(check, partial(self._check, transactional_id, started_at))
-        replayed = self._next_check(due, self.replayed_since)
-        if replayed != check:
-            self._clock.at(min(check, replayed), partial(self._replay_differs, transactional_id, started_at))
+        first = min(self._next_check(due, since) for since in (self._scheduled_since, *self._started))
+        last = max(self._next_check(due, since) for since in (self._scheduled_since, *self._started))
+        if first != last:
+            self._clock.at(first, partial(self._replay_differs, transactional_id, started_at))
 
     @property
     def _scheduled_since(self) -> int:
@@ -314,7 +315,7 @@ class TransactionStateManager:
             if self.coordinator.has_transactions:
                 self._recorder.end("a broker was restarted that does not coordinate transactions")
             return
-        self.replayed_since = self._clock.now
+        self._started.add(self._clock.now)
         self._loading = True
         self.markers.forget_late()
         self.coordinator.reload(partition, self.now)
