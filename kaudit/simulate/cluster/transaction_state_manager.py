@@ -258,11 +258,11 @@ class TransactionStateManager:
         """Look whether a transaction has timed out when that is first so, by the coordinator's clock."""
         due = self._clock.now + max(started_at + timeout_ms + 1 - self.now, 0)
         check = self._next_check(due, self._scheduled_since)
-        self._clock.at(check, partial(self._check, transactional_id, started_at))
         first = min(self._next_check(due, since) for since in (self._scheduled_since, *self._started))
         last = max(self._next_check(due, since) for since in (self._scheduled_since, *self._started))
         if first != last:
             self._clock.at(first, partial(self._replay_differs, transactional_id, started_at))
+        self._clock.at(check, partial(self._check, transactional_id, started_at))
 
     @property
     def _scheduled_since(self) -> int:
@@ -311,11 +311,11 @@ class TransactionStateManager:
 
         That is what the attempts say of a restart, whichever broker it is.
         """
+        self._started.add(self._clock.now)
         if self.log is None or self.log.last_leader != broker:
             if self.coordinator.has_transactions:
                 self._recorder.end("a broker was restarted that does not coordinate transactions")
             return
-        self._started.add(self._clock.now)
         self._loading = True
         self.markers.forget_late()
         self.coordinator.reload(partition, self.now)
