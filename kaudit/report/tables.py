@@ -4,6 +4,7 @@ import json
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 
+from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult, PartitionComparison
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
@@ -80,7 +81,7 @@ def _relation(entry: PartitionComparison, name: str) -> str | None:
 
 def _tables(result: ScanResult, options: RenderOptions, more: Mapping[str, Sequence[Row]]) -> Tables:
     rows: dict[str, Sequence[Row]] = {
-        "findings": [_finding(finding.to_dict()) for finding in result.findings],
+        "findings": [finding_row(finding) for finding in result.findings],
         "partitions": [partition.to_dict() for partition in result.partitions],
         "segments": [segment.to_dict() for segment in result.segments],
         **more,
@@ -90,7 +91,9 @@ def _tables(result: ScanResult, options: RenderOptions, more: Mapping[str, Seque
     return Tables(rows, manifest)
 
 
-def _finding(fields: Row) -> Row:
+def finding_row(finding: Finding) -> Row:
+    """Return a row of `findings`."""
+    fields = finding.to_dict()
     nested = ("evidence", "explanations", "impact", "known_bugs", "next", "absent")
     return {**fields, **{name: to_json(fields[name]) for name in nested}}
 
