@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
+from typing import Any
 
 from kaudit.analysis.scan.options import Depth, NothingToAuditError, ScanOptions, SilentProgress, UsageError
 from kaudit.model.finding import Finding, Severity
@@ -16,6 +18,7 @@ from kaudit.source.kafka.options import ClusterOptions
 __all__ = ["AnyPath", "Finding", "NothingToAuditError", "ScanResult", "Severity", "UsageError", "scan"]
 
 AnyPath = str | os.PathLike[str]
+_ENGINES = ("local", "spark")
 
 
 def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
@@ -36,20 +39,25 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
     ignore: Sequence[str] = (),
     baseline: AnyPath | None = None,
     command_config: AnyPath | None = None,
+    engine: str = "local",
+    spark: Any = None,  # noqa: ANN401 - a SparkSession: pyspark is an extra
 ) -> ScanResult:
     """Audit logs and return what was found, in the order of `kaudit scan`.
 
     `paths` are what `kaudit scan` takes. Times without a zone are UTC. `select` and `ignore` are codes, prefixes or names of checks,
     `compacted_topics` names or patterns; `command_config` is the property file to connect to kafka:// with. No other configuration
-    is read. `jobs` is 1 so that a library never forks unasked; None is one process per core.
+    is read. `jobs` is 1 so that a library never forks unasked; None is one process per core. `engine` is local, or spark: on
+    the session `spark`, one of Spark Connect too, else on the one that runs or on a new one on this machine.
 
     Raises:
         NothingToAuditError: no segment was found.
         UsageError: a path does not exist, or an option is wrong.
 
     """
-    from kaudit.engines import local  # noqa: PLC0415 - numpy only when there is work
-
+    if engine not in _ENGINES:
+        raise UsageError(f"engine {engine}: local or spark")
+    if spark is not None and engine != "spark":
+        raise UsageError('a Spark session is given: say engine="spark" too')
     options = ScanOptions(
         paths=[os.fspath(path) for path in _each(paths)],
         broker_version=_version(broker_version),
@@ -68,8 +76,22 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
     selection = Selection(parse_codes(select, "select"), parse_codes(ignore, "ignore"))
     known = None if baseline is None else os.fspath(baseline)
     policy = Policy(known=None if known is None else NamedBaseline(known, read_baseline(known)))
-    result = selection.of_scan(local.scan(options, SilentProgress()))
+    result = selection.of_scan(_audit(options, engine, spark))
     return policy.apply(result, Scope(selection.includes, options))
+
+
+def _audit(options: ScanOptions, engine: str, spark: Any) -> ScanResult:  # noqa: ANN401 - as above
+    # imported here: numpy only when there is work, pyspark only where it is asked for
+    if engine == "local":
+        from kaudit.engines import local  # noqa: PLC0415
+
+        return local.scan(options, SilentProgress())
+    from kaudit.engines.spark_session import SparkOptions, session  # noqa: PLC0415
+
+    with nullcontext(spark) if spark is not None else session(SparkOptions(), options.jobs) as started:
+        from kaudit.spark.frames import scan_with  # noqa: PLC0415 - after the session: it says which extra is missing
+
+        return scan_with(started, options)
 
 
 def _each(paths: AnyPath | Iterable[AnyPath]) -> list[AnyPath]:

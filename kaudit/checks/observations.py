@@ -9,7 +9,7 @@ from kaudit.checks.lazy_evidence import ABSENT, LazyCommands, LazyEvidence
 from kaudit.model.finding import Finding
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
 from kaudit.model.observation import Observation
-from kaudit.model.producer_state import ProducerAuditState
+from kaudit.model.producer_state import OUTSIDE_REPORTED, ProducerAuditState
 
 
 def observation_finding(
@@ -77,7 +77,10 @@ def _previous(about: _About) -> object:
         return ABSENT
     # the epoch of an older batch is not kept: it is the state's unless a marker raised that since
     epoch = state.epoch if state.last_sequence >= 0 else None
-    return _batch_evidence(state.last, observation.producer_id, epoch, is_transactional=observation.is_transactional)
+    # nor is its flag: it is the observed batch's, which only the first batch outside of an open transaction changes
+    first_outside = state.in_transaction and not state.flags & OUTSIDE_REPORTED
+    is_transactional = observation.is_transactional or first_outside
+    return _batch_evidence(state.last, observation.producer_id, epoch, is_transactional=is_transactional)
 
 
 def _offending(about: _About) -> object:

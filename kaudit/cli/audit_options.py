@@ -221,9 +221,12 @@ class DiffOptions(OptionGroup, frozen=True, kw_only=True):
 
     def request(self, settings: Settings, paths: Sequence[str], display: DisplayOptions) -> "AuditRequest":
         """Return the request these options make. Raises UsageError for an option that means nothing."""
-        scan = _scan_options(settings, paths, self.partitions, self.log, self.read, cluster=self.cluster)
-        request = _request(settings, scan, self.output, self.findings, display)
+        request = _request(settings, self.scan(settings, paths), self.output, self.findings, display)
         return replace(request, compares=True, statistics=self.tables.statistics)
+
+    def scan(self, settings: Settings, paths: Sequence[str]) -> ScanOptions:
+        """Return what is read, and how. Raises UsageError for an option that means nothing."""
+        return _scan_options(settings, paths, self.partitions, self.log, self.read, cluster=self.cluster)
 
 
 class DedupOptions(OptionGroup, frozen=True, kw_only=True):

@@ -34,6 +34,11 @@ def parse_names(values: Sequence[str], paths: Sequence[str]) -> Mapping[str, str
     return named
 
 
+def is_fingerprint(path: str) -> bool:
+    """Whether an argument of `diff` is a fingerprint, by its name: `.json`, or `-` for stdin."""
+    return path == "-" or path.endswith(".json")
+
+
 def parse_checks(typed: str) -> Sequence[Check]:
     """Find a check by code or by name, in any case, or those a prefix or words describe."""
     found = matching(typed)

@@ -1,4 +1,4 @@
-"""Columns of every table kaudit writes: rows of `kaudit inspect` and `kaudit dedup`, and the Parquet tables of scans.
+"""Columns of every table: rows of `kaudit inspect` and `kaudit dedup`, the Parquet tables of scans, DataFrames on Spark.
 
 One name has one type and one meaning in each of the families. Row builders, Parquet schemas, headings on a terminal and
 docs/columns.md are derived from here.
@@ -15,7 +15,8 @@ class Column(Struct, frozen=True):
     """`type` of the values, what they mean (with their unit), and the heading on a terminal.
 
     Types: string, bool, int8 to int64, `timestamp` (ms since the epoch, UTC), and of inspect rows `bytes` (text, encoding,
-    size, truncated), `headers`, `partitions` (topic and its partitions) and `strings`.
+    size, truncated), `headers`, `partitions` (topic and its partitions) and `strings`; of DataFrames `binary` and
+    `record_headers` (key, value).
     """
 
     type: str
@@ -377,6 +378,73 @@ SCAN_TABLES: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """Parquet tables and their columns in order."""
+
+DATAFRAME_COLUMNS: Mapping[str, Column] = {
+    **SCAN_COLUMNS,
+    **_columns(
+        "string",
+        row="run, marker or chunk",
+        timestamp_type="CreateTime or LogAppendTime; null in magic 0",
+        error="why the records of this batch cannot be decoded: all fields of records are null",
+    ),
+    **_columns(
+        "bool",
+        exact="the columns hold every field of the header; runs() reads a segment again if one of its batches lacks any",
+    ),
+    **_columns("int8", control_type="type of the first control record, as Kafka numbers them: 0 ABORT, 1 COMMIT"),
+    **_columns("int16", attributes="attributes of the header"),
+    **_columns("int32", segment_number="place of the segment in its partition, from 0"),
+    **_columns(
+        "int64",
+        first_position="byte in the file where the chunk begins",
+        clock_limit="timestamps after this (ms) are no clock's, by the files' modification times",
+        sequence="sequence of the record",
+        size="bytes of the record, uncompressed",
+        offset="offset of the record; of a finding, of the offending batch or the first missing offset",
+    ),
+    **_columns("timestamp", base_timestamp="base timestamp of the header", timestamp="timestamp of the record"),
+    **_columns(
+        "binary",
+        chunk="of a chunk: what findings(), timelines() and producers() need of it, readable by the same kaudit only",
+        key="record key",
+        value="record value",
+    ),
+    **_columns("record_headers", headers="record headers: key as text, value as bytes"),
+}
+"""Columns of the DataFrames of `kaudit.spark`: those of the Parquet tables, and what only DataFrames have."""
+DATAFRAME_TABLES: Mapping[str, tuple[str, ...]] = {
+    "batches": (
+        *SCAN_TABLES["batches"], "attributes", "base_timestamp", "control_type", "coordinator_epoch", "path",
+        "segment_number", "log_start_offset", "clock_limit", "exact",
+    ),
+    "runs": (
+        *_REPLICA, "segment", "row", "producer_id", "producer_epoch", "first_offset", "last_offset", "first_sequence",
+        "last_sequence", "batches", "records", "bytes", "min_timestamp", "max_timestamp", "is_transactional",
+        "first_leader_epoch", "last_leader_epoch", "coordinator_epoch", "marker", "position", "segment_number",
+        "first_position", "chunk",
+    ),
+    "records": (
+        *_REPLICA, "segment", "position", "offset", "timestamp", "timestamp_type", "key", "value", "headers", "size",
+        "producer_id", "producer_epoch", "sequence", "leader_epoch", "is_transactional", "error",
+    ),
+    "findings": SCAN_TABLES["findings"],
+    "timelines": SCAN_TABLES["timelines"],
+    "producers": SCAN_TABLES["producers"],
+}  # fmt: skip
+"""DataFrames of `kaudit.spark` and their columns in order."""
+NEVER_NULL: Mapping[str, frozenset[str]] = {
+    "batches": frozenset((
+        *_REPLICA, "segment", "position", "bytes", "base_offset", "last_offset", "magic", "leader_epoch", "crc", "codec",
+        "is_transactional", "is_control", "is_log_append_time", "attributes", "path", "segment_number", "clock_limit",
+        "exact",
+    )),
+    "runs": frozenset((*_REPLICA, "segment", "row", "segment_number", "first_position")),
+    "records": frozenset((*_REPLICA, "segment", "position")),
+    "findings": frozenset(("fingerprint", "code", "name", "severity", "confidence", "status", "message")),
+    "timelines": frozenset((*_REPLICA, "producer_id", "entry", "kind")),
+    "producers": frozenset((*_REPLICA, "producer_id")),
+}  # fmt: skip
+"""Columns of the DataFrames that are never null."""
 
 
 def schema_of(table: str) -> dict[str, str]:

@@ -1,14 +1,17 @@
 """Writes docs/columns.md from the table of columns: `python -m kaudit.report.column_page docs/columns.md`."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from kaudit.model.table_columns import (
+    DATAFRAME_COLUMNS,
+    DATAFRAME_TABLES,
     DUPLICATE_COLUMNS,
     DUPLICATE_TABLES,
     INSPECT_COLUMNS,
     INSPECT_TABLES,
+    NEVER_NULL,
     SCAN_COLUMNS,
     SCAN_TABLES,
     Column,
@@ -29,12 +32,19 @@ _DUPLICATES = (
     "The rows of `kaudit dedup` ([consumers.md](consumers.md)): batches, with `--depth records` records. Times are milliseconds\n"
     "since the epoch as int64."
 )
+_DATAFRAMES = (
+    "The DataFrames of `kaudit.spark` ([spark.md](spark.md)). `int8` is Spark's `byte`, `int16` `short`, `int32` `int`, `int64`\n"
+    "`bigint`; `timestamp` is Spark's, null before 1970 and after 9999; `record_headers` is `array<struct<key string, value binary>>`.\n"
+    "An exclamation mark: never null."
+)
 
 
 def page() -> str:
     """Return the text of the page."""
     parts = [f"{_NOTICE}\n# Columns\n", f"## Tables of results\n{_SCAN}\n"]
     parts += _tables(SCAN_TABLES, SCAN_COLUMNS)
+    parts += [f"## DataFrames\n{_DATAFRAMES}\n"]
+    parts += _tables(DATAFRAME_TABLES, DATAFRAME_COLUMNS, NEVER_NULL)
     parts += [f"## Rows of inspect\n{_INSPECT}\n"]
     parts += _tables(INSPECT_TABLES, INSPECT_COLUMNS)
     parts += [f"## Rows of dedup\n{_DUPLICATES}\n"]
@@ -42,14 +52,21 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _tables(tables: Mapping[str, Sequence[str]], columns: Mapping[str, Column]) -> list[str]:
+def _tables(
+    tables: Mapping[str, Sequence[str]],
+    columns: Mapping[str, Column],
+    never_null: Mapping[str, Collection[str]] | None = None,
+) -> list[str]:
     return [
         "\n".join(
             [
                 f"### {table}",
                 "| column | type | meaning |",
                 "|---|---|---|",
-                *(f"| {name} | {columns[name].type} | {columns[name].meaning} |" for name in names),
+                *(
+                    f"| {name} | {columns[name].type}{'!' if name in (never_null or {}).get(table, ()) else ''} | {columns[name].meaning} |"
+                    for name in names
+                ),
                 "",
             ]
         )

@@ -47,7 +47,7 @@ def _replicas(result: DiffResult, console: Console) -> list[str]:
 
 def _partitions(result: DiffResult, console: Console) -> list[str]:
     """Return a table of the partitions whose replicas differ; identical ones are counted below it."""
-    return _table(*difference_rows(result), console)
+    return relation_table(*difference_rows(result), console)
 
 
 def difference_rows(result: DiffResult) -> tuple[list[str], list[list[str]]]:
@@ -76,10 +76,10 @@ def _truncated(result: DiffResult, console: Console) -> list[str]:
         if change.truncated is not None
     ]
     headings = ["partition", "change", "identical up to", "offsets", "between", "missing records"]
-    return _table(headings, rows, console)
+    return relation_table(headings, rows, console)
 
 
-def _table(headings: Sequence[str], cells: Sequence[Sequence[str]], console: Console) -> list[str]:
+def relation_table(headings: Sequence[str], cells: Sequence[Sequence[str]], console: Console) -> list[str]:
     """Return rows under their headings, as lists where they do not fit; nothing without rows. The second cell has a colour."""
     rows = cells[:_PARTITIONS_SHOWN]
     if not rows:

@@ -53,15 +53,27 @@ def recorded_tables(result: ScanResult, options: RenderOptions) -> Tables:
 
 def write_histories(history: PartitionHistory, findings: Sequence[Finding], remembers_markers: bool) -> Iterator[Piece]:  # noqa: FBT001 - a HistoryWriter
     """Yield the rows of one partition replica: its timelines, then its producers."""
-    entries = (row for timeline in history.timelines(findings) for row in timeline_rows(timeline))
-    yield from _pieces("timelines", entries)
+    yield from _pieces("timelines", timeline_table_rows(history, findings))
+    rows = producer_table_rows(history, findings, remembers_markers=remembers_markers)
+    yield from _pieces("producers", rows)
+
+
+def timeline_table_rows(history: PartitionHistory, findings: Sequence[Finding]) -> Iterator[Row]:
+    """Yield the rows of `timelines` of one partition replica, `findings` being its own."""
+    return (row for timeline in history.timelines(findings) for row in timeline_rows(timeline))
+
+
+def producer_table_rows(
+    history: PartitionHistory, findings: Sequence[Finding], *, remembers_markers: bool
+) -> Iterator[Row]:
+    """Yield the rows of `producers` of one partition replica, with the transactional ids that its `findings` name."""
     names = {
         finding.producer_id: name
         for finding in findings
         if isinstance(name := finding.evidence.get("transactional_id"), str)
     }
     producers = history.producers(remembers_markers=remembers_markers)
-    yield from _pieces("producers", (producer_row(number, names.get(number), part) for number, part in producers))
+    return (producer_row(number, names.get(number), part) for number, part in producers)
 
 
 class TablePieces(Struct, frozen=True):
@@ -100,14 +112,19 @@ def _pieces(table: str, rows: Iterable[Row]) -> Iterator[Piece]:
 
 
 def write_batches(task: SegmentTask, batches: Batches) -> Piece:
-    """Pack some of a segment's batches as rows of `batches`, numpy columns throughout.
+    """Pack some of a segment's batches as rows of `batches`."""
+    return "batches", columns_to_ipc("batches", batch_columns(task, batches))
 
-    Fields of batches without a producer are null.
+
+def batch_columns(task: SegmentTask, batches: Batches) -> dict[str, Any]:
+    """Return the columns of `batches` for some of a segment's batches: numpy arrays, masked where null.
+
+    Fields of batches without a producer are null. Times are ms since the epoch.
     """
     attributes, count = batches["attributes"], len(batches)
     no_producer = batches["producer_id"] <= NO_PRODUCER_ID
     no_sequence = no_producer | (batches["base_sequence"] < 0)
-    columns: dict[str, Any] = {
+    return {
         **{name: np.full(count, getattr(task, name)) for name in ("topic", "partition", "replica")},
         "segment": np.full(count, task.spec.file.name),
         **{name: batches[name] for name in ("position", "base_offset", "magic", "leader_epoch")},
@@ -125,4 +142,3 @@ def write_batches(task: SegmentTask, batches: Batches) -> Piece:
         "last_sequence": np.ma.array(last_sequences(batches), mask=no_sequence),
         "records": np.ma.array(batches["record_count"], mask=batches["record_count"] < 0),
     }
-    return "batches", columns_to_ipc("batches", columns)

@@ -92,7 +92,7 @@ def _tables(result: ScanResult, options: RenderOptions, more: Mapping[str, Seque
 
 
 def finding_row(finding: Finding) -> Row:
-    """Return a row of `findings`."""
+    """Return a row of `findings`: nested values are JSON."""
     fields = finding.to_dict()
     nested = ("evidence", "explanations", "impact", "known_bugs", "next", "absent")
     return {**fields, **{name: to_json(fields[name]) for name in nested}}

@@ -39,7 +39,7 @@ class Application:
         source: random.Random,
     ) -> None:
         self.spec = spec
-        self._versions = negotiate_versions(spec.config.client, cluster.profile.version.numbers)
+        self._versions = negotiate_versions(spec.config.client, cluster.profile.version)
         self._clock = network.clock
         self._network = network
         self._cluster = cluster

@@ -55,6 +55,13 @@ def directories(data: bytes) -> None:
         if Path("b1").is_dir() and Path("b2").is_dir():
             _answered(["diff", "b1", "b2", "--output-format", "json"])
             _answered(["diff", "b1", "b2"])
+            # what the copies hold by their fingerprints, with a narrower one where they differ
+            _answered(["diff", "--fingerprint", "b1", "-o", "1.json"])
+            if Path("1.json").exists():
+                _answered(["diff", "--fingerprint", "1.json", "b2", "-o", "2.json"])
+                _answered(["diff", "1.json", "b2"])
+            if Path("2.json").exists():
+                _answered(["diff", "2.json", "b1", "--output-format", "json"])
 
 
 def texts(data: bytes) -> None:

@@ -256,6 +256,26 @@ def attempts() -> list[bytes]:
     return ["\n".join(map(json.dumps, lines)).encode(), b"\n".join(json.dumps(line).encode() for line in lines[:2])]
 
 
+def fingerprints() -> list[bytes]:
+    """Fingerprints of a partition: of its beginning, with narrower ranges, and with the batches of one."""
+    partition: dict[str, object] = {
+        "topic": "orders",
+        "partition": 0,
+        **dict.fromkeys(("log_start_offset", "start_offset"), 1000),
+        **dict.fromkeys(("log_end_offset", "end_offset"), 9000),
+        "batches": 2,
+        "digest": "0" * 64,
+        "ranges": [{"first_offset": 0, "width": 4096, "digests": ["a" * 64, None, "b" * 64]}],
+    }
+    narrower = [{"first_offset": 4096, "width": 1024, "digests": [None, "c" * 64]}]
+    more = {
+        "ranges": narrower,
+        "listed": [{"first_offset": 1024, "batches": [[1030, 1031, 0, 7], [1032, 1032, -1, 8]]}],
+    }
+    head = {"schema": "kaudit.fingerprint/1", "inputs": ["/d"], "incomplete": False, "not_audited": []}
+    return [json.dumps(head | {"partitions": [each]}).encode() for each in (partition, partition | more)]
+
+
 def saved_scans() -> list[bytes]:
     """Documents kaudit saves, small ones, and JSON deeper than a stack."""
     entry = {"fingerprint": "0" * 16, "code": "KA101", "summary": "s", "expires": "2026-12-31", "partition": 0}

@@ -18,6 +18,7 @@ import numpy as np
 
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, SilentProgress, UsageError
+from kaudit.diff.fingerprint.document import FingerprintError, read_fingerprint_document
 from kaudit.engines import local
 from kaudit.formats.application_log.counts import LogCounts
 from kaudit.formats.application_log.patterns import PROGRAMS
@@ -430,6 +431,7 @@ TARGETS: dict[str, Target] = {
     ),
     "attempts": Target(_attempts, seeds.attempts),
     "saved_scan": Target(_text(read_saved, refusing=(SavedScanError,)), seeds.saved_scans),
+    "fingerprint": Target(_text(read_fingerprint_document, refusing=(FingerprintError,)), seeds.fingerprints),
     "baseline": Target(_text(partial(parse_baseline, file="b.json"), refusing=(UsageError,)), seeds.saved_scans),
     "inspect": Target(_inspect, seeds.files, _seal_batches),
     "scan": Target(_scan, seeds.segments, _seal_batches),

@@ -1,4 +1,4 @@
-"""Which test reaches which line, and how much CPU time it takes: recorded under coverage, kept between runs.
+"""Which test reaches which line, and how much CPU time it takes: recorded once, kept between runs.
 
 The record of a test file is kept until the file or a helper that it imports changes. When a module of kaudit changes, its lines
 are found again in the new source; a new line counts as reached by what reaches its neighbours. `--record` records all anew.
@@ -6,22 +6,23 @@ are found again in the new source; a new line counts as reached by what reaches 
 
 import ast
 import hashlib
+import importlib.abc
+import importlib.machinery
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
-import coverage
 import pytest
 from coverage.numbits import numbits_to_nums, nums_to_numbits
 
@@ -29,12 +30,13 @@ from tests.mutation.mutants import ROOT, python_files
 
 CACHE = ROOT / ".mutation"
 MARKS = "not cluster and not browser and not spark"
-"""Tests that start programs of their own are too slow to try a mutant with, and not seen by coverage."""
+"""Tests that start programs of their own are too slow to try a mutant with, and what those run is not seen."""
 PYTEST = ["-n", "0", "-q", "-m", MARKS, "-p", "no:cacheprovider", "-o", "tmp_path_retention_policy=none"]
 _TESTS = CACHE / "tests.json"
 _IMPORTS = CACHE / "imports.json"
 _SOURCES = CACHE / "sources"
 """Modules as they were when lines of them were recorded, by hash."""
+_NOTED = "__lines_run__"
 _BATCH = 6
 """Test files recorded by one process: what has been recorded survives an interruption."""
 
@@ -105,57 +107,131 @@ def _record(files: list[str]) -> dict[str, dict[str, object]]:
 
 
 def _measure(*arguments: str) -> tuple[dict[str, dict[str, str]], dict[str, float]]:
-    """Run pytest under coverage in a process of its own.
+    """Run pytest, in a process of its own, on a kaudit that notes its lines.
 
     The first result is, by test (empty: none of them) and path of the module, coverage's numbits in hexadecimal;
     the second the CPU time of each test that passed.
     """
-    lines: dict[str, dict[str, str]] = defaultdict(dict)
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "tests.mutation.reach", folder, *arguments]
         subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
-        with closing(sqlite3.connect(Path(folder) / "coverage")) as data:
-            rows = data.execute(
-                "select context.context, file.path, numbits from line_bits "
-                "join file on file.id = file_id join context on context.id = context_id"
-            )
-            for test, path, numbits in rows:
-                lines[test][str(Path(path).relative_to(ROOT))] = numbits.hex()
-        return lines, json.loads((Path(folder) / "times.json").read_text())
+        lines, seconds = json.loads((Path(folder) / "reached.json").read_text())
+    return defaultdict(dict, lines), seconds
 
 
 class _Recorder:
-    """A plugin of pytest: one coverage context a test."""
+    """A plugin of pytest: notes what each test reaches, and how long it takes."""
 
-    def __init__(self, measured: coverage.Coverage) -> None:
-        self._measured = measured
+    def __init__(self, noted: "_NotedModules") -> None:
+        self._noted = noted
+        self.lines: dict[str, dict[str, str]] = {}
         self.seconds: dict[str, float] = {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item):
-        self._measured.switch_context(item.nodeid)
+        self.take("")
         before = time.process_time()
         result = yield
         if item.nodeid in self.seconds:
             self.seconds[item.nodeid] = time.process_time() - before
-        self._measured.switch_context("")
+        self.take(item.nodeid)
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed:
             self.seconds[report.nodeid] = 0
 
+    def take(self, test: str) -> None:
+        """Enter the lines run since the last call as this test's."""
+        before = self.lines.setdefault(test, {})
+        for path, found in self._noted.lines().items():
+            known = numbits_to_nums(bytes.fromhex(before[path])) if path in before else []
+            before[path] = nums_to_numbits({*known, *found}).hex()
+
+
+class _NotedModules(importlib.abc.MetaPathFinder):
+    """Imports modules of kaudit with a note in front of each statement: half the time of a trace function."""
+
+    def __init__(self) -> None:
+        self._modules: dict[str, tuple[bytearray, list[range]]] = {}
+        """By path: which statements were run, and the lines of each."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The specification of a module of kaudit; of no other."""
+        if fullname.partition(".")[0] != "kaudit":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
+            spec.loader = _NotingLoader(fullname, spec.origin, self)
+        return spec
+
+    def noting(self, file: str) -> tuple[ast.Module, bytearray]:
+        """The tree of a module with the notes, and what they are written to."""
+        noter = _Noter()
+        tree = noter.visit(ast.parse(Path(file).read_bytes()))
+        noted = bytearray(len(noter.statements))
+        self._modules[str(Path(file).relative_to(ROOT))] = noted, noter.statements
+        return ast.fix_missing_locations(tree), noted
+
+    def lines(self) -> dict[str, set[int]]:
+        """By path: the lines run since the last call."""
+        found = {}
+        for path, (noted, statements) in self._modules.items():
+            if 1 in noted:
+                found[path] = {line for index, lines in enumerate(statements) if noted[index] for line in lines}
+                noted[:] = bytes(len(noted))
+        return found
+
+
+class _NotingLoader(importlib.machinery.SourceFileLoader):
+    def __init__(self, fullname: str, path: str, modules: _NotedModules) -> None:
+        super().__init__(fullname, path)
+        self._noted_modules = modules
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module with its notes."""
+        tree, module.__dict__[_NOTED] = self._noted_modules.noting(self.path)
+        exec(compile(tree, self.path, "exec", dont_inherit=True), module.__dict__)
+
+
+class _Noter(ast.NodeTransformer):
+    """Puts `_NOTED[number] = 1` in front of each statement. `statements`: the lines of each, without those of its body."""
+
+    def __init__(self) -> None:
+        self.statements: list[range] = []
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Notes for the statements of each of the node's lists of statements."""
+        super().generic_visit(node)
+        for name in ("body", "orelse", "finalbody"):
+            statements = getattr(node, name, None)
+            if isinstance(statements, list):
+                setattr(node, name, [each for statement in statements for each in self._noted(statement)])
+        return node
+
+    def _noted(self, statement: ast.stmt) -> list[ast.stmt]:
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+            return [statement]
+        body = getattr(statement, "body", None)
+        last = body[0].lineno - 1 if isinstance(body, list) else statement.end_lineno
+        assert last is not None
+        note = ast.parse(f"{_NOTED}[{len(self.statements)}] = 1").body[0]
+        self.statements.append(range(statement.lineno, max(last, statement.lineno) + 1))
+        for node in ast.walk(note):
+            if isinstance(node, ast.expr | ast.stmt):
+                ast.copy_location(node, statement)
+        return [note, statement]
+
 
 def _main(folder: str, *arguments: str) -> None:
-    measured = coverage.Coverage(
-        data_file=f"{folder}/coverage", config_file=False, source=[str(ROOT / "kaudit")], messages=False
-    )
-    measured.start()
-    recorder = _Recorder(measured)
+    noted = _NotedModules()
+    sys.meta_path.insert(0, noted)
+    recorder = _Recorder(noted)
     pytest.main([*PYTEST, *arguments], plugins=[recorder])
-    measured.stop()
-    measured.save()
-    (Path(folder) / "times.json").write_text(json.dumps(recorder.seconds))
+    recorder.take("")
+    (Path(folder) / "reached.json").write_text(json.dumps([recorder.lines, recorder.seconds]))
 
 
 def _key(test_file: str) -> str:

@@ -1,6 +1,6 @@
-"""The law: replaying runs equals replaying batches, and cutting the log anywhere changes nothing."""
+"""The law: auditing runs equals the plain reference, batch by batch, and cutting the log anywhere changes nothing."""
 
-from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
 from unittest.mock import patch
 
@@ -11,15 +11,24 @@ from hypothesis import strategies as st
 from kaudit.analysis.scan.chunk_rows import ChunkRange
 from kaudit.analysis.scan.chunk_summary import compress
 from kaudit.analysis.scan.producer_grouping import merge, with_records
-from kaudit.analysis.sequences.sequence_audit import Producer, audit_batch, audit_end, audit_marker
 from kaudit.analysis.sequences.transition_audit import TransitionAudit
 from kaudit.formats.log.record_batch import decode_headers
 from kaudit.model.batch import Batches
 from kaudit.model.columns import Row
-from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
+from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation
-from kaudit.model.producer_state import ProducerAuditState
-from tests.logs import CONTROL, TRANSACTIONAL, Log
+from kaudit.model.producer_state import (
+    ABORT_BUMPED,
+    AFTER_MARKER,
+    EXHAUSTION_REPORTED,
+    MARKED_EPOCH,
+    OUTSIDE_REPORTED,
+    SILENCE_REPORTED,
+    TV2,
+    ProducerAuditState,
+)
+from tests.logs import CONTROL, Log
+from tests.properties.audit_reference import Observed, Placed, Reference, State
 from tests.properties.histories import build, starts, steps
 
 NO_CHANGE = settings(max_examples=400, deadline=None)
@@ -34,7 +43,7 @@ def decode(log: Log) -> Batches:
 
 
 def boundary_batches_of(batches: Batches) -> list[BoundaryBatch]:
-    """Every batch as the judge sees it, counted one by one."""
+    """Every batch as a run read again has it, counted one by one."""
     boundary_batches, present = [], 0
     for row in batches:
         base, delta, sequence = int(row["base_offset"]), int(row["last_offset_delta"]), int(row["base_sequence"])
@@ -59,54 +68,10 @@ def boundary_batches_of(batches: Batches) -> list[BoundaryBatch]:
     return boundary_batches
 
 
-def replay_batches(
-    batches: Batches, *, sequences_count: bool = True
-) -> tuple[dict[int, ProducerAuditState], list[Observation]]:
-    """The reference: one batch after the other, nothing compressed, nothing skipped."""
-    states: dict[int, ProducerAuditState] = {}
-    observations: list[Observation] = []
-    waiting: dict[int, list[int]] = {}
-    for row, batch in zip(batches, boundary_batches_of(batches), strict=True):
-        producer_id, epoch = int(row["producer_id"]), int(row["producer_epoch"])
-        if producer_id < 0:
-            continue
-        if int(row["attributes"]) & CONTROL:
-            found = EndTxnMarker(
-                batch.base_offset,
-                producer_id,
-                epoch,
-                int(row["coordinator_epoch"]),
-                int(row["control_type"]),
-                batch.max_timestamp,
-                batch.leader_epoch,
-                batch.present_before,
-                batch.position,
-                batch.size,
-                batch.record_count,
-                0,
-            )
-            state, new = audit_marker(states.get(producer_id), found)
-        else:
-            for index in waiting.pop(producer_id, []):
-                observations[index] = observations[index]._replace(following=batch, following_epoch=epoch)
-            transactional = bool(int(row["attributes"]) & TRANSACTIONAL)
-            producer = Producer(producer_id, sequences_count)
-            state, new = audit_batch(states.get(producer_id), batch, epoch, transactional, producer)
-        for observation in new:
-            if observation.batch is not None:
-                waiting.setdefault(producer_id, []).append(len(observations))
-            observations.append(observation)
-        if state is not None:
-            states[producer_id] = state
-    for producer_id, state in states.items():
-        observations.extend(audit_end(state, producer_id))
-    return states, observations
-
-
 def replay_rows(
     batches: Batches, cuts: list[int], *, holes_are_normal: bool, sequences_count: bool = True
 ) -> TransitionAudit:
-    """What the pipeline does: chunks to rows, rows to the joint replay."""
+    """What the pipeline does: chunks to rows, rows to the audit of transitions."""
 
     def fetch(run: Row) -> list[BoundaryBatch]:
         mine = (batches["producer_id"] == run["producer_id"]) & (batches["attributes"] & CONTROL == 0)
@@ -128,63 +93,80 @@ def replay_rows(
     return replay
 
 
-def continued_across(batches: Batches) -> Counter[int]:
-    """How many producers went on in sequence across each leader epoch's beginning, batch by batch."""
-    states: dict[int, ProducerAuditState] = {}
-    found: Counter[int] = Counter()
-    for row, batch in zip(batches, boundary_batches_of(batches), strict=True):
-        producer_id, epoch = int(row["producer_id"]), int(row["producer_epoch"])
-        state = states.get(producer_id)
-        if producer_id < 0:
-            continue
-        if int(row["attributes"]) & CONTROL:
-            if state is not None and epoch > state.epoch:
-                states[producer_id] = state._replace(epoch=epoch, last_sequence=-1)
-            continue
-        if state is not None and state.last is not None and (state.epoch, state.last_sequence >= 0) == (epoch, True):
-            goes_on = batch.first_sequence == (state.last_sequence + 1) % 2**31
-            found.update(range(state.last.leader_epoch + 1, batch.leader_epoch + 1) if goes_on else ())
-        states[producer_id], _ = audit_batch(state, batch, epoch, False, Producer(producer_id))
-    return found
-
-
-def in_order(observations: list[Observation]) -> list[Observation]:
-    return sorted(
-        observations, key=lambda observation: (observation.producer_id, observation.offset, observation.kind.value)
+def plain(observation: Observation) -> Observed:
+    """An observation as the reference has it."""
+    original, following = observation.original, observation.following
+    return Observed(
+        observation.kind.value,
+        observation.producer_id,
+        observation.producer_epoch,
+        observation.offset,
+        observation.is_transactional,
+        None if observation.remembered is None else plain_state(observation.remembered),
+        None if original is None else original.base_offset,
+        observation.missing_sequences,
+        observation.missing_offsets,
+        observation.explained,
+        None if following is None else (following.base_offset, observation.following_epoch),
+        observation.times_go_back,
     )
 
 
-def states_of(replay: TransitionAudit) -> dict[int, ProducerAuditState]:
+def plain_state(state: ProducerAuditState) -> State:
+    """A producer's state as the reference has it."""
+    flags, last = state.flags, state.last
+    once = {
+        EXHAUSTION_REPORTED: "epoch/nearly-exhausted",
+        OUTSIDE_REPORTED: "transaction/outside-transaction",
+        SILENCE_REPORTED: "state/went-on",
+    }
+    opened = (state.txn_first_offset, state.txn_first_timestamp, state.txn_position)
+    return State(
+        state.epoch,
+        None if state.last_sequence == -1 else state.last_sequence,
+        [(each.base_offset, each.first_sequence, each.last_sequence, each.crc) for each in state.window],
+        None if last is None else Placed(*last[:-1]),
+        None if state.start_crc == -1 else state.start_crc,
+        state.coordinator_epoch,
+        state.last_timestamp,
+        opened if state.in_transaction else None,
+        state.txn_records,
+        None if state.marker_offset == -1 else (state.marker_offset, state.marker_timestamp),
+        {kind for flag, kind in once.items() if flags & flag},
+        bool(flags & TV2),
+        bool(flags & ABORT_BUMPED),
+        bool(flags & MARKED_EPOCH),
+        bool(flags & AFTER_MARKER),
+    )
+
+
+def in_order(observed: Iterable[Observed]) -> list[Observed]:
+    return sorted(observed, key=lambda each: (each.producer_id, each.offset, each.kind))
+
+
+def states_of(replay: TransitionAudit) -> dict[int, State]:
     found = {}
     for slot, row in enumerate(replay.table.rows):
         state = replay.table.load(slot)
         assert state is not None
-        found[int(row["producer_id"])] = state
+        found[int(row["producer_id"])] = plain_state(state)
     return found
 
 
-@NO_CHANGE
-@given(steps, starts, st.data())
-def test_replaying_runs_equals_replaying_batches_wherever_the_log_is_cut(actions, first, draw):
-    batches = decode(build(actions, first))
-    expected_states, expected = replay_batches(batches)
-    cuts = draw.draw(st.lists(st.integers(0, len(batches)), max_size=6))
-    replay = replay_rows(batches, cuts, holes_are_normal=False)
-    assert in_order(replay.observations) == in_order(expected)
-    assert states_of(replay) == expected_states
+def assert_observed(replay: TransitionAudit, expected: Reference, *, holes_are_normal: bool) -> None:
+    """What the pipeline observed and remembers is what the reference does; normal holes silence what they explain."""
+    kept = [each for each in expected.observed if not (holes_are_normal and each.explained)]
+    assert in_order(map(plain, replay.observations)) == in_order(kept)
+    assert states_of(replay) == expected.states
 
 
 @NO_CHANGE
-@given(steps, starts, st.data())
-def test_holes_taken_for_normal_silence_what_they_explain_and_nothing_else(actions, first, draw):
-    batches = decode(build(actions, first))
-    expected_states, expected = replay_batches(batches)
-    cuts = draw.draw(st.lists(st.integers(0, len(batches)), max_size=6))
-    replay = replay_rows(batches, cuts, holes_are_normal=True)
-    assert in_order(replay.observations) == in_order(
-        [observation for observation in expected if not observation.explained]
-    )
-    assert states_of(replay) == expected_states
+@given(steps, starts, st.data(), st.booleans())
+def test_runs_are_audited_as_batch_by_batch_wherever_the_log_is_cut(actions, first, draw, holes_are_normal):
+    log = build(actions, first)
+    cuts = draw.draw(st.lists(st.integers(0, len(log.batches)), max_size=6))
+    replay = replay_rows(decode(log), cuts, holes_are_normal=holes_are_normal)
+    assert_observed(replay, Reference().read(log.batches), holes_are_normal=holes_are_normal)
 
 
 @NO_CHANGE
@@ -199,24 +181,22 @@ def test_the_number_of_runs_does_not_depend_on_the_cuts(actions, first, draw):
 @settings(max_examples=200, deadline=None)
 @given(steps, starts, st.data())
 def test_who_went_on_across_a_change_of_leader_does_not_depend_on_the_cuts(actions, first, draw):
-    batches = decode(build(actions, first))
-    cuts = draw.draw(st.lists(st.integers(0, len(batches)), max_size=6))
-    counts = replay_rows(batches, cuts, holes_are_normal=True).leader_changes
-    expected = continued_across(batches)
-    newest = int(batches["leader_epoch"].max()) if len(batches) else 0
+    log = build(actions, first)
+    cuts = draw.draw(st.lists(st.integers(0, len(log.batches)), max_size=6))
+    counts = replay_rows(decode(log), cuts, holes_are_normal=True).leader_changes
+    expected = Reference().read(log.batches).carried_on
+    newest = max((batch.leader_epoch for batch in log.batches), default=0)
     assert {epoch: counts.across(epoch) for epoch in range(newest + 1)} == {
-        epoch: expected[epoch] for epoch in range(newest + 1)
+        epoch: expected.get(epoch, 0) for epoch in range(newest + 1)
     }
 
 
 @settings(max_examples=60, deadline=None)
 @given(steps, starts)
 def test_one_batch_a_chunk_changes_nothing(actions, first):
-    batches = decode(build(actions, first))
-    expected_states, expected = replay_batches(batches)
-    replay = replay_rows(batches, list(range(len(batches))), holes_are_normal=False)
-    assert in_order(replay.observations) == in_order(expected)
-    assert states_of(replay) == expected_states
+    log = build(actions, first)
+    replay = replay_rows(decode(log), list(range(len(log.batches))), holes_are_normal=False)
+    assert_observed(replay, Reference().read(log.batches), holes_are_normal=False)
 
 
 @settings(max_examples=150, deadline=None)

@@ -8,16 +8,18 @@ import pytest
 from kaudit.broker.errors import KafkaError
 from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.accumulator import RecordAccumulator
-from kaudit.simulate.producer.config import Client, ProducerConfig, negotiate_versions
+from kaudit.simulate.producer.config import ProducerConfig
 from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.producer.recovery import MAX_EPOCH, BumpEpoch, ResetProducerId
+from kaudit.simulate.producer.releases.profile import client_for
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER, TransactionManager
 
 KEY = ("orders", 0)
+CURRENT, V2_0 = client_for("current"), client_for("java 2.0.1")
 PAYLOAD = Payload("app", 20, "app", 1)
 
 
-def config(client=Client.CURRENT, **changes):
+def config(client=CURRENT, **changes):
     values = {
         "acks": -1,
         "idempotent": True,
@@ -28,13 +30,13 @@ def config(client=Client.CURRENT, **changes):
         "retry_backoff_ms": 100,
         "retry_backoff_max_ms": 1000,
         "request_timeout_ms": 30000,
-        "delivery_timeout_ms": client.value.delivery_timeout_ms,
+        "delivery_timeout_ms": client.default_delivery_timeout_ms,
         "max_request_size": 1 << 20,
         "reconnect_backoff_ms": 50,
         "transactional_id": None,
         "transaction_timeout_ms": 60000,
     }
-    return ProducerConfig(client=client.value, **{**values, **changes})
+    return ProducerConfig(client=client, **{**values, **changes})
 
 
 def batch(*numbers, sequence=None):
@@ -112,13 +114,11 @@ class TestAccumulator:
         waits = []
         for _ in range(6):
             one.reenqueued(0)
-            waits.append(
-                (RecordAccumulator(config()).backoff(one), RecordAccumulator(config(Client.V2_0)).backoff(one))
-            )
+            waits.append((RecordAccumulator(config()).backoff(one), RecordAccumulator(config(V2_0)).backoff(one)))
         assert waits == [(100, 100), (200, 100), (400, 100), (800, 100), (1000, 100), (1000, 100)]
 
     def test_delivery_timeout_ends_waiting_and_before_it_existed_the_request_timeout_did(self):
-        current, old = RecordAccumulator(config()), RecordAccumulator(config(Client.V2_0, linger_ms=0))
+        current, old = RecordAccumulator(config()), RecordAccumulator(config(V2_0, linger_ms=0))
         for accumulator in (current, old):
             accumulator.append(KEY, PAYLOAD, 1, 0, 0)
         assert current.expired(119_999) == []
@@ -137,7 +137,7 @@ class TestAccumulator:
         assert all(part.size <= 150 for part in parts)
 
     def test_only_the_current_client_halves_what_is_still_too_large(self):
-        for client, smaller in ((Client.CURRENT, True), (Client.V2_0, False)):
+        for client, smaller in ((CURRENT, True), (V2_0, False)):
             accumulator = RecordAccumulator(config(client, batch_size=400))
             accumulator.queues[KEY] = deque()
             (again,) = accumulator.split_and_reenqueue(batch(*range(8)), 0)
@@ -196,7 +196,7 @@ class TestRecovery:
         rules = manager(one)
         recovery = BumpEpoch(rules)
         assert recovery.can_retry(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, 0)
-        recovery.renew()
+        recovery.renew(in_flight=False)
         assert (rules.producer, one.epoch, one.base_sequence) == ((1, 1), 1, 0)
         one = batch(1)
         rules = manager(one)
@@ -209,7 +209,7 @@ class TestRecovery:
         rules = manager(batch(1))
         rules.producer = (1, MAX_EPOCH)
         rules.request_bump(KEY)
-        BumpEpoch(rules).renew()
+        BumpEpoch(rules).renew(in_flight=False)
         assert rules.producer == NO_PRODUCER
 
     def test_old_clients_start_again_at_zero_when_the_head_of_the_log_was_deleted(self):
@@ -232,7 +232,7 @@ class TestRecovery:
             recovery.failed(KafkaError.REQUEST_TIMED_OUT, one, adjust=False)
             rules.mark_unresolved(one)
             recovery.resolve()
-            recovery.renew()
+            recovery.renew(in_flight=False)
             assert rules.producer == expected
 
     def test_an_expired_batch_whose_successor_was_acknowledged_leaves_no_hole(self):
@@ -369,7 +369,7 @@ class TestRecovery:
             recovery.failed(KafkaError.REQUEST_TIMED_OUT, first, adjust=False)
             rules.mark_unresolved(first)
             recovery.resolve()
-            recovery.renew()
+            recovery.renew(in_flight=False)
             assert (rules.producer, list(rules.unresolved)) == ((1, 0), [KEY])
 
     def test_only_partitions_that_asked_start_again_at_0(self):
@@ -379,23 +379,8 @@ class TestRecovery:
         rules.of(other)
         rules.mark_unresolved(rules.of(KEY).in_flight[0])
         rules.request_bump(KEY)
-        BumpEpoch(rules).renew()
+        BumpEpoch(rules).renew(in_flight=False)
         assert rules.producer == (1, 1)
         assert rules.of(KEY).producer == (1, 1)
         assert rules.of(other).producer == (1, 0)
         assert (rules.bumps, rules.unresolved) == ({}, {})
-
-
-@pytest.mark.parametrize(
-    ("client", "broker", "produce", "version2"),
-    [
-        (Client.CURRENT, (4, 2, 0), 12, True),
-        (Client.CURRENT, (3, 9, 1), 11, False),
-        (Client.CURRENT, (2, 8, 2), 8, False),
-        (Client.V2_0, (3, 9, 1), 6, False),
-        (Client.CURRENT, (0, 11, 0), 3, False),
-    ],
-)
-def test_versions_are_the_newest_both_know(client, broker, produce, version2):
-    versions = negotiate_versions(client.value, broker)
-    assert (versions.produce, versions.transaction_version2) == (produce, version2)

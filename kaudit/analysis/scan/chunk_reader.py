@@ -81,11 +81,11 @@ def _compressed(spec: ChunkSpec, read: _Read, cuts: Sequence[int], source: ByteS
     for part, following in _below(rest, cuts):
         position = int(following["position"][0])
         own = [damage for damage in damages if damage.position < position]
-        rows = _rows(spec, source, part, own, ChunkRange(spec.segment, start, position, position))
+        rows = rows_of(spec, source, part, own, ChunkRange(spec.segment, start, position, position))
         rows.coverage_gaps = coverage_gaps
         yield rows
         start, rest, damages = position, following, damages[len(own) :]
-    rows = _rows(spec, source, rest, damages, ChunkRange(spec.segment, start, read_to, read.stop))
+    rows = rows_of(spec, source, rest, damages, ChunkRange(spec.segment, start, read_to, read.stop))
     rows.still_growing = any(piece.still_growing for piece in read.pieces)
     rows.coverage_gaps = coverage_gaps
     rows.listed_aborts = NO_ABORTS.union(*(piece.listed_aborts for piece in read.pieces))
@@ -134,7 +134,7 @@ def _read_segment(
         for part, following in _below(batches, cuts):
             position = int(following["position"][0])
             own = [damage for damage in damages if damage.position < position]
-            yield _rows(
+            yield rows_of(
                 spec, source, concatenate([*held, part]), own, ChunkRange(spec.segment, start, position, position)
             )
             start, held, rest = position, [], following
@@ -146,7 +146,7 @@ def _read_segment(
         listed_aborts |= piece.listed_aborts
         # a text has no positions of its own: it ends where it began, and its batches are counted
         if read_to - start >= CHUNK_BYTES or sum(map(len, held)) >= CHUNK_BATCHES:
-            rows = _rows(spec, source, concatenate(held), damages, ChunkRange(spec.segment, start, read_to, read_to))
+            rows = rows_of(spec, source, concatenate(held), damages, ChunkRange(spec.segment, start, read_to, read_to))
             rows.coverage_gaps = coverage_gaps
             yield rows
             start, held, damages = read_to, [], []
@@ -154,23 +154,23 @@ def _read_segment(
     batches, disorder = order.finish()
     held.append(batches)
     damages.extend(disorder)
-    rows = _rows(spec, source, concatenate(held), damages, ChunkRange(spec.segment, start, read_to, read_to))
+    rows = rows_of(spec, source, concatenate(held), damages, ChunkRange(spec.segment, start, read_to, read_to))
     rows.still_growing = growing and last_segment
     rows.listed_aborts = listed_aborts
     rows.coverage_gaps = coverage_gaps
     yield rows
 
 
-def _rows(
-    spec: ChunkSpec, source: ByteSource, batches: Batches, damages: list[LogDamage], read: ChunkRange
+def rows_of(
+    spec: ChunkSpec, source: ByteSource | None, batches: Batches, damages: list[LogDamage], read: ChunkRange
 ) -> ChunkRows:
-    """Compress the valid batches of a range, with the damage found in it."""
+    """Compress the valid batches of a range, with the damage found in it. `source` is for records and contents, if asked for."""
     rows = compress(batches, read, log_start_offset=spec.log_start_offset, latest_timestamp=spec.latest_timestamp)
     _attach(rows, sorted(damages, key=lambda damage: damage.position), batches)
     decodes = spec.decode and not spec.contents  # who asks for contents decodes the records once, for these
     rows.malformed, rows.more_malformed = malformed_batches(batches, spec.segment, source if decodes else None)
     rows.decoded = spec.decode
-    if spec.contents:
+    if spec.contents and source is not None:
         rows.contents, rows.undecoded = _contents(spec, source, batches)
     return rows
 

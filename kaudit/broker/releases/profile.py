@@ -67,19 +67,28 @@ def all_releases() -> tuple[Version, ...]:
 
 
 def profile_for(version: str | Version) -> Profile:
-    """Return the rules of a release.
+    """Return the rules of a release: the text's, or that of the line it names.
 
-    `4.2` means the newest release of that line; a line or patch newer than the newest one known, of the same major
-    version, has the newest rules. Raises UnknownVersionError for every other version, suggesting known ones.
+    A line or patch newer than the newest one known, of the same major version, has the newest rules. Raises
+    UnknownVersionError for every other version, suggesting known ones.
     """
+    parsed = _parse(version)
+    return replace(_profile(_known(parsed)), version=parsed)
+
+
+def known_release(version: str) -> Version:
+    """Return the known release a text like `4.2` or `2.4.1` means, as profile_for does. Raises UnknownVersionError."""
+    return _known(_parse(version))
+
+
+def _parse(version: str | Version) -> Version:
     try:
-        parsed = version if isinstance(version, Version) else Version.parse(version)
+        return version if isinstance(version, Version) else Version.parse(version)
     except ValueError:
         import difflib  # noqa: PLC0415 - only a typo pays for it
 
         names = difflib.get_close_matches(str(version), [str(known) for known in RELEASES], NEAREST, cutoff=0.0)
         raise UnknownVersionError(str(version), tuple(sorted(map(Version.parse, names)))) from None
-    return replace(_profile(_known(parsed)), version=parsed)
 
 
 def _known(version: Version) -> Version:

@@ -6,49 +6,16 @@ broker is a switch here and the code that reads it. A switch no code of kaudit r
 """
 
 from collections.abc import Mapping
-from functools import cache
-from types import MappingProxyType
-from typing import Annotated, get_type_hints
+from typing import Annotated
 
 from msgspec import Struct
-from msgspec.structs import fields
 
 from kaudit.broker.errors import KafkaError
-from kaudit.broker.releases.version import Version
-
-Value = bool | int | str | KafkaError | None
+from kaudit.broker.releases.table import Change, Informative, Switch, rows_of
 
 ONE_HOUR_MS = 3600 * 1000
 ONE_DAY_MS = 24 * ONE_HOUR_MS
 SEVEN_DAYS_MS = 7 * ONE_DAY_MS
-
-
-class Change(Struct, frozen=True):
-    """The `value` a switch has from `releases` on; `source` is the ticket, KIP or class, or `recorded` on a broker.
-
-    `releases` lists every release that first had it, line by line: "2.1.1, 2.2.0" means from 2.1.1 on in the 2.1 line
-    and from 2.2.0 on.
-    """
-
-    releases: str
-    value: Value
-    source: str
-
-    @property
-    def since(self) -> tuple[Version, ...]:
-        """`releases` as versions."""
-        return _versions(self.releases)
-
-
-@cache
-def _versions(releases: str) -> tuple[Version, ...]:
-    return tuple(Version.parse(release) for release in releases.split(","))
-
-
-class Informative(Struct, frozen=True):
-    """Marks a switch that no code of kaudit reads; `because` says why."""
-
-    because: str
 
 
 class Switches(Struct, frozen=True, kw_only=True):
@@ -429,40 +396,6 @@ class Switches(Struct, frozen=True, kw_only=True):
     ] = False
 
 
-class Switch(Struct, frozen=True):
-    """One row of the table; `default` is the value in 0.11.0.0, `informative` why no code reads it, None if some does."""
-
-    name: str
-    default: Value
-    meaning: str
-    changes: tuple[Change, ...]
-    informative: str | None
-
-    def value_in(self, release: Version) -> Value:
-        """Return the value in a release."""
-        change = self.last_change(release)
-        return self.default if change is None else change.value
-
-    def last_change(self, release: Version) -> Change | None:
-        """Return the newest change a release has, None where it still does as 0.11.0.0 did."""
-        had = [change for change in self.changes if release.includes_fix(*change.since)]
-        return had[-1] if had else None
-
-
-@cache
 def switches() -> Mapping[str, Switch]:
     """Return the table by name, in the order of Switches."""
-    annotations = get_type_hints(Switches, include_extras=True)
-    return MappingProxyType(
-        {
-            field.name: _row(field.name, field.default, annotations[field.name].__metadata__)
-            for field in fields(Switches)
-        }
-    )
-
-
-def _row(name: str, default: Value, metadata: tuple[str | Change | Informative, ...]) -> Switch:
-    (meaning,) = (entry for entry in metadata if isinstance(entry, str))
-    changes = tuple(entry for entry in metadata if isinstance(entry, Change))
-    informative = next((entry.because for entry in metadata if isinstance(entry, Informative)), None)
-    return Switch(name, default, meaning, changes, informative)
+    return rows_of(Switches)

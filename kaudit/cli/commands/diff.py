@@ -15,12 +15,15 @@ Examples:
       /mnt/b1/kafka /data/kafka
   kaudit diff b1/orders-3 b2/orders-3
   kaudit diff before-restart/b1 after-restart/b1
+  kaudit diff --fingerprint /data/kafka > site-a.json
+  kaudit diff site-a.json /data/kafka
 """
 
 _Replicas = Annotated[
     list[str],
     typer.Argument(
-        metavar="DIR", help="One directory a replica: a broker's log directory, or a partition's; two or more."
+        metavar="DIR",
+        help="One directory a replica: a broker's log directory, or a partition's; two or more. Or a fingerprint (.json, or - for stdin) and a directory, or two fingerprints.",
     ),
 ]
 _Names = Annotated[
@@ -31,6 +34,13 @@ _Names = Annotated[
         help="What to call a replica; default: the shortest path suffix that is unique. Repeatable.",
     ),
 ]
+_Fingerprint = Annotated[
+    bool,
+    typer.Option(
+        "--fingerprint",
+        help="Write digests of what one DIR holds, as JSON, for another site to compare with its own; with a fingerprint beside DIR, narrower ones where the two differ.",
+    ),
+]
 
 
 app = typer.Typer()
@@ -38,11 +48,12 @@ app = typer.Typer()
 
 @app.command(short_help="Compare replicas batch by batch.", epilog=_EXAMPLES)
 @with_option_groups
-def diff(
+def diff(  # noqa: PLR0913 - its groups of options
     context: typer.Context,
     paths: _Replicas,
     *,
     name: _Names = None,
+    fingerprint: _Fingerprint = False,
     comparison: DiffOptions,
     display: DisplayOptions,
 ) -> int:
@@ -52,8 +63,14 @@ def diff(
     different times (by meta.properties) are not replicas: shown is what it appended or truncated in between. Nothing is
     ever written into DIR.
     """
+    from kaudit.cli.parsing import is_fingerprint, parse_names
+
+    if fingerprint or any(map(is_fingerprint, paths)):
+        from kaudit.cli.fingerprints import run_comparison, write_digests
+
+        run = write_digests if fingerprint else run_comparison
+        return run(comparison, comparison.scan(settings_of(context), paths), name or (), display)
     from kaudit.cli.audit import run_diff
-    from kaudit.cli.parsing import parse_names
 
     names = parse_names(name or (), paths)
     request = comparison.request(settings_of(context), paths, display)

@@ -122,7 +122,8 @@ def _text(scenario: str) -> str:
 
 
 def _read(name: str, text: str) -> "Scenario":
-    from kaudit.simulate.scenario.reading import ScenarioError, parse_scenario
+    from kaudit.simulate.scenario.reading import parse_scenario
+    from kaudit.simulate.scenario.tables import ScenarioError
 
     try:
         return parse_scenario(text, Path(name).stem)

@@ -10,7 +10,8 @@ from pathlib import Path
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.known_releases import RELEASES
 from kaudit.broker.releases.profile import profile_for, profile_groups
-from kaudit.broker.releases.switches import Change, Switch, Value, switches
+from kaudit.broker.releases.switches import switches
+from kaudit.broker.releases.table import Change, Switch, Value
 from kaudit.broker.releases.version import Version
 
 TABLE_BEGIN = "<!-- switches: written by python -m kaudit.report.replay.broker_rules docs/broker-rules.md -->"

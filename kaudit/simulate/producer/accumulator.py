@@ -157,7 +157,7 @@ class RecordAccumulator:
         The parts are of batch.size, which may be what it had; where the client knows better, a part is halved when it
         comes back again (KAFKA-8350: 4.2).
         """
-        halves = batch.is_split and self._config.client.halves_batches
+        halves = batch.is_split and self._config.client.halves_split_batches
         parts = batch.split(batch.size // 2 if halves else self._config.batch_size, now)
         for part in reversed(parts):
             self.incomplete[id(part)] = part

@@ -7,7 +7,7 @@ from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.accumulator import RecordAccumulator
 from kaudit.simulate.producer.network_client import NetworkClient
 from kaudit.simulate.producer.producer_batch import ProducerBatch
-from kaudit.simulate.producer.recovery import BumpEpoch, ResetProducerId
+from kaudit.simulate.producer.recovery import RECOVERIES
 from kaudit.simulate.producer.sender import Idempotence, Sender
 from kaudit.simulate.producer.transaction_manager import TransactionManager
 from kaudit.simulate.producer.txn_request_handler import TxnRequestHandler
@@ -32,7 +32,7 @@ class KafkaProducer:
         idempotence: Idempotence | None = None
         if config.idempotent:
             self.manager = TransactionManager(transactional=config.transactional_id is not None)
-            recovery = (BumpEpoch if config.client.bumps_epoch else ResetProducerId)(self.manager)
+            recovery = RECOVERIES[config.client.recovery](self.manager)
             self.transactions = TxnRequestHandler(client, self.manager, recorded_under, self.wake)
             idempotence = Idempotence(self.manager, recovery, self.transactions)
         self._sender = Sender(client, self.accumulator, idempotence, request_numbers, on_complete)

@@ -1,7 +1,8 @@
-"""What an idempotent producer does when its sequences break: the decisions of two generations of the Java client."""
+"""What an idempotent producer does when its sequences break: the decisions of two generations of the Java client, and others'."""
 
 from kaudit.broker.errors import KafkaError
 from kaudit.simulate.producer.producer_batch import ProducerBatch
+from kaudit.simulate.producer.releases.switches import BUMP_EPOCH, FRANZ_GO, LIBRDKAFKA, RESET_PRODUCER_ID
 from kaudit.simulate.producer.transaction_manager import TransactionManager
 
 MAX_EPOCH = 2**15 - 1
@@ -89,7 +90,7 @@ class ResetProducerId:
                 manager.reset_producer_id()
                 return
 
-    def renew(self) -> None:
+    def renew(self, *, in_flight: bool) -> None:
         """Nothing more: a producer without id asks for one before it sends."""
 
     def keeps(self, batch: ProducerBatch) -> bool:
@@ -153,7 +154,7 @@ class BumpEpoch:
                 manager.request_bump(partition)
             del manager.unresolved[partition]
 
-    def renew(self) -> None:
+    def renew(self, *, in_flight: bool) -> None:  # noqa: ARG002 - librdkafka waits for what is in flight
         """Raise the epoch by one, or give the producer id back where epochs are used up."""
         manager = self._manager
         if manager.transactional or not manager.bumps or not manager.has_producer_id:
@@ -173,5 +174,71 @@ class BumpEpoch:
         return True
 
 
+class Librdkafka(BumpEpoch):
+    """A gap where nothing was is fatal, one behind a batch that failed raises the epoch when all is answered.
+
+    Source: rdkafka_request.c, rd_kafka_handle_idempotent_Produce_error.
+    """
+
+    def can_retry(self, error: KafkaError, batch: ProducerBatch, log_start_offset: int) -> bool:  # noqa: ARG002 - as the others
+        """Retry in the next epoch what cannot have been written."""
+        manager = self._manager
+        following = manager.of(batch.partition).last_acknowledged + 1
+        if error is KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            again = batch.base_sequence > following
+        elif error is KafkaError.UNKNOWN_PRODUCER_ID:
+            again = batch.base_sequence == following and batch.attempts == 0
+        else:
+            return error in RETRIABLE
+        if manager.transactional:
+            return False
+        if again:
+            manager.request_bump(batch.partition)
+        else:
+            manager.failed = True
+        return again
+
+    def renew(self, *, in_flight: bool) -> None:
+        """Raise the epoch when all requests are answered, and send nothing until then."""
+        manager = self._manager
+        manager.draining = bool(manager.bumps) and in_flight and not manager.transactional
+        if not manager.draining:
+            super().renew(in_flight=in_flight)
+
+
+_LOST_ITS_PLACE = frozenset(
+    {
+        KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        KafkaError.UNKNOWN_PRODUCER_ID,
+        KafkaError.INVALID_PRODUCER_ID_MAPPING,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+    }
+)
+
+
+class FranzGo(BumpEpoch):
+    """Every error about sequences raises the epoch, unless a transaction can be aborted instead.
+
+    Source: sink.go, handleReqRespBatch; stopOnDataLoss is off, as by default.
+    """
+
+    def can_retry(self, error: KafkaError, batch: ProducerBatch, log_start_offset: int) -> bool:
+        """Retry in the next epoch; within a transaction only what the broker forgot with the head of the log."""
+        manager = self._manager
+        if error not in _LOST_ITS_PLACE:
+            return error in RETRIABLE and error is not KafkaError.CORRUPT_MESSAGE
+        acknowledged = manager.of(batch.partition).last_acknowledged_offset
+        if manager.transactional and not 0 <= acknowledged < log_start_offset:
+            return False
+        manager.request_bump(batch.partition)
+        return True
+
+
 Recovery = ResetProducerId | BumpEpoch
-"""The rules of one generation; `adjust` of `failed`: the batch was refused, so it is not in the log."""
+"""The rules of one client; `adjust` of `failed`: the batch was refused, so it is not in the log."""
+RECOVERIES: dict[str, type[ResetProducerId] | type[BumpEpoch]] = {
+    RESET_PRODUCER_ID: ResetProducerId,
+    BUMP_EPOCH: BumpEpoch,
+    LIBRDKAFKA: Librdkafka,
+    FRANZ_GO: FranzGo,
+}

@@ -96,7 +96,7 @@ class Sender:
         """Resolve sequences, bump the epoch, send transactional requests; return whether batches may be sent."""
         before = manager.producer
         recovery.resolve()
-        recovery.renew()
+        recovery.renew(in_flight=bool(self.in_flight))
         if manager.producer != before:
             self._client.note(f"continues with {_producer(manager.producer)}")
         if manager.failed:
@@ -176,10 +176,7 @@ class Sender:
             )
             for batch in batches
         )
-        versions = self._client.versions
-        version = versions.produce
-        if not versions.transaction_version2:
-            version = min(version, _LAST_BEFORE_VERSION_2)
+        version = self._client.versions.produce
         request = ProduceRequest(parts, config.acks, config.request_timeout_ms, config.transactional_id, version)
         connection.send(
             request,
@@ -279,9 +276,6 @@ class Sender:
     def _abort_all(self, error: KafkaError) -> None:
         for batch in list(self._accumulator.incomplete.values()):
             self._finish(batch, error)
-
-
-_LAST_BEFORE_VERSION_2 = 11
 
 
 def _producer(producer: tuple[int, int]) -> str:

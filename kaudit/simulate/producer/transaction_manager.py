@@ -87,6 +87,8 @@ class TransactionManager:
         """Partitions that asked for a new epoch."""
         self.partitions_in_transaction: dict[TopicPartition, None] = {}
         self.failed = False
+        self.draining = False
+        """Whether nothing is sent until all requests are answered."""
 
     @property
     def has_producer_id(self) -> bool:
@@ -103,7 +105,11 @@ class TransactionManager:
     # -- draining ----------------------------------------------------------------------------------------------------
     def must_wait(self, first: ProducerBatch) -> bool:
         """Tell whether the partition's first batch may not be sent. Source: shouldStopDrainBatchesForPartition."""
-        if self.failed or (self.transactional and first.partition not in self.partitions_in_transaction):
+        if (
+            self.failed
+            or self.draining
+            or (self.transactional and first.partition not in self.partitions_in_transaction)
+        ):
             return True
         if not self.has_producer_id:
             return True

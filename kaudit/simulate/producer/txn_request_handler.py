@@ -90,6 +90,7 @@ class TxnRequestHandler:
         self._versions = client.versions
         self._manager = manager
         self._recorded_under = recorded_under
+        self._can_bump = self._versions.init_producer_id >= _FIRST_WITH_HELD_ID
         self._wake = wake
         self._pending: deque[_Pending] = deque()
         self._in_flight = False
@@ -175,14 +176,12 @@ class TxnRequestHandler:
             KafkaError.PRODUCER_FENCED,
             KafkaError.INVALID_PRODUCER_ID_MAPPING,
             KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        ) or (error is KafkaError.INVALID_PRODUCER_EPOCH and self._config.client.fencing_is_fatal)
+        ) or (error is KafkaError.INVALID_PRODUCER_EPOCH and self._config.client.fenced_produce_is_fatal)
         if fatal:
             self._fail(error)
         elif self.state in (TransactionManagerState.IN_TRANSACTION, TransactionManagerState.COMMITTING):
             self.last_error = error
-            self._bump_required = (
-                self._config.client.bumps_epoch and self._versions.init_producer_id >= _FIRST_WITH_HELD_ID
-            )
+            self._bump_required = self._can_bump
             self._pending = deque(item for item in self._pending if not isinstance(item, _PendingEndTxn))
             self._transition_to(TransactionManagerState.ABORTABLE_ERROR)
 
@@ -258,7 +257,7 @@ class TxnRequestHandler:
             self._pending.appendleft(pending)
             if not concurrent:
                 self._client.metadata.request_update()
-        elif error is KafkaError.INVALID_PRODUCER_ID_MAPPING and self._config.client.bumps_epoch:
+        elif error is KafkaError.INVALID_PRODUCER_ID_MAPPING and self._can_bump:
             self.last_error = error
             self._transition_to(TransactionManagerState.ABORTABLE_ERROR)
         else:

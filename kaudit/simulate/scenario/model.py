@@ -51,6 +51,10 @@ class ProducerSpec(Struct, frozen=True, forbid_unknown_fields=True):
     name: Text
     topic: Text
     config: ProducerConfig
+    client: str = ""
+    """The library and release, such as `java 2.4.1`."""
+    refuse_invalid_config: bool = True
+    """Whether a configuration that contradicts idempotence is refused, as the client does."""
     application: str = ""
     """Whose records they are; by default the producer's name."""
     records: Count = 10

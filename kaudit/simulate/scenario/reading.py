@@ -6,19 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-import msgspec
 from msgspec.structs import asdict, replace
 
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
-from kaudit.formats.schema_error import describe_misfit, shown
-from kaudit.simulate.producer.config import (
-    ACKS_ALL,
-    NO_TIMEOUT,
-    Client,
-    ClientRelease,
-    ProducerConfig,
-    ProducerSettings,
-)
+from kaudit.formats.schema_error import shown
+from kaudit.simulate.producer.releases.profile import NEWEST, UnknownClientError, client_for
 from kaudit.simulate.scenario.model import (
     BrokerFault,
     ClusterSpec,
@@ -33,10 +25,10 @@ from kaudit.simulate.scenario.model import (
     Scenario,
     TopicSpec,
 )
+from kaudit.simulate.scenario.producer_config import read_producer_config
+from kaudit.simulate.scenario.tables import ScenarioError, convert, one_of, table_at
 
 _RATES = ("request_loss", "response_loss", "silent_share")
-_CLIENTS = {client.value.name: client.value for client in Client}
-_ACKS = {"0": 0, "1": 1, "all": ACKS_ALL, "-1": ACKS_ALL}
 _NUMBERS = {
     "segment.bytes": 1024,
     "min.insync.replicas": 1,
@@ -48,15 +40,6 @@ _NUMBERS = {
     "transaction.max.timeout.ms": 1,
 }
 """Configuration of brokers and topics that must be a number, and the lowest one."""
-
-
-class ScenarioError(ValueError):
-    """A scenario that cannot be run: `key` is the field at fault, `expected` what it should have held."""
-
-    def __init__(self, key: str, expected: str) -> None:
-        self.key = key
-        self.expected = expected
-        super().__init__(f"{key}: expected {expected}")
 
 
 def parse_scenario(text: str, name: str) -> Scenario:
@@ -77,7 +60,7 @@ def parse_scenario(text: str, name: str) -> Scenario:
         content["random"] = _ranges(content["random"], "random", RandomFaults)
     if "starts_at" in content:
         content["starts_at"] = _timestamp(content["starts_at"])
-    scenario: Scenario = _convert({"title": name} | content, "", Scenario)
+    scenario: Scenario = convert({"title": name} | content, "", Scenario)
     return replace(scenario, story=scenario.story.strip())
 
 
@@ -88,35 +71,20 @@ def _tables(content: Mapping[str, Any], name: str, *, required: bool = False) ->
         raise ScenarioError(name, f"at least one table, [[{name}]], not {shown(tables)}")
     names: set[str] = set()
     for number, table in enumerate(tables):
-        own = str(_table(table, f"{name}[{number}]").get("name"))
+        own = str(table_at(table, f"{name}[{number}]").get("name"))
         if "name" in table and own in names:
             raise ScenarioError(f"{name}[{number}].name", f"a name of its own, {own!r} is taken")
         names.add(own)
     return [(f"{name}[{number}]", table) for number, table in enumerate(tables)]
 
 
-def _table(value: object, path: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ScenarioError(path, f"a table, not {shown(value)}")
-    return value
-
-
-def _convert(table: object, path: str, schema: Any) -> Any:  # noqa: ANN401 - an instance of the schema
-    content = _table(table, path)
-    try:
-        return msgspec.convert(content, schema)
-    except msgspec.ValidationError as error:
-        key, expected = describe_misfit(error, content, schema)
-        raise ScenarioError(f"{path}.{key}" if path and key else path or key, expected) from None
-
-
 def _ranges(table: object, path: str, schema: type) -> Any:  # noqa: ANN401 - an instance of the schema
     """Read a table of bounds [low, high]; one number stands for both."""
     pairs = {
         key: [value, value] if type(value) is int and key not in _RATES else value
-        for key, value in _table(table, path).items()
+        for key, value in table_at(table, path).items()
     }
-    found = _convert(pairs, path, schema)
+    found = convert(pairs, path, schema)
     for key, value in asdict(found).items():
         if isinstance(value, tuple) and value[0] > value[1]:
             raise ScenarioError(f"{path}.{key}", f"[low, high], the lower bound first, not {shown(value)}")
@@ -133,7 +101,7 @@ def _configuration(table: dict[str, Any], path: str) -> dict[str, Any]:
     """Return `table` with its `config`, Kafka's names and values, as strings."""
     path = f"{path}.config"
     config: dict[str, str] = {}
-    for name, value in _table(table.get("config", {}), path).items():
+    for name, value in table_at(table.get("config", {}), path).items():
         if not isinstance(value, int | str):
             raise ScenarioError(f'{path}."{name}"', f"a number, a string, true or false, not {shown(value)}")
         config[name] = str(value).lower() if isinstance(value, bool) else str(value)
@@ -144,7 +112,7 @@ def _configuration(table: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def _cluster(table: object) -> ClusterSpec:
-    cluster: ClusterSpec = _convert(_configuration(_table(table, "cluster"), "cluster"), "cluster", ClusterSpec)
+    cluster: ClusterSpec = convert(_configuration(table_at(table, "cluster"), "cluster"), "cluster", ClusterSpec)
     try:
         profile_for(cluster.version)
     except UnknownVersionError as error:
@@ -155,7 +123,7 @@ def _cluster(table: object) -> ClusterSpec:
 
 def _topic(table: dict[str, Any], path: str, cluster: ClusterSpec) -> TopicSpec:
     defaults = {"replication_factor": cluster.brokers}
-    topic: TopicSpec = _convert(defaults | _configuration(table, path), path, TopicSpec)
+    topic: TopicSpec = convert(defaults | _configuration(table, path), path, TopicSpec)
     if re.fullmatch(r"[A-Za-z0-9._-]+", topic.name) is None or topic.name in "..":
         raise ScenarioError(f"{path}.name", f"letters, digits, dots, dashes and underscores, not {topic.name!r}")
     if topic.replication_factor > cluster.brokers:
@@ -166,12 +134,25 @@ def _topic(table: dict[str, Any], path: str, cluster: ClusterSpec) -> TopicSpec:
 
 
 def _producer(table: dict[str, Any], path: str, topics: list[TopicSpec]) -> ProducerSpec:
-    client = _one_of(table.get("client", "current"), f"{path}.client", _CLIENTS)
-    config = _producer_config(_table(table.get("config", {}), f"{path}.config"), f"{path}.config", _CLIENTS[client])
-    fields = {"topic": topics[0].name, "application": table.get("name"), **table, "config": config}
-    fields.pop("client", None)
-    producer: ProducerSpec = _convert(fields, path, ProducerSpec)
-    _one_of(producer.topic, f"{path}.topic", [topic.name for topic in topics])
+    try:
+        client = client_for(str(table.get("client", NEWEST)))
+    except UnknownClientError as error:
+        raise ScenarioError(f"{path}.client", f"{error.expected}, not {shown(table['client'])}") from None
+    config = read_producer_config(
+        table_at(table.get("config", {}), f"{path}.config"),
+        f"{path}.config",
+        client,
+        takes_conflicts=table.get("refuse_invalid_config") is False,
+    )
+    fields = {
+        "topic": topics[0].name,
+        "application": table.get("name"),
+        **table,
+        "config": config,
+        "client": client.name,
+    }
+    producer: ProducerSpec = convert(fields, path, ProducerSpec)
+    one_of(producer.topic, f"{path}.topic", [topic.name for topic in topics])
     if (producer.transaction is None) != (config.transactional_id is None):
         expected = 'a table [producers.transaction] if and only if config has "transactional.id"'
         raise ScenarioError(f"{path}.transaction", expected)
@@ -180,45 +161,15 @@ def _producer(table: dict[str, Any], path: str, topics: list[TopicSpec]) -> Prod
     return producer
 
 
-def _producer_config(table: dict[str, Any], path: str, release: ClientRelease) -> ProducerConfig:
-    """Read a producer's configuration; what it leaves out depends on the client's release and on idempotence."""
-    is_transactional = "transactional.id" in table
-    acks = _ACKS[_one_of(table["acks"], f"{path}.acks", _ACKS)] if "acks" in table else None
-    default = is_transactional or (release.idempotent and acks in (None, ACKS_ALL))
-    idempotent = table.get("enable.idempotence", default)
-    if idempotent is True and acks not in (None, ACKS_ALL):
-        raise ScenarioError(f"{path}.acks", "all, since enable.idempotence is on")
-    if is_transactional and idempotent is False:
-        raise ScenarioError(f'{path}."enable.idempotence"', "true, since there is a transactional.id")
-    if release.delivery_timeout_ms is None and "delivery.timeout.ms" in table:
-        raise ScenarioError(f'{path}."delivery.timeout.ms"', f"no such key: client {release.name} does not have it")
-    defaults = {
-        "enable.idempotence": idempotent,
-        "linger.ms": release.linger_ms,
-        "retries": NO_TIMEOUT if idempotent else release.retries,
-        "retry.backoff.max.ms": release.retry_backoff_max_ms,
-        "delivery.timeout.ms": release.delivery_timeout_ms,
-    }
-    default_acks = ACKS_ALL if idempotent else release.acks
-    settings = _convert(defaults | table | {"acks": default_acks if acks is None else acks}, path, ProducerSettings)
-    return ProducerConfig(client=release, **asdict(settings))
-
-
-def _one_of(value: object, path: str, choices: list[str] | Mapping[str, object]) -> str:
-    if not isinstance(value, str) or value not in choices:
-        raise ScenarioError(path, f"one of {', '.join(choices)}, not {shown(value)}")
-    return value
-
-
 def _fault(
     table: dict[str, Any], path: str, cluster: ClusterSpec, topics: list[TopicSpec], producers: list[ProducerSpec]
 ) -> Fault:
-    fault: Fault = _convert(table, path, Fault)
+    fault: Fault = convert(table, path, Fault)
     partitions = {f"{topic.name}-{number}" for topic in topics for number in range(topic.partitions)}
     match fault:
         case MessageLoss() | KillProducer() | PauseProducer():
             names = [producer.name for producer in producers]
-            return replace(fault, producer=_one_of(fault.producer or names[0], f"{path}.producer", names))
+            return replace(fault, producer=one_of(fault.producer or names[0], f"{path}.producer", names))
         case BrokerFault(broker=broker, leader_of=leader_of):
             if (broker is None) == (leader_of is None) or (broker or 0) > cluster.brokers:
                 raise ScenarioError(f"{path}.broker", f"a broker from 1 to {cluster.brokers}, or leader_of")

@@ -1,0 +1,81 @@
+"""Tables of switches: a struct whose fields are behaviours, each with the releases that changed it.
+
+The table of brokers is `switches.py`, that of the simulated clients kaudit/simulate/producer/releases/switches.py.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import get_type_hints
+
+from msgspec import Struct
+from msgspec.structs import fields
+
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.releases.version import Version
+
+Value = bool | int | str | KafkaError | None
+
+
+class Change(Struct, frozen=True):
+    """The `value` a switch has from `releases` on; `source` is the ticket, KIP or class, or `recorded` on a broker.
+
+    `releases` lists every release that first had it, line by line: "2.1.1, 2.2.0" means from 2.1.1 on in the 2.1 line
+    and from 2.2.0 on.
+    """
+
+    releases: str
+    value: Value
+    source: str
+
+    @property
+    def since(self) -> tuple[Version, ...]:
+        """`releases` as versions."""
+        return _versions(self.releases)
+
+
+@cache
+def _versions(releases: str) -> tuple[Version, ...]:
+    return tuple(Version.parse(release) for release in releases.split(","))
+
+
+class Informative(Struct, frozen=True):
+    """Marks a switch that no code of kaudit reads; `because` says why."""
+
+    because: str
+
+
+class Switch(Struct, frozen=True):
+    """One row of the table; `default` is the value in 0.11.0.0, `informative` why no code reads it, None if some does."""
+
+    name: str
+    default: Value
+    meaning: str
+    changes: tuple[Change, ...]
+    informative: str | None
+
+    def value_in(self, release: Version) -> Value:
+        """Return the value in a release."""
+        change = self.last_change(release)
+        return self.default if change is None else change.value
+
+    def last_change(self, release: Version) -> Change | None:
+        """Return the newest change a release has, None where it still does as 0.11.0.0 did."""
+        had = [change for change in self.changes if release.includes_fix(*change.since)]
+        return had[-1] if had else None
+
+
+@cache
+def rows_of(table: type[Struct]) -> Mapping[str, Switch]:
+    """Return the switches of a table by name, in the order of its fields."""
+    annotations = get_type_hints(table, include_extras=True)
+    return MappingProxyType(
+        {field.name: _row(field.name, field.default, annotations[field.name].__metadata__) for field in fields(table)}
+    )
+
+
+def _row(name: str, default: Value, metadata: tuple[str | Change | Informative, ...]) -> Switch:
+    (meaning,) = (entry for entry in metadata if isinstance(entry, str))
+    changes = tuple(entry for entry in metadata if isinstance(entry, Change))
+    informative = next((entry.because for entry in metadata if isinstance(entry, Informative)), None)
+    return Switch(name, default, meaning, changes, informative)

@@ -1,0 +1,194 @@
+"""Two sites' fingerprints of one partition compared: where they hold the same, where not, and what to ask for next."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kaudit.diff.fingerprint.digests import widened
+from kaudit.diff.fingerprint.reading import Rows
+from kaudit.model.fingerprint import (
+    LEAF_OFFSETS,
+    MOST_NARROWED,
+    MOST_RANGES,
+    FingerprintComparison,
+    HeldBatch,
+    ListedBatches,
+    PartitionFingerprint,
+    RangeDigests,
+)
+from kaudit.model.replicas import OffsetRange, Relation
+
+
+class Block(NamedTuple):
+    """Offsets `first` to `end` (exclusive), `width` wide as digests go, and whether both hold the same: None, not known."""
+
+    first: int
+    end: int
+    width: int
+    same: bool | None
+
+
+class Bounds(NamedTuple):
+    """Offsets `start` to `end` (exclusive)."""
+
+    start: int
+    end: int
+
+
+def compare(names: tuple[str, str], ours: PartitionFingerprint, theirs: PartitionFingerprint) -> FingerprintComparison:
+    """Compare what two sites, which are named, hold of one partition."""
+    logs = [Bounds(side.log_start_offset, side.log_end_offset) for side in (ours, theirs)]
+    found = blocks(ours, theirs)
+    differing = [OffsetRange(block.first, block.end - 1) for block in _joined(found) if block.same is False]
+    common = Bounds(max(log.start for log in logs), min(log.end for log in logs))
+    known = [block for block in _joined(found) if block.same is not None]
+    unknown = list(_without(common, known))
+    compacted = ours.compacted or theirs.compacted
+    identical = common.start
+    for block in known:
+        if block.same and block.first <= identical < block.end:
+            identical = min(block.end, common.end)
+    if common.start >= common.end or not known:
+        relation = Relation.IDENTICAL if logs[0] == logs[1] and logs[0].start == logs[0].end else None
+    elif differing and not compacted:
+        relation = Relation.DIVERGED
+    elif differing:
+        relation = None
+    else:
+        relation = Relation.IDENTICAL if logs[0].end == logs[1].end else Relation.BEHIND
+    return FingerprintComparison(
+        topic=ours.topic,
+        partition=ours.partition,
+        relation=relation,
+        start_offsets={name: log.start for name, log in zip(names, logs, strict=True)},
+        end_offsets={name: log.end for name, log in zip(names, logs, strict=True)},
+        identical_up_to=identical if identical > common.start else None,
+        differing=differing,
+        not_compared=unknown,
+        first_difference=_first_difference(names, ours, theirs, differing),
+        compacted=compacted,
+        damaged_on=[name for name, side in zip(names, (ours, theirs), strict=True) if side.damaged],
+    )
+
+
+def narrowed(ours: PartitionFingerprint, theirs: PartitionFingerprint) -> Rows:
+    """Return the digests to make next of our log: of all that both have, and narrower ones where it differs or is not known."""
+    compared = blocks(ours, theirs)
+    ranges: list[tuple[int, int, int]] = []
+    listed: list[int] = []
+    for block in [block for block in compared if block.same is not True][:MOST_NARROWED]:
+        if block.width > LEAF_OFFSETS:
+            width = max(block.width // MOST_RANGES, LEAF_OFFSETS)
+            ranges.append((block.first // block.width * block.width, width, block.width // width))
+        else:
+            listed.append(block.first // LEAF_OFFSETS * LEAF_OFFSETS)
+    return Rows(
+        ranges=list(dict.fromkeys(ranges)),
+        listed=list(dict.fromkeys(listed)),
+        start_offset=theirs.log_start_offset,
+        end_offset=theirs.log_end_offset,
+    )
+
+
+def blocks(ours: PartitionFingerprint, theirs: PartitionFingerprint) -> list[Block]:
+    """Return what the fingerprints say of each range of offsets, the narrowest of ranges first to say it, in offset order."""
+    found = [block for one in ours.ranges for other in theirs.ranges for block in _of_rows(ours, one, theirs, other)]
+    found += [
+        block
+        for one in ours.listed
+        for other in theirs.listed
+        if one.first_offset == other.first_offset
+        for block in _of_lists(ours, one, theirs, other)
+    ]
+    edges = sorted({edge for block in found for edge in (block.first, block.end)})
+    narrowest: dict[int, Block] = {}
+    places = {edge: at for at, edge in enumerate(edges)}
+    for block in sorted(found, key=lambda block: (-block.width, block.same is not None, block.same is False)):
+        for at in range(places[block.first], places[block.end]):
+            narrowest[at] = block
+    return [Block(edges[at], edges[at + 1], narrowest[at].width, narrowest[at].same) for at in sorted(narrowest)]
+
+
+def _of_rows(
+    ours: PartitionFingerprint, one: RangeDigests, theirs: PartitionFingerprint, other: RangeDigests
+) -> Iterator[Block]:
+    width = max(one.width, other.width)
+    first = -(-max(one.first_offset, other.first_offset) // width) * width
+    for at in range(first, min(one.end_offset, other.end_offset) - width + 1, width):
+        held, others = (_held(side, at, at + width) for side in (ours, theirs))
+        both = Bounds(max(held.start, others.start), min(held.end, others.end))
+        if both.start < both.end:
+            same = widened(one, at, width) == widened(other, at, width) if held == others else None
+            yield Block(*both, width, same)
+
+
+def _of_lists(
+    ours: PartitionFingerprint, one: ListedBatches, theirs: PartitionFingerprint, other: ListedBatches
+) -> Iterator[Block]:
+    """What two lists say, offset by offset: a batch that both have is the same, any other is a difference."""
+    # the last batch that begins in the range may end beyond it
+    end = max([one.end_offset, *(batch.last_offset + 1 for batch in [*one.batches, *other.batches])])
+    common = Bounds(
+        max(one.first_offset, ours.start_offset, theirs.start_offset), min(end, ours.end_offset, theirs.end_offset)
+    )
+    position = common.start
+    for batch in sorted({*one.batches} ^ {*other.batches}, key=lambda batch: batch.base_offset):
+        first, end = max(batch.base_offset, position), min(batch.last_offset + 1, common.end)
+        if first >= end:
+            continue
+        if position < first:
+            yield Block(position, first, 1, same=True)
+        yield Block(first, end, 1, same=False)
+        position = end
+    if position < common.end:
+        yield Block(position, common.end, 1, same=True)
+
+
+def _held(side: PartitionFingerprint, first: int, end: int) -> Bounds:
+    """What of offsets `first` to `end` lies in what a fingerprint covers."""
+    start = max(first, side.start_offset)
+    return Bounds(start, max(start, min(end, side.end_offset)))
+
+
+def _joined(found: Sequence[Block]) -> list[Block]:
+    """Blocks side by side that say the same, as one."""
+    joined: list[Block] = []
+    for block in found:
+        if joined and joined[-1].end == block.first and joined[-1].same is block.same:
+            joined[-1] = Block(joined[-1].first, block.end, max(joined[-1].width, block.width), block.same)
+        else:
+            joined.append(block)
+    return joined
+
+
+def _without(within: Bounds, known: Sequence[Block]) -> Iterator[OffsetRange]:
+    """Yield what of a range no block says anything about."""
+    position = within.start
+    for block in known:
+        if position < min(block.first, within.end):
+            yield OffsetRange(position, min(block.first, within.end) - 1)
+        position = max(position, block.end)
+    if position < within.end:
+        yield OffsetRange(position, within.end - 1)
+
+
+def _first_difference(
+    names: tuple[str, str],
+    ours: PartitionFingerprint,
+    theirs: PartitionFingerprint,
+    differing: Sequence[OffsetRange],
+) -> Mapping[str, HeldBatch | None] | None:
+    """The batches at the first offset that differs, where both sites list them."""
+    if not differing:
+        return None
+    first = differing[0].first
+    lists = [
+        next((row for row in side.listed if row.first_offset <= first < row.end_offset), None)
+        for side in (ours, theirs)
+    ]
+    if None in lists:
+        return None
+    return {
+        name: next((batch for batch in row.batches if batch.base_offset <= first <= batch.last_offset), None)
+        for name, row in zip(names, lists, strict=True)
+        if row is not None
+    }

@@ -1,0 +1,59 @@
+"""A fingerprint as a JSON document, kaudit.fingerprint/1: one line a partition, so that it is read by eye too."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from kaudit import __version__
+from kaudit.model.fingerprint import Fingerprint, PartitionFingerprint
+from kaudit.model.result import NotAudited
+
+SCHEMA = "kaudit.fingerprint/1"
+
+
+class FingerprintError(Exception):
+    """The text is no fingerprint; the message says what is wrong with it."""
+
+
+class _Document(Struct):
+    schema: str
+    inputs: Sequence[str]
+    incomplete: bool
+    not_audited: Sequence[NotAudited]
+    partitions: Sequence[PartitionFingerprint]
+
+
+def write_fingerprint(fingerprint: Fingerprint) -> Iterator[str]:
+    """Yield the document piece by piece."""
+    head = {
+        "schema": SCHEMA,
+        "tool": {"name": "kaudit", "version": __version__},
+        "inputs": list(fingerprint.inputs),
+        "incomplete": fingerprint.incomplete,
+        "not_audited": [item.to_dict() for item in fingerprint.not_audited],
+    }
+    yield json.dumps(head, indent=2)[:-2] + ',\n  "partitions": ['
+    for number, partition in enumerate(fingerprint.partitions):
+        yield ("\n    " if not number else ",\n    ") + msgspec.json.encode(partition).decode()
+    yield "\n  ]\n}\n"
+
+
+def read_fingerprint_document(text: str) -> Fingerprint:
+    """Read the document.
+
+    Raises:
+        FingerprintError: it is no kaudit.fingerprint/1 document, or a damaged one.
+
+    """
+    try:
+        document = msgspec.json.decode(text, type=_Document)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise FingerprintError(f"not a fingerprint, which 'kaudit diff --fingerprint DIR' writes: {error}") from None
+    if document.schema != SCHEMA:
+        raise FingerprintError(f"a {document.schema} document, not {SCHEMA}")
+    keys = [partition.key for partition in document.partitions]
+    if len(set(keys)) < len(keys):
+        raise FingerprintError("damaged: a partition is there twice")
+    return Fingerprint(document.inputs, document.partitions, document.not_audited, document.incomplete)

@@ -1,0 +1,148 @@
+"""One replica of a partition read as a fingerprint: of all it holds, or of what another site's fingerprint has digests of."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.options import Depth, ScanOptions
+from kaudit.diff.columns import Columns
+from kaudit.diff.fingerprint.digests import Leaf, Leaves, RowOfRanges, Tree, WholeLog, batches_of, hexadecimal
+from kaudit.diff.replica_reader import ReplicaReader
+from kaudit.model.fingerprint import (
+    LEAF_OFFSETS,
+    MOST_RANGES,
+    HeldBatch,
+    ListedBatches,
+    PartitionFingerprint,
+    RangeDigests,
+)
+from kaudit.source.layout import ALWAYS_COMPACTED, PartitionDirectory, Unreadable
+
+_NO_END = 1 << 63
+
+
+class Rows(Struct, frozen=True):
+    """Which digests are wanted: rows of ranges as (first offset, width, count), and leaves whose batches are to be listed.
+
+    `most_ranges` is the length of the row over the whole log, 0: none.
+    """
+
+    most_ranges: int = MOST_RANGES
+    ranges: Sequence[tuple[int, int, int]] = ()
+    listed: Sequence[int] = ()
+    start_offset: int = 0
+    end_offset: int = _NO_END
+
+
+class FingerprintTask(Struct, frozen=True):
+    """One partition to read, and the digests wanted of it."""
+
+    directory: PartitionDirectory
+    rows: Rows
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to read."""
+        return self.directory.bytes
+
+
+class ReadFingerprint(Struct, frozen=True):
+    """A fingerprint, and what of the log could not be read."""
+
+    fingerprint: PartitionFingerprint
+    unreadable: Sequence[Unreadable]
+    removed: Sequence[Unreadable]
+
+
+def rows_of(other: PartitionFingerprint) -> Rows:
+    """Return the digests that can be compared with another site's: the same ranges, of the offsets it has."""
+    return Rows(
+        most_ranges=0,
+        ranges=[(row.first_offset, row.width, len(row.digests)) for row in other.ranges],
+        listed=[row.first_offset for row in other.listed],
+        start_offset=other.start_offset,
+        end_offset=other.end_offset,
+    )
+
+
+def read_fingerprint(task: FingerprintTask, options: ScanOptions, open_source: OpenSource) -> ReadFingerprint:
+    """Read one partition; the function every engine schedules. Memory is one window, and one digest a level of each range."""
+    directory, rows = task.directory, task.rows
+    log_start = options.log_start_offset if options.log_start_offset is not None else directory.log_start_offset
+    # below its checkpoint the log cleaner has removed what it found, and on each replica at a time of its own
+    own_start = max(log_start or 0, directory.first_dirty_offset or 0)
+    start = max(own_start, rows.start_offset)
+    reader = ReplicaReader(
+        directory, open_source, verify=options.depth is not Depth.HEADERS, log_start_offset=own_start
+    )
+    leaves, digests, batches = Leaves(), _Digests(rows), 0
+    while True:
+        reader.fill()
+        taken = _between(reader.take(_NO_END - 1), start, rows.end_offset)
+        batches += len(taken["base_offset"])
+        digests.add(leaves.feed(taken))
+        digests.note(taken)
+        if reader.ended:
+            break
+    digests.add(leaves.finish())
+    says_compacted = directory.topic in ALWAYS_COMPACTED or options.says_compacted(directory.topic)
+    end = min(reader.end_offset, rows.end_offset)
+    first = directory.segments[0].base_offset if directory.segments else reader.end_offset
+    start = min(max(start, first), end)
+    fingerprint = PartitionFingerprint(
+        topic=directory.topic,
+        partition=directory.partition,
+        log_start_offset=min(max(own_start, first), reader.end_offset),
+        log_end_offset=reader.end_offset,
+        start_offset=start,
+        end_offset=end,
+        batches=batches,
+        digest=digests.digest(),
+        ranges=digests.ranges(start, end),
+        listed=digests.listed(),
+        compacted=(says_compacted and directory.first_dirty_offset is None) or reader.gaps.compacted,
+        damaged=reader.damaged,
+    )
+    return ReadFingerprint(fingerprint, reader.unreadable, reader.removed)
+
+
+class _Digests:
+    """All digests that are wanted, from one pass."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = [RowOfRanges(*row) for row in rows.ranges]
+        self._whole = WholeLog(rows.most_ranges) if rows.most_ranges else None
+        self._all = Tree()
+        self._listed: dict[int, list[HeldBatch]] = {first: [] for first in rows.listed}
+
+    def add(self, leaves: Iterable[Leaf]) -> None:
+        for leaf in leaves:
+            self._all.add(*leaf)
+            for row in self._rows:
+                row.add(leaf)
+            if self._whole is not None:
+                self._whole.add(leaf)
+
+    def note(self, rows: Columns) -> None:
+        for first in self._listed:
+            bases = rows["base_offset"]
+            within = (bases >= first) & (bases < first + LEAF_OFFSETS)
+            if within.any():
+                self._listed[first] += batches_of({name: column[within] for name, column in rows.items()})
+
+    def digest(self) -> str | None:
+        return hexadecimal(self._all.digest())
+
+    def ranges(self, start: int, end: int) -> list[RangeDigests]:
+        whole = self._whole.ranges(start, end) if self._whole is not None else None
+        return [*([] if whole is None else [whole]), *(row.ranges() for row in self._rows)]
+
+    def listed(self) -> list[ListedBatches]:
+        return [ListedBatches(first, batches) for first, batches in self._listed.items()]
+
+
+def _between(rows: Columns, start: int, end: int) -> Columns:
+    """Return the batches that lie in offsets `start` to `end` (exclusive), with their ends at least."""
+    kept = (rows["last_offset"] >= start) & (rows["last_offset"] < end) & (rows["base_offset"] >= 0)
+    return rows if kept.all() else {name: column[kept] for name, column in rows.items()}

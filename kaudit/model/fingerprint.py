@@ -1,0 +1,139 @@
+"""Digests of what a partition's log holds, by ranges of offsets: what two sites exchange in place of their logs."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from kaudit.model.json_record import JsonRecord
+from kaudit.model.replicas import OffsetRange, Relation
+from kaudit.model.result import NotAudited
+
+LEAF_OFFSETS = 1024
+"""Offsets of the narrowest range that has a digest; in a narrower one batches are listed."""
+MOST_RANGES = 64
+"""Digests of one row of ranges."""
+MOST_NARROWED = 8
+"""Ranges of one partition that are cut into narrower ones at a time, the first of those that differ."""
+_LAST_OFFSET = (1 << 63) - 1
+
+Offset = Annotated[int, Meta(ge=0, le=_LAST_OFFSET)]
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class RangeDigests(JsonRecord, frozen=True):
+    """Digests of ranges of `width` offsets each, side by side from `first_offset`; None: no batch begins in the range.
+
+    Widths are powers of two from LEAF_OFFSETS, and ranges begin at multiples of them. Raises ValueError for others.
+    """
+
+    first_offset: Offset
+    width: Annotated[int, Meta(ge=LEAF_OFFSETS, le=1 << 62)]
+    digests: Annotated[Sequence[Digest | None], Meta(min_length=1, max_length=MOST_RANGES)]
+
+    def __post_init__(self) -> None:
+        if self.width & (self.width - 1) or self.first_offset % self.width:
+            raise ValueError("ranges begin at multiples of their width, a power of two")
+
+    @property
+    def end_offset(self) -> int:
+        """Offset after the last range."""
+        return self.first_offset + self.width * len(self.digests)
+
+
+class HeldBatch(Struct, frozen=True, array_like=True):
+    """What identifies a batch on every replica. `crc` is unsigned; `leader_epoch` is -1 where a batch has none."""
+
+    base_offset: Offset
+    last_offset: Offset
+    leader_epoch: Annotated[int, Meta(ge=-1, le=(1 << 31) - 1)]
+    crc: Annotated[int, Meta(ge=0, le=(1 << 32) - 1)]
+
+
+class ListedBatches(Struct, frozen=True):
+    """All batches that begin in LEAF_OFFSETS offsets from `first_offset`, a multiple of that. Raises ValueError for others."""
+
+    first_offset: Offset
+    batches: Annotated[Sequence[HeldBatch], Meta(max_length=LEAF_OFFSETS)]
+
+    def __post_init__(self) -> None:
+        bases = [batch.base_offset for batch in self.batches]
+        within = all(self.first_offset <= base < self.end_offset for base in bases)
+        if self.first_offset % LEAF_OFFSETS or not within or any(one >= other for one, other in pairwise(bases)):
+            raise ValueError("batches are listed in offset order, within their range")
+
+    @property
+    def end_offset(self) -> int:
+        """Offset after the range."""
+        return self.first_offset + LEAF_OFFSETS
+
+
+class PartitionFingerprint(Struct, frozen=True):
+    """What one replica of a partition holds from `start_offset` to `end_offset` (exclusive) of its log.
+
+    `digest` is that of all of it. A digest covers base offset, last offset, leader epoch and CRC of every batch with a valid
+    CRC: replicas that hold the same have the same, whatever their segments are.
+    """
+
+    topic: str
+    partition: Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
+    log_start_offset: Offset
+    log_end_offset: Offset
+    start_offset: Offset
+    end_offset: Offset
+    batches: Annotated[int, Meta(ge=0, le=_LAST_OFFSET)]
+    digest: Digest | None
+    ranges: Annotated[Sequence[RangeDigests], Meta(max_length=MOST_NARROWED + 1)]
+    listed: Annotated[Sequence[ListedBatches], Meta(max_length=MOST_NARROWED)] = ()
+    compacted: bool = False
+    """The log cleaner may have removed batches from these offsets, at a time of its own on each replica."""
+    damaged: bool = False
+    """Some bytes were no valid batch: they are in no digest."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Topic and partition."""
+        return self.topic, self.partition
+
+
+class Fingerprint(Struct, frozen=True):
+    """What the logs under some paths hold: a row for each partition, in (topic, partition) order."""
+
+    inputs: Sequence[str]
+    partitions: Sequence[PartitionFingerprint]
+    not_audited: Sequence[NotAudited] = ()
+    incomplete: bool = False
+
+
+class FingerprintComparison(JsonRecord, frozen=True):
+    """One partition by the fingerprints of two sites, which are named.
+
+    `relation` is None where they have nothing in common that could be compared. `identical_up_to` is the offset up to which
+    both are known to hold the same, from the later of their starts. `differing` are ranges in which they differ: somewhere,
+    unless `first_difference` names the batch each holds there (None: none). `not_compared` are ranges that both have, but
+    one of them has no digest of.
+    """
+
+    topic: str
+    partition: int
+    relation: Relation | None
+    start_offsets: Mapping[str, int]
+    end_offsets: Mapping[str, int]
+    identical_up_to: int | None
+    differing: Sequence[OffsetRange]
+    not_compared: Sequence[OffsetRange]
+    first_difference: Mapping[str, HeldBatch | None] | None
+    compacted: bool
+    damaged_on: Sequence[str]
+
+
+class FingerprintDiff(Struct, frozen=True):
+    """All partitions of two sites compared; `names` are theirs, `only_on` the partitions that just one of them has."""
+
+    names: tuple[str, str]
+    inputs: Sequence[str]
+    partitions: Sequence[FingerprintComparison]
+    only_on: Mapping[str, Sequence[tuple[str, int]]]
+    not_audited: Sequence[NotAudited]
+    incomplete: bool

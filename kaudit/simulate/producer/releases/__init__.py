@@ -1,0 +1,1 @@
+"""Releases of Kafka clients and what each does differently."""

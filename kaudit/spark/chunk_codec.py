@@ -1,0 +1,67 @@
+"""What a chunk is reduced to, as bytes in a column: a table of them may be stored, and come back from anywhere.
+
+Packed by the codec of the engines. Reading back makes rows, counts and damages of kaudit's model, and calls nothing else.
+"""
+
+import io
+import pickle
+from collections.abc import Sequence
+from enum import Enum
+
+import msgspec
+import zstandard
+
+from kaudit import __version__
+from kaudit.analysis.scan.options import UsageError
+from kaudit.analysis.scan.partition_assembler import Outcome
+from kaudit.analysis.scan.shuffle_codec import pack
+from kaudit.model.columns import Columns
+
+_HELPERS = frozenset(
+    (("kaudit.analysis.scan.shuffle_codec", "_to_rows"), ("kaudit.analysis.scan.shuffle_codec", "_to_columns"))
+)
+_OTHERS = frozenset((
+    ("builtins", "frozenset"), ("builtins", "set"), ("numpy", "dtype"), ("numpy", "ndarray"), ("msgspec._core", "rebuild"),
+    ("numpy._core.numeric", "_frombuffer"), ("numpy._core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "scalar"),
+    ("numpy.core.numeric", "_frombuffer"), ("numpy.core.multiarray", "_reconstruct"), ("numpy.core.multiarray", "scalar"),
+))  # fmt: skip
+_PACKAGES = ("kaudit.model.", "kaudit.analysis.", "kaudit.source.layout", "kaudit.source.kafka.fetched_segment")
+
+
+def pack_chunk(outcomes: Sequence[Outcome]) -> bytes:
+    """Pack what reading a range gave."""
+    return pack((__version__, list(outcomes)))
+
+
+def unpack_chunk(data: bytes) -> list[Outcome]:
+    """Return what was packed.
+
+    Raises:
+        UsageError: another version of kaudit packed it, or it is something else.
+
+    """
+    with zstandard.ZstdDecompressor().stream_reader(data) as reader:
+        try:
+            version, outcomes = _ModelUnpickler(io.BytesIO(reader.read(-1))).load()
+        except (pickle.UnpicklingError, zstandard.ZstdError, EOFError, ValueError, TypeError, AttributeError) as error:
+            raise UsageError(f"the column chunk is none of kaudit {__version__}: {error}") from None
+    if version != __version__:
+        raise UsageError(f"the column chunk was made by kaudit {version}, this is {__version__}: call runs() again")
+    found: list[Outcome] = outcomes
+    return found
+
+
+class _ModelUnpickler(pickle.Unpickler):  # noqa: S301 - it makes nothing else
+    """Makes objects of the model and of numpy, and no others: a pickle could call anything."""
+
+    def find_class(self, module: str, name: str) -> object:
+        if _is_plain(module, name):
+            return super().find_class(module, name)
+        found = super().find_class(module, name) if module.startswith(_PACKAGES) else None
+        if not (isinstance(found, type) and issubclass(found, msgspec.Struct | tuple | Enum | Columns)):
+            raise pickle.UnpicklingError(f"{module}.{name} does not belong there")
+        return found
+
+
+def _is_plain(module: str, name: str) -> bool:
+    return (module, name) in _HELPERS or (module, name) in _OTHERS

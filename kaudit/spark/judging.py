@@ -1,0 +1,130 @@
+"""Partitions to findings: the part of an audit that sees all of them together, in one task."""
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kaudit.analysis.producer_ids.block_histories import read_blocks
+from kaudit.analysis.producer_ids.producer_listing import remembers_markers
+from kaudit.analysis.scan.audit import Audit
+from kaudit.analysis.scan.options import ScanOptions, UnreadableInputError
+from kaudit.analysis.scan.planning import find_input
+from kaudit.analysis.scan.shuffle_codec import pack, unpack
+from kaudit.analysis.timelines.timeline import by_replica
+from kaudit.model.finding import Finding
+from kaudit.model.result import ScanResult
+from kaudit.report.tables import finding_row
+from kaudit.source.schemes import open_segment
+from kaudit.spark.assembling import JUDGED, KEY, Assembled, Intervals
+from kaudit.spark.schemas import to_batches
+
+ROWS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("replica", pa.string()),
+        ("kind", pa.int32()),
+        ("segment_number", pa.int32()),
+        ("first_position", pa.int64()),
+        ("data", pa.binary()),
+    ]
+)
+"""Rows that go from task to task: a partition's plan, judgement or chunks, or what it was put together to."""
+
+
+class Judged(Struct, frozen=True):
+    """What is found of one partition replica, and whether its brokers renew a producer's timestamp with a marker."""
+
+    findings: list[Finding]
+    remembers_markers: bool
+
+
+class Judge(Struct, frozen=True):
+    """Judges all partitions that were put together, by the options of an audit.
+
+    `allow_incomplete`: what could not be read raises no error.
+    """
+
+    options: ScanOptions
+    allow_incomplete: bool = False
+
+    def findings(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the findings in the order of `kaudit scan`."""
+        yield from to_batches("findings", map(finding_row, self._complete(rows).findings))
+
+    def judged(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield for each partition replica what was found of it."""
+        result = self._complete(rows)
+        own, remembers = by_replica(result.findings), remembers_markers(result)
+        for partition in result.partitions:
+            key = (partition.topic, partition.partition, partition.replica)
+            yield row(key, JUDGED, pack(Judged(own.get(key, []), remembers)))
+
+    def result(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the result as one row."""
+        yield row((None, None, None), JUDGED, pack(self._judge(rows)))
+
+    def _complete(self, rows: Iterator[pa.RecordBatch]) -> ScanResult:
+        result = self._judge(rows)
+        unread = [note for note in result.not_audited if note.unreadable]
+        if unread and not self.allow_incomplete:
+            more = f", and {len(unread) - 1} more" if len(unread) > 1 else ""
+            raise UnreadableInputError(
+                f"{unread[0].path}: {unread[0].reason}{more}; allow_incomplete=True gives what is found in the rest"
+            )
+        return result
+
+    def _judge(self, rows: Iterator[pa.RecordBatch]) -> ScanResult:
+        held = (unpack(data.as_py()) for batch in rows for data in batch.column("data"))
+        assembled: dict[object, Assembled] = {_key(entry): entry for entry in held}
+        layout = find_input(self.options)
+        chosen = [directory for directory in layout.partitions if _key_of(directory) in assembled]
+        others = [directory for directory in layout.partitions if _key_of(directory) not in assembled]
+        layout = replace(layout, partitions=chosen, unchosen=[*layout.unchosen, *others])
+        audit = Audit(self.options, layout, open_segment, read_blocks(self.options, layout, open_segment))
+        for directory in chosen:
+            partition = assembled[_key_of(directory)].partition
+            partition.directory = directory
+            audit.add_compared(partition)
+        result = audit.result()
+        return replace(result, findings=list(_of_given(result.findings, assembled.values())))
+
+
+def row(key: tuple[object, ...], kind: int, data: bytes) -> pa.RecordBatch:
+    """Return one row that goes to another task."""
+    fields = {
+        **dict(zip(KEY, key, strict=True)),
+        "kind": kind,
+        "segment_number": -1,
+        "first_position": -1,
+        "data": data,
+    }
+    return pa.RecordBatch.from_pylist([fields], ROWS)
+
+
+def _key(entry: Assembled) -> object:
+    return _key_of(entry.partition.directory)
+
+
+def _key_of(directory: object) -> object:
+    return tuple(getattr(directory, name) for name in KEY)
+
+
+def _of_given(findings: Iterable[Finding], assembled: Iterable[Assembled]) -> Iterator[Finding]:
+    """Leave out what is found at batches that a filter left out."""
+    filtered = {_key(entry): entry for entry in assembled if entry.given is not None}
+    for finding in findings:
+        entry = filtered.get((finding.topic, finding.partition, finding.replica))
+        if entry is None or finding.position is None or finding.segment is None or _is_given(finding, entry):
+            yield finding
+
+
+def _is_given(finding: Finding, entry: Assembled) -> bool:
+    names = [segment.name for segment in entry.partition.directory.segments]
+    number = names.index(finding.segment) if finding.segment in names else -1
+    intervals: Intervals = (entry.given or {}).get(number, ())
+    if any(damage.damage.position == finding.position for damage in entry.partition.damages):
+        return True  # damaged bytes are in no row
+    return any(first <= (finding.position or 0) < stop for first, stop in intervals)

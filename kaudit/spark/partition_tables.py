@@ -1,0 +1,50 @@
+"""What tasks make of a partition's rows: what is judged of it, its timelines, its producers."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from kaudit.analysis.scan.shuffle_codec import pack, unpack
+from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory
+from kaudit.report.streamed_tables import producer_table_rows, timeline_table_rows
+from kaudit.spark.assembling import JOB, KEY, Part, assemble, parts
+from kaudit.spark.judging import Judged, row
+from kaudit.spark.schemas import to_batches
+
+
+def assembled_rows(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Put partitions together, and yield what is kept of each."""
+    for part in parts(rows):
+        assembled = assemble(part, None)
+        if assembled is not None:
+            directory = part.job.directory
+            yield row(tuple(getattr(directory, name) for name in KEY), JOB, pack(assembled))
+
+
+def timeline_rows(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Put partitions together once more, and yield the timelines of their producers."""
+    for history, judged in _histories(rows):
+        yield from to_batches("timelines", timeline_table_rows(history, judged.findings))
+
+
+def producer_rows(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Put partitions together once more, and yield their producers."""
+    for history, judged in _histories(rows):
+        yield from to_batches(
+            "producers", producer_table_rows(history, judged.findings, remembers_markers=judged.remembers_markers)
+        )
+
+
+def _histories(rows: Iterator[pa.RecordBatch]) -> Iterator[tuple[PartitionHistory, Judged]]:
+    for part in parts(rows):
+        history = _history(part)
+        if history is not None:
+            yield history
+
+
+def _history(part: Part) -> tuple[PartitionHistory, Judged] | None:
+    kept = HistoryRows()
+    assembled = assemble(part, kept)
+    if assembled is None or part.judged is None:
+        return None
+    return PartitionHistory.of(assembled.partition, kept), unpack(part.judged)

@@ -1,0 +1,112 @@
+"""Schemas of the DataFrames, from the table of columns: as Arrow and as Spark has them, and rows in them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES, NEVER_NULL
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+LAST_TIMESTAMP_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999: Spark and Python know no later one."""
+_TYPES: Mapping[str, pa.DataType] = {
+    "bool": pa.bool_(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "record_headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+}
+
+
+def arrow_schema(table: str) -> pa.Schema:
+    """Return the Arrow schema of a DataFrame's rows."""
+    return pa.schema([_field(table, name) for name in DATAFRAME_TABLES[table]])
+
+
+def _field(table: str, name: str) -> pa.Field:
+    kind = DATAFRAME_COLUMNS[name].type
+    return pa.field(name, _TYPES.get(kind) or getattr(pa, kind)(), nullable=name not in NEVER_NULL[table])
+
+
+def spark_schema(table: str, metadata: Mapping[str, str] | None = None) -> "StructType":
+    """Return the schema of a DataFrame; `metadata` goes with its first column, and stays with it through filters and joins."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - an extra
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415
+
+    fields = list(from_arrow_schema(arrow_schema(table)))
+    for number, field in enumerate(fields):
+        about: dict[str, Any] = {"comment": DATAFRAME_COLUMNS[field.name].meaning}
+        if number == 0 and metadata is not None:
+            about["kaudit"] = dict(metadata)
+        fields[number] = StructField(field.name, field.dataType, field.nullable, about)
+    return StructType(fields)
+
+
+def to_batch(table: str, columns: Mapping[str, Any]) -> pa.RecordBatch:
+    """Make rows of numpy columns, masked where null; columns of timestamps are ms since 1970, others may be Arrow arrays.
+
+    A column left out is null in every row.
+    """
+    schema = arrow_schema(table)
+    count = max(map(len, columns.values()))
+    arrays = [_array(columns.get(field.name), field.type, count) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _array(values: Any, kind: pa.DataType, count: int) -> pa.Array:  # noqa: ANN401 - numpy or Arrow
+    if values is None:
+        return pa.nulls(count, kind)
+    if isinstance(values, pa.Array):
+        return values
+    mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
+    data = np.ma.getdata(values)
+    if pa.types.is_timestamp(kind):
+        unknown = (data < 0) | (data > LAST_TIMESTAMP_MS)
+        mask = unknown if mask is None else mask | unknown
+        return pa.array(np.where(mask, 0, data) * 1000, pa.int64(), mask=mask).cast(kind)
+    if data.dtype.kind == "U":  # Arrow takes text of numpy one by one
+        return _texts(data).cast(kind)
+    return pa.array(data, mask=mask).cast(kind)
+
+
+def _texts(data: Any) -> pa.Array:  # noqa: ANN401 - numpy
+    values, codes = np.unique(data, return_inverse=True)
+    return pa.array(values.tolist(), pa.string()).take(pa.array(codes))
+
+
+def to_batches(table: str, rows: Iterable[Mapping[str, object]], most_rows: int = 20_000) -> Iterable[pa.RecordBatch]:
+    """Make record batches of rows of Python values; timestamps are ms since 1970."""
+    schema = arrow_schema(table)
+    held: list[Mapping[str, object]] = []
+    for row in rows:
+        held.append(row)
+        if len(held) >= most_rows:
+            yield _of_rows(schema, held)
+            held = []
+    if held:
+        yield _of_rows(schema, held)
+
+
+def _of_rows(schema: pa.Schema, rows: Sequence[Mapping[str, object]]) -> pa.RecordBatch:
+    arrays = []
+    for field in schema:
+        values = [row.get(field.name) for row in rows]
+        if pa.types.is_timestamp(field.type):
+            arrays.append(pa.array([_microseconds(value) for value in values], pa.int64()).cast(field.type))
+        else:
+            arrays.append(pa.array(values, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _microseconds(value: object) -> int | None:
+    return value * 1000 if isinstance(value, int) and 0 <= value <= LAST_TIMESTAMP_MS else None
+
+
+def milliseconds(column: pa.Array) -> "np.ndarray[Any, np.dtype[np.int64]]":
+    """Return a column of timestamps as ms since 1970, -1 where it is null."""
+    whole = pc.fill_null(column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()), -1000)
+    numbers: np.ndarray[Any, np.dtype[np.int64]] = whole.to_numpy(zero_copy_only=False)
+    return numbers // 1000

@@ -1,0 +1,58 @@
+"""The functions that Spark's tasks run, called one after the other: what DataFrames give, without a JVM."""
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from kaudit.spark.assembling import CHUNK, KEY
+from kaudit.spark.batches_to_runs import batches_to_runs
+from kaudit.spark.judging import ROWS, Judge
+from kaudit.spark.options import read_options
+from kaudit.spark.partition_tables import assembled_rows, producer_rows, timeline_rows
+from kaudit.spark.sources import SOURCES
+
+
+def load(table, *paths, **options):
+    """Return the record batches of a data source, in the order of its tasks."""
+    text = {name: str(value) for name, value in options.items()} | {"paths": ",".join(map(str, paths))}
+    (source,) = (source for source in SOURCES if source.name() == f"kaudit.{table}")
+    reader = source(text).reader(StructType())
+    return [batch for partition in reader.partitions() for batch in reader.read(partition)]
+
+
+def runs_of(batches):
+    return list(batches_to_runs(iter(batches)))
+
+
+def together(runs, *paths, **options):
+    """Return the rows of an assembling task: plans and chunks of all partitions, sorted as Spark sorts them."""
+    tables = [pa.Table.from_batches(load("partitions", *paths, **options), schema=ROWS)]
+    for batch in runs:
+        rows = batch.filter(batch.column("chunk").is_valid())
+        count = rows.num_rows
+        columns = {name: rows.column(name) for name in (*KEY, "segment_number", "first_position")}
+        columns |= {"kind": pa.array([CHUNK] * count, pa.int32()), "data": rows.column("chunk")}
+        tables.append(pa.table({field.name: columns[field.name] for field in ROWS}, schema=ROWS))
+    return _sorted(pa.concat_tables(tables))
+
+
+def _sorted(table):
+    order = [*KEY, "kind", "segment_number", "first_position"]
+    return iter(table.sort_by([(name, "ascending") for name in order]).to_batches(max_chunksize=7))
+
+
+def judge(paths, **options):
+    return Judge(read_options({"paths": ",".join(map(str, paths))}).scan_options(**options), allow_incomplete=True)
+
+
+def findings(runs, *paths, **options):
+    """Return the rows of `findings`, of runs."""
+    assembled = assembled_rows(together(runs, *paths))
+    return [row for batch in judge(paths, **options).findings(assembled) for row in batch.to_pylist()]
+
+
+def histories(table, runs, *paths):
+    """Return the rows of `timelines` or `producers`, of runs."""
+    judged = judge(paths).judged(assembled_rows(together(runs, *paths)))
+    rows = pa.concat_tables([pa.Table.from_batches(judged, ROWS), pa.Table.from_batches(together(runs, *paths), ROWS)])
+    tables = {"timelines": timeline_rows, "producers": producer_rows}[table]
+    return [row for batch in tables(_sorted(rows)) for row in batch.to_pylist()]

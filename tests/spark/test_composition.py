@@ -1,0 +1,152 @@
+"""findings(runs(batches)) is what scan finds, whatever rows come in what order; all of it without a JVM."""
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from kaudit import __version__
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress, UsageError
+from kaudit.analysis.scan.shuffle_codec import pack
+from kaudit.engines import local
+from kaudit.model.table_columns import DATAFRAME_TABLES
+from kaudit.report.tables import finding_row
+from kaudit.spark.batches_to_runs import batches_to_runs
+from kaudit.spark.chunk_codec import pack_chunk, unpack_chunk
+from kaudit.spark.schemas import arrow_schema
+from tests.engines.faulty_logs import FAULTS, duplicates, healthy
+from tests.logs import Log, data
+from tests.spark.in_process import findings, histories, load, runs_of
+
+SAMPLES = ["compacted", "coordinator", "crafted", "duplicates", "hanging-transaction", "malformed", "open-transaction",
+           "replicas", "side-files", "zombie", "damaged/flip-body", "damaged/truncate-mid-batch-active"]  # fmt: skip
+
+
+def scanned(*paths, **options):
+    result = local.scan(ScanOptions([str(path) for path in paths], **options), SilentProgress())
+    return [finding_row(finding) for finding in result.findings]
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory):
+    root = tmp_path_factory.mktemp("logs")
+    for number, make in enumerate(FAULTS):
+        make(root / f"orders-{number}")
+    return root
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_samples_have_the_findings_of_scan(sample):
+    logs = Path("samples").absolute() / sample
+    expected = scanned(logs)
+    assert findings(runs_of(load("batches", logs)), logs) == expected
+    assert findings(load("runs", logs, cut="true"), logs) == expected
+
+
+def test_faults_have_the_findings_of_scan(faulty):
+    expected = scanned(faulty)
+    assert len({row["code"] for row in expected}) >= 8
+    assert findings(runs_of(load("batches", faulty)), faulty) == expected
+    assert findings(load("runs", faulty), faulty) == expected
+
+
+def test_rows_in_any_order_and_twice_change_nothing(faulty):
+    rows = pa.Table.from_batches(load("batches", faulty))
+    order = list(range(rows.num_rows)) + list(range(0, rows.num_rows, 3))
+    random.Random(24).shuffle(order)
+    shuffled = rows.take(pa.array(order)).combine_chunks().to_batches(max_chunksize=101)
+    assert findings(runs_of(shuffled), faulty) == scanned(faulty)
+
+
+def test_what_a_filter_leaves_out_is_neither_lost_nor_reported(tmp_path):
+    # a healthy partition and one with faults: every second batch of both, then one producer, then the healthy one alone
+    healthy(tmp_path / "orders-0")
+    duplicates(tmp_path / "orders-1")
+    rows = pa.Table.from_batches(load("batches", tmp_path))
+    expected = scanned(tmp_path)
+    at = {(row["partition"], row["position"]) for row in expected}
+    half = rows.take(pa.array(range(0, rows.num_rows, 2)))
+    kept = {(row["partition"], row["position"]) for row in half.to_pylist()}
+    found = findings(runs_of(half.to_batches()), tmp_path)
+    assert found == [row for row in expected if (row["partition"], row["position"]) in kept or row["position"] is None]
+    offending = rows.filter(pc.is_in(rows["position"], pa.array([position for _, position in at]))).filter(
+        pc.equal(pc.field("partition"), 1)
+    )
+    assert findings(runs_of(offending.to_batches()), tmp_path) == expected
+    only_healthy = rows.filter(pc.equal(rows["partition"], 0))
+    assert findings(runs_of(only_healthy.to_batches()), tmp_path) == []
+
+
+def test_a_header_that_columns_cannot_hold_is_read_again(tmp_path):
+    log = Log()
+    for number in range(4):  # as clients write that give no producer id, and an epoch all the same
+        log.append(data(-1, 0, 0, 2, timestamp=1_700_000_000_000 + number))
+    log.append(data(7, 0, 0, 2))
+    log.append(data(7, 0, 9, 2))
+    log.write(tmp_path / "orders-0")
+    (rows,) = load("batches", tmp_path)
+    assert rows.column("exact").to_pylist() == [False] * 4 + [True] * 2
+    assert findings(runs_of([rows]), tmp_path) == scanned(tmp_path) != []
+
+
+def test_timelines_and_producers_are_those_of_the_tables(faulty):
+    with local.record(ScanOptions([str(faulty)]), SilentProgress()) as recorded:
+        from kaudit.report.streamed_tables import write_histories
+
+        expected: dict[str, list[object]] = {"timelines": [], "producers": []}
+        for table, piece in recorded.write_histories(write_histories, recorded.result.findings):
+            expected[table] += pa.ipc.open_stream(piece).read_all().to_pylist()
+    runs = runs_of(load("batches", faulty))
+    for table, rows in expected.items():
+        found = histories(table, runs, faulty)
+        assert len(found) == len(rows) > 10
+        assert sorted(map(str, found)) == sorted(map(str, rows))
+
+
+def test_runs_end_with_their_segments(tmp_path):
+    healthy(tmp_path / "orders-0")
+    segments = sorted(path.name for path in (tmp_path / "orders-0").glob("*.log"))
+    rows = [row for batch in load("runs", tmp_path) for row in batch.to_pylist()]
+    assert [row["segment"] for row in rows if row["row"] == "chunk"] == segments
+    runs: dict[int, list[dict[str, int]]] = {}
+    for row in rows:
+        if row["row"] == "run":
+            runs.setdefault(row["producer_id"], []).append(row)
+    timelines = local.timeline(ScanOptions([str(tmp_path)]), SilentProgress()).timelines
+    for timeline in timelines:
+        own = runs.pop(timeline.producer_id)
+        if own[0]["is_transactional"]:
+            continue  # its runs end with its transactions
+        (entry,) = timeline.entries
+        assert [first["last_sequence"] + 1 for first in own[:-1]] == [row["first_sequence"] for row in own[1:]]
+        assert (own[0]["first_offset"], own[-1]["last_offset"]) == (entry["first_offset"], entry["last_offset"])
+        assert sum(row["records"] for row in own) == entry["records"]
+    assert not runs
+
+
+def test_every_table_has_its_columns(faulty):
+    for table in ("batches", "runs", "records"):
+        for rows in load(table, faulty):
+            assert rows.schema == arrow_schema(table)
+            assert rows.schema.names == list(DATAFRAME_TABLES[table])
+
+
+def test_a_chunk_is_read_back_only_as_what_it_is(tmp_path):
+    healthy(tmp_path / "orders-0")
+    (runs, *_) = load("runs", tmp_path)
+    packed = runs.column("chunk")[0].as_py()
+    assert pack_chunk(unpack_chunk(packed)) == packed
+
+    class Call:
+        def __reduce__(self):
+            return print, ("called",)
+
+    for bad in (pack((__version__, [Call()])), b"", packed[:40], b"\x00" * 30):
+        with pytest.raises(UsageError, match="chunk"):
+            unpack_chunk(bad)
+
+
+def test_no_rows_make_no_runs():
+    assert list(batches_to_runs(iter(()))) == []
