@@ -17,7 +17,7 @@ from kaudit.engines import spark as spark_engine
 from kaudit.engines import spark_judging
 from kaudit.engines.spark_judging import AllCounts, JudgedCounts
 from kaudit.engines.spark_plan import share
-from kaudit.model.finding import Status
+from kaudit.model.finding import Finding, Status
 from kaudit.policy.baseline import Baseline, Entry
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy
@@ -46,7 +46,7 @@ def scanned(*paths):
 
 def counted(findings):
     """The findings as the driver counts them, each topic partition by itself."""
-    by_partition = {}
+    by_partition: dict[object, list[Finding]] = {}
     for finding in findings:
         by_partition.setdefault((finding.topic, finding.partition), []).append(finding)
     return AllCounts(
