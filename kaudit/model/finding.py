@@ -129,12 +129,14 @@ class Finding(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form: every field, each null explained under `absent`."""
-        names = (name for name in Finding.__struct_fields__ if name not in ("anchor", "absent"))
-        fields = {name: json_value(getattr(self, name)) for name in names}
+        fields = {name: json_value(getattr(self, name)) for name in _JSON_FIELDS}
         fields["fingerprint"] = self.fingerprint
         reasons = {"incident": "no other finding has the same cause", **self.absent, "suppression": "not suppressed"}
         absent = {name: reasons.get(name, "not applicable") for name, value in fields.items() if value is None}
         return fields | {"absent": absent}
+
+
+_JSON_FIELDS = tuple(name for name in Finding.__struct_fields__ if name not in {"anchor", "absent"})
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:

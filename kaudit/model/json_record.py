@@ -25,8 +25,9 @@ def json_value(value: object) -> object:
         return value.to_dict()
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, Mapping):
-        return {key: json_value(item) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [json_value(item) for item in value]
+    # exact types first: to ask for an abstract one costs more than all the rest
+    if isinstance(value, (dict, Mapping)):
+        return {key: item if type(item) in _LEAVES else json_value(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, Sequence)) and not isinstance(value, str):
+        return [item if type(item) in _LEAVES else json_value(item) for item in value]
     return value

@@ -3,19 +3,21 @@
 Memory is one window, whatever the file's or a batch's size: a batch larger than the window is checked in pieces.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from crc32c import crc32c
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
+from kaudit.analysis.scan.held_batches import HeldBatches, Stretch
 from kaudit.analysis.scan.read_window import Window
+from kaudit.analysis.scan.sound_batches import Block, SoundBatches
 from kaudit.formats.log import resync
 from kaudit.formats.log.batch_header import (
     ATTRIBUTES_OFFSET,
     CURRENT_MAGIC,
+    HEADER,
     HEADER_SIZE,
     LENGTH_OFFSET,
     LOG_OVERHEAD,
@@ -27,16 +29,12 @@ from kaudit.formats.log.batch_header import (
 from kaudit.formats.log.candidate_scan import Framing
 from kaudit.formats.log.chained_crc import all_crcs_hold, restore_heads
 from kaudit.formats.log.record_batch import (
-    HEADER_BYTES,
-    HEADER_DTYPE,
-    Controls,
     Headers,
     Walk,
     batch_crc_holds,
     decode_controls,
     decode_headers,
     gather_headers,
-    header_columns,
 )
 from kaudit.model.batch import Batches, empty_batches
 from kaudit.model.coverage_gap import CoverageGap
@@ -52,10 +50,12 @@ _STRIDE_BATCHES = 256
 """A stride holds this many batches of the mean size if the window does: what is done once a stride costs as much as eight."""
 _HELD_BATCHES = 4096
 """Headers are decoded so many at a time at least: one window of large batches has too few to be worth the calls."""
-_FIRST_SEARCH_BYTES = 512
-"""The next batch is looked for in so many bytes first, then in twice as many: damage may stand between any two batches."""
+_ZEROS_BYTES = 512
+"""The end of zeros is looked for in so many bytes first, then in twice as many."""
 _ZERO_PROBE = LOG_OVERHEAD
 """An offset and a length of zero: no batch has them."""
+_OFFSETS = HEADER.struct("base_offset", "last_offset_delta")
+_NO_BATCH = Walk(np.empty(0, dtype=np.int64), 0, valid=False)
 _OFFSET_BYTES = LENGTH_OFFSET
 """Fewer zeros at the end of a file may be the beginning of a batch's offset."""
 
@@ -116,14 +116,6 @@ def stream_batches(
         yield piece
 
 
-class _Decoded(Struct, frozen=True):
-    """A window of valid batches of magic 2, not yet made columns of."""
-
-    headers: Headers
-    file_positions: NDArray[np.int64]
-    controls: Controls
-
-
 class _Reader:
     """Takes one step at a time: a window of valid batches, or one damaged range."""
 
@@ -132,14 +124,21 @@ class _Reader:
         self.source = source
         self.verify = verify
         self.framing = Framing()
+        self._sound = SoundBatches(window)
         self.expected_offset: int | None = None
 
     def next_piece(self, at: int, stop: int) -> Piece:
         """Take what lies at `at`: batches of magic 2 and the damage between them, or what needs a piece of its own."""
-        held: list[_Decoded] = []
+        held = HeldBatches()
         damages: list[LogDamage] = []
         count = 0
         while at < stop and count < _HELD_BATCHES:
+            block, positions = self._sound.chain(at, stop)
+            if positions:
+                held.add_from(block, positions)
+                count += len(positions)
+                at = self._behind(block, positions[-1])
+                continue
             view, walked = self._walk(at, stop)
             if not len(walked.positions):
                 obstacle = self._at_obstacle(at, valid=walked.valid)
@@ -154,19 +153,29 @@ class _Reader:
             headers = gather_headers(view, walked.positions)
             current = bool((headers["magic"] == CURRENT_MAGIC).all())
             if current:
-                decoded = _Decoded(headers, walked.positions + at, decode_controls(view, walked.positions, headers))
+                stretch = Stretch(headers, walked.positions + at, decode_controls(view, walked.positions, headers))
             if not current or (self.verify and not self._all_crcs_hold(view, walked, headers)):
                 if held or damages:
                     break
                 return self._one_by_one(view, walked, at)
-            held.append(decoded)
+            held.add(stretch)
             count += len(headers)
             at += walked.stop
             last = headers[-1]
             self.expected_offset = int(last["base_offset"]) + int(last["last_offset_delta"]) + 1
-        return Piece(_columns(held) if held else empty_batches(), damages, at)
+        return Piece(held.columns(), damages, at)
+
+    def _behind(self, block: Block, position: int) -> int:
+        """Return where the batch at `position` ends, the last of those taken."""
+        inside = position - block.start
+        base_offset, last_offset_delta = _OFFSETS.unpack_from(block.content, inside)
+        self.expected_offset = base_offset + last_offset_delta + 1
+        return position + batch_size(block.content, inside)
 
     def _walk(self, at: int, stop: int) -> tuple[memoryview, Walk]:
+        if self._sound.begins_no_batch(at):
+            self.framing.meet_obstacle()
+            return memoryview(b""), _NO_BATCH
         mean = self.framing.mean_size or 0
         view = self.window.load(at, max(_STRIDE_BYTES, int(mean) * _STRIDE_BATCHES))
         walked = self.framing.follow(view, 0, len(view), stop - at)
@@ -209,7 +218,7 @@ class _Reader:
         corrupt = corrupt_indexes(view, base, batches)
         for index in corrupt:
             start, end = starts[index], starts[index] + sizes[index]
-            inner = self._valid_header_between(start + 1, end)
+            inner = self._sound.first(start + 1, end)
             if inner is None and (index < len(starts) - 1 or self._goes_on_at(end)):
                 damages.append(self._wrong_magic(batches, index) or _crc_mismatch(batches, index))
                 continue
@@ -254,21 +263,8 @@ class _Reader:
             return False
         return self._resynchronise(position - 1) is None
 
-    def _valid_header_between(self, start: int, end: int) -> int | None:
-        """First position in `start`..`end` where a batch with a valid CRC begins."""
-        at = start - 1
-        while True:
-            view = self.window.load(at, end - at + HEADER_SIZE)
-            after = self.window.end - (at + len(view))
-            for candidate in resync.candidates(view, 1, after, end - at).tolist():
-                if self.window.is_batch(at + candidate, batch_size(view, candidate)):
-                    return int(at + candidate)
-            # a header in the window's last bytes is seen whole only in the next one
-            if not len(view) or at + len(view) >= min(end + HEADER_SIZE, self.window.end):
-                return None
-            at += max(len(view) - HEADER_SIZE, 1)
-
     def _lost_framing(self, start: int, end: int, inner: int | None, claimed: int) -> Piece:
+        self.framing.meet_obstacle()
         probe = bytes(self.window.load(end, _ZERO_PROBE)[:_ZERO_PROBE]) if inner is None else b""
         if probe and not any(probe):
             first_zero = self._zeros_before(start, end)
@@ -336,7 +332,7 @@ class _Reader:
         return Piece(empty_batches(), [LogDamage(DamageKind.ZEROS, at, stop, resumed is not None, detail)], stop)
 
     def _zeros_end(self, at: int) -> int:
-        step = _FIRST_SEARCH_BYTES
+        step = _ZEROS_BYTES
         while at < self.window.end:
             view = self.window.load(at, step)[:step]
             if not len(view):
@@ -355,19 +351,7 @@ class _Reader:
 
     def _resynchronise(self, damaged: int) -> int | None:
         """First position after `damaged` where a batch whose CRC holds begins, or None."""
-        at, step = damaged + 1, _FIRST_SEARCH_BYTES
-        while at < self.window.end:
-            view = self.window.load(at, step + HEADER_SIZE)
-            if not len(view):
-                return None
-            after = self.window.end - (at + len(view))
-            found: NDArray[np.int64] = resync.candidates(view, 0, after, step)
-            for candidate in found.tolist():
-                if self.window.is_batch(at + candidate, batch_size(view, candidate)):
-                    return int(at + candidate)
-            at += max(min(step, len(view) - HEADER_SIZE + 1), 1)
-            step = min(2 * step, self.window.capacity)
-        return None
+        return self._sound.first(damaged + 1)
 
 
 def corrupt_indexes(view: memoryview, base: int, batches: Batches) -> list[int]:
@@ -381,20 +365,6 @@ def corrupt_indexes(view: memoryview, base: int, batches: Batches) -> list[int]:
         return np.flatnonzero(np.asarray(computed, dtype=np.uint32) != stored).tolist()
     sizes = batches["size"].tolist()
     return [index for index, start in enumerate(starts.tolist()) if not batch_crc_holds(view, start, sizes[index])]
-
-
-def _columns(held: Sequence[_Decoded]) -> Batches:
-    if len(held) == 1:
-        return header_columns(held[0].headers, held[0].file_positions, held[0].controls)
-    before = np.cumsum([0] + [len(part.headers) for part in held[:-1]])
-    controls = Controls(
-        np.concatenate([part.controls.indexes + first for part, first in zip(held, before, strict=True)]),
-        np.concatenate([part.controls.types for part in held]),
-        np.concatenate([part.controls.coordinator_epochs for part in held]),
-    )
-    # as plain bytes: records would be copied field by field
-    headers = np.concatenate([part.headers.view(HEADER_BYTES) for part in held]).view(HEADER_DTYPE)
-    return header_columns(headers, np.concatenate([part.file_positions for part in held]), controls)
 
 
 def _crc_mismatch(batches: Batches, index: int) -> LogDamage:

@@ -57,6 +57,10 @@ class Framing:
         self._cautious = None if walked.valid else _CAUTIOUS_BYTES
         return walked
 
+    def meet_obstacle(self) -> None:
+        """Follow only a little next: where no batch begins, or one's length leads astray, another such place may be near."""
+        self._cautious = _CAUTIOUS_BYTES
+
     def _follow_cautiously(self, buffer: memoryview, start: int, end: int, last_start: int) -> Walk:
         assert self._cautious is not None
         walked = walk(buffer, start, end, min(last_start, start + self._cautious))
