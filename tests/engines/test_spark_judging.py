@@ -46,9 +46,9 @@ def scanned(*paths):
 
 def counted(findings):
     """The findings as the driver counts them, each topic partition by itself."""
-    by_partition: dict[object, list[Finding]] = {}
+    by_partition: dict[tuple[str, int | None], list[Finding]] = {}
     for finding in findings:
-        by_partition.setdefault((finding.topic, finding.partition), []).append(finding)
+        by_partition.setdefault((finding.topic or "", finding.partition), []).append(finding)
     return AllCounts(
         {
             number: JudgedCounts.of(topic, JudgedPartition(own), partition_incidents(own), ())
