@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from weakref import WeakSet
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -28,6 +29,8 @@ _TASK_ROWS = (
     "topic string, partition int, replica string, kind int, segment_number int, first_position bigint, data binary"
 )
 _ORDER = (*KEY, "kind", "segment_number", "first_position")
+
+_registered: "WeakSet[SparkSession]" = WeakSet()
 
 
 class Read(TypedDict, total=False):
@@ -68,8 +71,10 @@ def register(spark: "SparkSession") -> None:
     """Register the data sources with a session: `spark.read.format("kaudit.batches")`, `kaudit.runs`, `kaudit.records`."""
     from kaudit.spark.sources import SOURCES  # noqa: PLC0415 - pyspark is an extra
 
-    for source in SOURCES:
-        spark.dataSource.register(source)
+    if spark not in _registered:  # Spark warns of each source that is replaced
+        for source in SOURCES:
+            spark.dataSource.register(source)
+        _registered.add(spark)
 
 
 def batches(spark: "SparkSession", paths: Paths, **options: Unpack[Read]) -> "DataFrame":

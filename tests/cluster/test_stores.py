@@ -8,6 +8,7 @@ import pytest
 from tests.cluster.conftest import kaudit
 from tests.cluster.test_capture import produce, scenario
 from tests.engines.faulty_logs import FAULTS
+from tests.spark import in_process
 
 pytestmark = pytest.mark.cluster
 REPORT = ("--output-format", "json", "--reproducible", "-q")
@@ -87,6 +88,22 @@ def in_s3(s3, logs):
 def test_s3(in_s3, logs, engine):
     done = kaudit("scan", "s3://kafka/data/logs", *engine, *REPORT, **in_s3)
     assert findings(done) == findings(kaudit("scan", logs, *REPORT)), done.stderr
+
+
+@pytest.mark.parametrize("store", ["hdfs", "s3"])
+def test_dataframes_of_stores(request, logs, store, monkeypatch):
+    if store == "s3":
+        for name, value in request.getfixturevalue("in_s3").items():
+            monkeypatch.setenv(name, value)
+        url = "s3://kafka/data/logs"
+    else:
+        url = f"{request.getfixturevalue('on_hdfs').url}/data/logs"
+    # what Spark's tasks do, in this process: the functions of the tasks are all that reads
+    fields = ("code", "fingerprint", "evidence", "file", "position", "message")
+    expected = [{name: row[name] for name in fields} for row in in_process.scanned(logs)]
+    for runs in (in_process.runs_of(in_process.load("batches", url)), in_process.load("runs", url, cut="true")):
+        found = in_process.findings(runs, url)
+        assert [{name: row[name] for name in fields} for row in found] == expected != []
 
 
 def test_inspect_of_s3(in_s3, logs):
