@@ -29,6 +29,8 @@ class Engine(Struct, frozen=True):
     timeline: Callable[[ScanOptions, Progress], TimelineResult]
     producers: Callable[[ScanOptions, Progress, Query], ProducersResult]
     record: Record
+    writes_to_urls: bool = False
+    """Its tables can be written where a URL says."""
 
 
 def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[str]) -> Engine:
@@ -54,6 +56,7 @@ def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[s
         partial(spark.timeline, spark=options),
         partial(spark.producers, spark=options),
         partial(spark.record, spark=options),
+        writes_to_urls=True,
     )
 
 
