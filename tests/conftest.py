@@ -54,9 +54,11 @@ _DIRECTORY = "KAUDIT_TEST_EVIDENCE"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make one directory per run: workers inherit its name from the controller."""
+    """Make one directory per run: workers inherit its name from the controller, and processes compile modules once into it."""
     if not hasattr(config, "workerinput"):
         os.environ[_DIRECTORY] = tempfile.mkdtemp(prefix="kaudit-evidence-")
+        if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+            os.environ["PYTHONPYCACHEPREFIX"] = f"{os.environ[_DIRECTORY]}/compiled"
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
