@@ -59,6 +59,7 @@ def test_nothing_but_the_spark_engine_imports_pyspark(module):
     ("given", "made"),
     [
         (["scan", "/a"], ["scan", "--engine", "spark", "/a"]),
+        (["diff", "/a", "/b"], ["diff", "--engine", "spark", "/a", "/b"]),
         (["timeline", "/a", "-q"], ["timeline", "--engine", "spark", "/a", "-q"]),
         (["scan", "--engine", "local", "/a"], ["scan", "--engine", "local", "/a"]),
         (["scan", "--engine=local", "/a"], ["scan", "--engine=local", "/a"]),
