@@ -107,7 +107,7 @@ def _peak() -> int:
 def main() -> int:
     """Print a line for each case and size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", default=list(CASES), choices=[*CASES, []])
+    parser.add_argument("cases", nargs="*", metavar="CASE")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--inside", nargs=2, metavar=("CASE", "DIRECTORY"), help=argparse.SUPPRESS)
@@ -115,7 +115,7 @@ def main() -> int:
     if arguments.inside:
         print(json.dumps(measure(arguments.inside[0], Path(arguments.inside[1]), arguments.master)))
         return 0
-    for case in arguments.cases:
+    for case in arguments.cases or CASES:
         make, whole = CASES[case]
         grown: dict[int, int] = {}
         for number in (int(whole * arguments.scale / 3), int(whole * arguments.scale)):

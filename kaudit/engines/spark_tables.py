@@ -112,7 +112,8 @@ class SparkTables(Struct, frozen=True):
         pieces = frame.persist(StorageLevel.DISK_ONLY)
         try:
             with errors_in_one_line():
-                target.write(self.session, pieces, writer.tables(batches=batches is not None))
+                schemas = {name: writer.schema(name) for name in writer.tables(batches=batches is not None)}
+                target.write(self.session, pieces, schemas)
         finally:
             pieces.unpersist()
         return target.run_id
@@ -167,7 +168,7 @@ class TableTarget(Struct, frozen=True):
             place = f"s3a://{place.removeprefix('s3://')}"
         return cls(place, run_id, manifest)
 
-    def write(self, spark: "SparkSession", pieces: "DataFrame", tables: Sequence[str]) -> None:
+    def write(self, spark: "SparkSession", pieces: "DataFrame", tables: Mapping[str, pa.Schema]) -> None:
         """Replace what this run has written before, table by table; the manifest is taken away first and put back last."""
         files = _HadoopFiles(spark)
         manifest = f"{self.url}/manifests/run_id={self.run_id}.json"
@@ -175,23 +176,24 @@ class TableTarget(Struct, frozen=True):
         with named_job(spark, "kaudit: make the tables"):
             sizes = _sizes(pieces)
         rows = {name: sizes.get(name, (0, 0))[0] for name in tables}
-        for name in tables:
+        for name, schema in tables.items():
             with named_job(spark, f"kaudit: write the table {name}"):
-                self._write_table(spark, pieces, name, *sizes.get(name, (0, 0)))
+                self._write_table(spark, pieces.where(pieces["table"] == name), name, schema, *sizes.get(name, (0, 0)))
         text = json.dumps({**self.manifest, "run_id": self.run_id, "rows": rows}, sort_keys=True, indent=2)
         files.write(manifest, f"{text}\n".encode())
 
-    def _write_table(self, spark: "SparkSession", pieces: "DataFrame", name: str, rows: int, size: int) -> None:
+    def _write_table(  # noqa: PLR0913, PLR0917 - what is known of a table
+        self, spark: "SparkSession", own: "DataFrame", name: str, schema: pa.Schema, rows: int, size: int
+    ) -> None:
         from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - an extra
 
         path = f"{self.url}/{name}/run_id={self.run_id}"
-        own, files = pieces.where(pieces["table"] == name), -(-size // _FILE_BYTES)
+        files = -(-size // _FILE_BYTES)
         shared = own.repartitionByRange(files, "topic", "job_index", "number") if files > 1 else own.coalesce(1)
-        schema = _spark_schema(name)
         typed = shared.select("topic", "job_index", "number", "data").sortWithinPartitions(
             "topic", "job_index", "number"
         )
-        written = typed.mapInArrow(unpacking(name), from_arrow_schema(schema))
+        written = typed.mapInArrow(unpacking(), from_arrow_schema(_spark_schema(schema)))
         written.write.mode("overwrite").option("compression", "zstd").partitionBy("topic").parquet(path)
         if rows and (there := _rows_seen(spark, path)) != rows:
             raise SparkFailedError(
@@ -217,14 +219,12 @@ def _rows_seen(spark: "SparkSession", path: str) -> int:
         return 0
 
 
-def _spark_schema(table: str) -> pa.Schema:
+def _spark_schema(schema: pa.Schema) -> pa.Schema:
     """Return a table's Arrow schema with the only times that Spark takes."""
-    from kaudit.report.parquet import arrow_schema  # noqa: PLC0415 - reports are not imported by whoever only scans
-
     return pa.schema(
         [
             field.with_type(pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(field.type) else field
-            for field in arrow_schema(table)
+            for field in schema
         ]
     )
 
@@ -315,14 +315,14 @@ def batch_writing(writer: BatchWriter, output_batches: OutputBatches, open_sourc
     return write_batches
 
 
-def unpacking(table: str) -> ArrowMap:
-    """Return the function that makes typed rows of the table's pieces."""
+def unpacking() -> ArrowMap:
+    """Return the function that makes typed rows of the pieces of one table."""
 
     def unpack_pieces(pieces: Batches) -> Batches:
-        schema = _spark_schema(table)
         for batch in pieces:
             for data in batch.column("data"):
-                yield from pa.ipc.open_stream(data.as_py()).read_all().cast(schema).to_batches()
+                rows = pa.ipc.open_stream(data.as_py()).read_all()
+                yield from rows.cast(_spark_schema(rows.schema)).to_batches()
 
     return unpack_pieces
 

@@ -17,7 +17,7 @@ from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
 from kaudit.report.output import Row, Tables
-from kaudit.report.parquet import columns_to_ipc, to_ipc
+from kaudit.report.parquet import arrow_schema, columns_to_ipc, to_ipc
 from kaudit.report.render_options import Decide, RenderOptions
 from kaudit.report.tables import finding_row, producer_row, scan_tables, timeline_rows
 
@@ -86,6 +86,10 @@ class TablePieces(Struct, frozen=True):
         """Return the names of all tables that there are pieces of."""
         names = ("findings", "partitions", "segments", "timelines", "producers")
         return (*names, "batches") if batches else names
+
+    def schema(self, table: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+        """Return the Arrow schema of a table."""
+        return arrow_schema(table)
 
     def of_findings(self, findings: Sequence[Finding]) -> Iterator[Piece]:
         """Yield the rows of findings."""

@@ -177,6 +177,8 @@ class Connection:
         self._max_in_flight = max_in_flight
         self._backoff = reconnect_backoff_ms
         self._channel: _Channel | None = None
+        self._unread: list[_Channel] = []
+        """Those the client closed while the broker was paused: it has requests of theirs to handle yet."""
         self.in_flight: deque[InFlightRequest] = deque()
         self.reconnect_at = 0
         """Not to be opened again before this time."""
@@ -279,6 +281,7 @@ class Connection:
 
     def broker_died(self) -> None:
         """Close the connection, a network delay after the broker died."""
+        self._unread.clear()
         channel = self._channel
         if channel is not None:
             channel.abandoned = channel.loses_responses = True
@@ -286,7 +289,10 @@ class Connection:
             self._clock.after(self._network.delay(), partial(self._lose_connection, channel))
 
     def broker_resumed(self) -> None:
-        """Let the broker handle what arrived while it was paused."""
+        """Let the broker handle what arrived while it was paused, whether the client still waits or not."""
+        unread, self._unread = self._unread, []
+        for channel in unread:
+            self._process(channel)
         if self._channel is not None:
             self._process(self._channel)
 
@@ -319,6 +325,7 @@ class Connection:
         """Close the connection: whatever is in flight counts as lost, oldest first."""
         lost = list(self.in_flight)
         self.in_flight.clear()
+        self._keep_unread()
         self._channel = None
         self.reconnect_at = self._clock.now + self._backoff
         for sent in lost:
@@ -327,7 +334,12 @@ class Connection:
     def abandon(self) -> None:
         """Close the connection because the client died: no callback is called."""
         self.in_flight.clear()
+        self._keep_unread()
         self._channel = None
+
+    def _keep_unread(self) -> None:
+        if self._channel is not None and self._channel.inbound and not self._broker.is_running:
+            self._unread.append(self._channel)
 
     # -- trace ----------------------------------------------------------------------------------------------------------
     def _trace(self, kind: EventKind, sent_at: int, at: int, request: KafkaRequest) -> None:

@@ -95,6 +95,8 @@ class PartitionAudit(Struct):
         left_out = [placed for placed in self.damages if placed.damage.kind is DamageKind.LEFT_OUT]
         return replace(
             self,
+            # whoever planned the reading has the list of segments
+            directory=replace(self.directory, segments=(), side_files=()),
             **dict.fromkeys(_DETAILS, ()),
             damages=list({id(placed): placed for placed in (*left_out, *at_end)}.values()),
             regressions=self.regressions[:1],

@@ -4,7 +4,7 @@ They are kept and written one partition at a time: no process ever holds more th
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from msgspec import Struct, field
@@ -98,6 +98,9 @@ class TableWriter(Protocol):
 
     def tables(self, *, batches: bool) -> Sequence[str]:
         """Return the names of all tables that there are pieces of; `batches`: that of batches too."""
+
+    def schema(self, table: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+        """Return the Arrow schema of a table."""
 
     def decide(self, findings: Sequence[Finding]) -> Sequence[Finding]:
         """Return the findings that are reported, as the team's policy has them."""

@@ -5,7 +5,7 @@ its leader, is sent again; until then its transaction is not complete (Transacti
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -55,6 +55,10 @@ class TransactionMarkerChannelManager:
         """By identity of an ended transaction: where its markers are late."""
         self.on_complete: Callable[[EndOfTransaction], None] = lambda _: None
         """Called when the last late marker of a transaction has been written."""
+
+    def waiting(self) -> Iterator[tuple[TopicPartition, int]]:
+        """Yield partition and producer id of the markers that no leader has written yet."""
+        return ((key, marker.producer_id) for key, markers in self._waiting.items() for marker in markers)
 
     def write(self, ended: EndOfTransaction, coordinator_epoch: int, coordinator: int | None) -> bool:
         """Write a transaction's markers; return whether it is complete: none was rejected, none is late.

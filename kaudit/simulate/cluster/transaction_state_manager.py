@@ -4,6 +4,7 @@ Decisions are those of kaudit/broker/coordinator. Source: TransactionCoordinator
 on time even while the coordinator moves.
 """
 
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -107,6 +108,15 @@ class TransactionStateManager:
         """The broker that coordinates."""
         return None if self.log is None else self.log.leader
 
+    def under_way(self) -> Iterator[tuple[TopicPartition, int]]:
+        """Yield partition and producer id of the transactions that are to be ended yet: ongoing, or with markers to write."""
+        yield from self.markers.waiting()
+        for owner in set(self._owners.values()):
+            transaction = self.coordinator.transaction(owner)
+            if transaction is not None:
+                for key in transaction.partitions:
+                    yield key, transaction.producer_id
+
     @property
     def now(self) -> int:
         """The wall clock of the coordinator's broker, ms since 1970."""
@@ -135,7 +145,10 @@ class TransactionStateManager:
         """Whether the response may need a new producer id."""
         tid = request.transactional_id
         known = None if tid is None else self.coordinator.transaction(tid)
-        return known is None or known.epoch >= EXHAUSTED_EPOCH
+        if known is None:
+            return True
+        # An open transaction is aborted first, which uses an epoch.
+        return known.epoch + (known.state is TransactionStatus.ONGOING) >= EXHAUSTED_EPOCH
 
     def init_producer_id(self, request: InitProducerIdRequest, granted: int | None) -> CoordinatorResponse:
         """Answer InitProducerId; `granted` is a producer id of the broker's, None where none is needed."""

@@ -52,10 +52,20 @@ _NUMBERS = {
 
 def parse_scenario(text: str, name: str) -> Scenario:
     """Read a scenario called `name`. Raises ScenarioError."""
+    return scenario_of(parse_document(text), name)
+
+
+def parse_document(text: str) -> dict[str, Any]:
+    """Read TOML, whatever it says. Raises ScenarioError."""
     try:
-        content = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError("", f"TOML: {error}") from None
+
+
+def scenario_of(document: Mapping[str, Any], name: str) -> Scenario:
+    """Read the scenario called `name` that a TOML document describes. Raises ScenarioError."""
+    content = dict(document)
     if "name" in content:
         raise ScenarioError("name", "no such key: a scenario has the name of its file")
     cluster = _cluster(content.get("cluster", {}))
