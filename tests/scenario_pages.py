@@ -31,6 +31,8 @@ _LESSONS = {
     "replicas with `kaudit diff` before the old leader truncates its copy.",
     "zombie-producer": "On disk there is the abort marker with the raised epoch (KA203), and nothing from the zombie.",
     "transaction-timeout": "transaction.timeout.ms has to be longer than the slowest transaction.",
+    "hanging-transaction": "The batch was answered with offset 3, and the producer had given up on it. Since 3.6 the leader asks the "
+    "coordinator first (KIP-890), and refuses it.",
     "cross-session": "Such an application needs a transactional.id, or records with ids of their own.",
     "expired-producer": "The default of producer.id.expiration.ms is one day from 3.4 on; before 3.4 it was seven days.",
     "forgotten-duplicate": "This is what KA101 is for.",

@@ -61,6 +61,7 @@ class Application:
         self._committing = False
         self._initialization_repeated = False
         self._failed = False
+        self._clock_offset_ms = 0
 
     def start(self) -> None:
         """Schedule the first producer."""
@@ -86,6 +87,7 @@ class Application:
         producer = KafkaProducer(
             client, self._partitions[0], self._request_numbers, partial(self._batch_completed, session)
         )
+        producer.clock_offset_ms = self._clock_offset_ms
         self.producer = producer
         if session > 1:
             producer.note(f"session {session} begins")
@@ -133,6 +135,13 @@ class Application:
         self._network.trace.fault(self._clock.now, self.spec.name, f"paused for {for_ms} ms")
         producer.pause()
         self._clock.after(for_ms, partial(self._resume, producer))
+
+    def jump_clock(self, by_ms: int) -> None:
+        """Set the wall clock of its machine: it gives the records their times, and says how long a batch has waited."""
+        self._network.trace.fault(self._clock.now, self.spec.name, f"its clock jumps by {by_ms:+,} ms")
+        self._clock_offset_ms += by_ms
+        if self.producer is not None:
+            self.producer.jump_clock(by_ms)
 
     def _resume(self, producer: KafkaProducer) -> None:
         self._network.trace.fault(self._clock.now, self.spec.name, "resumes")

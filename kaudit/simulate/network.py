@@ -5,13 +5,14 @@ answered the one before; a client that loses a connection takes everything in fl
 """
 
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, Protocol
 
 from kaudit.broker.errors import KafkaError
 from kaudit.simulate.clock import Clock
+from kaudit.simulate.injected_error import InjectedError, OnResponse
 from kaudit.simulate.requests import (
     CoordinatorResponse,
     KafkaRequest,
@@ -25,9 +26,6 @@ from kaudit.simulate.requests import (
 )
 from kaudit.simulate.trace import BrokerAnswer, EventKind, Trace, TraceEvent
 
-OnResponse = Callable[[KafkaResponse | None], None]
-"""Called once: with the response, with None when nothing is to be expected (acks=0)."""
-
 
 class Loss(NamedTuple):
     """How a message gets lost: the client notices at once, or only after request.timeout.ms (`silent`).
@@ -39,15 +37,30 @@ class Loss(NamedTuple):
     behind: bool = True
 
 
-class LossPolicy(Protocol):
-    """Which messages get lost."""
+class MarkerLoss(NamedTuple):
+    """How WriteTxnMarkers gets lost: the request, or the `response` to it; noticed at once or by its timeout (`silent`)."""
 
-    def request(self, client: str, broker: int, number: int) -> Loss | None:
-        """Return how the client's `number`th produce request (from 1) gets lost, None if it does not."""
+    response: bool
+    silent: bool
+
+
+class MessageFaults(Protocol):
+    """What happens on its way to a client's `number`th request of a kind, and to a coordinator's."""
+
+    def request(self, client: str, request: KafkaRequest, number: int) -> Loss | None:
+        """Return how the request gets lost, None if it does not."""
         ...
 
-    def response(self, client: str, broker: int, number: int) -> Loss | None:
-        """Return how the response to that request gets lost, None if it does not."""
+    def response(self, client: str, request: KafkaRequest, number: int) -> Loss | None:
+        """Return how the response to it gets lost, None if it does not."""
+        ...
+
+    def error(self, client: str, request: KafkaRequest, number: int) -> InjectedError | None:
+        """Return the error it is answered with, None where the broker handles it."""
+        ...
+
+    def marker(self, partition: str, number: int) -> MarkerLoss | None:
+        """Return how the `number`th WriteTxnMarkers to a partition (from 1) gets lost, None if it does not."""
         ...
 
 
@@ -73,7 +86,7 @@ class BrokerEndpoint(Protocol):
 
 
 class InFlightRequest(NamedTuple):
-    """A request under way; `number` counts the client's produce requests, 0 for others."""
+    """A request under way; `number` counts the client's requests of its kind from 1."""
 
     request: KafkaRequest
     number: int
@@ -86,14 +99,20 @@ class Network:
     """All connections between clients and brokers."""
 
     def __init__(
-        self, clock: Clock, delays: tuple[int, int], source: random.Random, losses: LossPolicy, trace: Trace
+        self, clock: Clock, delays: tuple[int, int], source: random.Random, faults: MessageFaults, trace: Trace
     ) -> None:
         self.clock = clock
-        self.losses = losses
+        self.faults = faults
         self.trace = trace
         self._delays = delays
         self._source = source
         self._connections: dict[int, list[Connection]] = {}
+        self._requests: Counter[tuple[str, type[KafkaRequest]]] = Counter()
+
+    def count(self, client: str, kind: type[KafkaRequest]) -> int:
+        """Return how many requests of this kind a client has sent, this one included."""
+        self._requests[client, kind] += 1
+        return self._requests[client, kind]
 
     def delay(self) -> int:
         """Return how long the next message travels, in ms."""
@@ -158,6 +177,8 @@ class Connection:
         self._max_in_flight = max_in_flight
         self._backoff = reconnect_backoff_ms
         self._channel: _Channel | None = None
+        self._unread: list[_Channel] = []
+        """Those the client closed while the broker was paused: it has requests of theirs to handle yet."""
         self.in_flight: deque[InFlightRequest] = deque()
         self.reconnect_at = 0
         """Not to be opened again before this time."""
@@ -182,9 +203,13 @@ class Connection:
         on_response: OnResponse,
         on_disconnect: Callable[[], None],
     ) -> None:
-        """Send a request; one of the two is called later. Only while `can_send`."""
+        """Send a request; one of the two is called later. Only while `can_send`.
+
+        `number` counts the client's produce requests, 0 for others: these are counted here.
+        """
         channel = self._channel
         assert channel is not None
+        number = number or self._network.count(self._client, type(request))
         clock = self._clock
         unanswered = isinstance(request, ProduceRequest) and request.acks == 0
         sent = InFlightRequest(request, number, clock.now, on_response, on_disconnect)
@@ -193,8 +218,8 @@ class Connection:
             self.in_flight.append(sent)
             clock.after(timeout_ms, partial(self._time_out, channel, sent))
         loss = None
-        if not channel.loses_requests and number:
-            loss = self._network.losses.request(self._client, self._broker.number, number)
+        if not channel.loses_requests:
+            loss = self._network.faults.request(self._client, request, number)
         if channel.loses_requests or loss is not None:
             self._trace(EventKind.LOST, sent.sent_at, clock.now, request)
             channel.loses_requests = True
@@ -221,7 +246,12 @@ class Connection:
         while channel.inbound and not channel.busy and self._broker.is_running:
             channel.busy = True
             sent = channel.inbound.popleft()
-            self._broker.handle(sent.request, partial(self._respond, channel, sent))
+            respond = partial(self._respond, channel, sent)
+            error = self._network.faults.error(self._client, sent.request, sent.number)
+            if error is None:
+                self._broker.handle(sent.request, respond)
+            else:
+                error.answer(self._broker.handle, self._broker.name, sent.request, respond)
         channel.processing = False
 
     def _respond(self, channel: _Channel, sent: InFlightRequest, response: KafkaResponse | None) -> None:
@@ -236,8 +266,8 @@ class Connection:
         clock = self._clock
         channel.last_response_at = max(channel.last_response_at, clock.now + self._network.delay())
         loss = None
-        if not channel.loses_responses and sent.number:
-            loss = self._network.losses.response(self._client, self._broker.number, sent.number)
+        if not channel.loses_responses:
+            loss = self._network.faults.response(self._client, sent.request, sent.number)
         if channel.loses_responses or loss is not None or channel is not self._channel:
             self._trace_back(EventKind.LOST, clock.now, clock.now, sent.request, response)
             channel.loses_responses = True
@@ -251,6 +281,7 @@ class Connection:
 
     def broker_died(self) -> None:
         """Close the connection, a network delay after the broker died."""
+        self._unread.clear()
         channel = self._channel
         if channel is not None:
             channel.abandoned = channel.loses_responses = True
@@ -258,7 +289,10 @@ class Connection:
             self._clock.after(self._network.delay(), partial(self._lose_connection, channel))
 
     def broker_resumed(self) -> None:
-        """Let the broker handle what arrived while it was paused."""
+        """Let the broker handle what arrived while it was paused, whether the client still waits or not."""
+        unread, self._unread = self._unread, []
+        for channel in unread:
+            self._process(channel)
         if self._channel is not None:
             self._process(self._channel)
 
@@ -291,6 +325,7 @@ class Connection:
         """Close the connection: whatever is in flight counts as lost, oldest first."""
         lost = list(self.in_flight)
         self.in_flight.clear()
+        self._keep_unread()
         self._channel = None
         self.reconnect_at = self._clock.now + self._backoff
         for sent in lost:
@@ -299,7 +334,12 @@ class Connection:
     def abandon(self) -> None:
         """Close the connection because the client died: no callback is called."""
         self.in_flight.clear()
+        self._keep_unread()
         self._channel = None
+
+    def _keep_unread(self) -> None:
+        if self._channel is not None and self._channel.inbound and not self._broker.is_running:
+            self._unread.append(self._channel)
 
     # -- trace ----------------------------------------------------------------------------------------------------------
     def _trace(self, kind: EventKind, sent_at: int, at: int, request: KafkaRequest) -> None:

@@ -68,6 +68,13 @@ class EndTxnRequest(Struct, frozen=True):
 
 
 KafkaRequest = ProduceRequest | InitProducerIdRequest | AddPartitionsToTxnRequest | EndTxnRequest
+API_NAMES: dict[type[KafkaRequest], str] = {
+    ProduceRequest: "Produce",
+    InitProducerIdRequest: "InitProducerId",
+    AddPartitionsToTxnRequest: "AddPartitionsToTxn",
+    EndTxnRequest: "EndTxn",
+}
+"""Kafka's names of them."""
 
 
 class PartitionProduceResponse(NamedTuple):
@@ -111,8 +118,8 @@ KafkaResponse = ProduceResponse | CoordinatorResponse
 def partitions_of(request: KafkaRequest) -> tuple[str, ...]:
     """Return the names of the partitions a request is about, none where it is about all of a transaction's."""
     if isinstance(request, ProduceRequest):
-        return tuple(_name(part.partition) for part in request.parts)
-    return tuple(map(_name, request.partitions)) if isinstance(request, AddPartitionsToTxnRequest) else ()
+        return tuple(partition_name(part.partition) for part in request.parts)
+    return tuple(map(partition_name, request.partitions)) if isinstance(request, AddPartitionsToTxnRequest) else ()
 
 
 def producer_of(request: KafkaRequest) -> int:
@@ -120,7 +127,8 @@ def producer_of(request: KafkaRequest) -> int:
     return request.parts[0].producer_id if isinstance(request, ProduceRequest) else request.producer[0]
 
 
-def _name(partition: TopicPartition) -> str:
+def partition_name(partition: TopicPartition) -> str:
+    """Return a partition's name, like orders-0."""
     return f"{partition[0]}-{partition[1]}"
 
 
@@ -134,7 +142,7 @@ def describe_request(request: KafkaRequest) -> str:
         known = f", has id {producer_id} epoch {epoch}" if producer_id >= 0 else ""
         return f"InitProducerId{who}{known}"
     if isinstance(request, AddPartitionsToTxnRequest):
-        names = ", ".join(map(_name, request.partitions))
+        names = ", ".join(map(partition_name, request.partitions))
         return f"AddPartitionsToTxn {request.transactional_id} epoch {request.producer[1]}: {names}"
     return f"EndTxn {request.transactional_id} epoch {request.producer[1]}: {'commit' if request.commit else 'abort'}"
 

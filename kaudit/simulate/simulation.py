@@ -1,6 +1,7 @@
 """One run: a scenario and a seed determine a cluster, its clients and everything that happens to them."""
 
 import random
+from collections.abc import Callable
 from functools import partial
 
 from kaudit.broker.releases.profile import profile_for
@@ -11,21 +12,27 @@ from kaudit.simulate.cluster.cluster import Cluster
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.network import Network
 from kaudit.simulate.observe import Observer
-from kaudit.simulate.random_faults import ScenarioLosses, draw_faults
+from kaudit.simulate.random_faults import ScenarioFaults, draw_faults
 from kaudit.simulate.run_context import RunContext
 from kaudit.simulate.scenario.model import (
     BrokerEnd,
     BrokerFault,
     DeleteRecords,
+    DisconnectBrokers,
+    JumpBrokerClock,
+    JumpProducerClock,
     KillBroker,
     KillProducer,
     LoseAllocation,
+    MoveLeader,
     PauseBroker,
     PauseProducer,
     Scenario,
+    SlowDisk,
     StartBroker,
     StopBroker,
     TimedFault,
+    UseProducerIds,
 )
 from kaudit.simulate.trace import DEFAULT_LIMIT, Trace
 
@@ -40,15 +47,14 @@ class Simulation:
         self.trace = Trace(trace_limit)
         self.recorder = AttemptRecorder(self.clock)
         self.faults = (*scenario.faults, *draw_faults(scenario, self._random("faults")))
-        losses = ScenarioLosses(self.faults, scenario.random_faults, self._random("losses"))
-        network = Network(self.clock, scenario.network.delay_ms, self._random("delays"), losses, self.trace)
-        transactional = any(spec.config.transactional_id is not None for spec in scenario.producers)
+        faults = ScenarioFaults(self.faults, scenario.random_faults, self._random("losses"))
+        network = Network(self.clock, scenario.network.delay_ms, self._random("delays"), faults, self.trace)
         self.cluster = Cluster(
             scenario.cluster,
             scenario.topics,
             profile_for(scenario.cluster.version),
             RunContext(self.clock, network, self.recorder, self.trace),
-            transactional=transactional,
+            transactional=scenario.is_transactional,
         )
         self.applications: dict[str, Application] = {}
         topics = {topic.name: topic for topic in scenario.topics}
@@ -88,10 +94,22 @@ class Simulation:
                 self.applications[fault.producer].pause(fault.for_ms)
             case DeleteRecords():
                 self.cluster.delete_records(self._partition(fault.partition), fault.before_offset)
+            case JumpProducerClock():
+                self._for_a_while(self.applications[fault.producer].jump_clock, fault.by_ms, fault.for_ms)
+            case MoveLeader():
+                self.cluster.move_leader(self._partition(fault.partition), fault.broker)
+            case DisconnectBrokers():
+                self.cluster.disconnect(fault.brokers, fault.for_ms)
             case BrokerFault():
                 number = fault.broker if fault.leader_of is None else self._partition(fault.leader_of).leader
                 if number is not None:
                     self._apply_to_broker(fault, number)
+
+    def _for_a_while(self, jump: Callable[[int], None], by_ms: int, for_ms: int | None) -> None:
+        """Set a clock, and back again after a while unless that is None."""
+        jump(by_ms)
+        if for_ms is not None:
+            self.clock.after(for_ms, partial(jump, -by_ms))
 
     def _partition(self, name: str) -> ReplicatedPartition:
         return next(partition for partition in self.cluster.partitions.values() if partition.name == name)
@@ -107,6 +125,12 @@ class Simulation:
                 cluster.pause(number, fault.for_ms)
             case StartBroker():
                 cluster.start(number, without_snapshots=fault.without_snapshots)
+            case SlowDisk():
+                cluster.slow_disk(number, fault.delay_ms, fault.for_ms)
+            case JumpBrokerClock():
+                self._for_a_while(partial(cluster.jump_clock, number), fault.by_ms, fault.for_ms)
+            case UseProducerIds():
+                cluster.use_producer_ids(number, fault.count)
             case LoseAllocation():
                 cluster.brokers[number].producer_ids.lose_response()
         if isinstance(fault, BrokerEnd) and fault.restart_after_ms is not None:

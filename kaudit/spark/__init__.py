@@ -9,6 +9,13 @@ Nothing is read before an action. Only DataFrames are used, so all of it works u
 installed where the tasks run. docs/spark.md has the columns.
 """
 
-from kaudit.spark.frames import batches, findings, producers, records, register, runs, timelines
+from kaudit.installation import install_command
+
+try:
+    from kaudit.spark.frames import batches, findings, producers, records, register, runs, timelines
+except ModuleNotFoundError as error:
+    if error.name is None or error.name.split(".")[0] != "pyarrow":
+        raise
+    raise ImportError(f"kaudit.spark needs an extra: {install_command('spark')}", name="pyarrow") from error
 
 __all__ = ["batches", "findings", "producers", "records", "register", "runs", "timelines"]

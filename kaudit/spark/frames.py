@@ -2,10 +2,11 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from weakref import WeakSet
 
-import pyarrow as pa
 from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import ScanOptions, UsageError
@@ -17,7 +18,7 @@ from kaudit.spark.batch_rows import NEEDED
 from kaudit.spark.batches_to_runs import batches_to_runs
 from kaudit.spark.judging import Judge
 from kaudit.spark.options import ReadOptions, Time, absolute, read_options, time_ms
-from kaudit.spark.partition_tables import assembled_rows, producer_rows, timeline_rows
+from kaudit.spark.partition_tables import assembled_rows, rows_of_histories
 from kaudit.spark.schemas import spark_schema
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ _TASK_ROWS = (
     "topic string, partition int, replica string, kind int, segment_number int, first_position bigint, data binary"
 )
 _ORDER = (*KEY, "kind", "segment_number", "first_position")
+
+_registered: "WeakSet[SparkSession]" = WeakSet()
 
 
 class Read(TypedDict, total=False):
@@ -68,8 +71,10 @@ def register(spark: "SparkSession") -> None:
     """Register the data sources with a session: `spark.read.format("kaudit.batches")`, `kaudit.runs`, `kaudit.records`."""
     from kaudit.spark.sources import SOURCES  # noqa: PLC0415 - pyspark is an extra
 
-    for source in SOURCES:
-        spark.dataSource.register(source)
+    if spark not in _registered:  # Spark warns of each source that is replaced
+        for source in SOURCES:
+            spark.dataSource.register(source)
+        _registered.add(spark)
 
 
 def batches(spark: "SparkSession", paths: Paths, **options: Unpack[Read]) -> "DataFrame":
@@ -135,7 +140,7 @@ def timelines(
 
     Raises as `findings` does.
     """
-    return _histories(source, paths, options, "timelines", timeline_rows)
+    return _histories(source, paths, options, "timelines")
 
 
 def producers(
@@ -147,7 +152,7 @@ def producers(
 
     Raises as `findings` does.
     """
-    return _histories(source, paths, options, "producers", producer_rows)
+    return _histories(source, paths, options, "producers")
 
 
 def scan_with(spark: "SparkSession", options: ScanOptions) -> ScanResult:
@@ -177,17 +182,19 @@ def scan_with(spark: "SparkSession", options: ScanOptions) -> ScanResult:
     return result
 
 
-_Tables = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
-
 def _histories(
-    source: "DataFrame | SparkSession", paths: Paths | None, options: dict[str, Any], table: str, tables: _Tables
+    source: "DataFrame | SparkSession", paths: Paths | None, options: dict[str, Any], table: str
 ) -> "DataFrame":
     read, asked, allow_incomplete = _asked(source, paths, options)
     chunks = _runs_of(source, paths, read)
     judge = Judge(asked, allow_incomplete)
     judged = _assembled(chunks, read).repartition(1).mapInArrow(judge.judged, _TASK_ROWS)
-    return _together(chunks, read).unionByName(judged).transform(_by_partition).mapInArrow(tables, spark_schema(table))
+    return (
+        _together(chunks, read)
+        .unionByName(judged)
+        .transform(_by_partition)
+        .mapInArrow(partial(rows_of_histories, table=table), spark_schema(table))
+    )
 
 
 def _assembled(chunks: "DataFrame", read: ReadOptions) -> "DataFrame":

@@ -18,7 +18,7 @@ from kaudit.model.coordinator import CoordinatorView
 
 PACKAGE = Path(__file__).parents[2] / "kaudit"
 CHECKS_DIRECTORY = PACKAGE / "checks"
-COMMON = {"check", "command_line", "context", "incidents", "notes", "pages", "registry"}
+COMMON = {"check", "command_line", "context", "incident_groups", "incidents", "notes", "pages", "registry"}
 """Modules of kaudit.checks that are about no check, and may be imported from outside."""
 
 POLICY = {"policy/comparison.py", "policy/topics.py", "checks/incidents.py"}

@@ -9,10 +9,12 @@ from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
+from kaudit import spark_submit
 from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import engine as engines
 from kaudit.cli.app import run
 from kaudit.engines import java
+from kaudit.engines.spark_jobs import SparkFailedError, errors_in_one_line
 from kaudit.engines.spark_session import SparkOptions, session
 from kaudit.installation import install_command
 from kaudit.spark_submit import on_spark
@@ -61,6 +63,7 @@ def test_nothing_but_the_spark_engine_imports_pyspark(module):
     ("given", "made"),
     [
         (["scan", "/a"], ["scan", "--engine", "spark", "/a"]),
+        (["diff", "/a", "/b"], ["diff", "--engine", "spark", "/a", "/b"]),
         (["timeline", "/a", "-q"], ["timeline", "--engine", "spark", "/a", "-q"]),
         (["scan", "--engine", "local", "/a"], ["scan", "--engine", "local", "/a"]),
         (["scan", "--engine=local", "/a"], ["scan", "--engine=local", "/a"]),
@@ -92,7 +95,7 @@ def test_the_bundle_runs_alone(bundled, tmp_path):
         tar.extractall(tmp_path / "env", filter="data")
     python = tmp_path / "env" / "bin" / "python"
     # -S: nothing of this environment's site-packages
-    code = "import kaudit.analysis.scan.planning, pyarrow, hdfs_native; print(kaudit.__file__)"
+    code = "import kaudit.analysis.scan.planning, pyarrow, pandas, hdfs_native; print(kaudit.__file__)"
     done = subprocess.run(
         [python, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
         env={**os.environ, "KAUDIT_PYTHON": sys.executable},
@@ -134,3 +137,49 @@ def test_the_extra_brings_a_java_that_ignores_the_missing_module():
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "version" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("mode", "verdict", "code"),
+    [("client", 1, 1), ("cluster", 1, 0), ("cluster", 0, 0), ("cluster", 4, 4), ("cluster", 70, 70)],
+)
+def test_findings_do_not_fail_an_application_whose_driver_the_cluster_runs(monkeypatch, mode, verdict, code):
+    class Conf:
+        def get(self, name):
+            assert name == "spark.submit.deployMode"
+            return mode
+
+    monkeypatch.setattr("pyspark.SparkConf", Conf)
+    monkeypatch.setattr("kaudit.cli.app.run", lambda arguments: verdict)
+    with pytest.raises(SystemExit) as ended:
+        spark_submit.main()
+    assert ended.value.code == code
+
+
+def test_a_driver_without_kaudit_does_not_end_as_if_there_were_findings(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-S", spark_submit.__file__, "scan", str(tmp_path)],
+        capture_output=True, text=True, check=False, cwd=tmp_path, env={"PATH": os.environ["PATH"]},
+    )  # fmt: skip
+    assert done.returncode == 70
+    assert "cannot import kaudit" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("report", "sentence"),
+    [
+        ("Total size of serialized results of 3 tasks (11.5 MiB) is bigger than spark.driver.maxResultSize (8.0 MiB)",
+         "spark.driver.maxResultSize=4g"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has different version", "the same with PYSPARK_PYTHON"),
+        ("ModuleNotFoundError: No module named 'kaudit'", "kaudit spark-bundle makes an archive"),
+        ('java.io.IOException: Cannot run program "./kaudit-env/bin/python"', "no Python at the given place"),
+        ("x\nValueError: a task's own trouble\n at org.apache", "ValueError: a task's own trouble"),
+    ],
+)  # fmt: skip
+def test_common_faults_of_clusters_are_one_sentence(report, sentence):
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(SparkFailedError) as failed, errors_in_one_line():
+        raise PySparkException(report)
+    assert sentence in str(failed.value)
+    assert "\n" not in str(failed.value)

@@ -91,16 +91,19 @@ def _chosen_rooms(chosen: list[str]) -> dict[str, list[Mutant]]:
 
 
 def equivalent_mutants() -> dict[tuple[str, str, str, str], str]:
-    """The reason for each mutant of equivalent.toml. ValueError: an entry matches no mutant, or gives no reason."""
+    """The reason for each mutant of equivalent.toml; an entry without `becomes` stands for all mutants of its line.
+
+    ValueError: an entry matches no mutant, or gives no reason.
+    """
     entries = tomllib.loads(Path(__file__).with_name("equivalent.toml").read_text()).get("mutant", [])
-    found = {(each["path"], each["function"], each["was"], each["becomes"]): each["reason"] for each in entries}
-    known: dict[str, set[tuple[str, str, str, str]]] = {}
-    for key, reason in found.items():
-        path = key[0]
-        if path not in known:
-            known[path] = {mutant.key for mutant in mutants_of(path)} if (ROOT / path).exists() else set()
-        if key not in known[path] or not reason:
-            raise ValueError(f"equivalent.toml: no such mutant, or no reason: {key}")
+    keys = {path: {mutant.key for mutant in mutants_of(path)} for path in {each["path"] for each in entries}}
+    found: dict[tuple[str, str, str, str], str] = {}
+    for entry in entries:
+        line = (entry["path"], entry["function"], entry["was"])
+        matching = [key for key in keys[entry["path"]] if key[:3] == line and entry.get("becomes", key[3]) == key[3]]
+        if not matching or not entry["reason"]:
+            raise ValueError(f"equivalent.toml: no such mutant, or no reason: {line}")
+        found |= dict.fromkeys(matching, entry["reason"])
     return found
 
 

@@ -180,8 +180,8 @@ class _Finder(ast.NodeVisitor):
         """Expressions in f-strings have no position before Python 3.12."""
 
     def visit_If(self, node: ast.If) -> None:
-        """A guard or a branch left out."""
-        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        """A guard or a branch left out; not of what is for the type checker, or for a module run as a program."""
+        if any(isinstance(part, ast.Name) and part.id in {"TYPE_CHECKING", "__name__"} for part in ast.walk(node.test)):
             return
         self._replace("deleted guard", node.test, "False")
         self.generic_visit(node)

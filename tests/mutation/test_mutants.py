@@ -30,6 +30,8 @@ def each(rows: int | None) -> list[int]:
     if rows is None:
         raise ValueError(f"{rows + 1} of 3")
     return [row for row in zip(rows, rows, strict=True) if row in rows]
+if __name__ == "__main__":
+    each(None)
 '''
 
 

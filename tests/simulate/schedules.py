@@ -10,16 +10,22 @@ from kaudit.simulate.scenario.model import Scenario
 from kaudit.simulate.scenario.reading import parse_scenario
 
 VERSIONS = ("2.0.1", "2.8.2", "3.9.1", "4.2.0")
+CLIENTS = ("java 1.1.1", "java 2.0.1", "java 2.4.1", "java 2.6.2", "java 2.8.2", "java 3.9.1", "java 4.2.0")
+"""Of the generations that react in their own ways to broken sequences, any with any broker."""
+WITHOUT_DELIVERY_TIMEOUT = ("java 1.1.1", "java 2.0.1")
 
 
-def drawn_scenario(seed: int, *, forgetful: bool = False, unclean: bool = False) -> Scenario:
+def drawn_scenario(seed: int, *, forgetful: bool = False, unclean: bool = False, all_faults: bool = False) -> Scenario:
     """A scenario of its own for each seed.
 
     `forgetful`: brokers also lose their producer snapshots. `unclean`: leaders die while their followers are behind.
+    `all_faults`: besides lost produce requests and brokers and clients that die, whatever else a scenario can have.
     """
     chance = random.Random(f"schedule {seed}")
     version = chance.choice(VERSIONS)
-    client = "2.0" if version == "2.0.1" else "current"
+    client = "java 2.0.1" if version == "2.0.1" else "java 4.2.0"
+    if all_faults:
+        client = random.Random(f"client {seed}").choice(CLIENTS)
     brokers = chance.choice((1, 2, 3))
     enabled = str(chance.random() < 0.3).lower()
     segment = chance.choice((1 << 20, 2048))
@@ -39,11 +45,16 @@ def drawn_scenario(seed: int, *, forgetful: bool = False, unclean: bool = False)
         else:
             settings += ['"enable.idempotence" = true']
             settings += [f'"max.in.flight.requests.per.connection" = {chance.choice((1, 5, 5, 8))}']
-        if client == "current":
-            settings += [f'"delivery.timeout.ms" = {chance.choice((1500, 120000))}']
-        settings += [f'"request.timeout.ms" = {chance.choice((400, 30000))}']
+        delivery = chance.choice((1500, 120000)) if version != "2.0.1" else None
+        request = chance.choice((400, 30000))
+        if delivery is not None and client not in WITHOUT_DELIVERY_TIMEOUT:
+            settings += [f'"delivery.timeout.ms" = {delivery}']
+            request = min(request, 1000) if delivery == 1500 else request
+        settings += [
+            f'"request.timeout.ms" = {request}',
+        ]
         producers.append(
-            f'[[producers]]\nname = "p{number}"\nclient = "{client}"\ntopic = "{chance.choice(("orders", "events"))}"\n'
+            f'[[producers]]\nname = "p{number}"\nclient = "{client}"\nrefuse_invalid_config = false\ntopic = "{chance.choice(("orders", "events"))}"\n'
             f"records = {chance.randint(5, 60)}\nevery_ms = {chance.choice((1, 5, 30))}\n{more}\n"
             f"config = {{ {', '.join(settings)} }}\n"
         )
@@ -88,8 +99,26 @@ pause_ms = [50, 900]
 kill_producers = [0, {chance.choice((0, 1))}]
 resend = [0, 3]
 delete_records = [0, {chance.choice((0, 0, 1))}]
+{_all_faults(random.Random(f"all faults {seed}")) if all_faults else ""}
 """
     return parse_scenario(text, f"schedule-{seed}")
+
+
+def _all_faults(chance: random.Random) -> str:
+    """Bounds of the faults of [random] that the rest of a schedule does not draw."""
+    return f"""
+error_responses = {chance.choice((0, 0, 0.02, 0.1))}
+transactional_request_loss = {chance.choice((0, 0, 0.05, 0.2))}
+transactional_response_loss = {chance.choice((0, 0, 0.05, 0.2))}
+marker_loss = {chance.choice((0, 0, 0.1, 0.4))}
+disconnect_brokers = [0, {chance.choice((0, 1, 2))}]
+slow_disks = [0, {chance.choice((0, 1, 2))}]
+disk_delay_ms = [5, {chance.choice((20, 400))}]
+jump_clocks = [0, {chance.choice((0, 1, 2))}]
+jump_ms = {chance.choice(("[-2000, 2000]", "[-3600000, 3600000]", "[-200000000, 200000000]"))}
+move_leaders = [0, {chance.choice((0, 1, 3))}]
+use_producer_ids = [0, {chance.choice((0, 1))}]
+"""
 
 
 def _unclean_election(chance: random.Random, brokers: int) -> str:
@@ -135,8 +164,12 @@ class LogTruth:
     copied_records: int = 0
     """Records in `repeats` that are copies of batches sent before."""
     log_end: int = 0
-    reordered: bool = False
-    """Whether a record's first copy lies behind that of a later one of its session."""
+    reordered: set[int] = field(default_factory=set)
+    """Batches whose first copy lies behind that of a later one of their session."""
+    older: set[int] = field(default_factory=set)
+    """Batches without a producer id that have older records than one before them, of whichever producer."""
+    fences: set[int] = field(default_factory=set)
+    """Batches and markers of a higher epoch than their producer's before them."""
 
     @property
     def anomalies(self) -> set[int]:
@@ -151,12 +184,15 @@ def truth_of(log) -> LogTruth:
     newest: dict[int, tuple[int, int]] = {}
     seen: dict[tuple[int, int], set[tuple[int, int]]] = {}
     _compare_payloads(truth, log)
+    _compare_times(truth, log)
     for stored in log.batches:
         state = stored.state
         if state is None:
             continue
         producer = state.producer_id
         deleted = stored.last_offset < log.log_start
+        if state.producer_epoch > max(truth.epochs.get(producer, ()), default=-1):
+            truth.fences.add(stored.base_offset)
         if isinstance(state, MarkerBatch):
             truth.open_transactions.pop(producer, None)
             truth.epochs.setdefault(producer, set()).add(state.producer_epoch)
@@ -167,22 +203,29 @@ def truth_of(log) -> LogTruth:
                 last[producer] = (state.producer_epoch, -1)
             continue
         assert isinstance(state, DataBatch)
-        truth.batches[producer] += 1
-        truth.records[producer] += state.last_offset - state.base_offset + 1
-        truth.epochs.setdefault(producer, set()).add(state.producer_epoch)
-        truth.last_offset[producer] = state.last_offset
-        if state.is_transactional:
-            truth.open_transactions.setdefault(producer, state.base_offset)
-        elif producer in truth.open_transactions:
-            truth.outside_transaction.add(state.base_offset)
+        _count(truth, state)
         if deleted:
             continue  # deleted records are no evidence
         _compare_epochs(truth, stored, newest.get(producer), log)
-        newest[producer] = max(newest.get(producer, (-1, -1)), (state.producer_epoch, stored.leader_epoch))
         _compare(truth, state, last, seen.setdefault((producer, state.producer_epoch), set()))
+        if stored.base_offset not in truth.repeats:
+            newest[producer] = max(newest.get(producer, (-1, -1)), (state.producer_epoch, stored.leader_epoch))
     truth.copied_records = _copied_records(truth, log)
     truth.log_end = log.batches[-1].last_offset + 1 if log.batches else 0
     return truth
+
+
+def _count(truth: LogTruth, state: DataBatch) -> None:
+    """Count a batch for its producer, and for its open transaction."""
+    producer = state.producer_id
+    truth.batches[producer] += 1
+    truth.records[producer] += state.last_offset - state.base_offset + 1
+    truth.epochs.setdefault(producer, set()).add(state.producer_epoch)
+    truth.last_offset[producer] = state.last_offset
+    if state.is_transactional:
+        truth.open_transactions.setdefault(producer, state.base_offset)
+    elif producer in truth.open_transactions:
+        truth.outside_transaction.add(state.base_offset)
 
 
 def _copied_records(truth: LogTruth, log) -> int:
@@ -205,6 +248,16 @@ def _compare_epochs(truth: LogTruth, stored: StoredBatch, before: tuple[int, int
         truth.bumps_at_leader_change.add(stored.base_offset)
     if any(other.sent is stored.sent for other in log.batches if other.base_offset < stored.base_offset):
         truth.repeated_epochs.add(stored.base_offset)
+
+
+def _compare_times(truth: LogTruth, log) -> None:
+    """Compare the times of batches without a producer id, which are all that orders their producers' records."""
+    newest = 0
+    for stored in log.batches:
+        if stored.sent is not None and stored.state is None:
+            if min(stored.sent.timestamps) < newest:
+                truth.older.add(stored.base_offset)
+            newest = max(newest, stored.max_timestamp)
 
 
 def _compare_payloads(truth: LogTruth, log) -> None:
@@ -233,7 +286,8 @@ def _compare_payloads(truth: LogTruth, log) -> None:
             truth.sent_again.add(stored.base_offset)
         written.add(records)
         session = (sent.payload.producer, sent.payload.session)
-        truth.reordered |= sent.numbers[0] < highest.get(session, -1)
+        if sent.numbers[0] < highest.get(session, -1):
+            truth.reordered.add(stored.base_offset)
         highest[session] = max(highest.get(session, -1), sent.numbers[-1])
 
 

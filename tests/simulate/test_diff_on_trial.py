@@ -23,7 +23,7 @@ quick = settings(
 
 def caught(seed: int, directory: Path) -> int:
     """Stop a schedule somewhere in its troubles and compare all replicas; returns how many differed."""
-    scenario = drawn_scenario(seed)
+    scenario = drawn_scenario(seed, all_faults=True)
     if scenario.cluster.brokers < 2:
         return 0
     moment = random.Random(f"moment {seed}").randint(250, 2500)

@@ -60,7 +60,7 @@ class Trial(NamedTuple):
 
 def tried(seed: int, directory: Path) -> Trial:
     """Play the schedule of a seed, audit the leaders' logs, compare."""
-    schedule = drawn_scenario(seed, unclean=seed % 3 != 0, forgetful=seed % 5 == 4)
+    schedule = drawn_scenario(seed, unclean=seed % 3 != 0, forgetful=seed % 5 == 4, all_faults=seed % 2 == 1)
     simulation = Simulation(schedule, seed, 0).run()
     truth = Truth(simulation)
     target = directory / f"run-{seed}"

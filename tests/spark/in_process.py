@@ -3,11 +3,14 @@
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
+from kaudit.engines import local
+from kaudit.report.tables import finding_row
 from kaudit.spark.assembling import CHUNK, KEY
 from kaudit.spark.batches_to_runs import batches_to_runs
 from kaudit.spark.judging import ROWS, Judge
 from kaudit.spark.options import read_options
-from kaudit.spark.partition_tables import assembled_rows, producer_rows, timeline_rows
+from kaudit.spark.partition_tables import assembled_rows, rows_of_histories
 from kaudit.spark.sources import SOURCES
 
 
@@ -23,21 +26,25 @@ def runs_of(batches):
     return list(batches_to_runs(iter(batches)))
 
 
-def together(runs, *paths, **options):
-    """Return the rows of an assembling task: plans and chunks of all partitions, sorted as Spark sorts them."""
-    tables = [pa.Table.from_batches(load("partitions", *paths, **options), schema=ROWS)]
+def chunk_rows(runs):
+    """Return chunks as rows of an assembling task."""
     for batch in runs:
         rows = batch.filter(batch.column("chunk").is_valid())
-        count = rows.num_rows
         columns = {name: rows.column(name) for name in (*KEY, "segment_number", "first_position")}
-        columns |= {"kind": pa.array([CHUNK] * count, pa.int32()), "data": rows.column("chunk")}
-        tables.append(pa.table({field.name: columns[field.name] for field in ROWS}, schema=ROWS))
-    return _sorted(pa.concat_tables(tables))
+        columns |= {"kind": pa.array([CHUNK] * rows.num_rows, pa.int32()), "data": rows.column("chunk")}
+        yield pa.RecordBatch.from_arrays([columns[field.name] for field in ROWS], schema=ROWS)
 
 
-def _sorted(table):
+def sorted_rows(*parts):
+    """Return rows as Spark sorts them for an assembling task, few at a time."""
+    table = pa.concat_tables(pa.Table.from_batches(part, schema=ROWS) for part in parts)
     order = [*KEY, "kind", "segment_number", "first_position"]
     return iter(table.sort_by([(name, "ascending") for name in order]).to_batches(max_chunksize=7))
+
+
+def together(runs, *paths, **options):
+    """Return the rows of an assembling task: plans and chunks of all partitions."""
+    return sorted_rows(load("partitions", *paths, **options), chunk_rows(runs))
 
 
 def judge(paths, **options):
@@ -53,6 +60,14 @@ def findings(runs, *paths, **options):
 def histories(table, runs, *paths):
     """Return the rows of `timelines` or `producers`, of runs."""
     judged = judge(paths).judged(assembled_rows(together(runs, *paths)))
-    rows = pa.concat_tables([pa.Table.from_batches(judged, ROWS), pa.Table.from_batches(together(runs, *paths), ROWS)])
-    tables = {"timelines": timeline_rows, "producers": producer_rows}[table]
-    return [row for batch in tables(_sorted(rows)) for row in batch.to_pylist()]
+    return [
+        row
+        for batch in rows_of_histories(sorted_rows(judged, together(runs, *paths)), table)
+        for row in batch.to_pylist()
+    ]
+
+
+def scanned(*paths, **options):
+    """Return the rows of `findings`, of the local engine."""
+    result = local.scan(ScanOptions([str(path) for path in paths], **options), SilentProgress())
+    return [finding_row(finding) for finding in result.findings]

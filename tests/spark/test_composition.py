@@ -6,27 +6,26 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyspark.sql.types import StructType
 
 from kaudit import __version__
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress, UsageError
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress, UnreadableInputError, UsageError
 from kaudit.analysis.scan.shuffle_codec import pack
 from kaudit.engines import local
 from kaudit.model.table_columns import DATAFRAME_TABLES
-from kaudit.report.tables import finding_row
 from kaudit.spark.batches_to_runs import batches_to_runs
 from kaudit.spark.chunk_codec import pack_chunk, unpack_chunk
+from kaudit.spark.judging import Judge
+from kaudit.spark.options import read_options
+from kaudit.spark.partition_tables import assembled_rows
 from kaudit.spark.schemas import arrow_schema
+from kaudit.spark.sources import RunSource
 from tests.engines.faulty_logs import FAULTS, duplicates, healthy
 from tests.logs import Log, data
-from tests.spark.in_process import findings, histories, load, runs_of
+from tests.spark.in_process import chunk_rows, findings, histories, load, runs_of, scanned, sorted_rows
 
 SAMPLES = ["compacted", "coordinator", "crafted", "duplicates", "hanging-transaction", "malformed", "open-transaction",
            "replicas", "side-files", "zombie", "damaged/flip-body", "damaged/truncate-mid-batch-active"]  # fmt: skip
-
-
-def scanned(*paths, **options):
-    result = local.scan(ScanOptions([str(path) for path in paths], **options), SilentProgress())
-    return [finding_row(finding) for finding in result.findings]
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +102,8 @@ def test_timelines_and_producers_are_those_of_the_tables(faulty):
         found = histories(table, runs, faulty)
         assert len(found) == len(rows) > 10
         assert sorted(map(str, found)) == sorted(map(str, rows))
+        assert [row for batch in load(table, faulty) for row in batch.to_pylist()] == rows
+    assert [row for batch in load("findings", faulty) for row in batch.to_pylist()] == scanned(faulty)
 
 
 def test_runs_end_with_their_segments(tmp_path):
@@ -146,6 +147,21 @@ def test_a_chunk_is_read_back_only_as_what_it_is(tmp_path):
     for bad in (pack((__version__, [Call()])), b"", packed[:40], b"\x00" * 30):
         with pytest.raises(UsageError, match="chunk"):
             unpack_chunk(bad)
+
+
+def test_a_segment_that_is_gone_is_no_clean_verdict(tmp_path):
+    healthy(tmp_path / "orders-0")
+    reader = RunSource({"path": str(tmp_path), "cut": "true"}).reader(StructType())
+    (planned,) = reader.partitions()
+    plans = load("partitions", tmp_path)
+    newest = max((tmp_path / "orders-0").glob("*.log"))
+    newest.unlink()
+    rows = list(assembled_rows(sorted_rows(chunk_rows(reader.read(planned)), plans)))
+    options = read_options({"path": str(tmp_path)}).scan_options()
+    with pytest.raises(UnreadableInputError, match=rf"{newest}: No such file.*allow_incomplete=True"):
+        list(Judge(options).findings(iter(rows)))
+    found = [row for batch in Judge(options, allow_incomplete=True).findings(iter(rows)) for row in batch.to_pylist()]
+    assert "error" not in {row["severity"] for row in found}
 
 
 def test_no_rows_make_no_runs():

@@ -29,7 +29,9 @@ def run():
     home = java_home(os.environ)
     environment = {**os.environ, **_ENVIRONMENT} | ({} if home is None else {"JAVA_HOME": home})
     client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}})
+    notebook.cells.append(nbformat.v4.new_code_cell("print(type(spark).__module__)"))
     client.execute(env=environment)
+    assert notebook.cells.pop().outputs[0]["text"] == "pyspark.sql.connect.session\n"
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":

@@ -188,8 +188,7 @@ class _BatchAudit:
         if sequence.distance(state.last_sequence, last_sequence) > 0:
             self._report(ObservationKind.OVERLAP)
             return self._add_batch(state)
-        oldest = state.window[0].first_sequence if state.window else state.last_sequence
-        behind = sequence.distance(oldest, last_sequence) < 0
+        behind = sequence.distance(state.window[0].first_sequence, last_sequence) < 0
         self._report(ObservationKind.BEHIND_WINDOW if behind else ObservationKind.INSIDE)
         return state
 

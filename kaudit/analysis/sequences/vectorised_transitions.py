@@ -108,7 +108,7 @@ def _is_explained(columns: TransitionColumns, runs: Numbers) -> Mask:
 
 def _clear_after_silence(columns: TransitionColumns, valid: Mask) -> None:
     """Clear the runs before which brokers may have forgotten their producer."""
-    merged, known = columns.merged, ~columns.begins_unknown
+    merged, known = columns.merged, columns.before["has_last"]
     newest, last = merged.runs["last_max_timestamp"], columns.before["last"]["max_timestamp"]
     begin = columns.boundary["max_timestamp"].take(merged.runs["boundary_start"])
     earliest = min(int(newest.min()), int(last.min(where=known, initial=int(newest[0]))))

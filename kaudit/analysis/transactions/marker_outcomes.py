@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from kaudit.analysis.coordinator.decision_history import Decision
 from kaudit.analysis.scan.rows import Rows
+from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.transactions import MismatchedMarker
 from kaudit.source.layout import PartitionDirectory
 
@@ -25,7 +26,8 @@ def compare_outcomes(
 
     A producer's markers in a partition are paired with the decisions that include the partition, in order, and only
     where there are as many of one as of the other: clocks of different hosts need not agree, and what retention,
-    compaction or a marker written twice has changed is not comparable.
+    compaction or a marker written twice has changed is not comparable. Retention and a second copy together may leave as
+    many, so nothing is said of a producer whose markers disagree where one of them may be a copy.
     """
     paired: list[list[tuple[Rows, Decision]]] = [_pairs(entry, decisions) for entry in markers]
     agreeing: dict[tuple[str, int], set[str]] = {}
@@ -61,7 +63,17 @@ def _pairs(markers: Markers, decisions: Mapping[int, Sequence[Decision] | None])
     rows = markers.rows
     for producer_id in np.unique(rows["producer_id"]).tolist():
         decided = [decision for decision in decisions.get(producer_id) or () if own in decision.partitions]
-        written = rows[rows["producer_id"] == producer_id] if decided else ()
-        if decided and len(decided) == len(written):
-            found += zip(written, decided, strict=True)
+        written = rows[rows["producer_id"] == producer_id]
+        if len(decided) != len(written):
+            continue
+        pairs = list(zip(written, decided, strict=True))
+        if not _may_hold_copies(written) or all(int(row["type"]) == decision.type for row, decision in pairs):
+            found += pairs
     return found
+
+
+def _may_hold_copies(markers: Rows) -> bool:
+    """Whether a marker of a producer may be the one before once more: WriteTxnMarkers is sent again when its answer is lost."""
+    before, after = markers[:-1], markers[1:]
+    same = (before["type"] == after["type"]) & (before["producer_epoch"] == after["producer_epoch"])
+    return bool(np.any(same & (after["first_offset"] == NO_OFFSET)))

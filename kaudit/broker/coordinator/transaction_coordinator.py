@@ -265,6 +265,11 @@ class TransactionCoordinator:
         self._end(transaction, transaction.epoch, request.now, commit=commit, transaction_version=0)
         return CoordinatorResult(_DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "the transaction ended")
 
+    @property
+    def has_transactions(self) -> bool:
+        """Whether it knows any transactional id."""
+        return bool(self._transactions)
+
     def transaction(self, transactional_id: str) -> TransactionMetadata | None:
         """Return the entry of a transactional id, read-only."""
         return self._transactions.get(transactional_id)
@@ -299,9 +304,20 @@ class TransactionCoordinator:
         """
         for transaction in self._transactions.values():
             if transaction.home == partition:
-                transaction.last_epoch = NO_PRODUCER_EPOCH
-                if transaction.state in _PREPARED:
-                    self._send_markers(transaction, now, partition)
+                self._load(transaction, now, partition)
+
+    def move(self, now: int) -> bool:
+        """Load all transactions at another broker, as after a restart; return whether a previous epoch was forgotten."""
+        transactions = tuple(self._transactions.values())
+        forgets = any(transaction.last_epoch != NO_PRODUCER_EPOCH for transaction in transactions)
+        for transaction in transactions:
+            self._load(transaction, now, None)
+        return forgets
+
+    def _load(self, transaction: TransactionMetadata, now: int, restarted: TopicPartition | None) -> None:
+        transaction.last_epoch = NO_PRODUCER_EPOCH
+        if transaction.state in _PREPARED:
+            self._send_markers(transaction, now, restarted)
 
     # -- steps -------------------------------------------------------------------------------------------------------
     def _find(self, request: RequestContext, transactional_id: str) -> TransactionMetadata | None:
@@ -396,15 +412,26 @@ class TransactionCoordinator:
             partitions,
             restarted,
         )
-        if not self._write_markers(ended):
-            return
-        for partition in partitions:
+        if self._write_markers(ended):
+            self._complete(transaction)
+
+    def complete(self, transactional_id: str, ended: EndOfTransaction) -> bool:
+        """Complete a transaction whose last marker was written late; return False if that has happened already."""
+        transaction = self._transactions[transactional_id]
+        is_it = (transaction.producer_id, transaction.epoch) == (ended.producer_id, ended.marker_epoch)
+        if transaction.state not in _PREPARED or not (is_it or transaction.previous_producer_id == ended.producer_id):
+            return False
+        self._complete(transaction)
+        return True
+
+    def _complete(self, transaction: TransactionMetadata) -> None:
+        for partition in transaction.partitions:
             still_open = [other for other in self._open[partition] if other is not transaction]
             if still_open:
                 self._open[partition] = still_open
             else:
                 del self._open[partition]
-        transaction.state = _COMPLETE_COMMIT if commit else _COMPLETE_ABORT
+        transaction.state = _COMPLETE_COMMIT if _PREPARED[transaction.state] else _COMPLETE_ABORT
         transaction.partitions = {}
         transaction.markers_sent = False
 

@@ -56,7 +56,7 @@ class ProduceHandler:
             if transactional_id is None:
                 return self._check_and_append(attempt, key, partition, limits, now)
             producer_id, epoch = batch.producer_id, batch.producer_epoch
-            if self._asks(api_version) and not partition.has_ongoing_transaction(producer_id, epoch):
+            if self.asks_coordinator(api_version) and not partition.has_ongoing_transaction(producer_id, epoch):
                 request = RequestContext(key, api_version, now, attempt.at is not None)
                 first = (producer_id, epoch, batch.base_sequence)
                 refusal = self._verify(request, transactional_id, first, partition, self._versions(api_version))
@@ -98,7 +98,7 @@ class ProduceHandler:
         if attempt.acks not in _ACKS:
             return Refusal(KafkaError.INVALID_REQUIRED_ACKS, f"acks {attempt.acks}")
         refusal = check_request(records, self._profile, api_version, transactional_id)
-        if refusal is not None or transactional_id is None or not self._asks(api_version):
+        if refusal is not None or transactional_id is None or not self.asks_coordinator(api_version):
             return refusal
         transactional = [batch for batch in records.batches if batch.is_transactional and batch.producer_id >= 0]
         if not transactional:
@@ -126,7 +126,7 @@ class ProduceHandler:
                     return refusal
             # The first batches are looked at until one is transactional (RequestUtils.flag).
             looked_at = looked_at and not (records.batches and records.batches[0].is_transactional)
-            if attempt.transactional_id is not None and self._asks(attempt.api_version):
+            if attempt.transactional_id is not None and self.asks_coordinator(attempt.api_version):
                 sent = (batch for batch in records.batches if batch.is_transactional and batch.producer_id >= 0)
                 producers |= {(batch.producer_id, batch.producer_epoch) for batch in sent}
         if len(producers) > 1:
@@ -188,7 +188,7 @@ class ProduceHandler:
         )
         return _decide(index, data, key, partition)
 
-    def _asks(self, api_version: int) -> bool:
+    def asks_coordinator(self, api_version: int) -> bool:
         """Return whether the coordinator is asked about transactions: for transaction version 2, whatever is configured."""
         return self._verifies or self._adds(api_version)
 

@@ -8,6 +8,7 @@ import typer
 from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.schedule_search import SearchOptions, find_schedule
 
 if TYPE_CHECKING:
     from kaudit.report.console import Console
@@ -20,6 +21,7 @@ Examples:
   kaudit simulate six-in-flight
   kaudit simulate acks1-leader-dies -o run && kaudit scan run/broker-2
   kaudit simulate my-cluster.toml --sweep 1000
+  kaudit simulate my-cluster.toml --find acknowledged-lost -o lost.toml
 """
 
 _FORMATS = ("terminal", "html", "mermaid", "json")
@@ -30,7 +32,7 @@ app = typer.Typer()
 
 @app.command(short_help="Play a scenario: producers, brokers, faults.", epilog=_EXAMPLES)
 @with_option_groups
-def simulate(  # noqa: C901, PLR0913 - typer reads the options off the signature
+def simulate(  # noqa: C901, PLR0912, PLR0913 - typer reads the options off the signature
     scenario: Annotated[
         str | None, typer.Argument(metavar="SCENARIO", help="A scenario.toml, or the name of a shipped one.")
     ] = None,
@@ -44,7 +46,12 @@ def simulate(  # noqa: C901, PLR0913 - typer reads the options off the signature
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="DIR", help="Write log directories, attempts and truth there."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="PATH",
+            help="Write log directories, attempts and truth there; with --find the scenario found.",
+        ),
     ] = None,
     output_format: Annotated[
         str,
@@ -55,23 +62,24 @@ def simulate(  # noqa: C901, PLR0913 - typer reads the options off the signature
     show_scenario: Annotated[
         bool, typer.Option("--show", help="Print the scenario's TOML: a start for one's own.")
     ] = False,
+    search: SearchOptions,
     terminal: options.TerminalOptions,
     quiet: options.Quiet = False,
     version: options.VersionOption,  # noqa: ARG001 - its callback has answered
-) -> None:
+) -> int | None:
     """Play a scenario: producers, brokers and replicas in simulated time. The same seed gives the same run."""
     from kaudit.cli.stdout import stdout_console, write_stdout
 
     console = stdout_console(terminal.color_choice)
     if list_scenarios:
         write_stdout(_list(console))
-        return
+        return None
     if scenario is None:
         raise UsageError("SCENARIO is missing: a TOML file or a shipped name; --list shows those")
     text = _text(scenario)
     if show_scenario:
         write_stdout(text)
-        return
+        return None
     form, _, file = output_format.partition(":")
     if form not in _FORMATS:
         raise UsageError(f"--output-format {output_format!r}: expected one of {', '.join(_FORMATS)}")
@@ -81,7 +89,16 @@ def simulate(  # noqa: C901, PLR0913 - typer reads the options off the signature
         if output is not None or form not in ("terminal", "json"):
             raise UsageError("--sweep counts outcomes: --output and diagrams are of one seed")
         _deliver(_sweep(read, first, sweep, form), file)
-        return
+        return None
+    if search.find is not None:
+        if form not in ("terminal", "json"):
+            raise UsageError("--find shows what it found as terminal or json; -o FILE.toml writes it as a scenario")
+        target = None if output is None else str(output)
+        return find_schedule(
+            text, Path(scenario).stem, search, seed=first, form=form, file=file, output=target, quiet=quiet
+        )
+    if search.tries is not None:
+        raise UsageError("--tries is for --find")
     from kaudit.simulate.output.directory import OccupiedError, write_run
     from kaudit.simulate.output.truth import Truth
     from kaudit.simulate.simulation import Simulation
@@ -97,6 +114,7 @@ def simulate(  # noqa: C901, PLR0913 - typer reads the options off the signature
             raise UsageError(f"--output {output} cannot be written: {error.strerror}") from error
     if file or not quiet:
         _deliver(_shown(truth, form, console, scenario), file)
+    return None
 
 
 def _text(scenario: str) -> str:

@@ -20,9 +20,17 @@ WORDS = {
     "out_of_order": "out of order",
     "on_a_replica_only": "on another replica only",
     "open_transactions": "open transactions",
+    "hanging_transactions": "hanging transactions",
 }
 _BAD = frozenset(
-    {"acknowledged_but_lost", "duplicate_copies", "repeated_across_sessions", "out_of_order", "open_transactions"}
+    {
+        "acknowledged_but_lost",
+        "duplicate_copies",
+        "repeated_across_sessions",
+        "out_of_order",
+        "open_transactions",
+        "hanging_transactions",
+    }
 )
 
 

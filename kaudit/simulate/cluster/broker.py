@@ -14,7 +14,7 @@ from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch
 from kaudit.broker.response import TopicPartition
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
-from kaudit.simulate.cluster.partition import ProduceCompletion, ReplicatedPartition
+from kaudit.simulate.cluster.partition import BrokerStatus, ProduceCompletion, ProduceRefusal, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import ProducerIdManager
 from kaudit.simulate.cluster.replica_log import StoredBatch
 from kaudit.simulate.cluster.transaction_state_manager import TransactionStateManager
@@ -35,6 +35,8 @@ from kaudit.simulate.trace import BrokerAnswer
 
 _ACKS_ALL = -1
 _NO_OFFSET = -1
+_PAUSED_MS = 50
+"""How often a paused broker's request is looked at again."""
 Respond = Callable[[KafkaResponse | None], None]
 
 
@@ -43,6 +45,7 @@ class ReplicaManager(Struct, frozen=True):
 
     partitions: dict[TopicPartition, ReplicatedPartition]
     produce_handler: ProduceHandler
+    brokers: BrokerStatus
 
 
 class ProcessState(Enum):
@@ -71,9 +74,16 @@ class BrokerServer:
         self.incarnation = 0
         """Counts its starts: what one process had begun does not go on in the next."""
         self.producer_ids = producer_ids
+        self.started_at = 0
+        """When its process was started, in ms since the run began."""
+        self.disk_delay_ms = 0
+        """How much longer than usual a write takes."""
+        self.clock_offset_ms = 0
+        """How far its wall clock is ahead."""
         self._partitions = replica_manager.partitions
         self._produce_handler = replica_manager.produce_handler
         self._transactions = transactions
+        self._brokers = replica_manager.brokers
         self._clock = context.clock
         self._recorder = context.recorder
         self._trace = context.trace
@@ -88,15 +98,36 @@ class BrokerServer:
         """Whether it handles requests."""
         return self.process is ProcessState.RUNNING
 
+    @property
+    def timestamp(self) -> int:
+        """Its wall clock, ms since 1970."""
+        return self._clock.timestamp + self.clock_offset_ms
+
     def handle(self, request: KafkaRequest, respond: Respond) -> None:
-        """Handle a request and respond, now or later."""
+        """Handle a request and respond, now or later: a slow disk holds up the thread that handles it."""
         respond = partial(self._respond, self.incarnation, request, respond)
+        if self.disk_delay_ms:
+            self._clock.after(self.disk_delay_ms, partial(self._handle_if_up, self.incarnation, request, respond))
+        else:
+            self._handle(request, respond)
+
+    def _handle_if_up(self, incarnation: int, request: KafkaRequest, respond: Respond) -> None:
+        if incarnation != self.incarnation:
+            return
+        if self.is_running:
+            self._handle(request, respond)
+        else:
+            self._clock.after(_PAUSED_MS, partial(self._handle_if_up, incarnation, request, respond))
+
+    def _handle(self, request: KafkaRequest, respond: Respond) -> None:
         if isinstance(request, ProduceRequest):
             _PendingProduce(self, request, respond).start()
         elif isinstance(request, InitProducerIdRequest):
             self._init_producer_id(request, respond)
         elif self._transactions.broker != self.number:
             respond(self._not_coordinator())
+        elif not self._transactions.is_replicated:
+            respond(self._not_available())
         elif isinstance(request, AddPartitionsToTxnRequest):
             respond(self._transactions.add_partitions(request))
         elif self._transactions.may_need_producer_id(request):
@@ -119,6 +150,8 @@ class BrokerServer:
         transactions = self._transactions
         if request.transactional_id is not None and transactions.broker != self.number:
             respond(self._not_coordinator())
+        elif request.transactional_id is not None and not transactions.is_replicated:
+            respond(self._not_available())
         elif transactions.needs_producer_id(request):
             self.producer_ids.generate(
                 partial(self._with_producer_id, partial(transactions.init_producer_id, request), respond)
@@ -131,6 +164,11 @@ class BrokerServer:
         where = "no broker does for now" if leader is None else f"broker {leader} does"
         why = f"{self.name} does not coordinate this transactional id: {where}"
         return CoordinatorResponse(KafkaError.NOT_COORDINATOR, NO_PRODUCER, why)
+
+    def _not_available(self) -> CoordinatorResponse:
+        """Answer what real coordinators do when request.timeout.ms is over. Source: TransactionStateManager."""
+        why = f"{self.name} cannot replicate the transaction log to all of its in-sync replicas"
+        return CoordinatorResponse(KafkaError.COORDINATOR_NOT_AVAILABLE, NO_PRODUCER, why)
 
     def _with_producer_id(
         self, answer: Callable[[int], CoordinatorResponse], respond: Respond, granted: int | None
@@ -148,7 +186,7 @@ class BrokerServer:
     ) -> None:
         """Append one partition's batch at the leader, and complete it when acks are satisfied."""
         partition = self._partitions[part.partition]
-        refusal = partition.refuse_produce(self.number, request.acks)
+        refusal = self._refuse(request, part, partition)
         if refusal is not None:
             refused = BrokerAnswer(partition.name, None, refusal.error, refusal.why)
             self._trace.answered(request, refused)
@@ -156,7 +194,7 @@ class BrokerServer:
             return
         log = partition.leader_log()
         memory = log.memory
-        now = self._clock.timestamp
+        now = self.timestamp
         if memory.next_sweep is None or now >= memory.next_sweep:
             memory.pass_time(now)
         end = memory.log_end
@@ -189,6 +227,26 @@ class BrokerServer:
             )
         else:
             complete(PartitionProduceResponse(part, KafkaError.NONE, answer.fields["base_offset"], start, decided))
+
+    def _refuse(
+        self, request: ProduceRequest, part: PartitionProduceData, partition: ReplicatedPartition
+    ) -> ProduceRefusal | None:
+        """Return why a batch is not validated: by the partition, or because no coordinator can verify its transaction.
+
+        Source: AddPartitionsToTxnManager; ReplicaManager makes its NETWORK_EXCEPTION NOT_ENOUGH_REPLICAS.
+        """
+        refusal = partition.refuse_produce(self.number, request.acks)
+        coordinator = self._transactions.broker
+        if refusal is not None or not part.transactional or coordinator is None:
+            return refusal
+        if self._brokers.reaches(self.number, coordinator) and self._transactions.is_replicated:
+            return None
+        if not self._produce_handler.asks_coordinator(request.api_version):
+            return None
+        if partition.leader_log().memory.has_ongoing_transaction(part.producer_id, part.epoch):
+            return None
+        why = f"{self.name} cannot ask broker {coordinator}, the coordinator, whether the transaction is open"
+        return ProduceRefusal(KafkaError.NOT_ENOUGH_REPLICAS, why)
 
     def _attempt(self, request: ProduceRequest, part: PartitionProduceData) -> Produce:
         return self._recorder.attempt(

@@ -34,10 +34,10 @@ from kaudit.simulate.scenario.model import ClusterSpec, TopicSpec
 _DEFAULT_SEGMENT_BYTES = 1 << 30
 _DEFAULT_LAG_MS = 30_000
 _DEFAULT_SWEEP_MS = 600_000
-_TIMEOUTS_AT_ONCE = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1"}
-"""A simulated coordinator aborts a transaction when it times out, unless a scenario says how often it looks."""
 _FIRST_WITHOUT_ZOOKEEPER_IDS = (3, 0)
 _TRANSACTION_REPLICAS = 3
+_RETRY_MS = 100
+"""retry.backoff.ms of clients that are not simulated one by one."""
 _HOW = {
     ProcessState.KILLED: "kill9",
     ProcessState.STOPPED: "clean",
@@ -67,8 +67,10 @@ class Cluster:
         self._trace = context.trace
         self.partitions: dict[TopicPartition, ReplicatedPartition] = {}
         self.brokers: dict[int, BrokerServer] = {}
+        self._cuts: list[frozenset[int]] = []
+        """Brokers that cannot reach the others, once for each such fault."""
         self.granted_blocks = GrantedBlocks(context.clock)
-        config = {**_TIMEOUTS_AT_ONCE, **spec.config}
+        config = spec.config
         broker_config = BrokerConfig.of(config, profile)
         markers = TransactionMarkerChannelManager(self.partitions, self, context)
         self.transactions = TransactionStateManager(
@@ -83,7 +85,7 @@ class Cluster:
             self.transactions.coordinator,
             verifies=broker_config.verifies,
         )
-        replica_manager = ReplicaManager(self.partitions, path)
+        replica_manager = ReplicaManager(self.partitions, path, self)
         znode, controller = Znode(), Controller()
         for number in range(1, spec.brokers + 1):
             producer_ids = self._producer_id_manager(number, znode, controller)
@@ -157,6 +159,22 @@ class Cluster:
         """Whether a broker handles requests."""
         return self.brokers[broker].is_running
 
+    def reaches(self, broker: int, other: int) -> bool:
+        """Whether two brokers can reach one another."""
+        return not any((broker in cut) != (other in cut) for cut in self._cuts)
+
+    def disk_delay_ms(self, broker: int) -> int:
+        """Return how much longer than usual a broker takes to write."""
+        return self.brokers[broker].disk_delay_ms
+
+    def timestamp(self, broker: int) -> int:
+        """Return a broker's wall clock, ms since 1970."""
+        return self.brokers[broker].timestamp
+
+    def started_at(self, broker: int) -> int:
+        """Return when a broker's process was started, in ms since the run began."""
+        return self.brokers[broker].started_at
+
     def leaders(self) -> dict[TopicPartition, int | None] | None:
         """Return the leaders of all partitions, None when no broker can be asked."""
         if not any(broker.is_running for broker in self.brokers.values()):
@@ -227,10 +245,68 @@ class Cluster:
         how = "starts" if clean else "starts, recovers its logs"
         self._trace.fault(self._clock.now, broker.name, f"{how}{', snapshots deleted' if without_snapshots else ''}")
         broker.process = ProcessState.RUNNING
+        broker.started_at = self._clock.now
         broker.producer_ids.restart()
         for partition in self.partitions.values():
             if number in partition.replicas:
                 self._load(partition, number, clean=clean, without_snapshots=without_snapshots)
+        self.transactions.clock_changed()
+
+    def disconnect(self, brokers: tuple[int, ...], for_ms: int) -> None:
+        """Cut `brokers` off from the others for a while; clients and the controller still reach them all.
+
+        So leaders stay, followers leave the ISR when they lag (Partition.maybeShrinkIsr), markers wait, and a leader that
+        cannot ask the coordinator refuses to begin a transaction (AddPartitionsToTxnManager).
+        """
+        cut = frozenset(brokers)
+        names = ", ".join(f"broker {number}" for number in sorted(cut))
+        self._cuts.append(cut)
+        self._trace.fault(self._clock.now, CONTROLLER, f"{names} and the others cannot reach one another")
+        self._clock.after(for_ms, partial(self._reconnect, cut, names))
+
+    def _reconnect(self, cut: frozenset[int], names: str) -> None:
+        self._cuts.remove(cut)
+        self._trace.fault(self._clock.now, CONTROLLER, f"{names} and the others reach one another again")
+
+    def slow_disk(self, number: int, delay_ms: int, for_ms: int) -> None:
+        """Let a broker take longer for each write, as leader and as follower, for a while."""
+        broker = self.brokers[number]
+        broker.disk_delay_ms += delay_ms
+        self._trace.fault(self._clock.now, broker.name, f"its disk is slow, {delay_ms} ms a write")
+        self._clock.after(for_ms, partial(self._disk_recovered, broker, delay_ms))
+
+    def _disk_recovered(self, broker: BrokerServer, delay_ms: int) -> None:
+        broker.disk_delay_ms -= delay_ms
+        self._trace.fault(self._clock.now, broker.name, "its disk is fast again")
+
+    def jump_clock(self, number: int, by_ms: int) -> None:
+        """Set a broker's wall clock: by it producer ids expire, transactions time out, and markers get their times.
+
+        What a broker does every so often goes on as before (KafkaScheduler counts by System.nanoTime).
+        """
+        broker = self.brokers[number]
+        broker.clock_offset_ms += by_ms
+        self._trace.fault(self._clock.now, broker.name, f"its clock jumps by {by_ms:+,} ms")
+        self._recorder.end(f"the clock of broker {number} jumped: attempts know of one clock")
+        if number == self.coordinator:
+            self.transactions.clock_changed()
+
+    def use_producer_ids(self, number: int, count: int) -> None:
+        """Let other clients take `count` producer ids of a broker, so that it needs a new block."""
+        broker = self.brokers[number]
+        if not broker.is_running:
+            return
+        self._trace.fault(self._clock.now, broker.name, f"other clients take {count} producer ids")
+        self._use_producer_id(broker, broker.incarnation, count)
+
+    def _use_producer_id(self, broker: BrokerServer, incarnation: int, count: int) -> None:
+        while count and broker.incarnation == incarnation:
+            answers: list[int | None] = []
+            broker.producer_ids.generate(answers.append)
+            if answers == [None]:
+                self._clock.after(_RETRY_MS, partial(self._use_producer_id, broker, incarnation, count))
+                return
+            count -= 1  # where there is no answer yet, one comes with the next block
 
     def _load(self, partition: ReplicatedPartition, number: int, *, clean: bool, without_snapshots: bool) -> None:
         log = partition.logs[number]
@@ -252,7 +328,7 @@ class Cluster:
             if log.log_start and not clean:
                 attempt.log_start_offset = log.log_start  # a simulated broker checkpoints it at once
             self._recorder.record(attempt, {"outcome": "ok"})
-            self.transactions.coordinator.reload(partition.key, self._clock.timestamp)
+            self.transactions.restarted(partition.key, number)
         elif recorded and partition.last_leader != number:
             self._recorder.record(
                 self._recorder.attempt(
@@ -260,7 +336,7 @@ class Cluster:
                 ),
                 {"outcome": "ok"},
             )
-        log.start(self._clock.timestamp, clean=clean, without_snapshots=without_snapshots)
+        log.start(self.timestamp(number), clean=clean, without_snapshots=without_snapshots)
         if partition.leader is None:
             self._elect(partition)
         if partition.leader not in (None, number):
@@ -285,6 +361,14 @@ class Cluster:
                 self._elect(partition)
             elif number in partition.isr:
                 partition.leave_isr(number)
+
+    def move_leader(self, partition: ReplicatedPartition, broker: int | None) -> None:
+        """Elect another in-sync replica, `broker` or the next one, if there is one (ElectLeaders, a reassignment)."""
+        others = [number for number in partition.isr if number != partition.leader and self.brokers[number].is_running]
+        if partition.leader is None or not others or broker not in (None, *others):
+            return
+        leader = others[0] if broker is None else broker
+        self._announce(partition, partition.elect(leader, list(partition.isr), unclean=False))
 
     def _elect(self, partition: ReplicatedPartition) -> None:
         alive = [broker for broker in partition.replicas if self.brokers[broker].is_running]
@@ -313,6 +397,8 @@ class Cluster:
             text += f"; broker {election.old_leader} had more from {election.lost_from_offset} on"
         self._trace.fault(self._clock.now, name, text, partition.name)
         if partition.key[0] == TRANSACTION_TOPIC:
+            if election.moved:
+                self.transactions.moved()
             self.transactions.write_unwritten()
             return
         if not election.moved:
@@ -351,8 +437,8 @@ class Cluster:
         before = log.high_watermark if before_offset < 0 else min(before_offset, log.high_watermark)
         attempt = self._recorder.attempt(attempts.DeleteRecords, partition.key, before_offset=before)
         self._recorder.record(attempt, {"outcome": "ok", "error": "NONE", "error_code": 0})
-        for replica in partition.logs.values():
-            replica.delete_records(min(before, replica.log_end), self._clock.timestamp)
+        for broker, replica in partition.logs.items():
+            replica.delete_records(min(before, replica.log_end), self.timestamp(broker))
         text = f"{partition.name}: deletes up to {before}"
         self._trace.fault(self._clock.now, f"broker {partition.leader}", text, partition.name)
 
@@ -371,8 +457,9 @@ class Cluster:
             if partition.leader is None or key[0] == TRANSACTION_TOPIC:
                 continue
             memory = partition.leader_log().memory
-            if memory.next_sweep is None or self._clock.timestamp >= memory.next_sweep:
-                memory.pass_time(self._clock.timestamp)
+            now = self.timestamp(partition.leader)
+            if memory.next_sweep is None or now >= memory.next_sweep:
+                memory.pass_time(now)
             if any(state.coordinator_epoch > 0 for state in memory.producers.states.values()):
                 continue  # attempts cannot express that the coordinator moved
             aborted = memory.producers.aborted_between(memory.log_start, memory.last_stable_offset)

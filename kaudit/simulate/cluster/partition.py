@@ -26,7 +26,24 @@ _RETRY_MS = 50
 
 
 class BrokerStatus(Protocol):
-    """Which brokers are up."""
+    """Which brokers are up, and what is wrong with them."""
+
+    @property
+    def coordinator(self) -> int | None:
+        """The broker that coordinates transactions."""
+        ...
+
+    def reaches(self, broker: int, other: int) -> bool:
+        """Tell whether two brokers can reach one another."""
+        ...
+
+    def disk_delay_ms(self, broker: int) -> int:
+        """Return how much longer than usual a broker takes to write."""
+        ...
+
+    def timestamp(self, broker: int) -> int:
+        """Return a broker's wall clock, ms since 1970."""
+        ...
 
     def is_up(self, broker: int) -> bool:
         """Tell whether a broker's process is there, paused or not."""
@@ -272,10 +289,15 @@ class ReplicatedPartition:
         log = self.leader_log()
         for broker in self.isr:
             mine = self.logs[broker]
-            if broker != self.leader and self._brokers.is_up(broker) and common_end(mine, log) == mine.log_end:
+            reached = broker != self.leader and self._brokers.is_up(broker) and self._reaches(broker)
+            if reached and common_end(mine, log) == mine.log_end:
                 mine.follow(log.batches[log.position(mine.log_end) :])
                 self._followers[broker].log_end = mine.log_end
         self._advance_high_watermark()
+
+    def _reaches(self, broker: int) -> bool:
+        """Tell whether the leader and a follower can reach one another."""
+        return self.leader is not None and self._brokers.reaches(self.leader, broker)
 
     def await_replicas(
         self, base_offset: int, last_offset: int, timeout_ms: int, complete: Callable[[ProduceCompletion], None]
@@ -335,7 +357,8 @@ class ReplicatedPartition:
         leader = self.leader
         if generation != follower.generation or leader is None:
             return
-        if not (self._brokers.is_running(leader) and self._brokers.is_running(broker)):
+        brokers = self._brokers
+        if not (brokers.is_running(leader) and brokers.is_running(broker) and brokers.reaches(leader, broker)):
             self._clock.after(_RETRY_MS, partial(self._fetch_arrives, broker, generation))
             return
         log, mine = self.leader_log(), self.logs[broker]
@@ -343,6 +366,8 @@ class ReplicatedPartition:
         if cut is not None:
             self._clock.after(self._delay(), partial(self._truncate, broker, generation, cut))
             return
+        if mine.last_epoch != log.last_epoch and log.end_of_epoch(mine.last_epoch).epoch != mine.last_epoch:
+            mine.drop_empty_epochs()  # it led without writing, and the leader does not know that epoch
         follower.log_end = mine.log_end
         if mine.log_end >= log.log_end:
             follower.caught_up_at = self._clock.now
@@ -360,7 +385,8 @@ class ReplicatedPartition:
         first = log.position(mine.log_end)
         batches = log.batches[first : first + _FETCH_MAX_BATCHES]
         answer = FetchResponse(batches, log.high_watermark, log.log_start)
-        self._clock.after(self._delay(), partial(self._receive, broker, generation, answer))
+        wait = self._delay() + self._brokers.disk_delay_ms(broker)
+        self._clock.after(wait, partial(self._receive, broker, generation, answer))
 
     def _receive(self, broker: int, generation: int, answer: FetchResponse) -> None:
         follower = self._followers[broker]
@@ -369,11 +395,14 @@ class ReplicatedPartition:
         if not self._brokers.is_running(broker):
             self._clock.after(_RETRY_MS, partial(self._receive, broker, generation, answer))
             return
+        if not self._reaches(broker):
+            self._clock.after(_RETRY_MS, partial(self._fetch_arrives, broker, generation))
+            return
         mine = self.logs[broker]
         mine.follow([batch for batch in answer.batches if batch.base_offset >= mine.log_end])
         mine.high_watermark = max(mine.high_watermark, min(answer.high_watermark, mine.log_end))
         # a follower's log begins where its leader's does (ReplicaFetcherThread.processPartitionData)
-        mine.delete_records(min(answer.log_start, mine.high_watermark), self._clock.timestamp)
+        mine.delete_records(min(answer.log_start, mine.high_watermark), self._brokers.timestamp(broker))
         if answer.batches:
             self._trace_replication(broker, mine.log_end - 1)
         self._fetch(broker, generation)
@@ -428,7 +457,7 @@ class ReplicatedPartition:
             f"{self.name}: truncates from {log.log_end} to {offset}, leader epoch {self.leader_epoch}",
             self.name,
         )
-        log.truncate(offset, self._clock.timestamp)
+        log.truncate(offset, self._brokers.timestamp(broker))
         self._fetch(broker, generation)
 
 

@@ -85,6 +85,10 @@ class ReplicaLog:
             found = entry.epoch
         return EpochEntry(found, self.log_end)
 
+    def drop_empty_epochs(self) -> None:
+        """Forget leader epochs that began at the end of the log: nothing was written in them. Source: UnifiedLog.truncateTo."""
+        self.epochs = [entry for entry in self.epochs if entry.start_offset < self.log_end]
+
     def position(self, offset: int) -> int:
         """Return the index of the first batch that ends at `offset` or later."""
         return bisect_left(self.batches, offset, key=lambda batch: batch.last_offset)

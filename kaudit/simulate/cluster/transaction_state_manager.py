@@ -4,6 +4,7 @@ Decisions are those of kaudit/broker/coordinator. Source: TransactionCoordinator
 on time even while the coordinator moves.
 """
 
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -55,6 +56,10 @@ class EndedTransaction(NamedTuple):
 class CoordinatorBrokers(BrokerStatus, Protocol):
     """Which brokers are up, and the producer ids of the coordinator's."""
 
+    def started_at(self, broker: int) -> int:
+        """Return when a broker's process was started, in ms since the run began."""
+        ...
+
     def with_producer_id(self, use: OnProducerId) -> None:
         """Call `use` with a new producer id of the coordinator's broker."""
         ...
@@ -77,6 +82,7 @@ class TransactionStateManager:
         self._recorder = context.recorder
         self._trace = context.trace
         self.markers = markers
+        markers.on_complete = self._markers_written
         self.log: ReplicatedPartition | None = None
         self.coordinator = TransactionCoordinator(profile, config, self._write_markers, self._allocate)
         self.ended: list[EndedTransaction] = []
@@ -86,10 +92,14 @@ class TransactionStateManager:
         self._owners: dict[int, str] = {}
         """Transactional ids by producer id."""
         self._timing_out = False
+        self._loading = False
+        """Whether markers are sent again: the transaction log has the decision already."""
         self._caller_writes_completion = False
         """Whether end_transaction writes the completed state itself, after it has set a new producer id."""
         self._unwritten: list[bytes] = []
         """Records for the transaction log, while it has no leader."""
+        self.replayed_since = 0
+        """When the broker was started, as the attempts say, in ms since the run began."""
         self._granted_id: int | None = None
         self._used_id: int | None = None
 
@@ -98,10 +108,31 @@ class TransactionStateManager:
         """The broker that coordinates."""
         return None if self.log is None else self.log.leader
 
+    def under_way(self) -> Iterator[tuple[TopicPartition, int]]:
+        """Yield partition and producer id of the transactions that are to be ended yet: ongoing, or with markers to write."""
+        yield from self.markers.waiting()
+        for owner in set(self._owners.values()):
+            transaction = self.coordinator.transaction(owner)
+            if transaction is not None:
+                for key in transaction.partitions:
+                    yield key, transaction.producer_id
+
+    @property
+    def now(self) -> int:
+        """The wall clock of the coordinator's broker, ms since 1970."""
+        broker = self.broker
+        return self._clock.timestamp if broker is None else self._brokers.timestamp(broker)
+
     @property
     def epoch(self) -> int:
         """The coordinator's epoch: the leader epoch of its partition."""
         return 0 if self.log is None else self.log.leader_epoch
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether every in-sync replica of the transaction log can be reached: else nothing written to it is committed."""
+        log = self.log
+        return log is None or log.leader is None or all(self._brokers.reaches(log.leader, broker) for broker in log.isr)
 
     def _allocate(self, granted: int | None) -> int:
         producer_id = self._granted_id if granted is None else granted
@@ -114,14 +145,17 @@ class TransactionStateManager:
         """Whether the response may need a new producer id."""
         tid = request.transactional_id
         known = None if tid is None else self.coordinator.transaction(tid)
-        return known is None or known.epoch >= EXHAUSTED_EPOCH
+        if known is None:
+            return True
+        # An open transaction is aborted first, which uses an epoch.
+        return known.epoch + (known.state is TransactionStatus.ONGOING) >= EXHAUSTED_EPOCH
 
     def init_producer_id(self, request: InitProducerIdRequest, granted: int | None) -> CoordinatorResponse:
         """Answer InitProducerId; `granted` is a producer id of the broker's, None where none is needed."""
         tid = request.transactional_id
         self._granted_id, self._used_id = granted, None
         answer = self.coordinator.init_producer_id(
-            RequestContext(request.recorded_under, request.api_version, self._clock.timestamp, True, None),
+            RequestContext(request.recorded_under, request.api_version, self.now, True, None),
             tid,
             request.timeout_ms,
             request.producer,
@@ -147,7 +181,7 @@ class TransactionStateManager:
         answer = CoordinatorResult(KafkaError.NONE, *request.producer, "")
         for key in request.partitions:
             answer = self.coordinator.add_partitions(
-                RequestContext(key, request.api_version, self._clock.timestamp, True),
+                RequestContext(key, request.api_version, self.now, True),
                 request.transactional_id,
                 *request.producer,
             )
@@ -179,7 +213,7 @@ class TransactionStateManager:
         self._caller_writes_completion = bumps
         ended_before = len(self.ended)
         answer = self.coordinator.end_transaction(
-            RequestContext(request.recorded_under, request.api_version, self._clock.timestamp, True, None),
+            RequestContext(request.recorded_under, request.api_version, self.now, True, None),
             tid,
             request.producer,
             commit=request.commit,
@@ -218,14 +252,79 @@ class TransactionStateManager:
         self._watched[transactional_id] = seen
         self._write_state(transactional_id)
         if transaction.started_at is not None and (known is None or known[0] != transaction.started_at):
-            due = transaction.started_at + transaction.timeout_ms - self._clock.base + 1
-            self._clock.at(
-                due + -due % self._check_ms, partial(self._time_out, transactional_id, transaction.started_at)
+            self._schedule_timeout(transactional_id, transaction.started_at, transaction.timeout_ms)
+
+    def _schedule_timeout(self, transactional_id: str, started_at: int, timeout_ms: int) -> None:
+        """Look whether a transaction has timed out when that is first so, by the coordinator's clock."""
+        due = self._clock.now + max(started_at + timeout_ms + 1 - self.now, 0)
+        check = self._next_check(due, self._scheduled_since)
+        self._clock.at(check, partial(self._check, transactional_id, started_at))
+        replayed = self._next_check(due, self.replayed_since)
+        if replayed != check:
+            self._clock.at(min(check, replayed), partial(self._replay_differs, transactional_id, started_at))
+
+    @property
+    def _scheduled_since(self) -> int:
+        """Since when the coordinator looks every so often, in ms since the run began: the start of its broker."""
+        broker = self.broker
+        return 0 if broker is None else self._brokers.started_at(broker)
+
+    def _next_check(self, due: int, since: int) -> int:
+        first = since + self._check_ms
+        return first if due <= first else due + (since - due) % self._check_ms
+
+    def _replay_differs(self, transactional_id: str, started_at: int) -> None:
+        transaction = self.coordinator.transaction(transactional_id)
+        if transaction is not None and transaction.started_at == started_at:
+            self._recorder.end(
+                "a transaction timed out under a coordinator that was started later than attempts can say"
             )
+
+    def _check(self, transactional_id: str, started_at: int) -> None:
+        """Abort a transaction that has timed out, if this is when the coordinator looks."""
+        since = self._clock.now - self._scheduled_since
+        if since and since % self._check_ms == 0:
+            self._time_out(transactional_id, started_at)
+
+    def clock_changed(self) -> None:
+        """Schedule the timeouts of open transactions by the clock that the coordinator has now."""
+        for transactional_id, (started_at, _) in self._watched.items():
+            transaction = self.coordinator.transaction(transactional_id)
+            if transaction is not None and started_at is not None and transaction.started_at == started_at:
+                self._schedule_timeout(transactional_id, started_at, transaction.timeout_ms)
+
+    def moved(self) -> None:
+        """Load the transactions at the broker that coordinates now. Source: TransactionStateManager.loadTransactionMetadata.
+
+        The attempts format knows one coordinator: it cannot express that a previous epoch is forgotten.
+        """
+        self._loading = True
+        self.markers.forget_late()
+        if self.coordinator.move(self.now):
+            self._recorder.end("the transaction coordinator moved, and knows no producer's previous epoch")
+        self._loading = False
+        self.clock_changed()
+
+    def restarted(self, partition: TopicPartition, broker: int) -> None:
+        """Load the transactions whose requests stand under `partition` again, if `broker` coordinates them.
+
+        That is what the attempts say of a restart, whichever broker it is.
+        """
+        if self.log is None or self.log.last_leader != broker:
+            if self.coordinator.has_transactions:
+                self._recorder.end("a broker was restarted that does not coordinate transactions")
+            return
+        self.replayed_since = self._clock.now
+        self._loading = True
+        self.markers.forget_late()
+        self.coordinator.reload(partition, self.now)
+        self._loading = False
 
     def _time_out(self, transactional_id: str, started_at: int) -> None:
         transaction = self.coordinator.transaction(transactional_id)
         if transaction is None or transaction.started_at != started_at or not transaction.partitions:
+            return
+        if transaction.state is not TransactionStatus.ONGOING or self.now <= started_at + transaction.timeout_ms:
             return
         if transaction.epoch >= EXHAUSTED_EPOCH and self._granted_id is None:
             self._brokers.with_producer_id(partial(self._time_out_with_id, transactional_id, started_at))
@@ -238,7 +337,7 @@ class TransactionStateManager:
             f"transaction of {transactional_id} timed out: aborts it",
             *(f"{topic}-{number}" for topic, number in partitions),
         )
-        self.coordinator.abort_timed_out(partitions[0], self._clock.timestamp, self._clock.timestamp)
+        self.coordinator.abort_timed_out(partitions[0], self.now, self.now)
         self._timing_out = False
         for key in partitions:
             # An abort by timeout is no attempt: the answers after this one show it.
@@ -257,9 +356,20 @@ class TransactionStateManager:
         """Write a transaction's states and markers; return whether no marker was rejected."""
         owner = self._owners[ended.producer_id]
         prepared = TransactionStatus.PREPARE_COMMIT if ended.commit else TransactionStatus.PREPARE_ABORT
-        self._write_value(owner, prepared, ended.partitions, ended.marker_epoch)
-        if not self.markers.write(ended, self.epoch):
+        if not self._loading:
+            self._write_value(owner, prepared, ended.partitions, ended.marker_epoch)
+        if not self.markers.write(ended, self.epoch, self.broker):
             return False
+        self._completed(owner, ended)
+        return True
+
+    def _markers_written(self, ended: EndOfTransaction) -> None:
+        """Complete a transaction whose last markers were late."""
+        owner = self._owners[ended.producer_id]
+        if self.coordinator.complete(owner, ended):
+            self._completed(owner, ended)
+
+    def _completed(self, owner: str, ended: EndOfTransaction) -> None:
         if not self._caller_writes_completion:
             complete = TransactionStatus.COMPLETE_COMMIT if ended.commit else TransactionStatus.COMPLETE_ABORT
             self._write_value(owner, complete, (), ended.marker_epoch)
@@ -274,7 +384,6 @@ class TransactionStateManager:
                 self._timing_out,
             )
         )
-        return True
 
     def _write_state(self, transactional_id: str) -> None:
         transaction = self.coordinator.transaction(transactional_id)
@@ -288,7 +397,7 @@ class TransactionStateManager:
         transaction = self.coordinator.transaction(transactional_id)
         if self.log is None or transaction is None:
             return
-        now = self._clock.timestamp
+        now = self.now
         value = transaction_state.TransactionValue(
             transaction.producer_id,
             epoch,
@@ -311,10 +420,13 @@ class TransactionStateManager:
         log = self.log
         if log is None or log.leader is None or not self._brokers.is_running(log.leader):
             return
+        if not self.is_replicated and self._unwritten:
+            self._clock.after(_RETRY_MS, self.write_unwritten)
+            return
         waiting, self._unwritten = self._unwritten, []
         for data in waiting:
             log.leader_log().memory.log_end += 1
-            log.append_internal(data, None, UNKNOWN, self._clock.timestamp)
+            log.append_internal(data, None, UNKNOWN, self.now)
             log.replicate_at_once()
 
 

@@ -39,6 +39,7 @@ class Truth:
                     copies.update((key, outcome.batch.payload.application, number) for number in outcome.batch.numbers)
         counts["repeated_across_sessions"] = sum(times - 1 for times in copies.values() if times > 1)
         counts["open_transactions"] = sum(1 for _ in self.open_transactions())
+        counts["hanging_transactions"] = sum(1 for _ in self.hanging_transactions())
         return {name: counts[name] for name in SUMMARY}
 
     def open_transactions(self) -> Iterator[tuple[TopicPartition, int, int]]:
@@ -53,6 +54,13 @@ class Truth:
                 elif state is not None:
                     open_since.pop(state.producer_id, None)
             for producer_id, offset in open_since.items():
+                yield key, producer_id, offset
+
+    def hanging_transactions(self) -> Iterator[tuple[TopicPartition, int, int]]:
+        """Yield those open transactions that the coordinator will never end: it has none of the producer id there."""
+        under_way = set(self.simulation.cluster.transactions.under_way())
+        for key, producer_id, offset in self.open_transactions():
+            if (key, producer_id) not in under_way:
                 yield key, producer_id, offset
 
     def hidden(self) -> list[dict[str, Any]]:
@@ -169,8 +177,17 @@ SUMMARY = (
     "out_of_order",
     "on_a_replica_only",
     "open_transactions",
+    "hanging_transactions",
 )
 """The counts of a run, in the order they are shown."""
+
+OUTCOMES = {
+    "acknowledged-lost": "acknowledged_but_lost",
+    "duplicate": "duplicate_copies",
+    "reordered": "out_of_order",
+    "hanging": "hanging_transactions",
+}
+"""The outcomes a search can look for, each with the count that says a run has it."""
 
 HIDDEN = {
     "acknowledged_but_lost": "a log holds what was kept; only another replica's copy, or the client, knows of the rest",

@@ -37,6 +37,8 @@ class KafkaProducer:
             idempotence = Idempotence(self.manager, recovery, self.transactions)
         self._sender = Sender(client, self.accumulator, idempotence, request_numbers, on_complete)
         client.metadata.on_update = self.wake
+        self.clock_offset_ms = 0
+        """How far the wall clock of its machine is ahead."""
 
     def send(self, partition: TopicPartition, payload: Payload, number: int) -> None:
         """Hand a record over to be sent."""
@@ -44,12 +46,22 @@ class KafkaProducer:
         if self.transactions is not None and client.config.transactional_id is not None:
             self.transactions.add(partition)
         clock = client.clock
-        if self.accumulator.append(partition, payload, number, clock.timestamp, clock.now):
+        if self.accumulator.append(partition, payload, number, clock.timestamp + self.clock_offset_ms, clock.now):
             self.wake()
 
     def run(self, action: Callable[[], None]) -> None:
         """Run an action in the producer's process, after its pause if there is one."""
         self._client.process.run(action)
+
+    def jump_clock(self, by_ms: int) -> None:
+        """Set the wall clock: batches have waited that much longer, or less. Source: Time.SYSTEM.milliseconds."""
+        self.clock_offset_ms += by_ms
+        for batch in self.accumulator.incomplete.values():
+            batch.created_at -= by_ms
+            batch.last_appended_at -= by_ms
+            batch.last_attempt_at -= by_ms
+        self._client.clock_jumped(by_ms)
+        self.wake()
 
     def wake(self) -> None:
         """Let the sender look for work."""

@@ -63,6 +63,14 @@ class NetworkClient:
             self._next_broker += 1
         return None
 
+    def clock_jumped(self, by_ms: int) -> None:
+        """Close the connections whose oldest request is too old by the new clock. Source: handleTimedOutRequests."""
+        limit = self.clock.now + by_ms - self.config.request_timeout_ms
+        for connection in list(self._connections.values()):
+            if connection.in_flight and connection.in_flight[0].sent_at <= limit:
+                self.note("request.timeout.ms by the new clock: closes the connection")
+                connection.close()
+
     def kill(self) -> None:
         """End the process: what was not sent never will be, responses are ignored."""
         self.process.kill()

@@ -13,6 +13,11 @@ Rate = Annotated[float, Meta(ge=0, le=1)]
 _Few = Annotated[int, Meta(ge=0, le=100)]
 _Records = Annotated[int, Meta(ge=0, le=MAX_RECORDS)]
 _Delay = Annotated[int, Meta(ge=0, le=60_000)]
+_Jump = Annotated[int, Meta(ge=-30 * DAY_MS, le=30 * DAY_MS)]
+Api = Literal["Produce", "InitProducerId", "AddPartitionsToTxn", "EndTxn"]
+"""Requests of a producer, by Kafka's names."""
+TRANSACTION_PARTITION = "__transaction_state-0"
+"""The one partition of the transaction log: whose leader coordinates all transactions."""
 IntRange = tuple[int, int]
 """Bounds of a whole number drawn per run, both included."""
 
@@ -81,22 +86,53 @@ class _Fault(
     pass
 
 
-class MessageLoss(_Fault, frozen=True, kw_only=True):
-    """A message is lost; `request` counts a producer's produce requests from 1, `times` is how many from there on."""
+class RequestFault(_Fault, frozen=True, kw_only=True):
+    """What happens to requests of one kind; `request` counts a producer's from 1, `times` is how many from there on."""
 
     request: Count
     producer: str = ""
+    api: Api = "Produce"
     times: Count = 1
+
+
+class MessageLoss(RequestFault, frozen=True, kw_only=True):
+    """A message is lost."""
+
     silent: bool = False
     behind: bool = True
 
 
 class LoseRequest(MessageLoss, frozen=True):
-    """Produce requests do not arrive."""
+    """Requests do not arrive."""
 
 
 class LoseResponse(MessageLoss, frozen=True):
-    """The responses to produce requests do not arrive."""
+    """The responses to requests do not arrive."""
+
+
+class ErrorResponse(RequestFault, frozen=True, kw_only=True):
+    """Requests are answered with `error`, of a produce request all of it or one `partition` (`orders-0`).
+
+    `after_append`: the broker has carried the request out all the same, as with NOT_ENOUGH_REPLICAS_AFTER_APPEND.
+    """
+
+    error: Text
+    partition: Text | None = None
+    after_append: bool = False
+
+
+class LoseMarker(_Fault, frozen=True, kw_only=True):
+    """WriteTxnMarkers to a partition (`orders-0`) is lost; `marker` counts those sent to it from 1.
+
+    `response`: only the response is, so the marker is written again. The coordinator sends it again when the connection is
+    closed, `silent`: when request.timeout.ms is over.
+    """
+
+    partition: str = ""
+    marker: Count = 1
+    times: Count = 1
+    response: bool = False
+    silent: bool = False
 
 
 class TimedFault(_Fault, frozen=True, kw_only=True):
@@ -144,6 +180,48 @@ class LoseAllocation(BrokerFault, frozen=True):
     """The response to the broker's next allocation of producer ids is lost."""
 
 
+class UseProducerIds(BrokerFault, frozen=True, kw_only=True):
+    """Other clients take `count` producer ids of the broker: its block is used up."""
+
+    count: Annotated[int, Meta(ge=1, le=100_000)] = 1000
+
+
+class SlowDisk(BrokerFault, frozen=True, kw_only=True):
+    """Each request a broker writes for, and each fetch it writes, takes `delay_ms` longer, for `for_ms`."""
+
+    for_ms: PositiveMs
+    delay_ms: PositiveMs = 500
+
+
+class JumpBrokerClock(BrokerFault, frozen=True, kw_only=True):
+    """A broker's wall clock is set `by_ms` forward, or back where negative; `for_ms`: and back again."""
+
+    by_ms: _Jump
+    for_ms: PositiveMs | None = None
+
+
+class DisconnectBrokers(TimedFault, frozen=True, kw_only=True):
+    """`brokers` and the others cannot reach one another for `for_ms`; clients and the controller reach them all."""
+
+    brokers: Annotated[tuple[Annotated[int, Meta(ge=1, le=9)], ...], Meta(min_length=1)]
+    for_ms: PositiveMs
+
+
+class MoveLeader(TimedFault, frozen=True, kw_only=True):
+    """Another in-sync replica is elected: `broker`, or the next one. `__transaction_state-0` moves the coordinator."""
+
+    partition: str = ""
+    broker: Annotated[int, Meta(ge=1, le=9)] | None = None
+
+
+class JumpProducerClock(TimedFault, frozen=True, kw_only=True):
+    """The wall clock of an application's machine is set `by_ms` forward, or back where negative."""
+
+    by_ms: _Jump
+    producer: str = ""
+    for_ms: PositiveMs | None = None
+
+
 class KillProducer(TimedFault, frozen=True, kw_only=True):
     """An application dies; a new process sends its last `resend` records again."""
 
@@ -169,6 +247,8 @@ class DeleteRecords(TimedFault, frozen=True, kw_only=True):
 Fault = (
     LoseRequest
     | LoseResponse
+    | ErrorResponse
+    | LoseMarker
     | KillBroker
     | StopBroker
     | StartBroker
@@ -177,6 +257,12 @@ Fault = (
     | PauseProducer
     | DeleteRecords
     | LoseAllocation
+    | UseProducerIds
+    | SlowDisk
+    | JumpBrokerClock
+    | JumpProducerClock
+    | DisconnectBrokers
+    | MoveLeader
 )
 
 
@@ -196,6 +282,21 @@ class RandomFaults(Struct, frozen=True, forbid_unknown_fields=True):
     kill_producers: tuple[_Few, _Few] = (0, 0)
     resend: tuple[_Records, _Records] = (0, 0)
     delete_records: tuple[_Few, _Few] = (0, 0)
+    error_responses: Rate = 0.0
+    transactional_request_loss: Rate = 0.0
+    """Of InitProducerId, AddPartitionsToTxn and EndTxn."""
+    transactional_response_loss: Rate = 0.0
+    marker_loss: Rate = 0.0
+    """Of WriteTxnMarkers, half of them requests and half responses."""
+    disconnect_brokers: tuple[_Few, _Few] = (0, 0)
+    slow_disks: tuple[_Few, _Few] = (0, 0)
+    disk_delay_ms: tuple[PositiveMs, PositiveMs] = (50, 1000)
+    jump_clocks: tuple[_Few, _Few] = (0, 0)
+    jump_ms: tuple[_Jump, _Jump] = (-60_000, 60_000)
+    """Of a broker or a producer, and back again after as long as a pause."""
+    move_leaders: tuple[_Few, _Few] = (0, 0)
+    use_producer_ids: tuple[_Few, _Few] = (0, 0)
+    """How often a broker's block of producer ids is used up."""
 
 
 class NetworkSpec(Struct, frozen=True, forbid_unknown_fields=True):
@@ -223,3 +324,8 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     random_faults: RandomFaults | None = field(default=None, name="random")
     stop_at_end: bool = True
     """Whether running brokers are stopped cleanly at the end, before their files are written."""
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether any producer has a transactional.id: then there is a transaction log."""
+        return any(producer.config.transactional_id is not None for producer in self.producers)

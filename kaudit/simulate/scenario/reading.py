@@ -8,27 +8,35 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
+from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
 from kaudit.formats.schema_error import shown
 from kaudit.simulate.producer.releases.profile import NEWEST, UnknownClientError, client_for
 from kaudit.simulate.scenario.model import (
+    TRANSACTION_PARTITION,
     BrokerFault,
     ClusterSpec,
     DeleteRecords,
+    DisconnectBrokers,
+    ErrorResponse,
     Fault,
+    JumpProducerClock,
     KillProducer,
-    MessageLoss,
+    LoseMarker,
+    MoveLeader,
     NetworkSpec,
     PauseProducer,
     ProducerSpec,
     RandomFaults,
+    RequestFault,
     Scenario,
     TopicSpec,
 )
 from kaudit.simulate.scenario.producer_config import read_producer_config
 from kaudit.simulate.scenario.tables import ScenarioError, convert, one_of, table_at
 
-_RATES = ("request_loss", "response_loss", "silent_share")
+_RATES = frozenset(name for name, default in asdict(RandomFaults()).items() if isinstance(default, float))
+_ERRORS = [error.name for error in KafkaError if error is not KafkaError.NONE]
 _NUMBERS = {
     "segment.bytes": 1024,
     "min.insync.replicas": 1,
@@ -44,10 +52,20 @@ _NUMBERS = {
 
 def parse_scenario(text: str, name: str) -> Scenario:
     """Read a scenario called `name`. Raises ScenarioError."""
+    return scenario_of(parse_document(text), name)
+
+
+def parse_document(text: str) -> dict[str, Any]:
+    """Read TOML, whatever it says. Raises ScenarioError."""
     try:
-        content = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError("", f"TOML: {error}") from None
+
+
+def scenario_of(document: Mapping[str, Any], name: str) -> Scenario:
+    """Read the scenario called `name` that a TOML document describes. Raises ScenarioError."""
+    content = dict(document)
     if "name" in content:
         raise ScenarioError("name", "no such key: a scenario has the name of its file")
     cluster = _cluster(content.get("cluster", {}))
@@ -165,18 +183,35 @@ def _fault(
     table: dict[str, Any], path: str, cluster: ClusterSpec, topics: list[TopicSpec], producers: list[ProducerSpec]
 ) -> Fault:
     fault: Fault = convert(table, path, Fault)
+    names = [producer.name for producer in producers]
+    if isinstance(fault, RequestFault | KillProducer | PauseProducer | JumpProducerClock):
+        fault = replace(fault, producer=one_of(fault.producer or names[0], f"{path}.producer", names))
+    if isinstance(fault, ErrorResponse):
+        one_of(fault.error, f"{path}.error", _ERRORS)
+    numbers: tuple[int | None, ...] = ()
+    if isinstance(fault, BrokerFault):
+        if (fault.broker is None) == (fault.leader_of is None):
+            raise ScenarioError(f"{path}.broker", f"a broker from 1 to {cluster.brokers}, or leader_of")
+        numbers = (fault.broker,)
+    elif isinstance(fault, MoveLeader):
+        numbers = (fault.broker,)
+    elif isinstance(fault, DisconnectBrokers):
+        numbers = fault.brokers
+    if any(number is not None and number > cluster.brokers for number in numbers):
+        field = "brokers" if isinstance(fault, DisconnectBrokers) else "broker"
+        raise ScenarioError(f"{path}.{field}", f"a broker from 1 to {cluster.brokers}, or leader_of")
+    return _with_partition(fault, path, topics, producers)
+
+
+def _with_partition(fault: Fault, path: str, topics: list[TopicSpec], producers: list[ProducerSpec]) -> Fault:
+    """Check the partition a fault is about, the first one of the first topic where it names none."""
     partitions = {f"{topic.name}-{number}" for topic in topics for number in range(topic.partitions)}
-    match fault:
-        case MessageLoss() | KillProducer() | PauseProducer():
-            names = [producer.name for producer in producers]
-            return replace(fault, producer=one_of(fault.producer or names[0], f"{path}.producer", names))
-        case BrokerFault(broker=broker, leader_of=leader_of):
-            if (broker is None) == (leader_of is None) or (broker or 0) > cluster.brokers:
-                raise ScenarioError(f"{path}.broker", f"a broker from 1 to {cluster.brokers}, or leader_of")
-            field, partition = "leader_of", leader_of
-        case DeleteRecords():
-            fault = replace(fault, partition=fault.partition or f"{topics[0].name}-0")
-            field, partition = "partition", fault.partition
+    if isinstance(fault, MoveLeader | DeleteRecords | LoseMarker):
+        fault = replace(fault, partition=fault.partition or f"{topics[0].name}-0")
+    if isinstance(fault, MoveLeader | BrokerFault) and any(spec.config.transactional_id for spec in producers):
+        partitions.add(TRANSACTION_PARTITION)
+    field = "leader_of" if isinstance(fault, BrokerFault) else "partition"
+    partition = getattr(fault, field, None)
     if partition is not None and partition not in partitions:
         raise ScenarioError(f"{path}.{field}", f"a partition of the scenario's topics like orders-0, not {partition!r}")
     return fault

@@ -16,6 +16,7 @@ ORDER = (
     "unclean-election",
     "zombie-producer",
     "transaction-timeout",
+    "hanging-transaction",
     "cross-session",
     "expired-producer",
     "forgotten-duplicate",

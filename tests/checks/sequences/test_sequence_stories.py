@@ -16,6 +16,8 @@ from tests.logs import WRAP, Batch
 
 SIX = [plain(2 * index, 2) for index in range(6)]
 """Sequences 0..11 in six batches: a broker remembers those that begin with 2."""
+OVER_THE_WRAP = [plain(WRAP - 8 + 2 * index, 2) for index in range(6)]
+"""The last eight sequences and the first four in six batches."""
 LOST, REPEATED = "lost", "repeated"
 
 
@@ -162,6 +164,38 @@ STORIES: dict[str, tuple[list[Any], dict[str, Any], list[tuple[Any, ...]]]] = {
         ],
     ),
     "sequences that wrap": ([plain(WRAP - 3, 2), plain(WRAP - 1, 3), plain(2)], {}, []),
+    # windows whose older batches have higher sequences than the newest
+    "a batch from before the wrap, again while it is remembered": (
+        [*OVER_THE_WRAP, Again(1), plain(4)],
+        {},
+        [
+            ("KA101", "error", "certain", 12, 13, "exact", {"original_offset": 2}, (REPEATED, 2)),
+        ],
+    ),
+    "the batch that follows the wrap, again": (
+        [*OVER_THE_WRAP, Again(4), plain(4)],
+        {},
+        [
+            ("KA101", "error", "certain", 12, 13, "exact", {"original_offset": 8}, (REPEATED, 2)),
+        ],
+    ),
+    "a batch behind a window that holds the wrap": (
+        [*OVER_THE_WRAP, Again(0), plain(4)],
+        {},
+        [
+            ("KA102", "error", "certain", 12, 13, "behind-window", {"window_first_sequence": WRAP - 6}, (REPEATED, 2)),
+        ],
+    ),
+    "part of a batch in a window that holds the wrap": (
+        [*OVER_THE_WRAP, plain(WRAP - 1, 2), plain(4)],
+        {},
+        [("KA103", "error", "certain", 12, 13, "inside", {}, (REPEATED, 2))],
+    ),
+    "from before the wrap to beyond the newest sequence": (
+        [*OVER_THE_WRAP, plain(WRAP - 2, 8), plain(6)],
+        {},
+        [("KA103", "error", "certain", 12, 19, "overlap", {}, (REPEATED, 6))],
+    ),
     "2^30 - 1 sequences ahead are missing": (
         [plain(0), plain(2**30)],
         {},

@@ -1,0 +1,42 @@
+"""Markers beside decisions: a marker written twice and a deleted one together are no disagreement."""
+
+import numpy as np
+import pytest
+
+from kaudit.analysis.coordinator.decision_history import Decision
+from kaudit.analysis.transactions.marker_outcomes import Markers, compare_outcomes
+from kaudit.analysis.transactions.transaction_spans import ENDED_TRANSACTION
+from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER
+from kaudit.source.layout import PartitionDirectory
+
+COMMIT, ABORT = COMMIT_MARKER, ABORT_MARKER
+
+
+def disagreeing(markers, decided):
+    """Offsets of markers, each (type, epoch, first offset of its transaction), against the types decided in order."""
+    rows = np.zeros(len(markers), dtype=ENDED_TRANSACTION)
+    rows["producer_id"] = 7
+    rows["marker_offset"] = range(len(markers))
+    for name, column in zip(("type", "producer_epoch", "first_offset"), zip(*markers, strict=True), strict=True):
+        rows[name] = column
+    directory = PartitionDirectory("orders", 0, "", "", "orders-0", "orders-0", ())
+    decisions = [Decision("t", kind, frozenset({("orders", 0)}), offset) for offset, kind in enumerate(decided)]
+    (found,) = compare_outcomes([Markers(directory, rows)], {7: decisions})
+    return [marker.offset for marker in found]
+
+
+@pytest.mark.parametrize(
+    ("markers", "decided", "expected"),
+    [
+        ([(COMMIT, 0, 0), (ABORT, 0, 2)], [1, 0], []),
+        ([(COMMIT, 0, 0), (COMMIT, 0, 2)], [1, 0], [1]),
+        # the commit of the first transaction is deleted, and the abort of the second was written twice
+        ([(ABORT, 1, 5), (ABORT, 1, -1)], [1, 0], []),
+        # a transaction without data in this partition is no copy, as its epoch or its end is another one
+        ([(COMMIT, 0, 0), (ABORT, 0, -1)], [0, 0], [0]),
+        ([(COMMIT, 0, 0), (COMMIT, 1, -1)], [1, 0], [1]),
+        ([(COMMIT, 0, 0)], [1, 0], []),
+    ],
+)
+def test_markers_are_held_against_the_decisions_only_where_each_can_have_its_own(markers, decided, expected):
+    assert disagreeing(markers, decided) == expected
