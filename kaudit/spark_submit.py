@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-_AUDITS = ("scan", "timeline", "producers")
+_ON_ENGINES = ("scan", "timeline", "producers", "diff")
 _FINDINGS, _INTERNAL = 1, 70
 """kaudit.cli.exits.ExitCode, which cannot be imported where kaudit cannot."""
 
@@ -13,7 +13,7 @@ def on_spark(arguments: Sequence[str]) -> list[str]:
     """Return kaudit's arguments with `--engine spark`, which goes without saying here."""
     given = list(arguments)
     named = any(word == "--engine" or word.startswith("--engine=") for word in given)
-    if named or not given or given[0] not in _AUDITS:
+    if named or not given or given[0] not in _ON_ENGINES:
         return given
     return [given[0], "--engine", "spark", *given[1:]]
 

@@ -50,6 +50,11 @@ class Task(Struct, frozen=True):
         """Bytes to read."""
         return sum(directory.bytes for directory in self.holders.values())
 
+    @property
+    def directories(self) -> Sequence[PartitionDirectory]:
+        """The partition's directory on each replica."""
+        return list(self.holders.values())
+
 
 class ComparedPartition(Struct, frozen=True):
     """One partition compared: the result, its findings and what was read."""

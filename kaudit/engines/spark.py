@@ -21,7 +21,7 @@ from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.audit import Audit, Found, Together, coordinator_of
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.judging import JudgedPartition
-from kaudit.analysis.scan.options import Progress, ScanOptions, UnreadableInputError
+from kaudit.analysis.scan.options import Progress, ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
 from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs, share_rate
@@ -30,7 +30,15 @@ from kaudit.analysis.sequences.rescan import Questions, Seen, rescan
 from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, RecordedScan
 from kaudit.analysis.timelines.timeline import build_timelines
 from kaudit.checks.incident_groups import marked_with, partition_incidents
-from kaudit.engines.spark_jobs import SparkFailedError, ask_tasks, errors_in_one_line, from_here, named_job, retries
+from kaudit.engines.spark_jobs import (
+    SparkFailedError,
+    ask_tasks,
+    errors_in_one_line,
+    from_here,
+    named_job,
+    require_readable,
+    retries,
+)
 from kaudit.engines.spark_judging import (
     JUDGED_SCHEMA,
     AllCounts,
@@ -44,12 +52,12 @@ from kaudit.engines.spark_plan import SparkPlan, share
 from kaudit.engines.spark_progress import JobProgress
 from kaudit.engines.spark_session import SparkOptions, session
 from kaudit.engines.spark_tables import SparkTables
-from kaudit.engines.spark_tasks import AUDIT_SCHEMA, ROWS_SCHEMA, Seal, reading, replayer, whole, why_not_opened
+from kaudit.engines.spark_tasks import AUDIT_SCHEMA, ROWS_SCHEMA, Seal, reading, replayer, whole
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile
+from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
 
 if TYPE_CHECKING:
@@ -259,39 +267,10 @@ def _started(
     histories = read_blocks(options, layout, open_segment)
     jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(options, layout, histories))
     with session(spark or SparkOptions(), options.jobs) as started:
-        _require_readable(started, jobs)
+        require_readable(started, {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan})
         cores = started.sparkContext.defaultParallelism
         plan = share(share_rate(jobs, cores), cores)
         yield _Run(started, options, layout, histories, jobs, plan, _dataframe(started, plan, make_sink, seal))
-
-
-def _require_readable(spark: "SparkSession", jobs: Sequence[Job]) -> None:
-    """Open one segment of each log directory from a task, the newest: retention removes it last.
-
-    Raises:
-        UnreadableInputError: the driver can open it and the task cannot: the workers do not see this log directory.
-
-    """
-    newest = {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan}
-    try_to_open = partial(why_not_opened, open_source=from_here())
-    reasons = ask_tasks(spark, "kaudit: can the workers read the input?", list(newest.values()), try_to_open)
-    refused = {
-        segment.path: reason for segment, reason in zip(newest.values(), reasons, strict=True) if reason is not None
-    }
-    for segment in newest.values():
-        if segment.path in refused and _opens_here(segment):
-            raise UnreadableInputError(
-                f"{segment.path}: {refused[segment.path]} on a Spark worker, though the driver can read it: give a URL "
-                "that every worker reads (hdfs://, s3://), mount the directory on all of them, or use --engine local"
-            )
-
-
-def _opens_here(segment: SegmentFile) -> bool:
-    try:
-        open_segment(segment).close()
-    except OSError:
-        return False  # gone for everybody: the audit says so
-    return True
 
 
 def _kept(

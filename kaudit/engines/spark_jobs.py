@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +12,8 @@ import pyarrow as pa
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.options import UnreadableInputError
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
-from kaudit.engines.spark_tasks import ANSWER_SCHEMA, answering
+from kaudit.engines.spark_tasks import ANSWER_SCHEMA, answering, why_not_opened
+from kaudit.source.layout import SegmentFile
 from kaudit.source.schemes import open_segment
 
 if TYPE_CHECKING:
@@ -71,6 +72,34 @@ def ask_tasks(
         answers = asked.mapInArrow(answering(answer), ANSWER_SCHEMA).toArrow()
     found = dict(zip(answers["number"].to_pylist(), answers["answer"], strict=True))
     return [unpack(found[number].as_py()) for number in range(len(questions))]
+
+
+def require_readable(spark: "SparkSession", newest: Mapping[str, SegmentFile]) -> None:
+    """Open one segment of each log directory from a task, the newest: retention removes it last.
+
+    Raises:
+        UnreadableInputError: the driver can open it and the task cannot: the workers do not see this log directory.
+
+    """
+    try_to_open = partial(why_not_opened, open_source=from_here())
+    reasons = ask_tasks(spark, "kaudit: can the workers read the input?", list(newest.values()), try_to_open)
+    refused = {
+        segment.path: reason for segment, reason in zip(newest.values(), reasons, strict=True) if reason is not None
+    }
+    for segment in newest.values():
+        if segment.path in refused and _opens_here(segment):
+            raise UnreadableInputError(
+                f"{segment.path}: {refused[segment.path]} on a Spark worker, though the driver can read it: give a URL "
+                "that every worker reads (hdfs://, s3://), mount the directory on all of them, or use --engine local"
+            )
+
+
+def _opens_here(segment: SegmentFile) -> bool:
+    try:
+        open_segment(segment).close()
+    except OSError:
+        return False  # gone for everybody: the audit says so
+    return True
 
 
 @contextmanager

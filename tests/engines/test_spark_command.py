@@ -1,9 +1,11 @@
 """--engine spark, --master, spark-submit's file, the bundle, Java: what can be told without a cluster."""
 
+import io
 import os
 import subprocess
 import sys
 import tarfile
+from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
@@ -61,6 +63,7 @@ def test_nothing_but_the_spark_engine_imports_pyspark(module):
     ("given", "made"),
     [
         (["scan", "/a"], ["scan", "--engine", "spark", "/a"]),
+        (["diff", "/a", "/b"], ["diff", "--engine", "spark", "/a", "/b"]),
         (["timeline", "/a", "-q"], ["timeline", "--engine", "spark", "/a", "-q"]),
         (["scan", "--engine", "local", "/a"], ["scan", "--engine", "local", "/a"]),
         (["scan", "--engine=local", "/a"], ["scan", "--engine=local", "/a"]),
@@ -72,14 +75,22 @@ def test_spark_submit_means_spark(given, made):
     assert on_spark(given) == made
 
 
-def test_the_bundle_runs_alone(tmp_path, capsys):
-    archive = tmp_path / "kaudit-env.tar.gz"
-    assert run(["spark-bundle", "-o", str(archive)]) == 0
-    captured = capsys.readouterr()
-    assert "spark-submit" in captured.out
-    assert "kaudit/spark_submit.py" in captured.out
-    assert "MiB" in captured.err
-    assert [path.name for path in tmp_path.iterdir()] == ["kaudit-env.tar.gz"]
+@pytest.fixture(scope="module")
+def bundled(tmp_path_factory):
+    """A bundle, and what the command that made it printed on stdout and stderr."""
+    archive = tmp_path_factory.mktemp("bundle") / "kaudit-env.tar.gz"
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        assert run(["spark-bundle", "-o", str(archive)]) == 0
+    return archive, out.getvalue(), err.getvalue()
+
+
+def test_the_bundle_runs_alone(bundled, tmp_path):
+    archive, out, err = bundled
+    assert "spark-submit" in out
+    assert "kaudit/spark_submit.py" in out
+    assert "MiB" in err
+    assert [path.name for path in archive.parent.iterdir()] == ["kaudit-env.tar.gz"]
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path / "env", filter="data")
     python = tmp_path / "env" / "bin" / "python"
@@ -92,9 +103,8 @@ def test_the_bundle_runs_alone(tmp_path, capsys):
     assert done.stdout.strip() == str(tmp_path / "env" / "lib" / "kaudit" / "__init__.py")
 
 
-def test_the_bundle_names_the_python_it_needs(tmp_path, capsys):
-    run(["spark-bundle", "-o", str(tmp_path / "b.tar.gz")])
-    with tarfile.open(tmp_path / "b.tar.gz") as tar:
+def test_the_bundle_names_the_python_it_needs(bundled, tmp_path):
+    with tarfile.open(bundled[0]) as tar:
         tar.extract("bin/python", tmp_path, filter="data")
     done = subprocess.run(
         [tmp_path / "bin" / "python", "-V"], capture_output=True, text=True, check=False, env={"PATH": "/nowhere"}
