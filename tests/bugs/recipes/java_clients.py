@@ -4,11 +4,11 @@ import threading
 import time
 from pathlib import Path
 
-from tests.bugs.java_producer import java_producer
 from tests.bugs.proxy import Frame, Proxy, with_produce_error
 from tests.bugs.recipe import COORDINATOR, Outcome, told
 from tests.bugs.recipes.cleaner import SMALL_INDEXES
 from tests.cluster import brokers
+from tests.live_brokers.java_producer import java_producer
 from tests.live_brokers.protocol import END_TXN, LATEST, PRODUCE, Connection
 
 BROKER = brokers.WITH_EITHER

@@ -5,12 +5,12 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.bugs.java_producer import logging_jars
 from tests.bugs.recipe import Outcome, told
 from tests.cluster.brokers import HEAP, TOPIC_ALREADY_EXISTS
 from tests.conformance.recorder.batches import Sent
 from tests.conformance.recorder.topic import clock
 from tests.live_brokers.jars import jars_of
+from tests.live_brokers.java_producer import logging_jars
 from tests.live_brokers.jvm import Broker, Jvm, free_port
 from tests.live_brokers.protocol import PRODUCE, Appended, Connection, produce_body, read_produced
 
