@@ -29,9 +29,9 @@ SEVERITIES = {
     **OPEN,
     "KA203": "note",
 }
-# What a broker that lost its snapshots leaves beside wrong sequences: files that do not say what the log says.
 EITHER = {"KA704"}
 """A warning where one batch alone is repeated or other records lie between."""
+# What a broker that lost its snapshots leaves beside wrong sequences: files that do not say what the log says.
 FORGOTTEN = {"KA502", "KA305", "KA303", "KA304", "KA306", "KA308"}
 
 

@@ -8,10 +8,14 @@ from random import Random
 
 import pytest
 
+import kaudit
+from kaudit.broker.attempts import Produce
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.version import Version
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.network import Network
+from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.config import negotiate_versions
 from kaudit.simulate.producer.kafka_producer import KafkaProducer
@@ -29,6 +33,7 @@ from kaudit.simulate.requests import (
     ProduceResponse,
 )
 from kaudit.simulate.scenario.reading import parse_scenario
+from kaudit.simulate.simulation import Simulation
 from kaudit.simulate.trace import Trace
 
 SCENARIO = """
@@ -486,3 +491,34 @@ class TestTime:
         played.send(1)
         played.run(500)
         assert len(played.broker.of(ProduceRequest)) == 2
+
+
+WRAP = """
+[cluster]
+version = "{version}"
+[[topics]]
+name = "orders"
+[[producers]]
+name = "shop"
+records = 5
+every_ms = 20
+first_sequence = 2147483646
+config = {{ "linger.ms" = 0, "batch.size" = 100, "enable.idempotence" = true }}
+"""
+
+
+def test_sequences_wrap_to_0_and_nothing_is_wrong_with_it(tmp_path):
+    """DefaultRecordBatch.incrementSequence; brokers take any first sequence of a producer they do not know (KIP-360)."""
+    simulation = Simulation(parse_scenario(WRAP.format(version="3.9.1"), "wrap"), 1).run()
+    produced = [attempt for attempt, _ in simulation.recorder.lines if isinstance(attempt, Produce)]
+    assert [attempt.base_sequence for attempt in produced] == [2147483646, 2147483647, 0, 1, 2]
+    truth = Truth(simulation)
+    write_run(tmp_path / "run", simulation, truth)
+    assert truth.summary()["acknowledged"] == 5
+    assert [finding for finding in kaudit.scan([tmp_path / "run"]).findings if finding.severity.value != "note"] == []
+
+
+def test_older_brokers_refuse_a_producer_that_does_not_begin_at_0():
+    simulation = Simulation(parse_scenario(WRAP.format(version="2.4.1"), "wrap"), 1).run()
+    _, answer = next(line for line in simulation.recorder.lines if isinstance(line[0], Produce))
+    assert answer["error_code"] == KafkaError.UNKNOWN_PRODUCER_ID
