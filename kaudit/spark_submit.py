@@ -4,23 +4,42 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-_AUDITS = ("scan", "timeline", "producers")
+_ON_ENGINES = ("scan", "timeline", "producers", "diff")
+_FINDINGS, _INTERNAL = 1, 70
+"""kaudit.cli.exits.ExitCode, which cannot be imported where kaudit cannot."""
 
 
 def on_spark(arguments: Sequence[str]) -> list[str]:
     """Return kaudit's arguments with `--engine spark`, which goes without saying here."""
     given = list(arguments)
     named = any(word == "--engine" or word.startswith("--engine=") for word in given)
-    if named or not given or given[0] not in _AUDITS:
+    if named or not given or given[0] not in _ON_ENGINES:
         return given
     return [given[0], "--engine", "spark", *given[1:]]
 
 
 def main() -> None:
-    """Run kaudit in the Spark application that spark-submit has started, and exit with its code."""
-    from kaudit.cli.app import run  # noqa: PLC0415 - the path must be right first
+    """Run kaudit in the Spark application that spark-submit has started, and exit with its code.
 
-    sys.exit(run(on_spark(sys.argv[1:])))
+    Where the cluster runs the driver, findings are no failure: it would call the application failed, and YARN run it again.
+    """
+    try:
+        from kaudit.cli.app import run  # noqa: PLC0415 - the path must be right first
+    except ImportError as error:
+        # Python's own exit code would be 1, that of findings
+        sys.stderr.write(
+            f"kaudit: the driver's Python {sys.executable} cannot import kaudit: {error}; see docs/scale.md\n"
+        )
+        sys.exit(_INTERNAL)
+    code = run(on_spark(sys.argv[1:]))
+    sys.exit(0 if code == _FINDINGS and _in_cluster() else code)
+
+
+def _in_cluster() -> bool:
+    """Whether the driver runs in the cluster, as spark-submit has told the JVM."""
+    from pyspark import SparkConf  # noqa: PLC0415 - an extra
+
+    return SparkConf().get("spark.submit.deployMode") == "cluster"
 
 
 if __name__ == "__main__":

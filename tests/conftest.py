@@ -54,9 +54,20 @@ _DIRECTORY = "KAUDIT_TEST_EVIDENCE"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make one directory per run: workers inherit its name from the controller."""
+    """Make one directory per run: workers inherit its name from the controller, and processes compile modules once into it."""
     if not hasattr(config, "workerinput"):
         os.environ[_DIRECTORY] = tempfile.mkdtemp(prefix="kaudit-evidence-")
+        if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+            os.environ["PYTHONPYCACHEPREFIX"] = f"{os.environ[_DIRECTORY]}/compiled"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests that share a fixture of their module on one worker: it is made once."""
+    for item in items:
+        made = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009 - pytest shows it to plugins only
+        shared = any(fixture.scope == "module" for fixtures in made for fixture in fixtures)
+        if shared and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.location[0]))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

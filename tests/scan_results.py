@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from kaudit.checks.incidents import with_incidents
+from kaudit.checks.incident_groups import with_incidents
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState

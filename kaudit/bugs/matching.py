@@ -1,7 +1,7 @@
 """Findings that look like known bugs are given their names."""
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -11,20 +11,18 @@ from kaudit.bugs.bug import Bug, Case, Program
 from kaudit.bugs.registry import BUGS
 from kaudit.model.finding import Finding
 from kaudit.model.known_bug import KnownBug
-from kaudit.model.result import PartitionSummary
-
-_Place = tuple[str | None, int | None]
 
 
 def with_known_bugs(
-    findings: Sequence[Finding], versions: VersionRange, partitions: Iterable[PartitionSummary]
+    findings: Sequence[Finding], versions: VersionRange, compacted: Collection[tuple[str, int]]
 ) -> list[Finding]:
     """Return the findings, in their order, each with the known bugs it looks like.
 
-    `versions` are the broker's: a bug of brokers that none of them has is not named. `partitions` say what is compacted.
+    `versions` are the broker's: a bug of brokers that none of them has is not named. `compacted` are topic
+    partitions; what is around a finding is in its own.
     """
     candidates = _Candidates(versions)
-    surroundings = _Surroundings(findings, partitions)
+    surroundings = _Surroundings(findings, compacted)
     return [
         replace(finding, known_bugs=named) if (named := _named(finding, candidates, surroundings)) else finding
         for finding in findings
@@ -70,14 +68,10 @@ class _Candidates:
 class _Surroundings:
     """What is around findings, looked up only when a trait asks."""
 
-    def __init__(self, findings: Sequence[Finding], partitions: Iterable[PartitionSummary]) -> None:
+    def __init__(self, findings: Sequence[Finding], compacted: Collection[tuple[str, int]]) -> None:
         self._findings = findings
-        self._partitions = partitions
+        self._compacted = compacted
         self._by_field: dict[str, Mapping[tuple[object, ...], Sequence[Finding]]] = {}
-
-    @functools.cached_property
-    def _compacted(self) -> frozenset[_Place]:
-        return frozenset((entry.topic, entry.partition) for entry in self._partitions if entry.compacted)
 
     def case(self, finding: Finding, *, version_known: bool) -> Case:
         """Return a finding with what is around it."""

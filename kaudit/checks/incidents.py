@@ -1,6 +1,8 @@
 """Which findings have one cause: the rules, and the ids of the incidents they make.
 
 A rule names what a finding is about: two findings about the same thing are one incident. What is in doubt stays apart.
+Findings of one topic partition are put together where they are made; how these groups belong together across partitions
+follows from numbers alone, a few bytes each (incident_groups.py).
 """
 
 from bisect import bisect_right
@@ -13,7 +15,7 @@ from msgspec.structs import replace
 from kaudit.model.finding import Finding
 
 _Subject = Hashable
-"""What a finding is about; equal where two findings are about the same."""
+"""What a finding is about; equal where two findings are about the same, or a Moment."""
 _Subjects = Iterable[tuple[Finding, _Subject]]
 
 REQUEST_TIMEOUT_MS = 30_000
@@ -27,26 +29,24 @@ _INDEXES = frozenset(("KA503", "KA504"))
 
 
 class Rule(Struct, frozen=True):
-    """One kind of cause: `title` names it for people, `subjects` what each of the findings with these codes is about."""
+    """One kind of cause: `title` names it for people, `subjects` what each of the findings with these codes is about.
+
+    `across`: what is no Moment may be what findings of other topic partitions are about too.
+    """
 
     cause: str
     title: str
     codes: frozenset[str]
     subjects: Callable[[Sequence[Finding]], _Subjects]
+    across: bool = False
 
 
-def with_incidents(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings, in their order, with the id of their incident; None for one that stands alone."""
-    groups = _grouped(findings)
-    ids: dict[int, str] = {}
-    for group in groups:
-        if len(group) > 1:
-            first = min((findings[index] for index in group), key=_order)
-            ids.update(dict.fromkeys(group, first.fingerprint))
-    return [
-        finding if finding.incident == ids.get(index) else replace(finding, incident=ids.get(index))
-        for index, finding in enumerate(findings)
-    ]
+class Moment(Struct, frozen=True):
+    """A time in ms: of those with the same key, what lies at most `span_ms` after the first is about the same."""
+
+    key: Hashable
+    span_ms: int
+    at_ms: int
 
 
 def rule_of(findings: Sequence[Finding]) -> Rule | None:
@@ -57,46 +57,31 @@ def rule_of(findings: Sequence[Finding]) -> Rule | None:
     return next((rule for rule in RULES if _links(rule, distinct)), None)
 
 
-def _order(finding: Finding) -> tuple[object, ...]:
-    """Order by place; the same for the copies that several replicas have of a finding."""
-    topic, partition, _, *rest = finding.sort_key()
-    return (topic, partition, *rest)
+def subjects_of(rule: Rule, findings: Sequence[Finding]) -> _Subjects:
+    """Return what the findings that the rule is for are about."""
+    return rule.subjects([finding for finding in findings if finding.code in rule.codes or not rule.codes])
+
+
+def windows(moments: Iterable[Moment]) -> dict[Moment, int]:
+    """Return, for each moment, the time of the first of those it is about the same as."""
+    starts: dict[Moment, int] = {}
+    latest: dict[tuple[Hashable, int], int] = {}
+    for moment in sorted(set(moments), key=lambda moment: moment.at_ms):
+        key = moment.key, moment.span_ms
+        start = latest.get(key)
+        if start is None or moment.at_ms - start > moment.span_ms:
+            start = latest[key] = moment.at_ms
+        starts[moment] = start
+    return starts
 
 
 def _links(rule: Rule, findings: Sequence[Finding]) -> bool:
-    seen: set[_Subject] = set()
-    for _, subject in rule.subjects([finding for finding in findings if finding.code in rule.codes or not rule.codes]):
-        if subject in seen:
-            return True
-        seen.add(subject)
-    return False
-
-
-def _grouped(findings: Sequence[Finding]) -> list[list[int]]:
-    """Put together the positions of findings that share a subject, directly or over others."""
-    by_code: dict[str, list[Finding]] = {}
-    for finding in findings:
-        by_code.setdefault(finding.code, []).append(finding)
-    places = {id(finding): index for index, finding in enumerate(findings)}
-    leads = list(range(len(findings)))
-
-    def lead(index: int) -> int:
-        while leads[index] != index:
-            leads[index] = index = leads[leads[index]]
-        return index
-
-    for rule in RULES:
-        chosen = (
-            [finding for code in sorted(rule.codes) for finding in by_code.get(code, ())] if rule.codes else findings
-        )
-        first: dict[_Subject, int] = {}
-        for finding, subject in rule.subjects(chosen):
-            index = places[id(finding)]
-            leads[lead(index)] = lead(first.setdefault(subject, index))
-    groups: dict[int, list[int]] = {}
-    for index in range(len(findings)):
-        groups.setdefault(lead(index), []).append(index)
-    return list(groups.values())
+    subjects = [subject for _, subject in subjects_of(rule, findings)]
+    starts = windows(subject for subject in subjects if isinstance(subject, Moment))
+    resolved = [
+        (subject.key, starts[subject]) if isinstance(subject, Moment) else (subject, None) for subject in subjects
+    ]
+    return len(set(resolved)) < len(resolved)
 
 
 def _each(subject: Callable[[Finding], _Subject]) -> Callable[[Sequence[Finding]], _Subjects]:
@@ -164,8 +149,8 @@ def _transactions(findings: Sequence[Finding]) -> _Subjects:
         open_since = _value(finding.evidence.get("remembered"), "current_txn_start_offset")
         at = finding.offset if open_since is None else open_since
         yield finding, (finding.topic, finding.partition, _epoch(finding), at)
-    for key, same in _sorted_groups(findings, _epoch):
-        yield from _close_in_time(((found, _first_timestamp(found)) for found in same), TRANSACTION_TIMEOUT_MS, key)
+        if (at_ms := _first_timestamp(finding)) >= 0:
+            yield finding, Moment(_epoch(finding), TRANSACTION_TIMEOUT_MS, at_ms)
 
 
 def _decisions(finding: Finding) -> _Subject:
@@ -177,8 +162,9 @@ def _decisions(finding: Finding) -> _Subject:
 def _leader_changes(findings: Sequence[Finding]) -> _Subjects:
     """A change of leaders: partitions and producers that went on under a new leader epoch at the same time."""
     moved = [(finding, began) for finding in findings if (began := _new_leader_epoch(finding)) is not None]
-    yield from _close_in_time(((found, began.at_ms) for found, began in moved), REQUEST_TIMEOUT_MS, None)
     for finding, began in moved:
+        if began.at_ms >= 0:
+            yield finding, Moment(None, REQUEST_TIMEOUT_MS, began.at_ms)
         # a check that knows the change itself has said who was part of it, however late
         if began.at_ms < 0 or "leader_epoch" in finding.evidence:
             yield finding, (finding.topic, finding.partition, began.leader_epoch)
@@ -274,16 +260,6 @@ def _divergences(findings: Sequence[Finding]) -> _Subjects:
                 yield finding, (key, found.first)
 
 
-def _close_in_time(timed: Iterable[tuple[Finding, int]], span_ms: int, key: _Subject) -> _Subjects:
-    """Findings at most `span_ms` after the first of them are about the same; those without a time are left out."""
-    start = None
-    for finding, at in sorted(timed, key=lambda pair: pair[1]):
-        if start is None or at - start > span_ms:
-            start = at
-        if at >= 0:
-            yield finding, (key, start)
-
-
 def _sorted_groups(
     findings: Iterable[Finding], key: Callable[[Finding], _Subject]
 ) -> Iterator[tuple[_Subject, list[Finding]]]:
@@ -312,16 +288,36 @@ RULES: Sequence[Rule] = (
     Rule("damage", "damaged or missing bytes", _DAMAGE | _COMPARED | _INDEXES | _codes("KA104"), _damages),
     Rule("divergence", "replicas that differ", _COMPARED, _divergences),
     Rule("leader-change", "a change of leaders", _codes("KA104", "KA206", "KA601", "KA704"), _leader_changes),
-    Rule("epoch-bump", "a producer raised its epoch", _codes("KA202", "KA203", "KA206", "KA704"), _each(_epoch)),
-    Rule("zombie", "a fenced producer writes on", _codes("KA201"), _each(_epoch)),
+    Rule(
+        "epoch-bump",
+        "a producer raised its epoch",
+        _codes("KA202", "KA203", "KA206", "KA704"),
+        _each(_epoch),
+        across=True,
+    ),
+    Rule("zombie", "a fenced producer writes on", _codes("KA201"), _each(_epoch), across=True),
     Rule("transaction", "a transaction without an end", _codes("KA301", "KA302", "KA303", "KA304"), _transactions),
-    Rule("decision", "markers other than their coordinator decided", _codes("KA306", "KA308"), _each(_decisions)),
-    Rule("shared-producer-id", "one producer id for two producers", _codes("KA402", "KA404"), _shared_ids),
-    Rule("unallocated-ids", "producer ids that were never allocated", _codes("KA401"), _each(_hole_in_history)),
-    Rule("client-sequences", "a client that counts sequences its own way", _codes("KA107"), _each(_producer)),
-    Rule("epochs-used-up", "a producer id with few epochs left", _codes("KA204"), _each(_producer)),
-    Rule("session", "a session repeats another's records", _codes("KA701"), _each(_epoch)),
-    Rule("retries", "retries without idempotence", _codes("KA702", "KA703"), _each(_topic)),
+    Rule(
+        "decision",
+        "markers other than their coordinator decided",
+        _codes("KA306", "KA308"),
+        _each(_decisions),
+        across=True,
+    ),
+    Rule("shared-producer-id", "one producer id for two producers", _codes("KA402", "KA404"), _shared_ids, across=True),
+    Rule(
+        "unallocated-ids",
+        "producer ids that were never allocated",
+        _codes("KA401"),
+        _each(_hole_in_history),
+        across=True,
+    ),
+    Rule(
+        "client-sequences", "a client that counts sequences its own way", _codes("KA107"), _each(_producer), across=True
+    ),
+    Rule("epochs-used-up", "a producer id with few epochs left", _codes("KA204"), _each(_producer), across=True),
+    Rule("session", "a session repeats another's records", _codes("KA701"), _each(_epoch), across=True),
+    Rule("retries", "retries without idempotence", _codes("KA702", "KA703"), _each(_topic), across=True),
     Rule(
         "producer-state",
         "a producer's state that the broker had lost or never had",

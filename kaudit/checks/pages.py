@@ -15,10 +15,9 @@ def pages() -> Mapping[str, str]:
     return {"README.md": _index(), **{f"{code}.md": _page(check) for code, check in CHECKS.items()}}
 
 
-def write(directory: Path) -> None:
-    """Write all pages and remove those of checks that are no more."""
+def write(directory: Path, current: Mapping[str, str]) -> None:
+    """Write pages by file name, and remove those of what is no more."""
     directory.mkdir(parents=True, exist_ok=True)
-    current = pages()
     for name, text in current.items():
         (directory / name).write_text(text, encoding="utf-8")
     for stale in {path.name for path in directory.glob("*.md")} - set(current):
@@ -58,4 +57,4 @@ def _sentence(text: str) -> str:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write(Path(sys.argv[1]), pages())

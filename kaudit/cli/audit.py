@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.analysis.producer_ids.query import Query
-from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions, UnreadableInputError
+from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions, UnreadableInputError, UsageError
 from kaudit.checks.command_line import quote_text
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.cli.pager import paged
@@ -24,6 +24,7 @@ from kaudit.model.replicas import DiffResult, Replica
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary, TimelineResult
 from kaudit.model.rfc3339 import rfc3339
 from kaudit.policy.comparison import Scope
+from kaudit.policy.decision import Decision
 from kaudit.policy.policy import Policy
 from kaudit.report.console import ColorChoice, visible
 from kaudit.report.formats import FORMATS, Format, in_pieces
@@ -76,8 +77,19 @@ class AuditRequest(Struct, frozen=True):
         return self.verbose or bool(asked_for) or self.fail_on is FailOn.NOTE
 
 
+def _refuse_urls(request: AuditRequest, instead: str) -> None:
+    """Refuse before the audit what could not be written after it."""
+    for target in request.targets:
+        if target.url is not None:
+            raise UsageError(
+                f"--output {target.url}: tables are written to a URL by kaudit scan --engine spark; {instead}"
+            )
+
+
 def run_scan(request: AuditRequest, engine: "Engine") -> int:
     """Audit and report; return the exit code."""
+    if not engine.writes_to_urls:
+        _refuse_urls(request, "the local engine writes to a directory")
 
     def produce(progress: Progress, recording: _Recording) -> ScanResult:
         if not request.shows_histories("scan"):
@@ -97,6 +109,7 @@ def run_scan(request: AuditRequest, engine: "Engine") -> int:
 
 def run_timeline(request: AuditRequest, engine: "Engine") -> int:
     """Tell the producers' histories; return the exit code."""
+    _refuse_urls(request, "its tables hold the timelines of all producer ids")
 
     def produce(progress: Progress, recording: _Recording) -> TimelineResult:
         if request.shows_histories("timeline"):
@@ -117,6 +130,7 @@ def run_timeline(request: AuditRequest, engine: "Engine") -> int:
 
 def run_producers(request: AuditRequest, query: Query, engine: "Engine") -> int:
     """List producer ids; return the exit code."""
+    _refuse_urls(request, "its tables hold all producer ids")
 
     def produce(progress: Progress, recording: _Recording) -> ProducersResult:
         if request.shows_histories("producers"):
@@ -140,6 +154,7 @@ def run_diff(
     record: "Record",
 ) -> int:
     """Compare replicas; return the exit code. `record` reads the histories of one replica."""
+    _refuse_urls(request, "diff writes to a directory")
 
     def produce(progress: Progress, recording: _Recording) -> DiffResult:
         compared = request.selection.of_diff(engine(request.options, replicas, progress))
@@ -248,6 +263,8 @@ def show(
         batches=request.batches,
         command=" ".join(["kaudit", *map(quote_text, sys.argv[1:])]),
         repository=repository_root(),
+        decide=Decision(request.selection, request.policy),
+        log_start_offset=request.options.log_start_offset,
     )
     for target in request.targets:
         if target.form.machine or not machines_only:

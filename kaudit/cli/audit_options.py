@@ -218,6 +218,7 @@ class DiffOptions(OptionGroup, frozen=True, kw_only=True):
     log: LogFacts
     read: ReadOptions
     cluster: ClusterReadOptions
+    engine: EngineOptions
 
     def request(self, settings: Settings, paths: Sequence[str], display: DisplayOptions) -> "AuditRequest":
         """Return the request these options make. Raises UsageError for an option that means nothing."""

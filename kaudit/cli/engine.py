@@ -17,6 +17,7 @@ from kaudit.model.result import ScanResult, TimelineResult
 
 if TYPE_CHECKING:  # numpy comes with them
     from kaudit.analysis.timelines.producer_histories import RecordedScan
+    from kaudit.engines.partition_tasks import EachPartition
 
 
 Record = Callable[[ScanOptions, Progress], "AbstractContextManager[RecordedScan]"]
@@ -29,6 +30,9 @@ class Engine(Struct, frozen=True):
     timeline: Callable[[ScanOptions, Progress], TimelineResult]
     producers: Callable[[ScanOptions, Progress, Query], ProducersResult]
     record: Record
+    each_partition: "EachPartition"
+    writes_to_urls: bool = False
+    """Its tables can be written where a URL says."""
 
 
 def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[str]) -> Engine:
@@ -42,10 +46,11 @@ def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[s
         if master is not None or settings:
             raise UsageError("--master and --spark-conf need --engine spark")
         from kaudit.engines import local
+        from kaudit.engines.partition_tasks import each_partition
 
-        return Engine(local.scan, local.timeline, local.producers, local.record)
+        return Engine(local.scan, local.timeline, local.producers, local.record, each_partition)
     require_spark()
-    from kaudit.engines import spark
+    from kaudit.engines import spark, spark_partition_tasks
     from kaudit.engines.spark_session import SparkOptions
 
     options = SparkOptions(master, settings)
@@ -54,6 +59,8 @@ def choose_engine(choice: EngineChoice, master: str | None, settings: Sequence[s
         partial(spark.timeline, spark=options),
         partial(spark.producers, spark=options),
         partial(spark.record, spark=options),
+        partial(spark_partition_tasks.each_partition, spark=options),
+        writes_to_urls=True,
     )
 
 

@@ -40,8 +40,9 @@ def write_digests(comparison: DiffOptions, options: ScanOptions, _: Sequence[str
     file = output_file(targets[0][1], options.paths)
     other = _read(documents[0]) if documents else None
     site, reading = name_replicas(sites, {})[0], replace(options, paths=sites)
+    each = comparison.engine.choose().each_partition
     with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
-        made = fingerprints.fingerprint(reading, site, progress, other)
+        made = fingerprints.fingerprint(reading, site, progress, other, each=each)
     write_pieces(file, write_fingerprint(made))
     return _closed(made.not_audited, incomplete=made.incomplete)
 
@@ -64,8 +65,9 @@ def run_comparison(comparison: DiffOptions, options: ScanOptions, names: Sequenc
     if sites:
         site = next(replica for replica in name_replicas(options.paths, given) if replica.path == sites[0])
         reading = replace(options, paths=sites)
+        each = comparison.engine.choose().each_partition
         with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
-            found = fingerprints.compare_with_logs(reading, site, titles[documents[0]], read[0], progress)
+            found = fingerprints.compare_with_logs(reading, site, titles[documents[0]], read[0], progress, each=each)
     else:
         found = fingerprints.compare_fingerprints((titles[documents[0]], titles[documents[1]]), (read[0], read[1]))
     narrowing = " ".join(["kaudit diff --fingerprint", *map(quote_text, options.paths)]) if sites else None

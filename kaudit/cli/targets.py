@@ -1,6 +1,7 @@
 """Where results go: --output-format FORMAT[:FILE] and --output, and writing them whole or not at all."""
 
 import os
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -13,7 +14,7 @@ from kaudit.cli.stdout import refused, stdout_console
 from kaudit.cli.streams import write_pieces
 from kaudit.installation import install_command
 from kaudit.model.near_names import suggestion
-from kaudit.report.console import ColorChoice, Console
+from kaudit.report.console import ColorChoice, Console, visible
 from kaudit.report.formats import FORMATS, Format
 from kaudit.report.output import Output, Tables
 
@@ -24,19 +25,20 @@ _STDOUT = "-"
 
 
 class Target(Struct, frozen=True):
-    """One format and where it goes; `file` None: stdout."""
+    """One format and where it goes; `file` None: stdout, or the `url` that an engine writes tables to."""
 
     form: Format
     file: "Path | None" = None
+    url: str | None = None
 
 
 def parse_targets(formats: Sequence[str], output: str | None, inputs: Sequence[str]) -> list[Target]:
     """Parse the options, and refuse now what would only fail after a long scan."""
-    targets = [Target(_format(name), _file(file)) for name, file in split_formats(formats, output)]
+    targets = [_target(_format(name), place) for name, place in split_formats(formats, output)]
     for target in targets:
         if target.form.directory:
             _check_directory(target)
-    files = [target.file for target in targets]
+    files = [target.url or target.file for target in targets]
     if len(set(files)) < len(files):
         raise UsageError("two formats cannot go to the same place")
     for target in targets:
@@ -45,14 +47,21 @@ def parse_targets(formats: Sequence[str], output: str | None, inputs: Sequence[s
     return targets
 
 
+def _target(form: Format, place: str | None) -> Target:
+    """Return where a format goes; tables may go to a URL."""
+    if form.directory and place is not None and "://" in place:
+        return Target(form, url=place)
+    return Target(form, _file(place))
+
+
 def _check_directory(target: Target) -> None:
-    if target.file is None:
+    if target.file is None and target.url is None:
         raise UsageError(f"--output-format {target.form.name}: needs a directory, -o DIR")
     if find_spec("pyarrow") is None:
         raise UsageError(f"--output-format {target.form.name} needs an extra: {install_command('parquet')}")
     from kaudit.report.parquet import is_replaceable
 
-    if target.file.exists() and not (target.file.is_dir() and is_replaceable(target.file)):
+    if target.file is not None and target.file.exists() and not (target.file.is_dir() and is_replaceable(target.file)):
         raise UsageError(f"--output {target.file}: holds something else than an earlier result of kaudit")
 
 
@@ -143,6 +152,10 @@ def write(target: Target, content: Output) -> None:
     if isinstance(content, Tables):
         from kaudit.report.parquet import write_tables
 
+        if target.url is not None:
+            assert content.write_to is not None
+            sys.stderr.write(f"kaudit: wrote run_id={content.write_to(target.url)} to {visible(target.url)}\n")
+            return
         assert target.file is not None
         with refused(f"--output {target.file}"):
             write_tables(content, target.file)

@@ -17,7 +17,7 @@ from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
-from kaudit.checks.incidents import with_incidents
+from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
 from kaudit.diff.gap_records import with_records
 from kaudit.diff.missing_records import MissingCounts
@@ -49,6 +49,11 @@ class Task(Struct, frozen=True):
     def bytes(self) -> int:
         """Bytes to read."""
         return sum(directory.bytes for directory in self.holders.values())
+
+    @property
+    def directories(self) -> Sequence[PartitionDirectory]:
+        """The partition's directory on each replica."""
+        return list(self.holders.values())
 
 
 class ComparedPartition(Struct, frozen=True):
@@ -163,7 +168,8 @@ def diff_result(
     found = (finding for entry in compared for finding in entry.findings)
     partitions = [entry for one in compared for entry in one.partitions]
     any_version, _ = infer_range(VersionEvidence())
-    findings = with_known_bugs(with_incidents(sorted(found, key=Finding.sort_key)), any_version, partitions)
+    compacted = {(entry.topic, entry.partition) for entry in partitions if entry.compacted}
+    findings = with_known_bugs(with_incidents(sorted(found, key=Finding.sort_key)), any_version, compacted)
     unreadable = [entry for layout in layouts.values() for entry in layout.unreadable]
     unreadable += [entry for one in compared for entry in one.unreadable]
     skipped = [entry for layout in layouts.values() for entry in layout.skipped]

@@ -1,4 +1,4 @@
-"""The local engine for `diff --fingerprint`: one task a partition, in processes or here."""
+"""`diff --fingerprint`: one task a partition, done by an engine."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
@@ -14,7 +14,8 @@ from kaudit.diff.fingerprint.reading import (
     read_fingerprint,
     rows_of,
 )
-from kaudit.engines.replicas import each_partition, layout_of
+from kaudit.engines.partition_tasks import EachPartition, each_partition
+from kaudit.engines.replicas import layout_of
 from kaudit.model.fingerprint import MOST_RANGES, Fingerprint, FingerprintDiff, PartitionFingerprint
 from kaudit.model.replicas import Replica
 from kaudit.model.result import NotAudited
@@ -28,7 +29,12 @@ Key = tuple[str, int]
 
 
 def fingerprint(
-    options: ScanOptions, site: Replica, progress: Progress, other: Fingerprint | None = None
+    options: ScanOptions,
+    site: Replica,
+    progress: Progress,
+    other: Fingerprint | None = None,
+    *,
+    each: EachPartition = each_partition,
 ) -> Fingerprint:
     """Return digests of what lies under a site's path, with `other` narrower ones where that one differs.
 
@@ -42,23 +48,29 @@ def fingerprint(
     wanted: Mapping[Key, Rows] = {}
     if other is not None:
         theirs = {partition.key: partition for partition in other.partitions}
-        read = _read(layout, lambda key: rows_of(theirs[key]) if key in theirs else None, options, progress)
+        read = _read(layout, lambda key: rows_of(theirs[key]) if key in theirs else None, options, progress, each)
         found = (one.fingerprint for one in read)
         wanted = {ours.key: narrowed(ours, theirs[ours.key]) for ours in found}
-    read = _read(layout, lambda key: replace(wanted.get(key, Rows()), most_ranges=most), options, progress)
+    read = _read(layout, lambda key: replace(wanted.get(key, Rows()), most_ranges=most), options, progress, each)
     missing = _not_audited(layout, read)
     return Fingerprint(
         options.paths, [one.fingerprint for one in read], missing, any(item.unreadable for item in missing)
     )
 
 
-def compare_with_logs(
-    options: ScanOptions, site: Replica, name: str, other: Fingerprint, progress: Progress
+def compare_with_logs(  # noqa: PLR0913 - two sites, and who does the work
+    options: ScanOptions,
+    site: Replica,
+    name: str,
+    other: Fingerprint,
+    progress: Progress,
+    *,
+    each: EachPartition = each_partition,
 ) -> FingerprintDiff:
     """Hold what lies under a site's path against the fingerprint of another, which is called `name`. Raises as `fingerprint`."""
     layout = _layout(site, options)
     theirs = {partition.key: partition for partition in other.partitions}
-    read = _read(layout, lambda key: rows_of(theirs[key]) if key in theirs else None, options, progress)
+    read = _read(layout, lambda key: rows_of(theirs[key]) if key in theirs else None, options, progress, each)
     ours = {one.fingerprint.key: one.fingerprint for one in read}
     alone = [(directory.topic, directory.partition) for directory in layout.partitions]
     return _compared(
@@ -104,16 +116,20 @@ def _layout(site: Replica, options: ScanOptions) -> Layout:
 
 
 def _read(
-    layout: Layout, rows: Callable[[Key], Rows | None], options: ScanOptions, progress: Progress
+    layout: Layout,
+    rows: Callable[[Key], Rows | None],
+    options: ScanOptions,
+    progress: Progress,
+    each: EachPartition,
 ) -> list[ReadFingerprint]:
     """Read the partitions that `rows` wants something of, in (topic, partition) order."""
     wanted: list[tuple[PartitionDirectory, Rows | None]] = [
         (directory, rows((directory.topic, directory.partition)))
         for directory in sorted(layout.partitions, key=lambda entry: (entry.topic, entry.partition))
     ]
-    work = [FingerprintTask(directory, each) for directory, each in wanted if each is not None]
+    work = [FingerprintTask(directory, digests) for directory, digests in wanted if digests is not None]
     progress.start(sum(task.bytes for task in work))
-    return list(each_partition(work, read_fingerprint, options, progress)) if work else []
+    return list(each(work, read_fingerprint, options, progress)) if work else []
 
 
 def _not_audited(layout: Layout, read: Sequence[ReadFingerprint]) -> list[NotAudited]:

@@ -1,18 +1,13 @@
-"""The local engine for `diff`: one task a partition, in processes or here."""
+"""`diff`: one task a partition, done by an engine."""
 
-import multiprocessing
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from typing import Protocol, TypeVar
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.options import NothingToAuditError, Progress, ScanOptions, UsageError
 from kaudit.diff.audit import Task, broker_copies, compare_task, diff_result, tasks
-from kaudit.engines.ranges import PROCESSES_PAY_BYTES
+from kaudit.engines.partition_tasks import EachPartition, each_partition
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.layout import Layout
@@ -20,25 +15,10 @@ from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri, UrlError
 
 
-class _Readable(Protocol):
-    @property
-    def bytes(self) -> int:
-        """Bytes to read."""
-
-
-_Task = TypeVar("_Task", bound=_Readable)
-_Task_contra = TypeVar("_Task_contra", bound=_Readable, contravariant=True)
-_Done = TypeVar("_Done")
-_Done_co = TypeVar("_Done_co", covariant=True)
-
-
-class _Job(Protocol[_Task_contra, _Done_co]):
-    def __call__(self, task: _Task_contra, /, options: ScanOptions, open_source: OpenSource) -> _Done_co:
-        """Do one task."""
-
-
-def diff(options: ScanOptions, replicas: Sequence[Replica], progress: Progress) -> DiffResult:
-    """Compare the replicas' partitions; `options.paths` are the replicas' paths.
+def diff(
+    options: ScanOptions, replicas: Sequence[Replica], progress: Progress, each: EachPartition = each_partition
+) -> DiffResult:
+    """Compare the replicas' partitions; `options.paths` are the replicas' paths, `each` does the work of every partition.
 
     Raises:
         UsageError: a path does not exist, or holds one partition twice.
@@ -52,7 +32,7 @@ def diff(options: ScanOptions, replicas: Sequence[Replica], progress: Progress) 
     if not any(layout.unreadable for layout in layouts.values()):
         _require_common(replicas, work)
     progress.start(sum(task.bytes for task in work))
-    compared = list(each_partition(work, compare_task, options, progress))
+    compared = list(each(work, compare_task, options, progress))
     return diff_result(replicas, layouts, compared, moments)
 
 
@@ -70,30 +50,6 @@ def _partitions(name: str, work: Sequence[Task]) -> str:
     held = [next(iter(task.holders.values())).name for task in work if name in task.holders]
     more = f" and {len(held) - 1} more" if len(held) > 1 else ""
     return held[0] + more if held else "none"
-
-
-def each_partition(
-    work: Sequence[_Task],
-    job: _Job[_Task, _Done],
-    options: ScanOptions,
-    progress: Progress,
-) -> Iterator[_Done]:
-    """Yield what comes of each task, in their order: in processes, where that pays."""
-    jobs = min(options.jobs or os.cpu_count() or 1, len(work))
-    # clients of remote stores have threads, which a fork would leave behind with their locks held
-    local = all(Uri.parse(path).is_local for path in options.paths)
-    one = partial(job, options=options, open_source=open_segment)
-    if jobs < 2 or not local or sum(task.bytes for task in work) < PROCESSES_PAY_BYTES:
-        yield from _advancing(work, map(one, work), progress)
-        return
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
-        yield from _advancing(work, pool.map(one, work), progress)
-
-
-def _advancing(work: Sequence[_Task], results: Iterable[_Done], progress: Progress) -> Iterator[_Done]:
-    for task, result in zip(work, results, strict=True):
-        progress.advance(task.bytes)
-        yield result
 
 
 def layout_of(replica: Replica, options: ScanOptions) -> Layout:

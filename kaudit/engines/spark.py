@@ -1,11 +1,10 @@
 """The Spark engine: the pipeline of the local engine, its ranges and partitions scheduled as Spark tasks.
 
-Reading tasks compress ranges where they read them; their rows are shuffled, by partition replica; replaying
-tasks put partitions together. The driver lists the input and judges what is left of each partition.
+Reading tasks compress ranges where they read them; their rows are shuffled, by partition replica; replaying tasks put
+partitions together and read again what must be read twice. What only all partitions show the driver finds out from their
+outlines, and tasks judge with it. The driver gets counts and as many findings as are listed.
 """
 
-import os
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -14,60 +13,61 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 from msgspec import Struct
 
+from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.analysis.producer_ids.activity import ActivityRows
 from kaudit.analysis.producer_ids.block_histories import BlockHistories, read_blocks
 from kaudit.analysis.producer_ids.producer_listing import list_producers, remembers_markers
 from kaudit.analysis.producer_ids.query import Query
-from kaudit.analysis.scan.audit import Audit
-from kaudit.analysis.scan.batch_export import BatchWriter, segment_tasks
+from kaudit.analysis.scan.audit import Audit, Found, Together, coordinator_of
 from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.options import Progress, ScanOptions, UnreadableInputError, UsageError
+from kaudit.analysis.scan.judging import JudgedPartition
+from kaudit.analysis.scan.options import Progress, ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
 from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs, share_rate
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
-from kaudit.analysis.timelines.producer_histories import (
-    HistoryRows,
-    HistoryWriter,
-    PartitionHistory,
-    Piece,
-    RecordedScan,
+from kaudit.analysis.sequences.rescan import Questions, Seen, rescan
+from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory, RecordedScan
+from kaudit.analysis.timelines.timeline import build_timelines
+from kaudit.checks.incident_groups import marked_with, partition_incidents
+from kaudit.engines.spark_jobs import (
+    SparkFailedError,
+    ask_tasks,
+    errors_in_one_line,
+    from_here,
+    named_job,
+    require_readable,
+    retries,
 )
-from kaudit.analysis.timelines.timeline import build_timelines, by_replica
+from kaudit.engines.spark_judging import (
+    JUDGED_SCHEMA,
+    AllCounts,
+    JudgedCounts,
+    Judging,
+    counting,
+    first_of_each,
+    listing,
+)
 from kaudit.engines.spark_plan import SparkPlan, share
 from kaudit.engines.spark_progress import JobProgress
 from kaudit.engines.spark_session import SparkOptions, session
-from kaudit.engines.spark_tasks import (
-    AUDIT_SCHEMA,
-    PIECES_SCHEMA,
-    PROBE_SCHEMA,
-    ROWS_SCHEMA,
-    OutputBatches,
-    Seal,
-    batch_writing,
-    history_writing,
-    probing,
-    reading,
-    replayer,
-    whole,
-)
+from kaudit.engines.spark_tables import SparkTables
+from kaudit.engines.spark_tasks import AUDIT_SCHEMA, ROWS_SCHEMA, Seal, reading, replayer, whole
+from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.source.layout import Layout, SegmentFile
+from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+__all__ = ["SparkFailedError", "producers", "record", "scan", "timeline"]
+
 _Sink = TypeVar("_Sink", bound=RowSink | None)
-_MOST_OUTPUT_BATCHES = 1000
-"""Each batch of pieces is a job of its own: some 50 ms."""
-_GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
-
-
-class SparkFailedError(UsageError):
-    """Spark gave up on a job. The text has the line of its reason that says why."""
+_SCAN_WIDE = -1
+"""In place of a job's index: findings about no partition, which come before all others."""
 
 
 def scan(options: ScanOptions, progress: Progress, spark: SparkOptions | None = None) -> ScanResult:
@@ -79,9 +79,8 @@ def scan(options: ScanOptions, progress: Progress, spark: SparkOptions | None = 
         SparkFailedError: Spark gave up.
 
     """
-    with _started(options, spark, _nothing_kept) as run:
-        partitions = _collect(run, run.replayed.select("job_index", "audit"), progress)
-    return run.audit(partitions).result()
+    with _started(options, spark, _nothing_kept) as run, _kept_on_disk(run.replayed) as replayed:
+        return _judged(run, replayed, progress).result
 
 
 def timeline(options: ScanOptions, progress: Progress, spark: SparkOptions | None = None) -> TimelineResult:
@@ -109,54 +108,30 @@ def producers(
 def record(options: ScanOptions, progress: Progress, spark: SparkOptions | None = None) -> Iterator[RecordedScan]:
     """Audit on Spark, and keep the producers' histories on its disks while the body runs.
 
-    Tables are made in tasks; pieces of tables come to the driver one after the other. Raises as `scan` does.
+    Tables are made in tasks, of all findings. Raises as `scan` does.
     """
-    from pyspark import StorageLevel  # noqa: PLC0415 - an extra
-
-    with _started(options, spark, HistoryRows, PartitionHistory.of) as run:
-        replayed = run.replayed.persist(StorageLevel.DISK_ONLY)
-        audit = run.audit(_collect(run, replayed.select("job_index", "audit"), progress))
-        result = audit.result()
-
-        def write_histories(writer: HistoryWriter, findings: Sequence[Finding]) -> Iterator[Piece]:
-            own = by_replica(findings)
-            job_indexes = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in run.jobs)
-            packed = {number: pack(own[job_index]) for number, job_index in enumerate(job_indexes) if job_index in own}
-            output_batches = OutputBatches(len(run.jobs), _MOST_OUTPUT_BATCHES)
-            pieces = replayed.select("job_index", "kept").mapInArrow(
-                history_writing(writer, packed, output_batches, remembers_markers=remembers_markers(result)),
-                PIECES_SCHEMA,
-            )
-            yield from _in_order(run.session, pieces, output_batches.count, "kaudit: write the producers' histories")
-
-        def write_batches(writer: BatchWriter) -> Iterator[Piece]:
-            tasks = segment_tasks(run.jobs)
-            output_batches = OutputBatches(len(tasks), _MOST_OUTPUT_BATCHES)
-            table = pa.table(
-                {
-                    "output_batch": pa.array((output_batches.of(task.number) for task in tasks), pa.int32()),
-                    "work": pa.array((pack(task) for task in tasks), pa.binary()),
-                }
-            )
-            planned = run.session.createDataFrame(table).repartitionById(output_batches.count, "output_batch")
-            pieces = planned.mapInArrow(batch_writing(writer, output_batches, _from_here()), PIECES_SCHEMA)
-            yield from _in_order(run.session, pieces, output_batches.count, "kaudit: write the batches")
-
-        yield RecordedScan(
-            result,
-            write_histories,
-            write_batches,
-            audit.high_watermarks,
-            lambda: audit.transactional_ids(lambda _: True),
+    with (
+        _started(options, spark, HistoryRows, PartitionHistory.of) as run,
+        _kept_on_disk(run.replayed) as replayed,
+    ):
+        judged = _judged(run, replayed, progress)
+        tables = SparkTables(
+            run.session,
+            replayed,
+            run.jobs,
+            judged.judging,
+            judged.across,
+            judged.scan_wide,
+            remembers_markers=remembers_markers(judged.result),
         )
-
-
-def _in_order(spark: "SparkSession", pieces: "DataFrame", output_batches: int, description: str) -> Iterator[Piece]:
-    """Bring pieces of tables to the driver in order, one batch of them in memory at a time."""
-    ordered = pieces.repartitionById(output_batches, "output_batch").sortWithinPartitions("job_index", "number")
-    with _errors_in_one_line(), _job(spark, description):
-        for row in ordered.toLocalIterator(prefetchPartitions=True):
-            yield row["table"], bytes(row["data"])
+        yield RecordedScan(
+            judged.result,
+            tables.histories,
+            tables.batches,
+            judged.audit.high_watermarks,
+            lambda: judged.audit.transactional_ids(lambda _: True),
+            tables,
+        )
 
 
 def _nothing_kept() -> None:
@@ -179,12 +154,104 @@ class _Run(Struct, frozen=True):
     replayed: "DataFrame"
 
     def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
-        """Take the partitions, in the plan's order."""
-        audit = Audit(self.options, self.layout, open_segment, self.histories)
+        """Take the partitions, in the plan's order, or their outlines; they have had their second look."""
+        audit = Audit(self.options, self.layout, open_segment, self.histories, self._coordinator, self._rescan)
         for job, partition in zip(self.jobs, partitions, strict=True):
             partition.directory = job.directory
-            audit.add(partition)
+            audit.add_compared(partition)
         return audit
+
+    def _coordinator(
+        self,
+        directories: Sequence[PartitionDirectory],
+        wanted: Any,  # noqa: ANN401 - ids
+    ) -> tuple[CoordinatorReader, CoordinatorView]:
+        read = partial(_read_coordinator, open_source=from_here())
+        what = "kaudit: read __transaction_state"
+        (found,) = ask_tasks(self.session, what, [(directories, frozenset(wanted))], read)
+        reader = CoordinatorReader(open_segment)
+        reader.has_flexible_value, reader.unreadable, reader.history, view = found
+        return reader, view
+
+    def _rescan(self, asked: Sequence[tuple[PartitionDirectory, Questions]]) -> list[Seen]:
+        return ask_tasks(
+            self.session, "kaudit: find unallocated producer ids", asked, partial(_rescan, open_source=from_here())
+        )
+
+
+def _read_coordinator(question: tuple[Sequence[PartitionDirectory], frozenset[int]], open_source: OpenSource) -> object:
+    reader, view = coordinator_of(open_source)(*question)
+    return reader.has_flexible_value, reader.unreadable, reader.history, view
+
+
+def _rescan(question: tuple[PartitionDirectory, Questions], open_source: OpenSource) -> Seen:
+    directory, questions = question
+    return rescan(directory, open_source, questions)
+
+
+class _JudgedScan(Struct, frozen=True):
+    """A scan whose partitions were judged in tasks: its result, and what judges them again for tables.
+
+    `across`: ids of incidents that take more than one topic partition; `scan_wide`: findings about none.
+    """
+
+    audit: Audit
+    result: ScanResult
+    judging: Judging
+    across: dict[int, dict[int, str]]
+    scan_wide: Sequence[Finding]
+
+
+def _judged(run: _Run, replayed: "DataFrame", progress: Progress) -> _JudgedScan:
+    audit = run.audit(_outlines(run, replayed, progress))
+    together = audit.together()
+    judging = Judging(together.surroundings, together.others, from_here())
+    counts = _counts(run, replayed, together, judging)
+    across, to_list = counts.incident_ids(), counts.to_list()
+    scan_wide = marked_with(together.findings, partition_incidents(together.findings), across.get(_SCAN_WIDE, {}))
+    jobs = [job_index for job_index in to_list if job_index != _SCAN_WIDE]
+    listed = _listed(run, replayed, listing(judging, to_list, across)) if jobs else ()
+    partitions = counts.partitions.values()
+    found = Found(
+        [*first_of_each(scan_wide, to_list.get(_SCAN_WIDE, {})), *listed],
+        [held for own in partitions for held in own.held],
+        {producer_id for own in partitions for producer_id in own.producer_ids},
+        tuple(counts.unlisted(to_list)),
+    )
+    return _JudgedScan(audit, audit.result_of(together, found), judging, across, scan_wide)
+
+
+def _outlines(run: _Run, replayed: "DataFrame", progress: Progress) -> list[PartitionAudit]:
+    table = _table(run, replayed.select("job_index", "outline").where("outline is not null"), progress)
+    found = dict(zip(table["job_index"].to_pylist(), table["outline"], strict=True))
+    return [unpack(found[job_index].as_py()) for job_index in range(len(run.jobs))]
+
+
+def _counts(run: _Run, replayed: "DataFrame", together: Together, judging: Judging) -> AllCounts:
+    with errors_in_one_line(), named_job(run.session, "kaudit: judge the partitions"):
+        table = replayed.select("job_index", "audit").mapInArrow(counting(judging), JUDGED_SCHEMA).toArrow()
+    found = sorted(zip(table["job_index"].to_pylist(), table["judged"], strict=True), key=lambda row: row[0])
+    wide = JudgedPartition(together.findings)
+    of_scan = JudgedCounts.of("", wide, partition_incidents(together.findings), run.options.producer_ids)
+    return AllCounts({_SCAN_WIDE: of_scan, **{job_index: unpack(data.as_py()) for job_index, data in found}})
+
+
+def _listed(run: _Run, replayed: "DataFrame", list_findings: Any) -> Iterator[Finding]:  # noqa: ANN401 - an ArrowMap
+    with errors_in_one_line(), named_job(run.session, "kaudit: bring the findings that are listed"):
+        table = replayed.select("job_index", "audit").mapInArrow(list_findings, JUDGED_SCHEMA).toArrow()
+    for _, data in sorted(zip(table["job_index"].to_pylist(), table["judged"], strict=True), key=lambda row: row[0]):
+        yield from unpack(data.as_py())
+
+
+@contextmanager
+def _kept_on_disk(frame: "DataFrame") -> Iterator["DataFrame"]:
+    from pyspark import StorageLevel  # noqa: PLC0415 - an extra
+
+    kept = frame.persist(StorageLevel.DISK_ONLY)
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
 
 
 @contextmanager
@@ -200,50 +267,10 @@ def _started(
     histories = read_blocks(options, layout, open_segment)
     jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(options, layout, histories))
     with session(spark or SparkOptions(), options.jobs) as started:
-        _require_readable(started, jobs)
+        require_readable(started, {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan})
         cores = started.sparkContext.defaultParallelism
         plan = share(share_rate(jobs, cores), cores)
         yield _Run(started, options, layout, histories, jobs, plan, _dataframe(started, plan, make_sink, seal))
-
-
-def _from_here() -> OpenSource:
-    """Return how tasks open segments: a relative path is the driver's, whatever directory a worker runs in."""
-    return partial(open_segment, working_directory=os.getcwd())  # noqa: PTH109 - a text is wanted
-
-
-def _require_readable(spark: "SparkSession", jobs: Sequence[Job]) -> None:
-    """Open one segment of each log directory from a task, the newest: retention removes it last.
-
-    Raises:
-        UnreadableInputError: the driver can open it and the task cannot: the workers do not see this log directory.
-
-    """
-    newest = {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan}
-    table = pa.table(
-        {
-            "task": pa.array(range(len(newest)), pa.int32()),
-            "segment": pa.array(map(pack, newest.values()), pa.binary()),
-        }
-    )
-    tasks = min(len(newest), spark.sparkContext.defaultParallelism)
-    probes = spark.createDataFrame(table).repartitionById(max(tasks, 1), "task")
-    with _errors_in_one_line(), _job(spark, "kaudit: can the workers read the input?"):
-        failed = probes.mapInArrow(probing(_from_here()), PROBE_SCHEMA).toArrow().to_pylist()
-    refused = {entry["path"]: entry["reason"] for entry in failed}
-    for segment in newest.values():
-        if segment.path in refused and _opens_here(segment):
-            raise UnreadableInputError(
-                f"{segment.path}: {refused[segment.path]} on a Spark worker, though the driver can read it: give a URL "
-                "that every worker reads (hdfs://, s3://), mount the directory on all of them, or use --engine local"
-            )
-
-
-def _opens_here(segment: SegmentFile) -> bool:
-    try:
-        open_segment(segment).close()
-    except OSError:
-        return False  # gone for everybody: the audit says so
-    return True
 
 
 def _kept(
@@ -260,18 +287,8 @@ def _kept(
     return run.audit(partitions), kept
 
 
-def _collect(run: _Run, frame: "DataFrame", progress: Progress) -> list[PartitionAudit]:
-    table = _table(run, frame, progress)
-    parts = {
-        job_index.as_py(): unpack(data.as_py())
-        for job_index, data in zip(table["job_index"], table["audit"], strict=True)
-        if data.is_valid
-    }
-    return [parts[job_index] for job_index in range(len(run.jobs))]
-
-
 def _collect_kept(run: _Run, progress: Progress) -> tuple[list[PartitionAudit], list[Any]]:
-    table = _table(run, run.replayed, progress)
+    table = _table(run, run.replayed.select("job_index", "audit", "kept"), progress)
     slices = sorted(
         zip(table["job_index"].to_pylist(), range(table.num_rows), strict=True)
     )  # a job's slices come in their order
@@ -283,39 +300,11 @@ def _collect_kept(run: _Run, progress: Progress) -> tuple[list[PartitionAudit], 
 
 def _table(run: _Run, frame: "DataFrame", progress: Progress) -> pa.Table:
     with (
-        _errors_in_one_line(),
-        _job(run.session, f"kaudit: audit {', '.join(run.options.paths)}") as group,
+        errors_in_one_line(),
+        named_job(run.session, f"kaudit: audit {', '.join(run.options.paths)}") as group,
         JobProgress(run.session.sparkContext, group, len(run.plan.works), run.plan.bytes, progress),
     ):
         return frame.toArrow()
-
-
-@contextmanager
-def _errors_in_one_line() -> Iterator[None]:
-    """Turn Spark's error reports into one line."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra
-
-    try:
-        yield
-    except PySparkException as error:
-        raise SparkFailedError(f"Spark gave up: {_reason(error)}") from error
-    except Exception as error:
-        if type(error).__module__.startswith("py4j."):  # what the JVM throws past pyspark
-            raise SparkFailedError(f"Spark gave up: {_reason(error)}") from error
-        raise
-
-
-@contextmanager
-def _job(spark: "SparkSession", description: str) -> Iterator[str]:
-    """Name the jobs of the body in Spark's UI; give their group."""
-    context = spark.sparkContext
-    group = f"kaudit-{secrets.token_hex(4)}"
-    context.setJobGroup(group, description, interruptOnCancel=True)
-    try:
-        yield group
-    finally:
-        for name in _GROUP_PROPERTIES:
-            context.setLocalProperty(name, None)  # type: ignore[arg-type]
 
 
 def _dataframe(
@@ -331,15 +320,8 @@ def _dataframe(
     return (
         spark.createDataFrame(table)
         .repartitionById(len(plan.works), "task")
-        .mapInArrow(reading(_from_here()), ROWS_SCHEMA)
+        .mapInArrow(reading(from_here(), retries(spark)), ROWS_SCHEMA)
         .repartitionById(plan.shuffle_partitions, "shuffle_partition")
         .sortWithinPartitions("job_index", "number")
-        .mapInArrow(replayer(make_sink, seal, _from_here()), AUDIT_SCHEMA)
+        .mapInArrow(replayer(make_sink, seal, from_here()), AUDIT_SCHEMA)
     )
-
-
-def _reason(error: Exception) -> str:
-    """Return the line of Spark's long report that says what happened: the last of a worker's traceback."""
-    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
-    errors = [line for line in lines if "Error: " in line or "Exception: " in line]
-    return (errors or lines or [type(error).__name__])[-1]

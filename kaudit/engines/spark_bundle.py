@@ -14,8 +14,8 @@ import kaudit
 
 ENTRY = Path(kaudit.__file__).with_name("spark_submit.py")
 """The file to give to spark-submit."""
-_EXTRAS = ("pyarrow", "hdfs-native")
-"""Taken along where installed; Spark brings pyspark itself."""
+_EXTRAS = ("pyarrow", "pandas", "hdfs-native")
+"""Taken along where installed; Spark brings pyspark itself, and that needs pandas in the driver."""
 _LAUNCHER = """\
 #!/bin/sh
 # Runs this bundle with the machine's Python {version}; KAUDIT_PYTHON names another one.

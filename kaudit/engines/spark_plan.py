@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.analysis.scan.chunk_reader import CHUNK_BYTES
+from kaudit.analysis.scan.judging import replicas_of
 from kaudit.analysis.scan.planning import Job
 from kaudit.engines.spark_tasks import ByteRangeTask, PartitionHeader, ReadTask
 
@@ -14,6 +15,9 @@ _TASKS_PER_CORE = 4
 """So many reading tasks a core even out what compresses, decodes or is stored unlike its neighbours."""
 _LARGEST_TASK = 1 << 30
 """A task lost with its executor is read again: this much at most. 100 TB make 100,000 tasks, which Spark bears."""
+_REPLAYED_BYTES = 16 << 30
+_REPLAYED_PARTITIONS = 64
+"""A replaying task takes about so much of the log, or so many partitions: under dynamic allocation cores come later."""
 
 
 class SparkPlan(Struct, frozen=True):
@@ -28,20 +32,27 @@ def share(jobs: Sequence[Job], cores: int) -> SparkPlan:
     """Share the jobs among tasks for so many `cores`: small partitions together, large ones in pieces."""
     total = sum(job.bytes for job in jobs)
     size = min(max(total // (cores * _TASKS_PER_CORE), CHUNK_BYTES), _LARGEST_TASK)
-    shuffle_partitions = max(min(len(jobs), cores * _TASKS_PER_CORE), 1)
-    where = _assign(jobs, shuffle_partitions)
+    groups = replicas_of([job.directory for job in jobs])
+    wanted = max(cores * _TASKS_PER_CORE, total // _REPLAYED_BYTES, len(groups) // _REPLAYED_PARTITIONS)
+    shuffle_partitions = max(min(len(groups), wanted), 1)
+    where = _assign(jobs, groups, shuffle_partitions)
     return SparkPlan(list(_works(jobs, where, size)), shuffle_partitions, total)
 
 
-def _assign(jobs: Sequence[Job], shuffle_partitions: int) -> list[int]:
-    """Give each partition a replaying task, the largest first, each to the task with the fewest bytes so far."""
+def _assign(jobs: Sequence[Job], groups: Sequence[Sequence[int]], shuffle_partitions: int) -> list[int]:
+    """Give the replicas of each topic partition one replaying task, the largest first, each the task with the fewest bytes so far."""
     loads = [(0, number) for number in range(shuffle_partitions)]
     where = [0] * len(jobs)
-    for job_index in sorted(range(len(jobs)), key=lambda index: -jobs[index].bytes):
+    for size, replicas in sorted(((sum(jobs[index].bytes for index in own), own) for own in groups), key=_largest):
         load, number = heapq.heappop(loads)
-        where[job_index] = number
-        heapq.heappush(loads, (load + jobs[job_index].bytes, number))
+        for job_index in replicas:
+            where[job_index] = number
+        heapq.heappush(loads, (load + size, number))
     return where
+
+
+def _largest(sized: tuple[int, Sequence[int]]) -> int:
+    return -sized[0]
 
 
 def _works(jobs: Sequence[Job], where: Sequence[int], size: int) -> Iterator[ReadTask]:

@@ -23,6 +23,8 @@ SESSION_SETTINGS: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
     # replaying tasks are balanced by the bytes of their partitions: merging small ones would undo that
     "spark.sql.adaptive.enabled": "false",
+    # the default is a type that Parquet has given up
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 """Settings that can be given to a session that runs already."""
 CONTEXT_SETTINGS: Mapping[str, str] = {

@@ -4,7 +4,7 @@ Workers import this module by name, so kaudit must be installed where they run (
 """
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -12,36 +12,25 @@ import pyarrow as pa
 from msgspec import Struct
 
 from kaudit import __version__
-from kaudit.analysis.scan.batch_export import BatchWriter, SegmentTask, write_segment
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, cut
 from kaudit.analysis.scan.partition_assembler import PartitionAssembler, read_planned
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import RowSink
 from kaudit.analysis.scan.planning import Job
+from kaudit.analysis.scan.second_look import second_look
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
-from kaudit.analysis.timelines.producer_histories import HistoryWriter, Piece
+from kaudit.analysis.scan.unread_segments import Failure
 from kaudit.engines.memory import keep_freed_memory
-from kaudit.model.finding import Finding
 from kaudit.source.layout import SegmentFile
 
 ROWS_SCHEMA = "shuffle_partition int, job_index int, number long, rows binary"
-PROBE_SCHEMA = "path string, reason string"
-AUDIT_SCHEMA = "job_index int, audit binary, kept binary"
-PIECES_SCHEMA = "output_batch int, job_index int, number long, table string, data binary"
+AUDIT_SCHEMA = "job_index int, outline binary, audit binary, kept binary"
+ANSWER_SCHEMA = "number long, answer binary"
 _ROWS = pa.schema(
     [("shuffle_partition", pa.int32()), ("job_index", pa.int32()), ("number", pa.int64()), ("rows", pa.binary())]
 )
-_PROBE = pa.schema([("path", pa.string()), ("reason", pa.string())])
-_AUDIT = pa.schema([("job_index", pa.int32()), ("audit", pa.binary()), ("kept", pa.binary())])
-_PIECES = pa.schema(
-    [
-        ("output_batch", pa.int32()),
-        ("job_index", pa.int32()),
-        ("number", pa.int64()),
-        ("table", pa.string()),
-        ("data", pa.binary()),
-    ]
-)
+_AUDIT = pa.schema([("job_index", pa.int32()), ("outline", pa.binary()), ("audit", pa.binary()), ("kept", pa.binary())])
+_ANSWER = pa.schema([("number", pa.int64()), ("answer", pa.binary())])
 _HEADER_NUMBER = -1
 """Number of a partition's header row: it sorts before its ranges."""
 _SLICE_BYTES = 256 << 20
@@ -83,30 +72,41 @@ class VersionMismatchError(RuntimeError):
     """Driver and workers run different kaudits: what one packs the other may misread."""
 
 
-def probing(open_source: OpenSource) -> ArrowMap:
-    """Return the function that opens each row's segment, and yields those that cannot be opened, with the reason."""
+def answering(answer: Callable[[Any], Any]) -> ArrowMap:
+    """Return the function that answers each row's question; one row out for one row in."""
 
-    def probe(segments: Batches) -> Batches:
-        for batch in segments:
-            for data in batch.column("segment"):
-                segment: SegmentFile = unpack(data.as_py())
-                try:
-                    open_source(segment).close()
-                except OSError as error:
-                    reason = error.strerror or type(error).__name__
-                    yield pa.RecordBatch.from_pylist([{"path": segment.path, "reason": reason}], _PROBE)
+    def answer_all(questions: Batches) -> Batches:
+        for batch in questions:
+            for number, data in zip(batch.column("number"), batch.column("question"), strict=True):
+                row = {"number": number.as_py(), "answer": pack(answer(unpack(data.as_py())))}
+                yield pa.RecordBatch.from_pylist([row], _ANSWER)
 
-    return probe
+    return answer_all
 
 
-def reading(open_source: OpenSource) -> ArrowMap:
+def why_not_opened(segment: SegmentFile, open_source: OpenSource) -> str | None:
+    """Return why a segment cannot be opened here, None where it can."""
+    try:
+        open_source(segment).close()
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return None
+
+
+class TransientReadError(OSError):
+    """A range could not be read: Spark is to try the task again, elsewhere perhaps, before that counts."""
+
+
+def reading(open_source: OpenSource, retries: int = 0) -> ArrowMap:
     """Return the function that reads, verifies and compresses the ranges of each row's work.
 
-    One row out per range, one more per partition.
+    One row out per range, one more per partition. A task that cannot read a file that is still there fails, `retries`
+    times; then the range counts as unreadable.
     """
 
     def read(plan: Batches) -> Batches:
         keep_freed_memory()
+        may_fail = _attempt() < retries
         for batch in plan:
             for data in batch.column("work"):
                 work: ReadTask = unpack(data.as_py())
@@ -117,9 +117,21 @@ def reading(open_source: OpenSource) -> ArrowMap:
                 for task in work.byte_ranges:
                     for number, spec in enumerate(cut(task.spec, task.chunk_bytes), task.number):
                         outcomes = read_planned(spec, open_source=open_source)
+                        for outcome in outcomes if may_fail else ():
+                            if isinstance(outcome, Failure) and not outcome.vanished and outcome.log_start is None:
+                                raise TransientReadError(5, outcome.reason, outcome.path)
                         yield _row(task.shuffle_partition, task.job_index, number, pack(outcomes))
 
     return read
+
+
+def _attempt() -> int:
+    """Return how often the task has failed before."""
+    # imported here: what runs outside Spark's tasks needs no pyspark
+    from pyspark import TaskContext  # noqa: PLC0415 - an extra
+
+    task = TaskContext.get()
+    return 0 if task is None else task.attemptNumber()
 
 
 def _row(shuffle_partition: int, job_index: int, number: int, rows: bytes) -> pa.RecordBatch:
@@ -132,6 +144,7 @@ def replayer(make_sink: Callable[[], RowSink | None], seal: Seal, open_source: O
     """Return the function that replays partitions from rows sorted by job index and number.
 
     `make_sink` is asked for each partition what takes its rows beside the audit; what `seal` makes of that comes along.
+    What must be read twice of a partition is read here too.
     """
 
     def replay(rows: Batches) -> Batches:
@@ -141,7 +154,7 @@ def replayer(make_sink: Callable[[], RowSink | None], seal: Seal, open_source: O
                 number, data = batch.column("number")[at].as_py(), batch.column("rows")[at].as_py()
                 if number == _HEADER_NUMBER:
                     if feed is not None:
-                        yield from _close(feed, job_index, expected, seal)
+                        yield from _close(feed, job_index, expected, seal, open_source)
                     header: PartitionHeader = unpack(data)
                     job_index, expected = batch.column("job_index")[at].as_py(), header.ranges
                     feed = PartitionAssembler(header.job, make_sink(), open_source)
@@ -151,18 +164,20 @@ def replayer(make_sink: Callable[[], RowSink | None], seal: Seal, open_source: O
                         feed.take(outcome)
                     expected -= 1
         if feed is not None:
-            yield from _close(feed, job_index, expected, seal)
+            yield from _close(feed, job_index, expected, seal, open_source)
 
     return replay
 
 
-def _close(feed: PartitionAssembler, job_index: int, missing: int, seal: Seal) -> Batches:
+def _close(feed: PartitionAssembler, job_index: int, missing: int, seal: Seal, open_source: OpenSource) -> Batches:
     assert missing == 0, f"job {job_index}: {missing} ranges did not arrive"
     audit = feed.close()
+    second_look(audit, open_source)
     kept = pack(seal(audit, feed.kept))
     for start in range(0, len(kept), _SLICE_BYTES):
         row = {
             "job_index": job_index,
+            "outline": None if start else pack(audit.outline()),
             "audit": None if start else pack(audit),
             "kept": kept[start : start + _SLICE_BYTES],
         }
@@ -173,57 +188,3 @@ def whole(slices: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Any]]:
     """Put together what was kept of each job; slices of one follow each other."""
     for job_index, own in groupby(slices, key=operator.itemgetter(0)):
         yield job_index, unpack(b"".join(data for _, data in own))
-
-
-class OutputBatches(Struct, frozen=True):
-    """Items 0 to `items` in at most `most` batches of neighbours, each as much as the driver takes at once."""
-
-    items: int
-    most: int
-
-    @property
-    def count(self) -> int:
-        """How many batches there are."""
-        return max(min(self.items, self.most), 1)
-
-    def of(self, job_index: int) -> int:
-        """Return the batch of an item."""
-        return job_index * self.count // max(self.items, 1)
-
-
-def history_writing(
-    writer: HistoryWriter, findings: Mapping[int, bytes], output_batches: OutputBatches, *, remembers_markers: bool
-) -> ArrowMap:
-    """Return the function that turns histories into pieces of tables. `findings` by job index, packed."""
-
-    def write_histories(histories: Batches) -> Batches:
-        slices = (
-            (batch.column("job_index")[at].as_py(), batch.column("kept")[at].as_py())
-            for batch in histories
-            for at in range(batch.num_rows)
-        )
-        for job_index, history in whole(slices):
-            own: Sequence[Finding] = unpack(findings[job_index]) if job_index in findings else ()
-            yield from _pieces(output_batches.of(job_index), job_index, writer(history, own, remembers_markers))
-
-    return write_histories
-
-
-def batch_writing(writer: BatchWriter, output_batches: OutputBatches, open_source: OpenSource) -> ArrowMap:
-    """Return the function that reads segments and turns their batches into pieces of a table."""
-
-    def write_histories(segments: Batches) -> Batches:
-        for batch in segments:
-            for data in batch.column("work"):
-                task: SegmentTask = unpack(data.as_py())
-                yield from _pieces(
-                    output_batches.of(task.number), task.number, write_segment(task, open_source, writer)
-                )
-
-    return write_histories
-
-
-def _pieces(output_batch: int, job_index: int, pieces: Iterable[Piece]) -> Batches:
-    for number, (table, data) in enumerate(pieces):
-        row = {"output_batch": output_batch, "job_index": job_index, "number": number, "table": table, "data": data}
-        yield pa.RecordBatch.from_pylist([row], _PIECES)

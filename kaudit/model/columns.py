@@ -53,7 +53,7 @@ class Columns:
         if isinstance(key, str):
             return self._column(key)
         if isinstance(key, int):
-            return _Row(self, key)
+            return _Row(self, key if key >= 0 else key + self._length)
         if isinstance(key, slice):
             return self._slice(*key.indices(self._length))
         chosen = np.asarray(key, dtype=None if len(key) else np.intp)
@@ -111,6 +111,19 @@ class Columns:
         """Return a row as Python numbers, fields in the dtype's order."""
         return tuple(column.item(index) for _, column in self._all())
 
+    def value(self, name: str, index: int) -> Any:  # noqa: ANN401 - a number of the field's type
+        """Return one field of the row at `index` (0 and more) as a Python number."""
+        column = self._columns[name]
+        if isinstance(column, int):
+            return column
+        if not isinstance(column, np.ndarray):
+            return self._column(name).item(index)
+        if self._part is None:
+            return column.item(index)
+        if index >= self._length:
+            raise IndexError(index)
+        return column.item(self._part.start + index)
+
     def tolist(self) -> list[tuple[Any, ...]]:
         """All rows as Python numbers, fields in the dtype's order."""
         return list(zip(*(column.tolist() for _, column in self._all()), strict=True))
@@ -143,8 +156,7 @@ class _Row(Mapping[str, Any]):
         self._index = index
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a number of the field's type
-        constant = self._rows.constant(name)
-        return self._rows[name].item(self._index) if constant is None else constant
+        return self._rows.value(name, self._index)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows.dtype.names or ())

@@ -35,3 +35,5 @@ DAMAGES: Final = 10_000
 """Gaps and damaged ranges of one partition."""
 SARIF_RESULTS: Final = 25_000
 """Findings of one SARIF log: GitHub refuses a run with more."""
+FINDINGS_OF_CHECK: Final = 1000
+"""Findings of one check and severity that an audit on Spark lists, the first of all; tables have every one."""

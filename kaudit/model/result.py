@@ -1,12 +1,17 @@
 """What a scan and a timeline return, whatever the engine and the output format."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from kaudit.model.application_logs import LogEventSummary
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.json_record import JsonRecord
+
+if TYPE_CHECKING:  # a saved report is shown without it
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class BrokerVersions(JsonRecord, frozen=True):
@@ -88,6 +93,24 @@ class Summary(JsonRecord, frozen=True):
     omitted: int = 0
 
 
+class UnlistedFindings(Struct, frozen=True):
+    """Findings of one check and severity about one topic that are counted and not listed; no status is decided yet.
+
+    `fingerprints` are theirs, read as hexadecimal numbers.
+    """
+
+    code: str
+    severity: Severity
+    topic: str | None
+    fingerprints: "Sequence[int] | NDArray[np.uint64]"
+    status: Status = Status.NEW
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.fingerprints)
+
+
 class Expected(JsonRecord, frozen=True):
     """One entry of a baseline, as reports show it."""
 
@@ -123,10 +146,13 @@ class ScanResult(Struct, frozen=True):
     suggestions: Sequence[Suggestion] = ()
     log_events: LogEventSummary | None = None
     """What logs of brokers and clients say, where they were given."""
+    unlisted: Sequence[UnlistedFindings] = ()
+    """What the engine counted and did not list: `summary` has it among its findings and `omitted`."""
 
     def worst(self) -> Severity | None:
         """Return the highest severity among new findings, or None."""
-        new = [finding.severity for finding in self.findings if finding.status is Status.NEW]
+        counted: list[Finding | UnlistedFindings] = [*self.findings, *self.unlisted]
+        new = [finding.severity for finding in counted if finding.status is Status.NEW]
         return max(new) if new else None
 
 

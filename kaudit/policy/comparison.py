@@ -1,6 +1,6 @@
 """A scan compared with a baseline: what is new, known, stale, or out of this scan's scope."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 
 from msgspec import Struct
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import Depth, ScanOptions
 from kaudit.model.finding import Finding, Status
-from kaudit.model.result import BaselineComparison, ScanResult
+from kaudit.model.result import BaselineComparison, ScanResult, UnlistedFindings
 from kaudit.policy.baseline import Baseline, Entry
 
 _CRC_CODES = ("KA001",)
@@ -51,20 +51,49 @@ class Scope(Struct, frozen=True):
 
 def compare(result: ScanResult, baseline: Baseline, file: str, scope: Scope, today: date) -> ScanResult:
     """Return the result with known findings marked, and every baseline entry's state."""
-    entries = baseline.by_fingerprint()
-    findings = [_marked(finding, entries.get(finding.fingerprint), today) for finding in result.findings]
+    findings = mark_known(result.findings, baseline, today)
     seen = {finding.fingerprint for finding in result.findings}
+    unlisted, known = _split(result.unlisted, baseline, today)
+    seen |= known
     unseen = [entry for entry in baseline.entries if entry.fingerprint not in seen]
     stale = [entry for entry in unseen if scope.covers(entry, result)]
     gone = {entry.fingerprint for entry in stale}
     comparison = BaselineComparison(
         file,
-        known=sum(finding.status is Status.KNOWN for finding in findings),
+        known=sum(finding.status is Status.KNOWN for finding in findings)
+        + sum(more.count for more in unlisted if more.status is Status.KNOWN),
         stale=[entry.for_report() for entry in stale],
         out_of_scope=[entry.for_report() for entry in unseen if entry.fingerprint not in gone],
         expired=[e.for_report() for e in baseline.entries if e.expired(today) and e.fingerprint in seen],
     )
-    return replace(result, findings=findings, baseline=comparison)
+    return replace(result, findings=findings, baseline=comparison, unlisted=unlisted)
+
+
+def mark_known(findings: Sequence[Finding], baseline: Baseline, today: date) -> list[Finding]:
+    """Return the findings, those that the baseline has marked."""
+    entries = baseline.by_fingerprint()
+    return [_marked(finding, entries.get(finding.fingerprint), today) for finding in findings]
+
+
+def _split(
+    unlisted: Sequence[UnlistedFindings], baseline: Baseline, today: date
+) -> tuple[list[UnlistedFindings], set[str]]:
+    """Part what is counted only into new and known; return the known fingerprints too, expired entries among them."""
+    entries = {int(entry.fingerprint, 16): entry for entry in baseline.entries}
+    found: list[UnlistedFindings] = []
+    seen: set[str] = set()
+    for more in unlisted:
+        here = [number for number in more.fingerprints if int(number) in entries]
+        seen |= {entries[int(number)].fingerprint for number in here}
+        known = {int(number) for number in here if not entries[int(number)].expired(today)}
+        if not known or more.status is not Status.NEW:
+            found.append(more)
+            continue
+        new = [int(number) for number in more.fingerprints if int(number) not in known]
+        same = [int(number) for number in more.fingerprints if int(number) in known]
+        found += [replace(more, fingerprints=new)] if new else []
+        found.append(replace(more, fingerprints=same, status=Status.KNOWN))
+    return found, seen
 
 
 def _marked(finding: Finding, entry: Entry | None, today: date) -> Finding:

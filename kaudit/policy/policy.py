@@ -6,9 +6,10 @@ from datetime import UTC, date, datetime
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.model.result import ScanResult
+from kaudit.model.finding import Confidence, Finding
+from kaudit.model.result import ScanResult, UnlistedFindings
 from kaudit.policy.baseline import Baseline
-from kaudit.policy.comparison import Scope, compare
+from kaudit.policy.comparison import Scope, compare, mark_known
 from kaudit.policy.severities import Severities
 from kaudit.policy.topics import TopicRule
 from kaudit.report.most_severe import most_severe
@@ -37,14 +38,34 @@ class Policy(Struct, frozen=True):
 
     def apply(self, result: ScanResult, scope: Scope) -> ScanResult:
         """Return the result with severities, topics and baseline applied and the counts to match; no finding is removed."""
-        findings = [self.severities.apply(finding) for finding in result.findings]
-        for rule in self.topics:
-            findings = [rule.apply(finding) for finding in findings]
-        decided = replace(result, findings=findings)
+        decided = replace(result, findings=self._by_rules(result.findings), unlisted=self._unlisted(result.unlisted))
         if self.known is not None:
             decided = compare(decided, self.known.baseline, self.known.file, scope, self.today)
-        totals = replace(decided.summary, findings=count(decided.findings), statuses=count_statuses(decided.findings))
+        counted: list[Finding | UnlistedFindings] = [*decided.findings, *decided.unlisted]
+        totals = replace(decided.summary, findings=count(counted), statuses=count_statuses(counted))
         return replace(decided, summary=totals)
+
+    def decide(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return some of a scan's findings with severities, topics and baseline applied."""
+        decided = self._by_rules(findings)
+        return decided if self.known is None else mark_known(decided, self.known.baseline, self.today)
+
+    def _by_rules(self, findings: Sequence[Finding]) -> list[Finding]:
+        decided = [self.severities.apply(finding) for finding in findings]
+        for rule in self.topics:
+            decided = [rule.apply(finding) for finding in decided]
+        return decided
+
+    def _unlisted(self, unlisted: Sequence[UnlistedFindings]) -> list[UnlistedFindings]:
+        """Apply what goes by a finding's code and topic alone."""
+        alike = [
+            Finding(more.code, "", more.severity, Confidence.CERTAIN, "", topic=more.topic, status=more.status)
+            for more in unlisted
+        ]
+        return [
+            replace(more, severity=one.severity, status=one.status)
+            for more, one in zip(unlisted, self._by_rules(alike), strict=True)
+        ]
 
     def limit(self, result: ScanResult) -> ScanResult:
         """Return the result with the most severe findings, as many as --max-findings allows; the summary counts all."""

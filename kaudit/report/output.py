@@ -1,6 +1,6 @@
 """What a format makes of a result: text in pieces, or a directory of tables."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -14,6 +14,8 @@ class Tables(Struct, frozen=True):
     manifest: Mapping[str, object]
     streamed: Sequence[str] = ()
     pieces: Iterable[tuple[str, bytes]] = ()
+    write_to: Callable[[str], str] | None = None
+    """Lets the engine write all of it to a URL, and returns the run's id; None: nothing but this process can."""
 
 
 Output = Iterable[str] | Tables

@@ -15,6 +15,8 @@ MANIFEST = "manifest.json"
 """Written last: a directory that has it is whole."""
 _FILE_ROWS = 5_000_000
 """Rows of one file of a large table, about: a fraction of a GiB, which readers share among their tasks."""
+_GROUP_ROWS = 1 << 17
+"""Rows of one row group: some MiB. Many partitions with a few rows each share one, or the file's footer outgrows them."""
 PART = "part-00000.parquet"
 
 
@@ -58,6 +60,7 @@ def write_tables(tables: Tables, directory: Path) -> None:
         for name, rows in tables.rows.items():
             with PartFiles(arrow_schema(name), partial / name) as files:
                 files.write(_table(name, rows))
+                files.finish()
         counts |= _write_pieces(tables, partial)
         text = json.dumps({**tables.manifest, "rows": counts}, sort_keys=True, indent=2, allow_nan=False) + "\n"
         (partial / MANIFEST).write_text(text, encoding="utf-8")
@@ -86,8 +89,9 @@ class PartFiles:
         self._directory = directory
         self._file_rows = file_rows
         self._writer: Any = None
+        self._waiting: list[Any] = []
         self._number = 0
-        self.rows = 0
+        self.rows = self._put_rows = 0
         directory.mkdir()
 
     def __enter__(self) -> Self:
@@ -97,25 +101,42 @@ class PartFiles:
         self.close()
 
     def write(self, table: Any) -> None:  # noqa: ANN401 - pyarrow has no types
-        """Append rows."""
+        """Append rows. However few at a time, they become row groups of _GROUP_ROWS."""
+        self._waiting.append(table)
+        self.rows += table.num_rows
+        waiting = sum(held.num_rows for held in self._waiting)
+        if waiting >= _GROUP_ROWS:
+            self._put(waiting - waiting % _GROUP_ROWS)
+
+    def _put(self, rows: int) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - an extra
         import pyarrow.parquet  # noqa: PLC0415 - an extra
 
-        if self._writer is None:
-            path = self._directory / f"part-{self._number:05d}.parquet"
-            self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
-            self._number += 1
-        self._writer.write_table(table)
-        self.rows += table.num_rows
-        if self.rows >= self._number * self._file_rows:
-            self.close()
+        held = pa.concat_tables(self._waiting)
+        for start in range(0, max(rows, 1), _GROUP_ROWS):
+            if self._writer is None:
+                path = self._directory / f"part-{self._number:05d}.parquet"
+                self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+                self._number += 1
+            group = held.slice(start, min(_GROUP_ROWS, rows - start)).combine_chunks()
+            self._writer.write_table(group, row_group_size=_GROUP_ROWS)
+            self._put_rows += group.num_rows
+            if self._put_rows >= self._number * self._file_rows:
+                self._end_file()
+        self._waiting = [held.slice(rows)] if rows < held.num_rows else []
 
     def finish(self) -> None:
-        """Make the file of a table without rows."""
-        if not self._number:
-            self.write(self._schema.empty_table())
+        """Write what waits; a table without rows has a file too."""
+        if self._waiting or not self._number:
+            self._waiting = self._waiting or [self._schema.empty_table()]
+            self._put(sum(held.num_rows for held in self._waiting))
+        self._end_file()
 
     def close(self) -> None:
-        """End the file that is open."""
+        """End the file that is open; what waits is lost."""
+        self._end_file()
+
+    def _end_file(self) -> None:
         if self._writer is not None:
             self._writer.close()
             self._writer = None

@@ -1,6 +1,6 @@
 """What every format receives besides the result."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -10,6 +10,15 @@ from kaudit.report.console import Console
 
 if TYPE_CHECKING:  # numpy comes with it
     from kaudit.analysis.timelines.producer_histories import RecordedScan
+
+
+Decide = Callable[[Sequence[Finding]], Sequence[Finding]]
+"""Applies a team's decisions to findings of some partitions. Tasks of an engine import it by name."""
+
+
+def as_found(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Return the findings as they are."""
+    return findings
 
 
 class RenderOptions(Struct, frozen=True):
@@ -36,6 +45,10 @@ class RenderOptions(Struct, frozen=True):
     batches: bool = False
     command: str = "kaudit"
     repository: str | None = None
+    decide: Decide = as_found
+    """What becomes of findings that the engine itself puts into tables."""
+    log_start_offset: int | None = None
+    """The user's."""
 
     def for_people(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings that people are shown: new ones, and notes only when asked for."""

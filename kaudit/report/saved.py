@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.checks.incidents import with_incidents
+from kaudit.checks.incident_groups import with_incidents
 from kaudit.model.finding import Finding
 from kaudit.model.result import (
     ScanResult,

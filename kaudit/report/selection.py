@@ -10,7 +10,7 @@ from kaudit.checks.registry import CHECKS, find, nearest
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
-from kaudit.model.result import ScanResult, Timeline, TimelineResult
+from kaudit.model.result import ScanResult, Timeline, TimelineResult, UnlistedFindings
 
 
 def parse_codes(values: Sequence[str], option: str) -> tuple[str, ...]:
@@ -51,9 +51,12 @@ class Selection(Struct, frozen=True):
     def of_scan(self, result: ScanResult) -> ScanResult:
         """Return the result with only the findings that belong, and the counts to match."""
         kept = [finding for finding in result.findings if self.includes(finding.code)]
-        if len(kept) == len(result.findings):
+        unlisted = [more for more in result.unlisted if self.includes(more.code)]
+        if len(kept) == len(result.findings) and len(unlisted) == len(result.unlisted):
             return result
-        return replace(result, findings=kept, summary=replace(result.summary, findings=count(kept)))
+        omitted = sum(more.count for more in unlisted)
+        summary = replace(result.summary, findings=count([*kept, *unlisted]), omitted=omitted)
+        return replace(result, findings=kept, unlisted=unlisted, summary=summary)
 
     def of_timeline(self, result: TimelineResult) -> TimelineResult:
         """Return the timelines with only the findings that belong."""
@@ -75,20 +78,24 @@ class Selection(Struct, frozen=True):
         return replace(timeline, entries=entries)
 
 
-def count(findings: Sequence[Finding]) -> dict[str, int]:
+def count(findings: Sequence[Finding | UnlistedFindings]) -> dict[str, int]:
     """Count findings by severity; every severity is there, also at 0."""
     counts = {severity.value: 0 for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE)}
     for finding in findings:
-        counts[finding.severity.value] += 1
+        counts[finding.severity.value] += _number(finding)
     return counts
 
 
-def count_statuses(findings: Sequence[Finding]) -> dict[str, int]:
+def count_statuses(findings: Sequence[Finding | UnlistedFindings]) -> dict[str, int]:
     """Count findings by status; every status is there, also at 0."""
     counts = {status.value: 0 for status in Status}
     for finding in findings:
-        counts[finding.status.value] += 1
+        counts[finding.status.value] += _number(finding)
     return counts
+
+
+def _number(counted: Finding | UnlistedFindings) -> int:
+    return counted.count if isinstance(counted, UnlistedFindings) else 1
 
 
 def _longest(prefixes: Sequence[str], code: str) -> int | None:

@@ -5,9 +5,11 @@ from itertools import chain, islice
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.analysis.scan.batch_export import SegmentTask
+from kaudit.analysis.scan.summaries import partition_summary, segment_rows
 from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
 from kaudit.formats.log.codecs import Codec
 from kaudit.model.batch import Batches, last_offsets, last_sequences
@@ -15,9 +17,9 @@ from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
 from kaudit.report.output import Row, Tables
-from kaudit.report.parquet import columns_to_ipc, to_ipc
-from kaudit.report.render_options import RenderOptions
-from kaudit.report.tables import producer_row, scan_tables, timeline_rows
+from kaudit.report.parquet import arrow_schema, columns_to_ipc, to_ipc
+from kaudit.report.render_options import Decide, RenderOptions
+from kaudit.report.tables import finding_row, producer_row, scan_tables, timeline_rows
 
 _PIECE_ROWS = 20_000
 """Rows made at once: some MB as Python objects."""
@@ -27,6 +29,19 @@ _CODECS = np.array([*(codec.name.lower() for codec in Codec), *map(str, range(ma
 def recorded_tables(result: ScanResult, options: RenderOptions) -> Tables:
     """Return a scan's tables, with the timelines and producers of all producer ids where they are recorded."""
     tables = scan_tables(result, options)
+    by_engine = [recorded.tables for recorded in options.recorded.values() if recorded.tables is not None]
+    if by_engine:
+        writer = TablePieces(options.decide, options.log_start_offset)
+        batches = write_batches if options.batches else None
+        return replace(
+            tables,
+            rows={},
+            streamed=writer.tables(batches=options.batches),
+            pieces=chain.from_iterable(own.pieces(writer, batches) for own in by_engine),
+            write_to=lambda url: by_engine[0].write_to(
+                url, {**tables.manifest, "exit_code": options.exit_code}, writer, batches
+            ),
+        )
     pieces = [recorded.write_histories(write_histories, result.findings) for recorded in options.recorded.values()]
     if not pieces:
         return tables
@@ -59,6 +74,39 @@ def producer_table_rows(
     }
     producers = history.producers(remembers_markers=remembers_markers)
     return (producer_row(number, names.get(number), part) for number, part in producers)
+
+
+class TablePieces(Struct, frozen=True):
+    """Makes rows of a scan's tables where its partitions are judged (producer_histories.TableWriter)."""
+
+    decide: Decide
+    log_start_offset: int | None = None
+
+    def tables(self, *, batches: bool) -> Sequence[str]:
+        """Return the names of all tables that there are pieces of."""
+        names = ("findings", "partitions", "segments", "timelines", "producers")
+        return (*names, "batches") if batches else names
+
+    def schema(self, table: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+        """Return the Arrow schema of a table."""
+        return arrow_schema(table)
+
+    def of_findings(self, findings: Sequence[Finding]) -> Iterator[Piece]:
+        """Yield the rows of findings."""
+        return _pieces("findings", map(finding_row, findings))
+
+    def of_replica(
+        self,
+        history: PartitionHistory,
+        findings: Sequence[Finding],
+        remembers_markers: bool,  # noqa: FBT001 - a HistoryWriter's
+    ) -> Iterator[Piece]:
+        """Yield the rows of a partition replica."""
+        part = history.partition
+        yield from _pieces("partitions", [partition_summary(part, self.log_start_offset).to_dict()])
+        segments = segment_rows(part.directory, [*part.unreadable, *part.removed])
+        yield from _pieces("segments", (segment.to_dict() for segment in segments))
+        yield from write_histories(history, findings, remembers_markers)
 
 
 def _pieces(table: str, rows: Iterable[Row]) -> Iterator[Piece]:

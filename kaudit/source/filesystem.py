@@ -1,6 +1,8 @@
 """What discovery and reading need of a file system."""
 
-from collections.abc import Hashable, Sequence
+import socket
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import BinaryIO, Protocol
 
 from msgspec import Struct
@@ -10,6 +12,38 @@ from kaudit.source.uri import Uri
 
 COPIED_AT_ONCE = 4 << 20
 """Bytes held while a file is written."""
+
+
+CONNECT_SECONDS = 10
+"""So long a store has to take a connection: clients of their own would try for minutes."""
+
+
+@contextmanager
+def as_os_errors(store: str, name: str, kinds: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Turn what a store's client raises, `kinds` too, into an OSError with the client's own words; `name` is what it is about."""
+    try:
+        yield
+    except OSError as error:
+        if error.strerror:
+            raise
+        raise type(error)(error.errno or 5, f"{store}: {error}", name) from error
+    except kinds as error:
+        raise OSError(5, f"{store}: {error}", name) from error
+
+
+def require_listener(name: str, authority: str) -> None:
+    """Check that somebody takes connections at HOST:PORT.
+
+    Raises:
+        OSError: nobody does, or not soon.
+
+    """
+    host, _, port = authority.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+    except OSError as error:
+        reason = error.strerror or str(error) or type(error).__name__
+        raise OSError(error.errno or 5, f"nobody answers at {authority}: {reason}", name) from error
 
 
 class FileStatus(Struct, frozen=True):

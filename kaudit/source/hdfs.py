@@ -1,12 +1,12 @@
 """hdfs:// through hdfs-native: a client in Rust, no JVM and no libhdfs."""
 
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, BinaryIO
 
 from kaudit.installation import install_command
 from kaudit.source.bytes import RemoteFile, nothing_held
-from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus
+from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus, as_os_errors, require_listener
 from kaudit.source.uri import Uri, UrlError
 
 
@@ -20,6 +20,8 @@ class HdfsFileSystem:
             raise UrlError(
                 f"hdfs://{authority} needs an extra: {install_command('hdfs')} (or write webhdfs://NAMENODE:9870/PATH)"
             ) from error
+        if ":" in authority:  # a name service has no port, and its name nodes are tried in turn
+            require_listener(f"hdfs://{authority}", authority)
         with _as_os_errors(f"hdfs://{authority}"):
             self._client = hdfs_native.Client(f"hdfs://{authority}" if authority else None)
 
@@ -73,17 +75,9 @@ class HdfsFileSystem:
             self._client.rename(partial, uri.path, overwrite=True)
 
 
-@contextmanager
-def _as_os_errors(name: str) -> Iterator[None]:
-    """Turn the client's own exceptions, which have no common base, into an OSError that says what happened."""
-    try:
-        yield
-    except OSError as error:
-        if error.strerror:
-            raise
-        raise type(error)(error.errno or 0, str(error), name) from error
-    except (RuntimeError, ValueError, TypeError) as error:
-        raise OSError(0, f"HDFS: {error}", name) from error
+def _as_os_errors(name: str) -> AbstractContextManager[None]:
+    # the client's own exceptions have no common base
+    return as_os_errors("HDFS", name, (RuntimeError, ValueError, TypeError))
 
 
 def _entry(status: Any) -> FileStatus:  # noqa: ANN401 - a class of the extra's extension module

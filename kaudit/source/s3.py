@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 
 from kaudit.installation import install_command
 from kaudit.source.bytes import RemoteFile
-from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus
+from kaudit.source.filesystem import CONNECT_SECONDS, COPIED_AT_ONCE, FileStatus, as_os_errors
 from kaudit.source.uri import Uri, UrlError
 
 ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -31,19 +31,23 @@ class S3FileSystem:
         self._bucket = bucket
         # path-style addresses: what stores other than Amazon's understand without DNS for every bucket
         self._s3 = fs.S3FileSystem(
-            endpoint_override=_first(ENDPOINT_VARIABLES), region=_first(REGION_VARIABLES) or "us-east-1"
+            endpoint_override=_first(ENDPOINT_VARIABLES),
+            region=_first(REGION_VARIABLES) or "us-east-1",
+            connect_timeout=CONNECT_SECONDS,
         )
 
     def status(self, uri: Uri) -> FileStatus:
         """Return what is at `uri`, with size and time."""
-        info = self._s3.get_file_info(self._key(uri))
+        with as_os_errors("S3", str(uri)):
+            info = self._s3.get_file_info(self._key(uri))
         if info.type == self._kinds.NotFound:
             raise FileNotFoundError(2, "no such object or prefix", str(uri))
         return self._entry(info)
 
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List what lies directly under a prefix, sorted by name, with sizes."""
-        infos = self._s3.get_file_info(self._selector(self._key(uri), recursive=False))
+        with as_os_errors("S3", str(uri)):
+            infos = self._s3.get_file_info(self._selector(self._key(uri), recursive=False))
         return sorted(map(self._entry, infos), key=lambda entry: entry.name)
 
     def identity(self, uri: Uri) -> Hashable:
@@ -52,13 +56,20 @@ class S3FileSystem:
 
     def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of an object."""
-        with self._s3.open_input_file(self._key(uri)) as file:
+        with as_os_errors("S3", str(uri)), self._s3.open_input_file(self._key(uri)) as file:
             return bytes(file.read_at(min(limit, file.size()), 0))
 
     def open(self, uri: Uri) -> RemoteFile:
         """Open an object for ranged reads; objects never change in place."""
-        file = self._s3.open_input_file(self._key(uri))
-        return RemoteFile(int(file.size()), lambda position, length: file.read_at(length, position), file.close)
+        with as_os_errors("S3", str(uri)):
+            file = self._s3.open_input_file(self._key(uri))
+            size = int(file.size())
+
+        def read_range(position: int, length: int) -> bytes:
+            with as_os_errors("S3", str(uri)):
+                return bytes(file.read_at(length, position))
+
+        return RemoteFile(size, read_range, file.close)
 
     def make_directory(self, uri: Uri) -> None:
         """Do nothing: prefixes need not be made."""

@@ -7,19 +7,16 @@ from itertools import chain, groupby
 import pyarrow as pa
 from msgspec import Struct
 
-from kaudit.analysis.producer_ids.block_histories import BlockHistories
-from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut
 from kaudit.analysis.scan.chunk_rows import ChunkRows
-from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.partition_assembler import Outcome, PartitionAssembler, read_range
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import RowSink
 from kaudit.analysis.scan.planning import Job
+from kaudit.analysis.scan.second_look import second_look
 from kaudit.analysis.scan.shuffle_codec import unpack
 from kaudit.analysis.scan.unread_segments import Failure
-from kaudit.source.layout import Layout
 from kaudit.source.schemes import open_segment
 from kaudit.spark.chunk_codec import unpack_chunk
 
@@ -112,8 +109,7 @@ def assemble(part: Part, sink: RowSink | None) -> Assembled | None:
         for outcome in outcomes:
             feed.take(outcome)
     partition = feed.close()
-    # what reads a partition's batches once more needs neither its neighbours nor their layout
-    Audit(ScanOptions([]), Layout([]), open_segment, BlockHistories()).look_for_repeats(partition)
+    second_look(partition, open_segment)
     return Assembled(partition, given if left_out else None)
 
 

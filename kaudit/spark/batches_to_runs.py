@@ -76,9 +76,10 @@ def _stretches(batch: pa.RecordBatch) -> Iterator[_Stretch]:
         return
     paths = rows.column("path").dictionary_encode().indices.to_numpy(zero_copy_only=False)
     positions = rows.column("position").to_numpy(zero_copy_only=False)
-    order = np.lexsort((positions, paths))
-    rows, paths, positions = rows.take(pa.array(order)), paths[order], positions[order]
-    twice = np.zeros(len(order), dtype=bool)
+    if not ((paths[1:] > paths[:-1]) | ((paths[1:] == paths[:-1]) & (positions[1:] > positions[:-1]))).all():
+        order = np.lexsort((positions, paths))
+        rows, paths, positions = rows.take(pa.array(order)), paths[order], positions[order]
+    twice = np.zeros(len(paths), dtype=bool)
     twice[1:] = (paths[1:] == paths[:-1]) & (positions[1:] == positions[:-1])
     if twice.any():
         rows, paths, positions = rows.filter(pa.array(~twice)), paths[~twice], positions[~twice]

@@ -2,11 +2,11 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 from weakref import WeakSet
 
-import pyarrow as pa
 from msgspec.structs import replace
 
 from kaudit.analysis.scan.options import ScanOptions, UsageError
@@ -18,7 +18,7 @@ from kaudit.spark.batch_rows import NEEDED
 from kaudit.spark.batches_to_runs import batches_to_runs
 from kaudit.spark.judging import Judge
 from kaudit.spark.options import ReadOptions, Time, absolute, read_options, time_ms
-from kaudit.spark.partition_tables import assembled_rows, producer_rows, timeline_rows
+from kaudit.spark.partition_tables import assembled_rows, rows_of_histories
 from kaudit.spark.schemas import spark_schema
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def timelines(
 
     Raises as `findings` does.
     """
-    return _histories(source, paths, options, "timelines", timeline_rows)
+    return _histories(source, paths, options, "timelines")
 
 
 def producers(
@@ -152,7 +152,7 @@ def producers(
 
     Raises as `findings` does.
     """
-    return _histories(source, paths, options, "producers", producer_rows)
+    return _histories(source, paths, options, "producers")
 
 
 def scan_with(spark: "SparkSession", options: ScanOptions) -> ScanResult:
@@ -182,17 +182,19 @@ def scan_with(spark: "SparkSession", options: ScanOptions) -> ScanResult:
     return result
 
 
-_Tables = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
-
 def _histories(
-    source: "DataFrame | SparkSession", paths: Paths | None, options: dict[str, Any], table: str, tables: _Tables
+    source: "DataFrame | SparkSession", paths: Paths | None, options: dict[str, Any], table: str
 ) -> "DataFrame":
     read, asked, allow_incomplete = _asked(source, paths, options)
     chunks = _runs_of(source, paths, read)
     judge = Judge(asked, allow_incomplete)
     judged = _assembled(chunks, read).repartition(1).mapInArrow(judge.judged, _TASK_ROWS)
-    return _together(chunks, read).unionByName(judged).transform(_by_partition).mapInArrow(tables, spark_schema(table))
+    return (
+        _together(chunks, read)
+        .unionByName(judged)
+        .transform(_by_partition)
+        .mapInArrow(partial(rows_of_histories, table=table), spark_schema(table))
+    )
 
 
 def _assembled(chunks: "DataFrame", read: ReadOptions) -> "DataFrame":

@@ -33,6 +33,9 @@ ROWS = pa.schema(
 )
 """Rows that go from task to task: a partition's plan, judgement or chunks, or what it was put together to."""
 
+FINDINGS_AT_ONCE = 500
+"""Rows of `findings` made at once: some 10 KB each."""
+
 
 class Judged(Struct, frozen=True):
     """What is found of one partition replica, and whether its brokers renew a producer's timestamp with a marker."""
@@ -52,7 +55,7 @@ class Judge(Struct, frozen=True):
 
     def findings(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the findings in the order of `kaudit scan`."""
-        yield from to_batches("findings", map(finding_row, self._complete(rows).findings))
+        yield from to_batches("findings", map(finding_row, self._complete(rows).findings), FINDINGS_AT_ONCE)
 
     def judged(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield for each partition replica what was found of it."""
@@ -68,13 +71,7 @@ class Judge(Struct, frozen=True):
 
     def _complete(self, rows: Iterator[pa.RecordBatch]) -> ScanResult:
         result = self._judge(rows)
-        unread = [note for note in result.not_audited if note.unreadable]
-        if unread and not self.allow_incomplete:
-            more = f", and {len(unread) - 1} more" if len(unread) > 1 else ""
-            raise UnreadableInputError(
-                f"{unread[0].path}: {unread[0].reason}{more}; allow_incomplete=True gives what is found in the rest"
-            )
-        return result
+        return result if self.allow_incomplete else require_complete(result)
 
     def _judge(self, rows: Iterator[pa.RecordBatch]) -> ScanResult:
         held = (unpack(data.as_py()) for batch in rows for data in batch.column("data"))
@@ -90,6 +87,23 @@ class Judge(Struct, frozen=True):
             audit.add_compared(partition)
         result = audit.result()
         return replace(result, findings=list(_of_given(result.findings, assembled.values())))
+
+
+def require_complete(result: ScanResult) -> ScanResult:
+    """Return a result of which nothing could not be read.
+
+    Raises:
+        UnreadableInputError: something could not: rows cannot say so.
+
+    """
+    unread = [note for note in result.not_audited if note.unreadable]
+    if unread:
+        more = f", and {len(unread) - 1} more" if len(unread) > 1 else ""
+        raise UnreadableInputError(
+            f"{unread[0].path}: {unread[0].reason}{more}; with allow_incomplete=True the functions of kaudit.spark give what is "
+            "found in the rest"
+        )
+    return result
 
 
 def row(key: tuple[object, ...], kind: int, data: bytes) -> pa.RecordBatch:

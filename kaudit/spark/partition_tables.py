@@ -1,11 +1,12 @@
 """What tasks make of a partition's rows: what is judged of it, its timelines, its producers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.timelines.producer_histories import HistoryRows, PartitionHistory
+from kaudit.model.finding import Finding
 from kaudit.report.streamed_tables import producer_table_rows, timeline_table_rows
 from kaudit.spark.assembling import JOB, KEY, Part, assemble, parts
 from kaudit.spark.judging import Judged, row
@@ -21,18 +22,19 @@ def assembled_rows(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield row(tuple(getattr(directory, name) for name in KEY), JOB, pack(assembled))
 
 
-def timeline_rows(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Put partitions together once more, and yield the timelines of their producers."""
-    for history, judged in _histories(rows):
-        yield from to_batches("timelines", timeline_table_rows(history, judged.findings))
+def history_rows(
+    table: str, history: PartitionHistory, findings: Sequence[Finding], *, remembers_markers: bool
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `timelines` or `producers` of one partition replica, `findings` being its own."""
+    if table == "timelines":
+        return to_batches(table, timeline_table_rows(history, findings))
+    return to_batches(table, producer_table_rows(history, findings, remembers_markers=remembers_markers))
 
 
-def producer_rows(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Put partitions together once more, and yield their producers."""
+def rows_of_histories(rows: Iterator[pa.RecordBatch], table: str) -> Iterator[pa.RecordBatch]:
+    """Put partitions together once more, and yield their rows of `timelines` or `producers`."""
     for history, judged in _histories(rows):
-        yield from to_batches(
-            "producers", producer_table_rows(history, judged.findings, remembers_markers=judged.remembers_markers)
-        )
+        yield from history_rows(table, history, judged.findings, remembers_markers=judged.remembers_markers)
 
 
 def _histories(rows: Iterator[pa.RecordBatch]) -> Iterator[tuple[PartitionHistory, Judged]]:

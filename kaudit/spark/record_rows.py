@@ -19,6 +19,7 @@ from kaudit.spark.schemas import to_batches
 
 _MOST_BYTES = 8 << 20
 """Keys, values and headers of a record batch of Arrow, about."""
+_MOST_RECORDS = 20_000
 _Fields = dict[str, object]
 
 
@@ -36,7 +37,7 @@ def record_rows(
             if "error" in row or _is_wanted(row, options):
                 held.append({**place, **row})
                 filled += int(str(row.get("size") or 0))
-            if filled >= _MOST_BYTES:
+            if filled >= _MOST_BYTES or len(held) >= _MOST_RECORDS:
                 yield from to_batches("records", held)
                 held, filled = [], 0
     yield from to_batches("records", held)

@@ -1,6 +1,6 @@
 """Schemas of the DataFrames, from the table of columns: as Arrow and as Spark has them, and rows in them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,7 +77,7 @@ def _texts(data: Any) -> pa.Array:  # noqa: ANN401 - numpy
     return pa.array(values.tolist(), pa.string()).take(pa.array(codes))
 
 
-def to_batches(table: str, rows: Iterable[Mapping[str, object]], most_rows: int = 20_000) -> Iterable[pa.RecordBatch]:
+def to_batches(table: str, rows: Iterable[Mapping[str, object]], most_rows: int = 20_000) -> Iterator[pa.RecordBatch]:
     """Make record batches of rows of Python values; timestamps are ms since 1970."""
     schema = arrow_schema(table)
     held: list[Mapping[str, object]] = []

@@ -20,14 +20,21 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from kaudit.analysis.scan.options import SilentProgress
+from kaudit.analysis.scan.planning import find_input
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
+from kaudit.analysis.timelines.producer_histories import PartitionHistory, Piece
+from kaudit.engines import local
 from kaudit.engines.memory import keep_freed_memory
+from kaudit.model.finding import Finding
+from kaudit.report.tables import finding_row
 from kaudit.spark.assembling import JOB
-from kaudit.spark.judging import row
+from kaudit.spark.judging import FINDINGS_AT_ONCE, require_complete, row
 from kaudit.spark.options import ReadOptions, read_options, time_ms
+from kaudit.spark.partition_tables import history_rows
 from kaudit.spark.planning import Chosen, SegmentRead, chosen_by, partition_jobs, segment_reads
 from kaudit.spark.reading import READERS
-from kaudit.spark.schemas import spark_schema
+from kaudit.spark.schemas import spark_schema, to_batches
 
 _JOBS_A_TASK = 64
 _SETS: Mapping[str, str] = {"topic": "topics", "partition": "partitions", "replica": "replicas", "segment": "segments"}
@@ -71,6 +78,66 @@ class RecordSource(_LogSource):
     """A row for each record of data."""
 
     table = "records"
+
+
+class _ResultSource(_LogSource):
+    """Rows of `table`, by an audit of everything in one task: for SQL; the functions of kaudit.spark share the work."""
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's interface
+        """Return what audits."""
+        return ResultReader(self.table, read_options(self.options))
+
+
+class FindingSource(_ResultSource):
+    """A row for each finding."""
+
+    table = "findings"
+
+
+class TimelineSource(_ResultSource):
+    """A row for each entry of a producer's history."""
+
+    table = "timelines"
+
+
+class ProducerSource(_ResultSource):
+    """A row for each producer id of a partition replica."""
+
+    table = "producers"
+
+
+class ResultReader(DataSourceReader):
+    """Audits with the local engine, in one task. What cannot be read is an error."""
+
+    def __init__(self, table: str, options: ReadOptions) -> None:
+        self.table = table
+        self.options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the one task; a path that is not there is said before it starts."""
+        find_input(self.options.scan_options())
+        return [InputPartition(self.table)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - there is one
+        """Audit and yield the rows."""
+        asked = self.options.scan_options(since_ms=self.options.since, until_ms=self.options.until, jobs=1)
+        if self.table == "findings":
+            result = require_complete(local.scan(asked, SilentProgress()))
+            yield from to_batches("findings", map(finding_row, result.findings), FINDINGS_AT_ONCE)
+            return
+        with local.record(asked, SilentProgress()) as recorded:
+            result = require_complete(recorded.result)
+            for _, packed in recorded.write_histories(self._pieces, result.findings):
+                yield unpack(packed)
+
+    def _pieces(
+        self,
+        history: PartitionHistory,
+        findings: Sequence[Finding],
+        remembers_markers: bool,  # noqa: FBT001 - a HistoryWriter
+    ) -> Iterator[Piece]:
+        for rows in history_rows(self.table, history, findings, remembers_markers=remembers_markers):
+            yield self.table, pack(rows)
 
 
 class SegmentReader(DataSourceReader):
@@ -166,4 +233,4 @@ class _PartitionReader(DataSourceReader):
             yield row((directory.topic, directory.partition, directory.replica), JOB, pack(job))
 
 
-SOURCES = (BatchSource, RunSource, RecordSource, PartitionSource)
+SOURCES = (BatchSource, RunSource, RecordSource, FindingSource, TimelineSource, ProducerSource, PartitionSource)

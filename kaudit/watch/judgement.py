@@ -11,6 +11,7 @@ from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.analysis.scan.second_look import second_look
 from kaudit.checks.check import Withdrawal
 from kaudit.checks.registry import CHECKS
 from kaudit.model.coordinator import CoordinatorView
@@ -90,9 +91,9 @@ class Judge:
         """Seconds until what is read now and then has certainly been read again."""
         return max(self._coordinators_due.longest / COORDINATOR_SHARE, self._blocks_due.longest / BLOCKS_SHARE)
 
-    def prepare(self, part: PartitionAudit, layout: Layout) -> None:
+    def prepare(self, part: PartitionAudit) -> None:
         """Look for repeats in a partition that has grown, which reads some of it again."""
-        self._audit(layout).look_for_repeats(part)
+        second_look(part, self._open)
 
     def read_blocks(self, layout: Layout, *, at_once: bool) -> None:
         """Read the histories of producer id blocks again, if it is time."""

@@ -168,7 +168,7 @@ class Watcher:
             if last or due.is_now():
                 with due:
                     part = self._parts[path] = self.followers[path].close()
-                    self._judge.prepare(part, layout)
+                    self._judge.prepare(part)
                 self._unclosed.discard(path)
         self._judge.read_blocks(layout, at_once=last)
         known = [entry for entry in layout.partitions if entry.directory in self._parts]

@@ -156,7 +156,7 @@ def test_docs_are_as_generated():
 
 def test_writing_removes_pages_of_checks_that_are_no_more(tmp_path):
     (tmp_path / "KA999.md").write_text("old")
-    write(tmp_path)
+    write(tmp_path, pages())
     assert {path.name for path in tmp_path.iterdir()} == set(pages())
 
 

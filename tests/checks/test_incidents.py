@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 import kaudit
 from kaudit.analysis.scan.options import ScanOptions, SilentProgress
-from kaudit.checks.incidents import REQUEST_TIMEOUT_MS, RULES, TRANSACTION_TIMEOUT_MS, rule_of, with_incidents
+from kaudit.checks.incident_groups import with_incidents
+from kaudit.checks.incidents import REQUEST_TIMEOUT_MS, RULES, TRANSACTION_TIMEOUT_MS, rule_of
 from kaudit.checks.registry import CHECKS
 from kaudit.engines import replicas
 from kaudit.model.finding import Confidence, Finding, Severity

@@ -1,6 +1,7 @@
 """The registry: a check is a module and a page of one name in a room, and nothing outside kaudit/checks knows any of them."""
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from kaudit.model.coordinator import CoordinatorView
 
 PACKAGE = Path(__file__).parents[2] / "kaudit"
 CHECKS_DIRECTORY = PACKAGE / "checks"
-COMMON = {"check", "command_line", "context", "incidents", "notes", "pages", "registry"}
+COMMON = {"check", "command_line", "context", "incident_groups", "incidents", "notes", "pages", "registry"}
 """Modules of kaudit.checks that are about no check, and may be imported from outside."""
 
 POLICY = {"policy/comparison.py", "policy/topics.py", "checks/incidents.py"}
@@ -39,9 +40,11 @@ def rain(context, evidence):
 '''
 
 
-def modules() -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        yield path, ast.parse(path.read_text(encoding="utf-8"))
+@functools.cache
+def modules() -> list[tuple[Path, list[ast.AST]]]:
+    """The modules of the package, each with all of its nodes."""
+    parsed = ((path, ast.parse(path.read_text(encoding="utf-8"))) for path in sorted(PACKAGE.rglob("*.py")))
+    return [(path, list(ast.walk(tree))) for path, tree in parsed]
 
 
 @pytest.fixture
@@ -90,17 +93,17 @@ def test_no_two_checks_have_one_code_or_observe_one_kind() -> None:
 def test_a_code_stands_in_its_decorator_and_nowhere_else() -> None:
     """Docstrings may name codes, and so may texts that people read; a string that is a code may not stand elsewhere."""
     elsewhere = []
-    for path, tree in modules():
+    for path, nodes in modules():
         if path.relative_to(PACKAGE).as_posix() in POLICY or path.is_relative_to(PACKAGE / "bugs"):
             continue
         registered = {
             id(node.args[0])
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check" and node.args
         }
         elsewhere += [
             (str(path.relative_to(PACKAGE)), node.value)
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Constant) and node.value in CHECKS and id(node) not in registered
         ]
     assert elsewhere == []
@@ -109,10 +112,10 @@ def test_a_code_stands_in_its_decorator_and_nowhere_else() -> None:
 def test_nothing_outside_knows_a_check() -> None:
     known = [
         (str(path.relative_to(PACKAGE)), node.module)
-        for path, tree in modules()
-        for node in ast.walk(tree)
-        if CHECKS_DIRECTORY not in path.parents
-        and isinstance(node, ast.ImportFrom)
+        for path, nodes in modules()
+        if not path.is_relative_to(CHECKS_DIRECTORY)
+        for node in nodes
+        if isinstance(node, ast.ImportFrom)
         and node.module is not None
         and node.module.startswith("kaudit.checks.")
         and node.module.split(".")[2] not in COMMON

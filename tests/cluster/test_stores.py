@@ -1,18 +1,23 @@
 """A real HDFS and an S3 server: both engines read them as they read a disk."""
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.conftest import kaudit
+from tests.cluster.conftest import kaudit, plain_environment
 from tests.cluster.test_capture import produce, scenario
 from tests.engines.faulty_logs import FAULTS
+from tests.live_brokers.jvm import free_port
 from tests.spark import in_process
 
 pytestmark = pytest.mark.cluster
 REPORT = ("--output-format", "json", "--reproducible", "-q")
 ROWS = ("--output-format", "jsonl")
+TABLES = ("--output-format", "parquet", "--reproducible", "-q")
 SPARK = ("--engine", "spark", "--master", "local[2]", "--spark-conf", "spark.ui.enabled=false")
 
 
@@ -136,3 +141,51 @@ def test_a_capture_to_a_store_goes_on_there(request, forgetful_broker, store, tm
     rows = [kaudit("inspect", f"{place}/{topic}-0", *ROWS, **environment).stdout for place in (target, copy)]
     assert rows[0] == rows[1]
     assert rows[0].count("\n") > 20
+
+
+def test_executors_write_tables_to_hdfs(on_hdfs, logs, tmp_path):
+    import duckdb
+    import hdfs_native
+
+    target = f"{on_hdfs.url}/audits"
+    on_cluster = ("--engine", "spark", "--master", "local-cluster[2,1,1024]", *SPARK[4:])
+    for _ in range(2):  # the second replaces what the first wrote
+        done = kaudit("scan", f"{on_hdfs.url}/data/logs", *on_cluster, *TABLES, "-o", f"{target}/run_id=nightly")
+        assert done.returncode == 1, done.stderr
+    assert kaudit("scan", logs, *TABLES, "-o", tmp_path / "local").returncode == 1
+    client = hdfs_native.Client(on_hdfs.url)
+    manifest = json.loads(client.read("/audits/manifests/run_id=nightly.json").read())
+    own = json.loads((tmp_path / "local" / "manifest.json").read_text())
+    assert {name: manifest["rows"][name] for name in own["rows"]} == own["rows"]
+    for status in client.list_status("/audits/findings/run_id=nightly", recursive=True):
+        if status.path.endswith(".parquet"):
+            copy = tmp_path / status.path.lstrip("/")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(client.read(status.path).read())
+    question = "SELECT fingerprint, code, evidence FROM read_parquet('{}') ORDER BY ALL"
+    written, expected = (
+        duckdb.sql(question.format(tmp_path / files))
+        for files in ("audits/findings/run_id=nightly/topic=orders/*.parquet", "local/findings/*.parquet")
+    )
+    assert written is not None
+    assert expected is not None
+    assert written.fetchall() == expected.fetchall()
+    counting = (
+        "import sys; from pyspark.sql import SparkSession; "
+        "spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate(); "
+        "print(spark.read.parquet(sys.argv[1]).where(\"run_id = 'nightly' and topic = 'orders'\").count())"
+    )
+    read = subprocess.run(
+        [sys.executable, "-c", counting, f"{target}/findings"],
+        capture_output=True, text=True, check=True, env=plain_environment(),
+    )  # fmt: skip
+    assert int(read.stdout) == own["rows"]["findings"]
+
+
+def test_a_name_node_that_is_down_is_one_line_soon(hdfs):
+    started = time.monotonic()
+    done = kaudit("scan", f"hdfs://127.0.0.1:{free_port()}/data")
+    assert done.returncode == 4
+    assert "nobody answers at 127.0.0.1:" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert time.monotonic() - started < 30

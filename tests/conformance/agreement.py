@@ -13,6 +13,7 @@ from string import ascii_lowercase
 from typing import NamedTuple
 
 from kaudit.broker.releases.version import Version
+from kaudit.report.generated_section import write_section
 from tests.conformance.comparison import Json, differences, replayed, sent_timestamps
 from tests.conformance.exclusions import EXCLUSIONS, UNRECORDED_CONFIG
 
@@ -123,10 +124,7 @@ def _of(attempts: int, agreed: int) -> str:
 
 def write_table(page: Path) -> None:
     """Put the table into a page, between the two comments that mark its place."""
-    before, _, rest = page.read_text().partition(TABLE_BEGIN)
-    _, _, after = rest.partition(TABLE_END)
-    text = "\n".join(table())
-    page.write_text(f"{before}{TABLE_BEGIN}\n{text}\n{TABLE_END}{after}")
+    write_section(page, TABLE_BEGIN, TABLE_END, "\n".join(table()))
 
 
 if __name__ == "__main__":

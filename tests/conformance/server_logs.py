@@ -30,6 +30,7 @@ from kaudit.replay.reconstruction.reconstruct import (
 )
 from kaudit.replay.reconstruction.refusals import ERRORS, REFUSALS
 from kaudit.replay.session import Session
+from kaudit.report.generated_section import write_section
 from kaudit.source.discover import discover
 from kaudit.source.layout import INTERNAL_TOPICS
 from kaudit.source.schemes import open_segment
@@ -370,10 +371,7 @@ def _share(part: int, whole: int) -> str:
 
 def write_table(page: Path) -> None:
     """Put the tables into a page, between the two comments that mark their place."""
-    before, _, rest = page.read_text().partition(TABLE_BEGIN)
-    _, _, after = rest.partition(TABLE_END)
-    text = "\n".join(table())
-    page.write_text(f"{before}{TABLE_BEGIN}\n{text}\n{TABLE_END}{after}")
+    write_section(page, TABLE_BEGIN, TABLE_END, "\n".join(table()))
 
 
 if __name__ == "__main__":

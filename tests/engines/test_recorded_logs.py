@@ -29,7 +29,7 @@ def test_no_capture_is_left_out():
 def test_captures(local, spark, evidence, name):
     path = evidence.capture(name)
     for theirs, ours in zip(spark.documents(path), local.documents(path), strict=True):
-        assert pretty(theirs) == pretty(ours)
+        assert theirs == ours or pretty(theirs) == pretty(ours)
 
 
 @pytest.mark.spark

@@ -1,16 +1,20 @@
 """--engine spark, --master, spark-submit's file, the bundle, Java: what can be told without a cluster."""
 
+import io
 import os
 import subprocess
 import sys
 import tarfile
+from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
+from kaudit import spark_submit
 from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import engine as engines
 from kaudit.cli.app import run
 from kaudit.engines import java
+from kaudit.engines.spark_jobs import SparkFailedError, errors_in_one_line
 from kaudit.engines.spark_session import SparkOptions, session
 from kaudit.installation import install_command
 from kaudit.spark_submit import on_spark
@@ -59,6 +63,7 @@ def test_nothing_but_the_spark_engine_imports_pyspark(module):
     ("given", "made"),
     [
         (["scan", "/a"], ["scan", "--engine", "spark", "/a"]),
+        (["diff", "/a", "/b"], ["diff", "--engine", "spark", "/a", "/b"]),
         (["timeline", "/a", "-q"], ["timeline", "--engine", "spark", "/a", "-q"]),
         (["scan", "--engine", "local", "/a"], ["scan", "--engine", "local", "/a"]),
         (["scan", "--engine=local", "/a"], ["scan", "--engine=local", "/a"]),
@@ -70,19 +75,27 @@ def test_spark_submit_means_spark(given, made):
     assert on_spark(given) == made
 
 
-def test_the_bundle_runs_alone(tmp_path, capsys):
-    archive = tmp_path / "kaudit-env.tar.gz"
-    assert run(["spark-bundle", "-o", str(archive)]) == 0
-    captured = capsys.readouterr()
-    assert "spark-submit" in captured.out
-    assert "kaudit/spark_submit.py" in captured.out
-    assert "MiB" in captured.err
-    assert [path.name for path in tmp_path.iterdir()] == ["kaudit-env.tar.gz"]
+@pytest.fixture(scope="module")
+def bundled(tmp_path_factory):
+    """A bundle, and what the command that made it printed on stdout and stderr."""
+    archive = tmp_path_factory.mktemp("bundle") / "kaudit-env.tar.gz"
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        assert run(["spark-bundle", "-o", str(archive)]) == 0
+    return archive, out.getvalue(), err.getvalue()
+
+
+def test_the_bundle_runs_alone(bundled, tmp_path):
+    archive, out, err = bundled
+    assert "spark-submit" in out
+    assert "kaudit/spark_submit.py" in out
+    assert "MiB" in err
+    assert [path.name for path in archive.parent.iterdir()] == ["kaudit-env.tar.gz"]
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path / "env", filter="data")
     python = tmp_path / "env" / "bin" / "python"
     # -S: nothing of this environment's site-packages
-    code = "import kaudit.analysis.scan.planning, pyarrow, hdfs_native; print(kaudit.__file__)"
+    code = "import kaudit.analysis.scan.planning, pyarrow, pandas, hdfs_native; print(kaudit.__file__)"
     done = subprocess.run(
         [python, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
         env={**os.environ, "KAUDIT_PYTHON": sys.executable},
@@ -90,9 +103,8 @@ def test_the_bundle_runs_alone(tmp_path, capsys):
     assert done.stdout.strip() == str(tmp_path / "env" / "lib" / "kaudit" / "__init__.py")
 
 
-def test_the_bundle_names_the_python_it_needs(tmp_path, capsys):
-    run(["spark-bundle", "-o", str(tmp_path / "b.tar.gz")])
-    with tarfile.open(tmp_path / "b.tar.gz") as tar:
+def test_the_bundle_names_the_python_it_needs(bundled, tmp_path):
+    with tarfile.open(bundled[0]) as tar:
         tar.extract("bin/python", tmp_path, filter="data")
     done = subprocess.run(
         [tmp_path / "bin" / "python", "-V"], capture_output=True, text=True, check=False, env={"PATH": "/nowhere"}
@@ -125,3 +137,49 @@ def test_the_extra_brings_a_java_that_ignores_the_missing_module():
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "version" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("mode", "verdict", "code"),
+    [("client", 1, 1), ("cluster", 1, 0), ("cluster", 0, 0), ("cluster", 4, 4), ("cluster", 70, 70)],
+)
+def test_findings_do_not_fail_an_application_whose_driver_the_cluster_runs(monkeypatch, mode, verdict, code):
+    class Conf:
+        def get(self, name):
+            assert name == "spark.submit.deployMode"
+            return mode
+
+    monkeypatch.setattr("pyspark.SparkConf", Conf)
+    monkeypatch.setattr("kaudit.cli.app.run", lambda arguments: verdict)
+    with pytest.raises(SystemExit) as ended:
+        spark_submit.main()
+    assert ended.value.code == code
+
+
+def test_a_driver_without_kaudit_does_not_end_as_if_there_were_findings(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-S", spark_submit.__file__, "scan", str(tmp_path)],
+        capture_output=True, text=True, check=False, cwd=tmp_path, env={"PATH": os.environ["PATH"]},
+    )  # fmt: skip
+    assert done.returncode == 70
+    assert "cannot import kaudit" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("report", "sentence"),
+    [
+        ("Total size of serialized results of 3 tasks (11.5 MiB) is bigger than spark.driver.maxResultSize (8.0 MiB)",
+         "spark.driver.maxResultSize=4g"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has different version", "the same with PYSPARK_PYTHON"),
+        ("ModuleNotFoundError: No module named 'kaudit'", "kaudit spark-bundle makes an archive"),
+        ('java.io.IOException: Cannot run program "./kaudit-env/bin/python"', "no Python at the given place"),
+        ("x\nValueError: a task's own trouble\n at org.apache", "ValueError: a task's own trouble"),
+    ],
+)  # fmt: skip
+def test_common_faults_of_clusters_are_one_sentence(report, sentence):
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(SparkFailedError) as failed, errors_in_one_line():
+        raise PySparkException(report)
+    assert sentence in str(failed.value)
+    assert "\n" not in str(failed.value)

@@ -8,9 +8,10 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from kaudit.analysis.scan.options import ScanOptions, SilentProgress, UsageError
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.cli.app import run
 from kaudit.engines import spark
+from kaudit.engines.spark_jobs import SparkFailedError
 from kaudit.model.table_columns import SCAN_TABLES
 from kaudit.report import parquet
 from tests.engines.faulty_logs import FAULTS, duplicates, gap
@@ -166,7 +167,7 @@ def test_a_job_that_fails_is_told_in_one_line(spark_session, tmp_path):
     options = ScanOptions([str(gap(tmp_path / "orders-0"))])
     with (
         spark.record(options, SilentProgress()) as recording,
-        pytest.raises(UsageError, match=r"^Spark gave up: .*a task's own trouble$"),
+        pytest.raises(SparkFailedError, match=r"^Spark gave up: .*a task's own trouble$"),
     ):
         list(recording.write_histories(fails, recording.result.findings))
 

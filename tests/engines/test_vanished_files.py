@@ -7,6 +7,7 @@ import pytest
 
 from kaudit.analysis.scan.options import UnreadableInputError
 from kaudit.cli.exits import FailOn, exit_code
+from kaudit.engines import spark_jobs
 from tests.logs import Log, data
 
 STARTS = (0, 10, 20)
@@ -138,13 +139,10 @@ def test_tasks_read_a_relative_path_from_the_drivers_directory(spark, local, tmp
 @pytest.mark.xdist_group("spark")
 def test_what_only_the_driver_can_read_stops_the_audit_before_it_begins(spark, tmp_path, monkeypatch):
     write(tmp_path / "a-0")
-    opened = spark.module.open_segment
 
-    def on_the_driver(file, working_directory=None):
-        if working_directory is None:
-            return opened(file)
+    def on_a_worker(file, working_directory):
         raise FileNotFoundError(2, "No such file or directory", file.path)
 
-    monkeypatch.setattr(spark.module, "open_segment", on_the_driver)
+    monkeypatch.setattr(spark_jobs, "open_segment", on_a_worker)
     with pytest.raises(UnreadableInputError, match=r"No such file or directory on a Spark worker.*--engine local"):
         spark.scan(tmp_path)

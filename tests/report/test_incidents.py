@@ -4,7 +4,7 @@ import json
 
 from msgspec.structs import replace
 
-from kaudit.checks.incidents import with_incidents
+from kaudit.checks.incident_groups import with_incidents
 from kaudit.model.impact import Impact
 from kaudit.report import incident_block
 from kaudit.report.console import Console

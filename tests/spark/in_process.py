@@ -10,7 +10,7 @@ from kaudit.spark.assembling import CHUNK, KEY
 from kaudit.spark.batches_to_runs import batches_to_runs
 from kaudit.spark.judging import ROWS, Judge
 from kaudit.spark.options import read_options
-from kaudit.spark.partition_tables import assembled_rows, producer_rows, timeline_rows
+from kaudit.spark.partition_tables import assembled_rows, rows_of_histories
 from kaudit.spark.sources import SOURCES
 
 
@@ -60,8 +60,11 @@ def findings(runs, *paths, **options):
 def histories(table, runs, *paths):
     """Return the rows of `timelines` or `producers`, of runs."""
     judged = judge(paths).judged(assembled_rows(together(runs, *paths)))
-    tables = {"timelines": timeline_rows, "producers": producer_rows}[table]
-    return [row for batch in tables(sorted_rows(judged, together(runs, *paths))) for row in batch.to_pylist()]
+    return [
+        row
+        for batch in rows_of_histories(sorted_rows(judged, together(runs, *paths)), table)
+        for row in batch.to_pylist()
+    ]
 
 
 def scanned(*paths, **options):

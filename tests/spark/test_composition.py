@@ -102,6 +102,8 @@ def test_timelines_and_producers_are_those_of_the_tables(faulty):
         found = histories(table, runs, faulty)
         assert len(found) == len(rows) > 10
         assert sorted(map(str, found)) == sorted(map(str, rows))
+        assert [row for batch in load(table, faulty) for row in batch.to_pylist()] == rows
+    assert [row for batch in load("findings", faulty) for row in batch.to_pylist()] == scanned(faulty)
 
 
 def test_runs_end_with_their_segments(tmp_path):

@@ -7,9 +7,8 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.analysis.producer_ids.block_sources import ClusterBlocks
-from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.sequences.rescan import Questions, rescan
+from kaudit.analysis.sequences.rescan import Questions, Rescan
 from kaudit.broker.producer_ids.allocation_verdicts import (
     find_malformed,
     find_near_end,
@@ -30,7 +29,7 @@ class BlockAudit(Struct):
 
     blocks: ClusterBlocks
     parts: Mapping[int, PartitionAudit]
-    open_source: OpenSource
+    rescan: Rescan
     unlisted: list[NotAudited] = field(default_factory=list)
 
     def of_history(self) -> Iterator[MalformedBlock | NearEnd | SharedBlock]:
@@ -67,13 +66,19 @@ class BlockAudit(Struct):
 
     def _first_batches(self, wanted: NDArray[np.int64], *, negative: bool) -> dict[int, tuple[int, FirstBatch]]:
         """Find each id's first batch in the first partition that has it; negative ids wherever they are."""
-        placed: dict[int, tuple[int, FirstBatch]] = {}
+        asked: list[tuple[int, Questions]] = []
+        missing = wanted
         for number, part in self.parts.items():
-            missing = wanted[~np.isin(wanted, list(placed))] if placed else wanted
-            here = missing[np.isin(missing, part.producer_ids)]
+            has = np.isin(missing, part.producer_ids)
             # only an exhausted counter hands out ids below 0, which rows do not keep
-            questions = Questions(first_of=here, negative=negative and part.counts.without_producer > 0)
-            for producer_id, first in rescan(part.directory, self.open_source, questions).first.items():
+            questions = Questions(first_of=missing[has], negative=negative and part.counts.without_producer > 0)
+            if questions:
+                asked.append((number, questions))
+            missing = missing[~has]
+        answers = self.rescan([(self.parts[number].directory, questions) for number, questions in asked])
+        placed: dict[int, tuple[int, FirstBatch]] = {}
+        for (number, _), seen in zip(asked, answers, strict=True):
+            for producer_id, first in seen.first.items():
                 placed.setdefault(producer_id, (number, first))
         return placed
 

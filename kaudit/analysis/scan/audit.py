@@ -9,38 +9,34 @@ from msgspec.structs import replace
 from kaudit.analysis.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
 from kaudit.analysis.producer_ids.allocation_evidence import allocation_evidence
 from kaudit.analysis.producer_ids.block_histories import BlockHistories
-from kaudit.analysis.repeats.epochs import one_for_each_bump, repeated_epochs
-from kaudit.analysis.repeats.non_idempotent_repeats import without_equal_records
-from kaudit.analysis.repeats.restarts import handovers
-from kaudit.analysis.repeats.sessions import compare_sessions
 from kaudit.analysis.replicas.moments import BrokerMoments, broker_moments, same_time
-from kaudit.analysis.replicas.other_copies import other_copies
 from kaudit.analysis.scan.asked_for import missing_from_inputs, missing_producers
 from kaudit.analysis.scan.broker_versions import AUTO, given_version, inferred_versions
 from kaudit.analysis.scan.chunk_plan import OpenSource
-from kaudit.analysis.scan.command_line import asked_for, asked_of
+from kaudit.analysis.scan.command_line import asked_for
+from kaudit.analysis.scan.judging import FromOthers, Surroundings, complete_findings, judge, replicas_of
 from kaudit.analysis.scan.not_audited import anomalies_not_listed, partitions_not_audited
 from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.scan.partition_context import partition_context
-from kaudit.analysis.scan.partition_evidence import partition_evidence, transaction_evidence
+from kaudit.analysis.scan.partition_evidence import transaction_evidence
+from kaudit.analysis.scan.second_look import second_look
 from kaudit.analysis.scan.suggestions import suggestions
 from kaudit.analysis.scan.summaries import partition_summary, segment_rows, total
+from kaudit.analysis.sequences.rescan import Rescan, rescan_here
 from kaudit.analysis.sidefiles.checkpoint_audit import CheckpointAudit
 from kaudit.analysis.sidefiles.side_file_reader import SideFileReader
 from kaudit.broker.releases.profile import VersionRange
-from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
-from kaudit.checks.incidents import with_incidents
-from kaudit.checks.notes import fold_notes
+from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
 from kaudit.formats.sidefiles.checkpoints import HIGH_WATERMARK_CHECKPOINT
 from kaudit.model.coordinator import CoordinatorView
-from kaudit.model.finding import Finding, in_order
-from kaudit.model.other_copies import HeldRecords, OtherCopies
-from kaudit.model.result import BrokerVersions, NotAudited, ScanResult
-from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory, Unreadable
+from kaudit.model.finding import Finding
+from kaudit.model.other_copies import HeldRecords
+from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, UnlistedFindings
+from kaudit.model.side_files import CheckpointBeyondLogEnd
+from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
 if TYPE_CHECKING:
     from kaudit.analysis.log_events.comparison import ComparedLogs
@@ -53,6 +49,30 @@ class _Moment(Struct, frozen=True):
     reader: CoordinatorReader
     coordinator: CoordinatorView
     now_ms: int
+
+
+class Together(Struct, frozen=True):
+    """What only all partitions show: of each (`others`), of the whole scan (`findings`), and what a result says of it."""
+
+    surroundings: Surroundings
+    others: Sequence[FromOthers]
+    findings: Sequence[Finding]
+    moments: Sequence[_Moment]
+    copies: Sequence[BrokerMoments]
+    stated: BrokerVersions
+    unlisted: Sequence[NotAudited]
+
+
+class Found(Struct, frozen=True):
+    """What judging found: the findings with their incidents, and the producer ids they are about.
+
+    `held` are records that only other copies of a partition hold, `unlisted` findings that are counted only.
+    """
+
+    findings: Sequence[Finding]
+    held: Sequence[tuple[str, HeldRecords]] = ()
+    producer_ids: Collection[int] = ()
+    unlisted: Sequence[UnlistedFindings] = ()
 
 
 ReadCoordinator = Callable[[Sequence[PartitionDirectory], Collection[int]], tuple[CoordinatorReader, CoordinatorView]]
@@ -72,24 +92,30 @@ def coordinator_of(open_source: OpenSource) -> ReadCoordinator:
 
 
 class Audit:
-    """Collects partitions and turns them into one result."""
+    """Collects partitions and turns them into one result.
 
-    def __init__(
+    What an engine has judged in its tasks it does not add with all details: `together`, then `result_of` what was found.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - independent inputs
         self,
         options: ScanOptions,
         layout: Layout,
         open_source: OpenSource,
         histories: BlockHistories,
         read_coordinator: ReadCoordinator | None = None,
+        rescan: Rescan | None = None,
     ) -> None:
         self.options = options
         self._read_coordinator = read_coordinator or coordinator_of(open_source)
+        self._rescan = rescan or rescan_here(open_source)
         self.layout = layout
         self.open_source = open_source
         self.histories = histories
         self.idle_ms = 0
         """For how long nothing has been appended, as far as the directory's own clock does not show it."""
         self.partitions: list[PartitionAudit] = []
+        self._beyond: list[list[CheckpointBeyondLogEnd]] = []
         self.not_asked: list[str] = []
         """Why brokers could not be asked for the state of transactions."""
         self._logs: ComparedLogs | None = None
@@ -97,57 +123,85 @@ class Audit:
 
     def add(self, partition: PartitionAudit) -> None:
         """Add a partition that was read."""
-        self.look_for_repeats(partition)
+        second_look(partition, self.open_source)
         self.add_compared(partition)
 
     def add_compared(self, partition: PartitionAudit) -> None:
-        """Add a partition in which repeats have been looked for; compare it with its log directory's checkpoints."""
-        found = [*partition.side_facts, *self.checkpoints.compare(partition)]
-        self.partitions.append(replace(partition, side_facts=found))
+        """Add a partition that has had its second look; compare it with its log directory's checkpoints."""
+        self._beyond.append(list(self.checkpoints.compare(partition)))
+        self.partitions.append(partition)
 
-    def result(self) -> ScanResult:  # noqa: PLR0914 - each is a part of the result
+    def result(self) -> ScanResult:
         """Run the checks over everything that was read."""
+        together = self.together()
+        judged = [
+            judge(
+                [self.partitions[number] for number in replicas],
+                [together.others[number] for number in replicas],
+                together.surroundings,
+                self.open_source,
+            )
+            for replicas in replicas_of([part.directory for part in self.partitions])
+        ]
+        findings = [*together.findings, *(finding for partition in judged for finding in partition.findings)]
+        return self.result_of(
+            together,
+            Found(
+                with_incidents(findings),
+                [held for partition in judged for held in partition.held],
+                {finding.producer_id for finding in findings if finding.producer_id is not None},
+            ),
+        )
+
+    def together(self) -> Together:
+        """Return what only all partitions show; their outlines are enough for that."""
         parts = self.partitions
         copies = broker_moments(self.layout.everything, self.open_source)
         moments = self._moments(copies)
         versions, stated = self._versions(moments)
         asked = asked_for(self.options, self.layout)
         scan_wide = Context(versions=versions, coordinator=CoordinatorView(), now_ms=self.now(), asked=asked)
-        allocation = allocation_evidence(parts, self.histories, self.open_source)
-        others = other_copies(parts, self.open_source)
-        findings = run_checks(
-            scan_wide, Evidence(self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories)
-        )
-        for moment in moments:
-            around = replace(scan_wide, coordinator=moment.coordinator, now_ms=moment.now_ms)
+        allocation = allocation_evidence(parts, self.histories, self._rescan)
+        others: list[FromOthers] = [FromOthers(0)] * len(parts)
+        for index, moment in enumerate(moments):
             transactions = transaction_evidence([parts[number] for number in moment.numbers], moment.reader.history)
             for number, ended in zip(moment.numbers, transactions, strict=True):
-                found = [*ended, *allocation.partitions[number], *others[number]]
-                findings += self._findings(around, parts[number], found)
-        findings = with_incidents(in_order(found for found in findings if self._wanted(found)))
+                found = [*ended, *allocation.partitions[number], *self._beyond[number]]
+                others[number] = FromOthers(index, found, allocation.grants[number])
         logs = self.compared_logs()
-        if logs is not None:
-            findings = logs.events.all_explained(findings)
+        surroundings = Surroundings(
+            self.options,
+            scan_wide,
+            [replace(scan_wide, coordinator=moment.coordinator, now_ms=moment.now_ms) for moment in moments],
+            None if logs is None else logs.events,
+        )
+        evidence = Evidence(self.layout.leftover_files, self.checkpoints.unparsable, allocation.histories)
+        findings = complete_findings(run_checks(scan_wide, evidence), surroundings, frozenset())
+        return Together(surroundings, others, findings, moments, copies, stated, allocation.unlisted)
+
+    def result_of(self, together: Together, found: Found) -> ScanResult:
+        """Return the result with what was found, the findings of `together` among it."""
+        parts, logs = self.partitions, self.compared_logs()
         not_audited = [
-            *self._missing(findings),
-            *self._not_audited(moments),
+            *self._missing(found.producer_ids),
+            *self._not_audited(together.moments),
             *self.histories.notes,
-            *allocation.unlisted,
+            *together.unlisted,
             *(() if logs is None else logs.not_audited),
         ]
         partitions = [partition_summary(part, self.options.log_start_offset) for part in parts]
-        findings = with_known_bugs(findings, versions, partitions)
         return ScanResult(
             inputs=tuple(self.options.paths),
-            broker_version=stated,
+            broker_version=together.stated,
             partitions=partitions,
-            findings=findings,
+            findings=found.findings,
             not_audited=not_audited,
-            summary=total(partitions, findings),
+            summary=total(partitions, found.findings, found.unlisted),
             incomplete=any(note.unreadable for note in not_audited),
             segments=[row for part in parts for row in segment_rows(part.directory, [*part.unreadable, *part.removed])],
-            suggestions=list(suggestions(self.options, self.layout.partitions, copies, _held(parts, others))),
+            suggestions=list(suggestions(self.options, self.layout.partitions, together.copies, found.held)),
             log_events=None if logs is None else logs.summary,
+            unlisted=found.unlisted,
         )
 
     def _not_audited(self, moments: Sequence[_Moment]) -> Iterator[NotAudited]:
@@ -179,30 +233,15 @@ class Audit:
             self._logs = compare_logs(self.options.logs, self.partitions, self.open_source)
         return self._logs
 
-    def _missing(self, findings: Sequence[Finding]) -> list[NotAudited]:
-        """Return what was asked for and is not there.
+    def _missing(self, known: Collection[int]) -> list[NotAudited]:
+        """Return what was asked for and is not there; there are findings about the `known` producer ids.
 
         Raises NothingToAuditError where that is every producer id asked for.
         """
-        known = [finding.producer_id for finding in findings]
         producers = list(missing_producers(self.options, [part.producer_ids for part in self.partitions], known))
         if producers and len(producers) == len(set(self.options.producer_ids)):
             raise NothingToAuditError("; ".join(f"{entry.path}: {entry.reason}" for entry in producers))
         return [*missing_from_inputs(self.options, self.layout), *producers]
-
-    def look_for_repeats(self, partition: PartitionAudit) -> None:
-        """Read again what may be there twice, and keep what is."""
-        directory = partition.directory
-        partition.repeats = without_equal_records(partition.repeats, directory, self.open_source)
-        sessions = [*partition.sessions, *handovers(partition.restarts, directory, self.open_source)]
-        partition.repeated_sessions, epochs = compare_sessions(sessions, directory, self.open_source)
-        partition.restarts_compared, partition.sessions = len(partition.restarts), ()
-        partition.restarts = ()
-        if not partition.coverage_gaps and directory.topic not in INTERNAL_TOPICS:
-            of_batches, partition.bumps_not_compared = repeated_epochs(
-                partition.observations, directory, self.open_source
-            )
-            partition.repeated_epochs = one_for_each_bump([*epochs, *of_batches])
 
     def transactional_ids(self, wanted: Callable[[int], bool]) -> Mapping[int, str]:
         """Return the transactional id of each wanted producer id that __transaction_state names."""
@@ -212,17 +251,6 @@ class Audit:
     def high_watermarks(self) -> Mapping[tuple[str, int, str], int]:
         """Return what replication-offset-checkpoint says, by topic, partition and replica."""
         return self.checkpoints.offsets((part.directory for part in self.partitions), HIGH_WATERMARK_CHECKPOINT)
-
-    def _findings(self, around: Context, part: PartitionAudit, found: Iterable[object]) -> list[Finding]:
-        """Run the checks of one partition; `found` is what the others show of it."""
-        context = partition_context(
-            around,
-            part.directory,
-            compacted=part.compacted,
-            log_end_offset=part.log_end_offset,
-            asked=asked_of(part.directory, around.asked, self.options),
-        )
-        return fold_notes(run_checks(context, partition_evidence(part, found, self.open_source, around.versions)))
 
     def now(self) -> int:
         """The directory's own clock: never the wall clock, so that recorded logs give the same answer for ever."""
@@ -279,26 +307,6 @@ class Audit:
             *(entry for partition in self.partitions for entry in partition.side_files_unread),
             *self.checkpoints.files.unreadable,
         ]
-
-    def _wanted(self, finding: Finding) -> bool:
-        chosen = self.options.producer_ids
-        if chosen and finding.producer_id is not None and finding.producer_id not in chosen:
-            return False
-        offending = finding.evidence.get("offending")
-        at = offending.get("timestamp") if isinstance(offending, dict) else finding.evidence.get("last_timestamp")
-        if not isinstance(at, int):
-            return True
-        since, until = self.options.since_ms, self.options.until_ms
-        return (since is None or at >= since) and (until is None or at <= until)
-
-
-def _held(
-    parts: Sequence[PartitionAudit], others: Sequence[Sequence[OtherCopies]]
-) -> Iterator[tuple[str, HeldRecords]]:
-    """The records that other copies hold where the leader of each of `parts` changed, by the partition's name."""
-    for part, changes in zip(parts, others, strict=True):
-        for change in changes:
-            yield from ((part.directory.name, held) for held in change.held_by)
 
 
 def latest_modification(layout: Layout) -> int:

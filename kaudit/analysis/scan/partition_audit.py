@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.analysis.repeats.restarts import Restart
@@ -23,12 +24,14 @@ from kaudit.analysis.transactions.marker_outcomes import Markers
 from kaudit.model.batch_fields import NO_OFFSET
 from kaudit.model.continuity import LeaderEpochRegression, MissingOffsets, PlacedDamage
 from kaudit.model.coverage_gap import CoverageGap
+from kaudit.model.damage import DamageKind
 from kaudit.model.forgotten_producers import IdleProducer
 from kaudit.model.leader_change import LeaderChange
 from kaudit.model.malformed import MalformedBatch
 from kaudit.model.observation import Observation
 from kaudit.model.producer_state import AFTER_MARKER, TV2
 from kaudit.model.repeats import RepeatedEpoch, RepeatedSession, Repeats
+from kaudit.model.sequence_patterns import SharedProducerId
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
@@ -78,10 +81,45 @@ class PartitionAudit(Struct):
     bumps_not_compared: int = 0
     """Epoch bumps after which no repeated records were looked for, as there are too many."""
     leader_changes: Sequence[LeaderChange] = ()
+    shared: Sequence[SharedProducerId] = ()
+    """Producer ids with which two writers wrote."""
     last_states: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     """The last epoch and sequence of the producer ids that logs of brokers name; the sequence -1 where none is of that epoch."""
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
+
+    def outline(self) -> "PartitionAudit":
+        """Return what judging all partitions together needs of this one: no list that grows with what is wrong in it."""
+        last = len(self.directory.segments) - 1
+        at_end = [placed for placed in self.damages if placed.segment == last][:1]
+        left_out = [placed for placed in self.damages if placed.damage.kind is DamageKind.LEFT_OUT]
+        return replace(
+            self,
+            # whoever planned the reading has the list of segments
+            directory=replace(self.directory, segments=(), side_files=()),
+            **dict.fromkeys(_DETAILS, ()),
+            damages=list({id(placed): placed for placed in (*left_out, *at_end)}.values()),
+            regressions=self.regressions[:1],
+            repeats=Repeats(),
+            leader_epochs=self.leader_epochs[:0],
+            shared=[replace(found, observations=()) for found in self.shared],
+        )
+
+
+_DETAILS = (
+    "observations",
+    "missing",
+    "suspects",
+    "idle",
+    "malformed",
+    "side_facts",
+    "sessions",
+    "restarts",
+    "repeated_sessions",
+    "repeated_epochs",
+    "leader_changes",
+)
+"""What is looked at by nobody but the checks of the partition itself."""
 
 
 class Needs(Struct, frozen=True):

@@ -81,13 +81,13 @@ def find_input(options: ScanOptions) -> Layout:
     except (UrlError, PatternError) as error:
         raise UsageError(str(error)) from error
     layout = replace(layout, partitions=[_named(directory, options) for directory in layout.partitions])
-    chosen = [
-        directory
-        for directory in layout.partitions
-        if (not options.topics or directory.topic in options.topics)
-        and (not options.partitions or directory.partition in options.partitions)
-    ]
-    unchosen = [directory for directory in layout.partitions if directory not in chosen]
+    chosen: list[PartitionDirectory] = []
+    unchosen: list[PartitionDirectory] = []
+    for directory in layout.partitions:
+        asked_for = (not options.topics or directory.topic in options.topics) and (
+            not options.partitions or directory.partition in options.partitions
+        )
+        (chosen if asked_for else unchosen).append(directory)
     if options.log_start_offset is not None:
         chosen = [replace(directory, log_start_offset=options.log_start_offset) for directory in chosen]
     if not any(directory.segments for directory in chosen):

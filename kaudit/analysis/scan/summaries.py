@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.model.finding import Finding, Severity
-from kaudit.model.result import PartitionSummary, SegmentSummary, Summary
+from kaudit.model.result import PartitionSummary, SegmentSummary, Summary, UnlistedFindings
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
 
@@ -59,14 +59,18 @@ def segment_rows(directory: PartitionDirectory, unread: Sequence[Unreadable]) ->
         )
 
 
-def total(partitions: Sequence[PartitionSummary], findings: Sequence[Finding]) -> Summary:
-    """Add up all partitions, and count the findings by severity."""
+def total(
+    partitions: Sequence[PartitionSummary], findings: Sequence[Finding], unlisted: Sequence[UnlistedFindings] = ()
+) -> Summary:
+    """Add up all partitions, and count the findings by severity, `unlisted` ones too."""
     counted = ("segments", "bytes", "batches", "records", "producers", "runs")
     return Summary(
         partitions=len(partitions),
         **{name: sum(getattr(entry, name) for entry in partitions) for name in counted},
         findings={
             severity.value: sum(found.severity is severity for found in findings)
+            + sum(more.count for more in unlisted if more.severity is severity)
             for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE)
         },
+        omitted=sum(more.count for more in unlisted),
     )

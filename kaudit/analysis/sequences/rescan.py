@@ -3,7 +3,7 @@
 Only producers with anomalies, and ids no block holds, pay for it: one pass over the headers of the partition.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 
 import numpy as np
@@ -60,6 +60,15 @@ class Seen(Struct):
         rows = rows[np.argsort(rows["base_offset"], kind="stable")]
         columns = (rows[name].tolist() for name in ("base_offset", "first_sequence", "last_sequence", "crc"))
         yield from zip(*columns, strict=True)
+
+
+Rescan = Callable[[Sequence[tuple[PartitionDirectory, Questions]]], Sequence[Seen]]
+"""Reads partitions again, and returns the answers in the order of the questions."""
+
+
+def rescan_here(open_source: OpenSource) -> Rescan:
+    """Return what reads one partition after the other in this process."""
+    return lambda asked: [rescan(directory, open_source, questions) for directory, questions in asked]
 
 
 def rescan(directory: PartitionDirectory, open_source: OpenSource, questions: Questions) -> Seen:

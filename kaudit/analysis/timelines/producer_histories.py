@@ -4,6 +4,7 @@ They are kept and written one partition at a time: no process ever holds more th
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from msgspec import Struct, field
@@ -92,6 +93,43 @@ HistoryWriter = Callable[[PartitionHistory, Sequence[Finding], bool], Iterator[P
 """Makes tables' rows of a partition's history, its findings, and whether its brokers remember markers' times."""
 
 
+class TableWriter(Protocol):
+    """Makes rows of an audit's tables where its partitions are judged."""
+
+    def tables(self, *, batches: bool) -> Sequence[str]:
+        """Return the names of all tables that there are pieces of; `batches`: that of batches too."""
+
+    def schema(self, table: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+        """Return the Arrow schema of a table."""
+
+    def decide(self, findings: Sequence[Finding]) -> Sequence[Finding]:
+        """Return the findings that are reported, as the team's policy has them."""
+
+    def of_findings(self, findings: Sequence[Finding]) -> Iterator[Piece]:
+        """Yield the rows of findings."""
+
+    def of_replica(
+        self,
+        history: PartitionHistory,
+        findings: Sequence[Finding],
+        remembers_markers: bool,  # noqa: FBT001 - as above
+        /,
+    ) -> Iterator[Piece]:
+        """Yield the rows of a partition replica, its findings' left out."""
+
+
+class EngineTables(Protocol):
+    """An engine that makes all tables itself, of all findings: a result may list but some of them."""
+
+    def pieces(self, writer: TableWriter, batches: BatchWriter | None) -> Iterator[Piece]:
+        """Yield all tables a piece at a time, each in its order."""
+
+    def write_to(
+        self, url: str, manifest: Mapping[str, object], writer: TableWriter, batches: BatchWriter | None
+    ) -> str:
+        """Write all tables where `url` says, and return the run's id."""
+
+
 class RecordedScan(Struct, frozen=True):
     """A scan whose producers' histories can be written afterwards, with the findings that are reported."""
 
@@ -103,3 +141,4 @@ class RecordedScan(Struct, frozen=True):
     """Returns what replication-offset-checkpoint says, by topic, partition and replica."""
     transactional_ids: Callable[[], Mapping[int, str]] = dict
     """Reads the transactional ids that __transaction_state names, by producer id."""
+    tables: EngineTables | None = None

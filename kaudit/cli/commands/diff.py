@@ -74,7 +74,11 @@ def diff(  # noqa: PLR0913 - its groups of options
 
     names = parse_names(name or (), paths)
     request = comparison.request(settings_of(context), paths, display)
+    engine = comparison.engine.choose()
     # numpy only loads now, when every option is known to be right.
-    from kaudit.engines import local, replicas
+    from functools import partial
 
-    return run_diff(request, replicas.name_replicas(paths, names), replicas.diff, local.record)
+    from kaudit.engines import replicas
+
+    compare = partial(replicas.diff, each=engine.each_partition)
+    return run_diff(request, replicas.name_replicas(paths, names), compare, engine.record)

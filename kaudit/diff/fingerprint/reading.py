@@ -46,6 +46,11 @@ class FingerprintTask(Struct, frozen=True):
         """Bytes to read."""
         return self.directory.bytes
 
+    @property
+    def directories(self) -> Sequence[PartitionDirectory]:
+        """The one directory that is read."""
+        return [self.directory]
+
 
 class ReadFingerprint(Struct, frozen=True):
     """A fingerprint, and what of the log could not be read."""

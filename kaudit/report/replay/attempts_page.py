@@ -26,6 +26,7 @@ from msgspec.inspect import (
 
 from kaudit.broker import attempts
 from kaudit.broker.attempts import Attempt
+from kaudit.report.generated_section import write_section
 
 PAGE_BEGIN = "<!-- ops: written by python -m kaudit.report.replay.attempts_page docs/attempts.md -->"
 PAGE_END = "<!-- end of ops -->"
@@ -93,9 +94,7 @@ def _value(kind: Type) -> str:
 
 def write_page(page: Path) -> None:
     """Put the sections into a page, between the two comments that mark their place."""
-    before, _, rest = page.read_text().partition(PAGE_BEGIN)
-    _, _, after = rest.partition(PAGE_END)
-    page.write_text(f"{before}{PAGE_BEGIN}\n{ops()}\n{PAGE_END}{after}")
+    write_section(page, PAGE_BEGIN, PAGE_END, ops())
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from kaudit.broker.releases.profile import profile_for, profile_groups
 from kaudit.broker.releases.switches import switches
 from kaudit.broker.releases.table import Change, Switch, Value
 from kaudit.broker.releases.version import Version
+from kaudit.report.generated_section import write_section
 
 TABLE_BEGIN = "<!-- switches: written by python -m kaudit.report.replay.broker_rules docs/broker-rules.md -->"
 TABLE_END = "<!-- end of switches -->"
@@ -98,9 +99,7 @@ def _value(value: Value) -> str:
 
 def write_table(page: Path) -> None:
     """Put the table into a page, between the two comments that mark its place."""
-    before, _, rest = page.read_text().partition(TABLE_BEGIN)
-    _, _, after = rest.partition(TABLE_END)
-    page.write_text(f"{before}{TABLE_BEGIN}\n{table()}\n{TABLE_END}{after}")
+    write_section(page, TABLE_BEGIN, TABLE_END, table())
 
 
 if __name__ == "__main__":

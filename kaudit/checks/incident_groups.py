@@ -1,0 +1,181 @@
+"""Incidents put together in two steps: within each topic partition, then across them.
+
+The second step needs no finding: numbers of what the groups of findings are about, 24 bytes for each that other partitions may
+share, so that findings of many processes become incidents without being brought to one.
+"""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kaudit.checks.incidents import RULES, Moment, subjects_of, windows
+from kaudit.model.finding import Finding
+
+
+class Reach(NamedTuple):
+    """What a group of findings is about that others may be about too, as a number; `at_ms` and `span_ms` are 0 where no time matters."""
+
+    group: int
+    subject: int
+    at_ms: int
+    span_ms: int
+
+
+class Group(NamedTuple):
+    """Findings of one topic partition that belong together: the place of the first among all of them, its fingerprint, how many."""
+
+    rank: int
+    fingerprint: str
+    findings: int
+
+
+class PartitionIncidents(Struct, frozen=True):
+    """The findings of one topic partition, replicas included, in groups: `group_of` each, and what leads from a group to others."""
+
+    group_of: Sequence[int]
+    groups: Sequence[Group]
+    reaches: Sequence[Reach]
+
+    def own_ids(self) -> list[str | None]:
+        """Return the id of each group's incident as far as the partition alone shows it."""
+        return [group.fingerprint if group.findings > 1 else None for group in self.groups]
+
+
+def with_incidents(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, in their order, with the id of their incident; None for one that stands alone."""
+    by_partition: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+    for index, finding in enumerate(findings):
+        by_partition[partition_key(finding)].append(index)
+    keys = sorted(by_partition)
+    partitions = [partition_incidents([findings[index] for index in by_partition[key]]) for key in keys]
+    across = ids_across(
+        [dict(enumerate(partition.groups)) for partition in partitions],
+        [partition.reaches for partition in partitions],
+    )
+    marked = list(findings)
+    for number, (key, partition) in enumerate(zip(keys, partitions, strict=True)):
+        own = [findings[index] for index in by_partition[key]]
+        for index, finding in zip(by_partition[key], marked_with(own, partition, across.get(number, {})), strict=True):
+            marked[index] = finding
+    return marked
+
+
+def partition_key(finding: Finding) -> tuple[str, int]:
+    """Return what findings of one topic partition share; it orders partitions as findings are ordered."""
+    return finding.topic or "", -1 if finding.partition is None else finding.partition
+
+
+def marked_with(findings: Sequence[Finding], incidents: PartitionIncidents, across: Mapping[int, str]) -> list[Finding]:
+    """Return a topic partition's findings with the ids of their incidents; `across`: those of groups that reach others."""
+    ids = [across.get(group, own) for group, own in enumerate(incidents.own_ids())]
+    return [
+        finding if finding.incident == ids[group] else replace(finding, incident=ids[group])
+        for finding, group in zip(findings, incidents.group_of, strict=True)
+    ]
+
+
+def partition_incidents(findings: Sequence[Finding]) -> PartitionIncidents:
+    """Group the findings of one topic partition."""
+    places = {id(finding): index for index, finding in enumerate(findings)}
+    leads = _Leads(len(findings))
+    reached: dict[tuple[int, int, int, int], None] = {}
+    by_code: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_code.setdefault(finding.code, []).append(finding)
+    for number, rule in enumerate(RULES):
+        chosen = (
+            [finding for code in sorted(rule.codes) for finding in by_code.get(code, ())] if rule.codes else findings
+        )
+        first: dict[Hashable, int] = {}
+        for finding, subject in subjects_of(rule, chosen) if chosen else ():
+            index = places[id(finding)]
+            if isinstance(subject, Moment):
+                reached[index, _number(number, subject.key), subject.at_ms, subject.span_ms] = None
+                continue
+            if rule.across and subject not in first:
+                reached[index, _number(number, subject), 0, 0] = None
+            leads.join(index, first.setdefault(subject, index))
+    return _grouped(findings, leads, reached)
+
+
+def _grouped(
+    findings: Sequence[Finding], leads: "_Leads", reached: Iterable[tuple[int, int, int, int]]
+) -> PartitionIncidents:
+    numbers: dict[int, int] = {}
+    group_of = [numbers.setdefault(leads.of(index), len(numbers)) for index in range(len(findings))]
+    sizes = Counter(group_of)
+    groups: dict[int, Group] = {}
+    if len(numbers) < len(findings) or reached:
+        wanted = {group for group, size in sizes.items() if size > 1} | {group_of[index] for index, *_ in reached}
+        ordered = sorted(
+            (index for index in range(len(findings)) if group_of[index] in wanted),
+            key=lambda index: _order(findings[index]),
+        )
+        for rank, index in enumerate(ordered):
+            group = group_of[index]
+            if group not in groups:
+                groups[group] = Group(rank, findings[index].fingerprint, sizes[group])
+    alone = Group(0, "", 1)
+    reaches = dict.fromkeys(Reach(group_of[index], *about) for index, *about in reached)
+    return PartitionIncidents(group_of, [groups.get(number, alone) for number in range(len(numbers))], list(reaches))
+
+
+def ids_across(groups: Sequence[Mapping[int, Group]], reaches: Sequence[Sequence[Reach]]) -> dict[int, dict[int, str]]:
+    """Return the ids of the incidents of groups that reach others, by the number of the topic partition and of the group.
+
+    Both sequences go by topic partition, in the order of findings.
+    """
+    nodes: dict[tuple[int, int], int] = {}
+    about: list[tuple[int, Reach]] = []
+    for number, own in enumerate(reaches):
+        about += [(nodes.setdefault((number, reach.group), len(nodes)), reach) for reach in own]
+    moments = windows(Moment(reach.subject, reach.span_ms, reach.at_ms) for _, reach in about if reach.span_ms)
+    leads = _Leads(len(nodes))
+    first: dict[tuple[int, int], int] = {}
+    for node, reach in about:
+        start = moments[Moment(reach.subject, reach.span_ms, reach.at_ms)] if reach.span_ms else -1
+        leads.join(node, first.setdefault((reach.subject, start), node))
+    places = list(nodes)
+    together: dict[int, list[int]] = {}
+    for node in range(len(nodes)):
+        together.setdefault(leads.of(node), []).append(node)
+    found: dict[int, dict[int, str]] = {}
+    for same in together.values():
+        if len(same) > 1:
+            _, _, id_ = min((places[node][0], *groups[places[node][0]][places[node][1]][:2]) for node in same)
+            for node in same:
+                number, group = places[node]
+                found.setdefault(number, {})[group] = id_
+    return found
+
+
+def _order(finding: Finding) -> tuple[object, ...]:
+    """Order by place; the same for the copies that several replicas have of a finding."""
+    topic, partition, _, *rest = finding.sort_key()
+    return (topic, partition, *rest)
+
+
+def _number(rule: int, subject: Hashable) -> int:
+    """Return a number that the same subject has in every process."""
+    digest = hashlib.blake2b(repr((rule, subject)).encode(errors="surrogateescape"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+class _Leads:
+    """Which of so many things belong together."""
+
+    def __init__(self, count: int) -> None:
+        self._leads = list(range(count))
+
+    def of(self, index: int) -> int:
+        leads = self._leads
+        while leads[index] != index:
+            leads[index] = index = leads[leads[index]]
+        return index
+
+    def join(self, one: int, other: int) -> None:
+        self._leads[self.of(one)] = self.of(other)

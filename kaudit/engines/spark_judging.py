@@ -1,0 +1,214 @@
+"""Judging in Spark's tasks: where a partition's evidence lies its findings are made; the driver gets numbers, and a few of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.judging import FromOthers, JudgedPartition, Surroundings, judge
+from kaudit.analysis.scan.partition_audit import PartitionAudit
+from kaudit.analysis.scan.shuffle_codec import pack, unpack
+from kaudit.checks.incident_groups import (
+    Group,
+    PartitionIncidents,
+    Reach,
+    ids_across,
+    marked_with,
+    partition_incidents,
+)
+from kaudit.engines.spark_tasks import ArrowMap, Batches
+from kaudit.model.finding import Finding, Severity
+from kaudit.model.limits import FINDINGS_OF_CHECK
+from kaudit.model.other_copies import HeldRecords
+from kaudit.model.result import UnlistedFindings
+
+JUDGED_SCHEMA = "job_index int, judged binary"
+_JUDGED = pa.schema([("job_index", pa.int32()), ("judged", pa.binary())])
+
+Counted = tuple[str, Severity]
+"""A check's code, and the severity of some of its findings."""
+
+
+class JudgedCounts(Struct, frozen=True):
+    """A topic partition's findings as numbers: their fingerprints by check and severity, in order, and what incidents need.
+
+    `groups` are those that reach other partitions, by their numbers among the partition's.
+    """
+
+    topic: str
+    fingerprints: Mapping[Counted, NDArray[np.uint64]]
+    groups: Mapping[int, Group]
+    reaches: NDArray[np.int64]
+    held: Sequence[tuple[str, HeldRecords]]
+    producer_ids: frozenset[int]
+
+    @classmethod
+    def of(
+        cls, topic: str, judged: JudgedPartition, incidents: PartitionIncidents, asked: Sequence[int]
+    ) -> "JudgedCounts":
+        """Count what was found in a topic partition; of the producer ids those `asked` for are kept."""
+        prints: dict[Counted, list[int]] = {}
+        for finding in judged.findings:
+            prints.setdefault((finding.code, finding.severity), []).append(int(finding.fingerprint, 16))
+        found = {finding.producer_id for finding in judged.findings} if asked else set()
+        return cls(
+            topic,
+            {counted: np.array(own, dtype=np.uint64) for counted, own in prints.items()},
+            {reach.group: incidents.groups[reach.group] for reach in incidents.reaches},
+            np.array(incidents.reaches, dtype=np.int64).reshape(-1, len(Reach._fields)),
+            judged.held,
+            frozenset(found & set(asked)),  # type: ignore[arg-type]  # None is not among those asked for
+        )
+
+
+class AllCounts(Struct, frozen=True):
+    """The counts of every topic partition, by the index of its first job, in the order of findings."""
+
+    partitions: Mapping[int, JudgedCounts]
+
+    def incident_ids(self) -> dict[int, dict[int, str]]:
+        """Return the ids of incidents that take more than one topic partition: by first job, and group."""
+        jobs = list(self.partitions)
+        groups = [counts.groups for counts in self.partitions.values()]
+        reaches = [[Reach(*row) for row in counts.reaches.tolist()] for counts in self.partitions.values()]
+        return {jobs[number]: ids for number, ids in ids_across(groups, reaches).items()}
+
+    def to_list(self) -> dict[int, dict[Counted, int]]:
+        """Return how many findings of each check are listed of each topic partition: the first ones of each check."""
+        left: dict[Counted, int] = {}
+        chosen: dict[int, dict[Counted, int]] = {}
+        for job_index, counts in self.partitions.items():
+            for counted, prints in counts.fingerprints.items():
+                take = min(len(prints), left.get(counted, FINDINGS_OF_CHECK))
+                left[counted] = left.get(counted, FINDINGS_OF_CHECK) - take
+                if take:
+                    chosen.setdefault(job_index, {})[counted] = take
+        return chosen
+
+    def unlisted(self, listed: Mapping[int, Mapping[Counted, int]]) -> list[UnlistedFindings]:
+        """Return what is counted only."""
+        rest: dict[tuple[Counted, str], list[NDArray[np.uint64]]] = {}
+        for job_index, counts in self.partitions.items():
+            for counted, prints in counts.fingerprints.items():
+                more = prints[listed.get(job_index, {}).get(counted, 0) :]
+                if len(more):
+                    rest.setdefault((counted, counts.topic), []).append(more)
+        return [
+            UnlistedFindings(code, severity, topic, np.concatenate(prints))
+            for ((code, severity), topic), prints in sorted(
+                rest.items(), key=lambda entry: (entry[0][1], entry[0][0][0])
+            )
+        ]
+
+
+class Judged(Struct, frozen=True):
+    """A topic partition that was judged in this task: the index of its first job, its replicas, its findings."""
+
+    job_index: int
+    replicas: Sequence[PartitionAudit]
+    kept: Sequence[Any]
+    found: JudgedPartition
+    incidents: PartitionIncidents
+
+    def findings(self, across: Mapping[int, Mapping[int, str]]) -> list[Finding]:
+        """Return the findings with their incidents; `across`: those that take other partitions too."""
+        return marked_with(self.found.findings, self.incidents, across.get(self.job_index, {}))
+
+
+class Judging(Struct, frozen=True):
+    """What tasks judge with: what is the same for all, and what the others show of each job's partition."""
+
+    surroundings: Surroundings
+    others: Sequence[FromOthers]
+    open_source: OpenSource
+
+    def topic_partitions(self, rows: Batches) -> Iterator[Judged]:
+        """Yield the topic partitions of rows with audits, which come in the order of jobs, replicas beside one another."""
+        for same in _topic_partitions(rows):
+            parts = [part for _, part, _ in same]
+            found = judge(
+                parts, [self.others[job_index] for job_index, _, _ in same], self.surroundings, self.open_source
+            )
+            yield Judged(same[0][0], parts, [kept for _, _, kept in same], found, partition_incidents(found.findings))
+
+
+def counting(judging: Judging) -> ArrowMap:
+    """Return the function that judges, and gives what the driver counts."""
+
+    def count(rows: Batches) -> Batches:
+        for judged in judging.topic_partitions(rows):
+            topic = judged.replicas[0].directory.topic
+            counts = JudgedCounts.of(topic, judged.found, judged.incidents, judging.surroundings.options.producer_ids)
+            yield _row(judged.job_index, counts)
+
+    return count
+
+
+def listing(
+    judging: Judging, listed: Mapping[int, Mapping[Counted, int]], across: Mapping[int, Mapping[int, str]]
+) -> ArrowMap:
+    """Return the function that judges, and gives so many findings of each check as `listed` says."""
+
+    def list_findings(rows: Batches) -> Batches:
+        for judged in judging.topic_partitions(rows):
+            if judged.job_index not in listed:
+                continue
+            chosen = first_of_each(judged.findings(across), listed[judged.job_index])
+            if chosen:
+                yield _row(judged.job_index, chosen)
+
+    return list_findings
+
+
+def first_of_each(findings: Sequence[Finding], listed: Mapping[Counted, int]) -> list[Finding]:
+    """Return so many findings of each check and severity, the first ones."""
+    left = dict(listed)
+    chosen: list[Finding] = []
+    for finding in findings:
+        counted = finding.code, finding.severity
+        if left.get(counted, 0):
+            left[counted] -= 1
+            chosen.append(finding)
+    return chosen
+
+
+def _row(job_index: int, value: object) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"job_index": job_index, "judged": pack(value)}], _JUDGED)
+
+
+_Replica = tuple[int, PartitionAudit, Any]
+
+
+def _topic_partitions(rows: Batches) -> Iterator[list[_Replica]]:
+    def key(replica: _Replica) -> tuple[str, int]:
+        return replica[1].directory.topic, replica[1].directory.partition
+
+    for _, same in groupby(replicas(rows), key=key):
+        yield list(same)
+
+
+def replicas(rows: Batches) -> Iterator[_Replica]:
+    """Yield job index, audit, and what was kept beside it where the rows have that."""
+    cells = (
+        (batch.column("job_index")[at].as_py(), *(_cell(batch, name, at) for name in ("audit", "kept")))
+        for batch in rows
+        for at in range(batch.num_rows)
+    )
+    for job_index, slices in groupby(cells, key=lambda cell: cell[0]):
+        audit: bytes | None = None
+        kept: list[bytes] = []
+        for _, first, part in slices:
+            audit = audit or first
+            if part is not None:
+                kept.append(part)
+        assert audit is not None, f"job {job_index}: its audit did not arrive"
+        yield job_index, unpack(audit), unpack(b"".join(kept)) if kept else None
+
+
+def _cell(batch: pa.RecordBatch, name: str, at: int) -> Any:  # noqa: ANN401 - pyarrow has no types
+    return batch.column(name)[at].as_py() if name in batch.schema.names else None

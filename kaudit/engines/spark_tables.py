@@ -1,0 +1,347 @@
+"""Tables made in Spark's tasks: brought to the driver a piece at a time, or written by the executors to a store."""
+
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from msgspec import Struct
+
+from kaudit.analysis.scan.batch_export import BatchWriter, SegmentTask, segment_tasks, write_segment
+from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.planning import Job
+from kaudit.analysis.scan.shuffle_codec import pack, unpack
+from kaudit.analysis.timelines.producer_histories import HistoryWriter, PartitionHistory, Piece, TableWriter
+from kaudit.analysis.timelines.timeline import by_replica
+from kaudit.engines.spark_jobs import SparkFailedError, errors_in_one_line, from_here, named_job
+from kaudit.engines.spark_judging import Judging, replicas
+from kaudit.engines.spark_tasks import ArrowMap, Batches
+from kaudit.model.finding import Finding
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PIECES_SCHEMA = "output_batch int, job_index int, number long, table string, topic string, rows long, data binary"
+_PIECES = pa.schema(
+    [
+        ("output_batch", pa.int32()),
+        ("job_index", pa.int32()),
+        ("number", pa.int64()),
+        ("table", pa.string()),
+        ("topic", pa.string()),
+        ("rows", pa.int64()),
+        ("data", pa.binary()),
+    ]
+)
+_MOST_OUTPUT_BATCHES = 200
+"""Each batch of pieces that the driver takes is a job of its own: some 50 ms."""
+_FILE_BYTES = 256 << 20
+"""Pieces of so many bytes, packed, become one file of a topic: about as much as Parquet makes of them."""
+
+
+class OutputBatches(Struct, frozen=True):
+    """Items 0 to `items` in at most `most` batches of neighbours, each as much as the driver takes at once."""
+
+    items: int
+    most: int
+
+    @property
+    def count(self) -> int:
+        """How many batches there are."""
+        return max(min(self.items, self.most), 1)
+
+    def of(self, job_index: int) -> int:
+        """Return the batch of an item."""
+        return job_index * self.count // max(self.items, 1)
+
+
+class SparkTables(Struct, frozen=True):
+    """The tables of an audit whose partitions were judged: made anew in tasks, of all findings."""
+
+    session: "SparkSession"
+    replayed: "DataFrame"
+    jobs: Sequence[Job]
+    judging: Judging
+    across: Mapping[int, Mapping[int, str]]
+    scan_wide: Sequence[Finding]
+    remembers_markers: bool
+
+    def histories(self, writer: HistoryWriter, findings: Sequence[Finding]) -> Iterator[Piece]:
+        """Yield what `writer` makes of each partition replica and its own of these findings, in order."""
+        own = by_replica(findings)
+        keys = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in self.jobs)
+        packed = {number: pack(own[key]) for number, key in enumerate(keys) if key in own}
+        output_batches = OutputBatches(len(self.jobs), _MOST_OUTPUT_BATCHES)
+        write = history_writing(writer, packed, output_batches, remembers_markers=self.remembers_markers)
+        yield from self._in_order(self._kept.mapInArrow(write, PIECES_SCHEMA), output_batches, "histories")
+
+    def batches(self, writer: BatchWriter) -> Iterator[Piece]:
+        """Yield what `writer` makes of the batches of each segment, which is read once more, in order."""
+        frame, output_batches = self._batches(writer)
+        yield from self._in_order(frame, output_batches, "batches")
+
+    def pieces(self, writer: TableWriter, batches: BatchWriter | None) -> Iterator[Piece]:
+        """Yield all tables a piece at a time, each in its order."""
+        output_batches = OutputBatches(len(self.jobs), _MOST_OUTPUT_BATCHES)
+        yield from writer.of_findings(writer.decide(self.scan_wide))
+        yield from self._in_order(self._tables(writer, output_batches), output_batches, "tables")
+        if batches is not None:
+            yield from self.batches(batches)
+
+    def write_to(
+        self, url: str, manifest: Mapping[str, object], writer: TableWriter, batches: BatchWriter | None
+    ) -> str:
+        """Let the executors write all tables, and commit the run with its manifest; return its id.
+
+        A URL that ends in `run_id=ID` names the run, and what it wrote before is replaced; else the time does.
+
+        Raises:
+            SparkFailedError: Spark gave up, or the driver does not find what the workers wrote.
+
+        """
+        from pyspark import StorageLevel  # noqa: PLC0415 - an extra
+
+        target = TableTarget.of(self.session, url, manifest)
+        frame = self._tables(writer, OutputBatches(len(self.jobs), 1)).unionByName(
+            _pieces_frame(self.session, writer.of_findings(writer.decide(self.scan_wide)))
+        )
+        if batches is not None:
+            frame = frame.unionByName(self._batches(batches)[0])
+        pieces = frame.persist(StorageLevel.DISK_ONLY)
+        try:
+            with errors_in_one_line():
+                schemas = {name: writer.schema(name) for name in writer.tables(batches=batches is not None)}
+                target.write(self.session, pieces, schemas)
+        finally:
+            pieces.unpersist()
+        return target.run_id
+
+    @property
+    def _kept(self) -> "DataFrame":
+        return self.replayed.select("job_index", "audit", "kept")
+
+    def _tables(self, writer: TableWriter, output_batches: OutputBatches) -> "DataFrame":
+        write = table_writing(
+            self.judging, self.across, writer, output_batches, remembers_markers=self.remembers_markers
+        )
+        return self._kept.mapInArrow(write, PIECES_SCHEMA)
+
+    def _batches(self, writer: BatchWriter) -> tuple["DataFrame", OutputBatches]:
+        tasks = segment_tasks(self.jobs)
+        output_batches = OutputBatches(len(tasks), _MOST_OUTPUT_BATCHES)
+        table = pa.table(
+            {
+                "output_batch": pa.array((output_batches.of(task.number) for task in tasks), pa.int32()),
+                "work": pa.array((pack(task) for task in tasks), pa.binary()),
+            }
+        )
+        planned = self.session.createDataFrame(table).repartitionById(output_batches.count, "output_batch")
+        return planned.mapInArrow(batch_writing(writer, output_batches, from_here()), PIECES_SCHEMA), output_batches
+
+    def _in_order(self, pieces: "DataFrame", output_batches: OutputBatches, what: str) -> Iterator[Piece]:
+        """Bring pieces of tables to the driver in order, one batch of them in memory at a time."""
+        ordered = pieces.repartitionById(output_batches.count, "output_batch")
+        ordered = ordered.sortWithinPartitions("job_index", "number")
+        with errors_in_one_line(), named_job(self.session, f"kaudit: bring the {what}"):
+            for row in ordered.toLocalIterator(prefetchPartitions=True):
+                yield row["table"], bytes(row["data"])
+
+
+class TableTarget(Struct, frozen=True):
+    """Where executors write: `url` has a directory for each table, and in it one for the run, by topic."""
+
+    url: str
+    run_id: str
+    manifest: Mapping[str, object]
+
+    @classmethod
+    def of(cls, spark: "SparkSession", url: str, manifest: Mapping[str, object]) -> "TableTarget":
+        """Take the run's id from the URL, or from the time; s3:// is s3a:// where Spark knows no other client for it."""
+        place, _, run_id = url.rstrip("/").rpartition("/run_id=")
+        if not place:
+            now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+            place, run_id = url.rstrip("/"), f"{now}-{secrets.token_hex(2)}"
+        configuration = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - no public way
+        if place.startswith("s3://") and configuration.get("fs.s3.impl") is None:
+            place = f"s3a://{place.removeprefix('s3://')}"
+        return cls(place, run_id, manifest)
+
+    def write(self, spark: "SparkSession", pieces: "DataFrame", tables: Mapping[str, pa.Schema]) -> None:
+        """Replace what this run has written before, table by table; the manifest is taken away first and put back last."""
+        files = _HadoopFiles(spark)
+        manifest = f"{self.url}/manifests/run_id={self.run_id}.json"
+        files.delete(manifest)
+        with named_job(spark, "kaudit: make the tables"):
+            sizes = _sizes(pieces)
+        rows = {name: sizes.get(name, (0, 0))[0] for name in tables}
+        for name, schema in tables.items():
+            with named_job(spark, f"kaudit: write the table {name}"):
+                self._write_table(spark, pieces.where(pieces["table"] == name), name, schema, *sizes.get(name, (0, 0)))
+        text = json.dumps({**self.manifest, "run_id": self.run_id, "rows": rows}, sort_keys=True, indent=2)
+        files.write(manifest, f"{text}\n".encode())
+
+    def _write_table(  # noqa: PLR0913, PLR0917 - what is known of a table
+        self, spark: "SparkSession", own: "DataFrame", name: str, schema: pa.Schema, rows: int, size: int
+    ) -> None:
+        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - an extra
+
+        path = f"{self.url}/{name}/run_id={self.run_id}"
+        files = -(-size // _FILE_BYTES)
+        shared = own.repartitionByRange(files, "topic", "job_index", "number") if files > 1 else own.coalesce(1)
+        typed = shared.select("topic", "job_index", "number", "data").sortWithinPartitions(
+            "topic", "job_index", "number"
+        )
+        written = typed.mapInArrow(unpacking(), from_arrow_schema(_spark_schema(schema)))
+        written.write.mode("overwrite").option("compression", "zstd").partitionBy("topic").parquet(path)
+        if rows and (there := _rows_seen(spark, path)) != rows:
+            raise SparkFailedError(
+                f"{path}: {there} of {rows} rows are there: the workers wrote on disks of their own; give a URL that the "
+                "driver and every worker reach"
+            )
+
+
+def _sizes(pieces: "DataFrame") -> dict[str, tuple[int, int]]:
+    """Return the rows and the packed bytes of each table."""
+    from pyspark.sql import functions  # noqa: PLC0415 - an extra
+
+    sums = functions.sum("rows").alias("rows"), functions.sum(functions.length("data")).alias("bytes")
+    return {row["table"]: (row["rows"], row["bytes"]) for row in pieces.groupBy("table").agg(*sums).collect()}
+
+
+def _rows_seen(spark: "SparkSession", path: str) -> int:
+    from pyspark.errors import AnalysisException  # noqa: PLC0415 - an extra
+
+    try:
+        return spark.read.parquet(path).count()
+    except AnalysisException:  # no file, so no schema
+        return 0
+
+
+def _spark_schema(schema: pa.Schema) -> pa.Schema:
+    """Return a table's Arrow schema with the only times that Spark takes."""
+    return pa.schema(
+        [
+            field.with_type(pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(field.type) else field
+            for field in schema
+        ]
+    )
+
+
+class _HadoopFiles:
+    """Small files by Hadoop's own clients, which reach whatever the executors write to."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - pyspark has no files of its own
+        self._configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+
+    def delete(self, url: str) -> None:
+        """Delete a file, if it is there."""
+        path, system = self._place(url)
+        system.delete(path, False)
+
+    def write(self, url: str, content: bytes) -> None:
+        """Write a file, whole or not at all."""
+        path, system = self._place(url)
+        partial, _ = self._place(url.replace("/run_id=", "/.run_id="))
+        out = system.create(partial, True)
+        out.write(bytearray(content))
+        out.close()
+        system.rename(partial, path)
+
+    def _place(self, url: str) -> tuple[Any, Any]:
+        path = self._jvm.org.apache.hadoop.fs.Path(url)
+        return path, path.getFileSystem(self._configuration)
+
+
+def _pieces_frame(spark: "SparkSession", pieces: Iterable[Piece]) -> "DataFrame":
+    """Pieces that the driver has made, before all others."""
+    rows = [row for number, piece in enumerate(pieces) for row in _piece_rows(0, -1, number, None, piece)]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, _PIECES))
+
+
+def history_writing(
+    writer: HistoryWriter, findings: Mapping[int, bytes], output_batches: OutputBatches, *, remembers_markers: bool
+) -> ArrowMap:
+    """Return the function that turns histories into pieces of tables. `findings` by job index, packed."""
+
+    def write_histories(rows: Batches) -> Batches:
+        for job_index, _, history in replicas(rows):
+            own: Sequence[Finding] = unpack(findings[job_index]) if job_index in findings else ()
+            pieces = writer(history, own, remembers_markers)
+            yield from _in_batch(output_batches.of(job_index), job_index, history.key[0], pieces)
+
+    return write_histories
+
+
+def table_writing(
+    judging: Judging,
+    across: Mapping[int, Mapping[int, str]],
+    writer: TableWriter,
+    output_batches: OutputBatches,
+    *,
+    remembers_markers: bool,
+) -> ArrowMap:
+    """Return the function that judges partitions, and turns all that is known of them into pieces of tables."""
+
+    def write_tables(rows: Batches) -> Batches:
+        for judged in judging.topic_partitions(rows):
+            findings = writer.decide(judged.findings(across))
+            topic = judged.replicas[0].directory.topic
+            own = by_replica(findings)
+
+            def pieces(history: PartitionHistory, own: Mapping[Any, Sequence[Finding]] = own) -> Iterator[Piece]:
+                return writer.of_replica(history, own.get(history.key, ()), remembers_markers)
+
+            first = judged.job_index
+            yield from _in_batch(output_batches.of(first), first, topic, writer.of_findings(findings), -1_000_000)
+            for job_index, history in enumerate(judged.kept, first):
+                yield from _in_batch(output_batches.of(first), job_index, topic, pieces(history))
+
+    return write_tables
+
+
+def batch_writing(writer: BatchWriter, output_batches: OutputBatches, open_source: OpenSource) -> ArrowMap:
+    """Return the function that reads segments and turns their batches into pieces of a table."""
+
+    def write_batches(segments: Batches) -> Batches:
+        for batch in segments:
+            for data in batch.column("work"):
+                task: SegmentTask = unpack(data.as_py())
+                pieces = write_segment(task, open_source, writer)
+                yield from _in_batch(output_batches.of(task.number), task.number, task.topic, pieces)
+
+    return write_batches
+
+
+def unpacking() -> ArrowMap:
+    """Return the function that makes typed rows of the pieces of one table."""
+
+    def unpack_pieces(pieces: Batches) -> Batches:
+        for batch in pieces:
+            for data in batch.column("data"):
+                rows = pa.ipc.open_stream(data.as_py()).read_all()
+                yield from rows.cast(_spark_schema(rows.schema)).to_batches()
+
+    return unpack_pieces
+
+
+def _in_batch(output_batch: int, job_index: int, topic: str | None, pieces: Iterable[Piece], start: int = 0) -> Batches:
+    for number, piece in enumerate(pieces, start):
+        yield pa.RecordBatch.from_pylist(list(_piece_rows(output_batch, job_index, number, topic, piece)), _PIECES)
+
+
+def _piece_rows(
+    output_batch: int, job_index: int, number: int, topic: str | None, piece: Piece
+) -> Iterator[Mapping[str, object]]:
+    table, data = piece
+    yield {
+        "output_batch": output_batch,
+        "job_index": job_index,
+        "number": number,
+        "table": table,
+        "topic": topic,
+        "rows": pa.ipc.open_stream(data).read_all().num_rows,
+        "data": data,
+    }
