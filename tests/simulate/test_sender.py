@@ -20,6 +20,7 @@ from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.config import negotiate_versions
 from kaudit.simulate.producer.kafka_producer import KafkaProducer
 from kaudit.simulate.producer.network_client import NetworkClient
+from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.producer.releases.profile import client_for
 from kaudit.simulate.producer.txn_request_handler import TransactionManagerState as State
 from kaudit.simulate.requests import (
@@ -63,6 +64,9 @@ class NoFaults:
     def error(self, client, request, number):
         return None
 
+    def marker(self, partition, number):
+        return None
+
 
 class ScriptedBroker:
     """Answers the nth request of a kind by script, others with success; holds those it is told to hold."""
@@ -76,7 +80,7 @@ class ScriptedBroker:
         self.received = []
         self.script = {}
         self.held = []
-        self.hold = ()
+        self.hold: type | tuple[type, ...] = ()
         self._counts = {}
         self._offsets = count()
 
@@ -137,11 +141,17 @@ class Played:
         self.broker = self.cluster.broker
         network = Network(self.clock, (DELAY, DELAY), Random(1), NoFaults(), Trace())
         versions = negotiate_versions(client_for(client), Version.parse(broker))
-        self.done = []
+        self.done: list[ProducerBatch] = []
         self.producer = KafkaProducer(
             NetworkClient(spec, versions, self.cluster, network, Random(1)), ("t", 0), count(1), self.done.append
         )
-        self.transactions = self.producer.transactions
+        self._transactions = self.producer.transactions
+
+    @property
+    def transactions(self):
+        """The idempotent producer's requests to the coordinator."""
+        assert self._transactions is not None
+        return self._transactions
 
     def send(self, number, partition=0):
         self.producer.send(("t", partition), Payload("p", 60, "p", 1), number)
@@ -269,6 +279,7 @@ class TestDraining:
         played.send(0)
         played.run(100)
         manager = played.producer.manager
+        assert manager is not None
         manager.unresolved[("t", 0)] = 1
         accumulator = played.producer.accumulator
         accumulator._drain_index.clear()
