@@ -82,10 +82,13 @@ class Application:
         share = -(-spec.records // spec.sessions)
         self._session_end = min(share * session, spec.records) if session < spec.sessions else spec.records
         self._payload = Payload(spec.application, spec.record_bytes, spec.name, session)
-        first_broker = int(self._random.random() * len(self._cluster.brokers))
-        client = NetworkClient(spec, self._versions, self._cluster, self._network, first_broker)
+        client = NetworkClient(spec, self._versions, self._cluster, self._network, self._random)
         producer = KafkaProducer(
-            client, self._partitions[0], self._request_numbers, partial(self._batch_completed, session)
+            client,
+            self._partitions[0],
+            self._request_numbers,
+            partial(self._batch_completed, session),
+            spec.first_sequence if session == 1 else 0,
         )
         producer.clock_offset_ms = self._clock_offset_ms
         self.producer = producer

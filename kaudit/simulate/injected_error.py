@@ -13,12 +13,14 @@ from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kaudit.simulate.requests import (
+    ConnectionClosed,
     CoordinatorResponse,
     KafkaRequest,
     KafkaResponse,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    Respond,
     partition_name,
 )
 from kaudit.simulate.trace import BrokerAnswer
@@ -40,10 +42,10 @@ class InjectedError(NamedTuple):
 
     def answer(
         self,
-        handle: Callable[[KafkaRequest, OnResponse], None],
+        handle: Callable[[KafkaRequest, Respond], None],
         broker: str,
         request: KafkaRequest,
-        respond: OnResponse,
+        respond: Respond,
     ) -> None:
         """Respond with the error; what it does not concern, and what is carried out all the same, `handle` does."""
         why = f"the scenario lets {broker} answer with {self.error.name}"
@@ -58,9 +60,9 @@ class InjectedError(NamedTuple):
 
     def _answer_produce(
         self,
-        handle: Callable[[KafkaRequest, OnResponse], None],
+        handle: Callable[[KafkaRequest, Respond], None],
         request: ProduceRequest,
-        respond: OnResponse,
+        respond: Respond,
         why: str,
     ) -> None:
         errors = {
@@ -75,11 +77,14 @@ class InjectedError(NamedTuple):
             if self.partition in (None, part.partition)
         }
 
-        def merge(response: KafkaResponse | None) -> None:
+        def merge(response: KafkaResponse | ConnectionClosed | None) -> None:
+            if request.acks == 0:
+                respond(ConnectionClosed(why))
+                return
             handled = response.results if isinstance(response, ProduceResponse) else ()
             results = {result.part.partition: result for result in handled} | errors
             ordered = tuple(results[part.partition] for part in request.parts if part.partition in results)
-            respond(None if request.acks == 0 else ProduceResponse(ordered))
+            respond(ProduceResponse(ordered))
 
         others = tuple(part for part in request.parts if part.partition not in errors)
         if self.after_append:

@@ -14,11 +14,13 @@ from kaudit.broker.errors import KafkaError
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.injected_error import InjectedError, OnResponse
 from kaudit.simulate.requests import (
+    ConnectionClosed,
     CoordinatorResponse,
     KafkaRequest,
     KafkaResponse,
     ProduceRequest,
     ProduceResponse,
+    Respond,
     describe_request,
     describe_response,
     partitions_of,
@@ -80,7 +82,7 @@ class BrokerEndpoint(Protocol):
         """Whether it handles requests: it is up and not paused."""
         ...
 
-    def handle(self, request: KafkaRequest, respond: Callable[[KafkaResponse | None], None]) -> None:
+    def handle(self, request: KafkaRequest, respond: Respond) -> None:
         """Handle a request and respond, now or later."""
         ...
 
@@ -182,6 +184,13 @@ class Connection:
         self.in_flight: deque[InFlightRequest] = deque()
         self.reconnect_at = 0
         """Not to be opened again before this time."""
+        self.on_close: Callable[[], None] = lambda: None
+        """Called when the client notices that it is closed."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client takes it for open."""
+        return self._channel is not None
 
     @property
     def can_send(self) -> bool:
@@ -254,10 +263,15 @@ class Connection:
                 error.answer(self._broker.handle, self._broker.name, sent.request, respond)
         channel.processing = False
 
-    def _respond(self, channel: _Channel, sent: InFlightRequest, response: KafkaResponse | None) -> None:
+    def _respond(
+        self, channel: _Channel, sent: InFlightRequest, response: KafkaResponse | ConnectionClosed | None
+    ) -> None:
         if channel.abandoned:
             return
         channel.busy = False
+        if isinstance(response, ConnectionClosed):
+            self._closed_by_broker(channel, response.why)
+            return
         if response is not None:
             self._send_back(channel, sent, response)
         self._process(channel)
@@ -278,6 +292,12 @@ class Connection:
                     clock.at(channel.last_response_at, partial(self._lose_connection, channel))
             return
         clock.at(channel.last_response_at, partial(self._deliver, channel, sent, response, clock.now))
+
+    def _closed_by_broker(self, channel: _Channel, why: str) -> None:
+        """Close the connection from the broker's end: what is on its way to it is lost."""
+        self._network.trace.note(self._clock.now, self._broker.name, f"closes the connection to {self._client}: {why}")
+        if channel is self._channel:
+            self.broker_died()
 
     def broker_died(self) -> None:
         """Close the connection, a network delay after the broker died."""
@@ -328,6 +348,7 @@ class Connection:
         self._keep_unread()
         self._channel = None
         self.reconnect_at = self._clock.now + self._backoff
+        self.on_close()
         for sent in lost:
             sent.on_disconnect()
 

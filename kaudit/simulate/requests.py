@@ -1,5 +1,6 @@
 """Requests and responses as they travel. Immutable: a batch whose sequence changes later was sent as it was."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -113,6 +114,16 @@ class CoordinatorResponse(NamedTuple):
 
 
 KafkaResponse = ProduceResponse | CoordinatorResponse
+
+
+class ConnectionClosed(NamedTuple):
+    """What a broker does in place of a response to an error with acks=0. Source: KafkaApis.handleProduceRequest."""
+
+    why: str
+
+
+Respond = Callable[[KafkaResponse | ConnectionClosed | None], None]
+"""Called by a broker, once, with what it does about a request; None where nothing is sent back (acks=0)."""
 
 
 def partitions_of(request: KafkaRequest) -> tuple[str, ...]:

@@ -31,9 +31,10 @@ from kaudit.simulate.requests import (
 )
 from kaudit.simulate.scenario.model import ProducerSpec
 from kaudit.simulate.scenario.reading import parse_scenario
+from kaudit.simulate.scenario.tables import ScenarioError
 from kaudit.simulate.trace import Trace
 from tests.client_streams.scenario import Scenario, Step
-from tests.client_streams.script import InOrder, Part, Played, Request, Response, Script, play
+from tests.client_streams.script import REFUSED, InOrder, Part, Played, Request, Response, Script, play
 
 TOPIC = "sales"
 QUIET_MS = 1000
@@ -202,7 +203,7 @@ class ModelPlayer:
         spec = _spec(version, scenario)
         new = Version.parse(version) >= _FIRST_OF_NEW_BROKERS and scenario.transaction_version > 1
         versions = negotiate_versions(spec.config.client, _NEW_BROKER if new else _OLD_BROKER)
-        client = NetworkClient(spec, versions, self._cluster, self._network, 0)
+        client = NetworkClient(spec, versions, self._cluster, self._network, random.Random(0))
         self._payload = Payload(spec.name, scenario.record_bytes, spec.name, 1)
         self._is_transactional = spec.config.transactional_id is not None
         self._sent: set[int] = set()
@@ -296,4 +297,8 @@ def _toml(value: str | int | bool) -> str:
 def played_by_model(version: str, scenario: Scenario) -> Played:
     """What the model of the client `version` does."""
     script = Script(scenario)
-    return play(scenario, script, ModelPlayer(version, scenario, script))
+    try:
+        player = ModelPlayer(version, scenario, script)
+    except ScenarioError:
+        return REFUSED
+    return play(scenario, script, player)

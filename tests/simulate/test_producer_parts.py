@@ -2,6 +2,7 @@
 
 from collections import deque
 from itertools import pairwise
+from random import Random
 
 import pytest
 
@@ -58,7 +59,7 @@ def manager(*batches):
 
 class TestAccumulator:
     def test_a_batch_waits_for_linger_and_not_for_more_when_full(self):
-        accumulator = RecordAccumulator(config())
+        accumulator = RecordAccumulator(config(), Random(1))
         assert accumulator.append(KEY, PAYLOAD, 0, 0, 0)  # a new batch wakes the sender
         assert not accumulator.append(KEY, PAYLOAD, 1, 0, 1)
         assert accumulator.ready({KEY: 1}, 1, flush=False) == ([], 4, False)
@@ -69,12 +70,12 @@ class TestAccumulator:
         assert accumulator.ready({KEY: 1}, 1, flush=False).nodes == [1]
 
     def test_without_a_leader_nothing_is_ready(self):
-        accumulator = RecordAccumulator(config())
+        accumulator = RecordAccumulator(config(), Random(1))
         accumulator.append(KEY, PAYLOAD, 0, 0, 0)
         assert accumulator.ready({KEY: None}, 99, flush=False) == ([], None, True)
 
     def test_one_batch_of_each_partition_is_drained_and_none_of_a_muted_one(self):
-        accumulator = RecordAccumulator(config(linger_ms=0, batch_size=100))
+        accumulator = RecordAccumulator(config(linger_ms=0, batch_size=100), Random(1))
         other = ("orders", 1)
         for number in range(6):
             accumulator.append(KEY, PAYLOAD, number, 0, 0)
@@ -88,7 +89,7 @@ class TestAccumulator:
         assert {one.partition for one in accumulator.drain(leaders, 1, None, 0)} == {KEY, other}
 
     def test_insert_in_sequence_order_finds_the_place_between_retries_and_before_new_batches(self):
-        accumulator = RecordAccumulator(config(linger_ms=0, batch_size=100))
+        accumulator = RecordAccumulator(config(linger_ms=0, batch_size=100), Random(1))
         for number in (70, 80):
             accumulator.append(KEY, PAYLOAD, number, 0, 0)
             accumulator.append(KEY, PAYLOAD, number + 1, 0, 0)
@@ -99,7 +100,7 @@ class TestAccumulator:
         assert [one.base_sequence for one in drained] == [0, 2, 4, 6, 8, -1]
 
     def test_what_failed_first_goes_back_in_front_so_the_order_turns_without_sequences(self):
-        accumulator = RecordAccumulator(config(linger_ms=0, batch_size=100, idempotent=False))
+        accumulator = RecordAccumulator(config(linger_ms=0, batch_size=100, idempotent=False), Random(1))
         for number in range(3):
             accumulator.append(KEY, PAYLOAD, number, 0, 0)
             accumulator.append(KEY, PAYLOAD, number, 0, 0)
@@ -109,16 +110,19 @@ class TestAccumulator:
         again = [accumulator.drain({KEY: 1}, 1, None, 10**6)[0] for _ in range(3)]
         assert again == sent[::-1]
 
-    def test_backoff_doubles_in_the_current_client_and_not_in_the_old_one(self):
-        one = batch(1)
-        waits = []
-        for _ in range(6):
-            one.reenqueued(0)
-            waits.append((RecordAccumulator(config()).backoff(one), RecordAccumulator(config(V2_0)).backoff(one)))
-        assert waits == [(100, 100), (200, 100), (400, 100), (800, 100), (1000, 100), (1000, 100)]
+    @pytest.mark.parametrize(("attempts", "mean"), [(1, 100), (2, 200), (3, 400), (4, 800), (5, 1000), (60, 1000)])
+    def test_backoff_doubles_give_or_take_a_fifth_and_did_not_before_3_7(self, attempts, mean):
+        """KIP-580; at most retry.backoff.max.ms, since Kafka 3.7."""
+        accumulator = RecordAccumulator(config(), Random(1))
+        drawn = {accumulator.backoff(attempts) for _ in range(1000)}
+        assert min(drawn) < 0.83 * mean
+        assert 0.8 * mean <= min(drawn)
+        assert 1.17 * mean < max(drawn) <= 1.2 * mean or max(drawn) == 1000
+        assert max(drawn) <= 1000
+        assert RecordAccumulator(config(V2_0), Random(1)).backoff(attempts) == 100
 
     def test_delivery_timeout_ends_waiting_and_before_it_existed_the_request_timeout_did(self):
-        current, old = RecordAccumulator(config()), RecordAccumulator(config(V2_0, linger_ms=0))
+        current, old = RecordAccumulator(config(), Random(1)), RecordAccumulator(config(V2_0, linger_ms=0), Random(1))
         for accumulator in (current, old):
             accumulator.append(KEY, PAYLOAD, 1, 0, 0)
         assert current.expired(119_999) == []
@@ -126,7 +130,7 @@ class TestAccumulator:
         assert len(current.expired(120_000)) == len(old.expired(30_001)) == 1
 
     def test_a_batch_too_large_is_cut_and_shares_its_sequences(self):
-        accumulator = RecordAccumulator(config(batch_size=150))
+        accumulator = RecordAccumulator(config(batch_size=150), Random(1))
         whole = batch(*range(9), sequence=2**31 - 4)
         accumulator.queues[KEY] = deque()
         parts = accumulator.split_and_reenqueue(whole, 7)
@@ -138,7 +142,7 @@ class TestAccumulator:
 
     def test_only_the_current_client_halves_what_is_still_too_large(self):
         for client, smaller in ((CURRENT, True), (V2_0, False)):
-            accumulator = RecordAccumulator(config(client, batch_size=400))
+            accumulator = RecordAccumulator(config(client, batch_size=400), Random(1))
             accumulator.queues[KEY] = deque()
             (again,) = accumulator.split_and_reenqueue(batch(*range(8)), 0)
             assert (len(accumulator.split_and_reenqueue(again, 0)) > 1) is smaller
@@ -186,7 +190,7 @@ class TestRecovery:
         first, second = batch(1), batch(2)
         for generation in (BumpEpoch, ResetProducerId):
             rules = manager(first, second)
-            recovery = generation(rules)
+            recovery = generation(rules, V2_0)
             assert recovery.can_retry(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, second, 0)
             assert rules.bumps == {}
             rules.partitions.clear()
@@ -194,13 +198,13 @@ class TestRecovery:
     def test_a_gap_at_the_next_sequence_bumps_the_epoch_now_and_lost_the_producer_id_then(self):
         one = batch(1)
         rules = manager(one)
-        recovery = BumpEpoch(rules)
+        recovery = BumpEpoch(rules, CURRENT)
         assert recovery.can_retry(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, 0)
         recovery.renew(in_flight=False)
         assert (rules.producer, one.epoch, one.base_sequence) == ((1, 1), 1, 0)
         one = batch(1)
         rules = manager(one)
-        old_recovery = ResetProducerId(rules)
+        old_recovery = ResetProducerId(rules, V2_0)
         assert not old_recovery.can_retry(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, 0)
         old_recovery.failed(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, adjust=True)
         assert rules.producer == NO_PRODUCER
@@ -209,7 +213,7 @@ class TestRecovery:
         rules = manager(batch(1))
         rules.producer = (1, MAX_EPOCH)
         rules.request_bump(KEY)
-        BumpEpoch(rules).renew(in_flight=False)
+        BumpEpoch(rules, CURRENT).renew(in_flight=False)
         assert rules.producer == NO_PRODUCER
 
     def test_old_clients_start_again_at_zero_when_the_head_of_the_log_was_deleted(self):
@@ -217,7 +221,7 @@ class TestRecovery:
         rules = manager(first, second)
         first.offset = 10
         rules.completed(first)
-        recovery = ResetProducerId(rules)
+        recovery = ResetProducerId(rules, V2_0)
         assert recovery.can_retry(KafkaError.UNKNOWN_PRODUCER_ID, second, 11)
         assert (second.producer_id, second.epoch, second.base_sequence) == (1, 0, 0)
         third = batch(3)
@@ -228,7 +232,7 @@ class TestRecovery:
         for generation, expected in ((BumpEpoch, (1, 1)), (ResetProducerId, NO_PRODUCER)):
             one = batch(1)
             rules = manager(one)
-            recovery = generation(rules)
+            recovery = generation(rules, V2_0)
             recovery.failed(KafkaError.REQUEST_TIMED_OUT, one, adjust=False)
             rules.mark_unresolved(one)
             recovery.resolve()
@@ -238,7 +242,7 @@ class TestRecovery:
     def test_an_expired_batch_whose_successor_was_acknowledged_leaves_no_hole(self):
         first, second = batch(1), batch(2)
         rules = manager(first, second)
-        recovery = BumpEpoch(rules)
+        recovery = BumpEpoch(rules, CURRENT)
         recovery.failed(KafkaError.REQUEST_TIMED_OUT, first, adjust=False)
         rules.mark_unresolved(first)
         rules.completed(second)
@@ -248,7 +252,7 @@ class TestRecovery:
     def test_a_refused_batch_lets_the_later_ones_move_up_in_the_old_client(self):
         first, second = batch(1, 2), batch(3)
         rules = manager(first, second)
-        ResetProducerId(rules).failed(KafkaError.MESSAGE_TOO_LARGE, first, adjust=True)
+        ResetProducerId(rules, V2_0).failed(KafkaError.MESSAGE_TOO_LARGE, first, adjust=True)
         assert (second.base_sequence, rules.of(KEY).next_sequence, second.sequence_was_reset) == (0, 1, True)
 
     @pytest.mark.parametrize("generation", [BumpEpoch, ResetProducerId])
@@ -274,26 +278,26 @@ class TestRecovery:
         """Which exceptions of org.apache.kafka.common.errors are RetriableException."""
         one = batch(1)
         rules = manager(one)
-        assert generation(rules).can_retry(error, one, 0) is again
+        assert generation(rules, V2_0).can_retry(error, one, 0) is again
         assert (rules.bumps, rules.producer) == ({}, (1, 0))
 
     def test_an_old_client_does_not_send_batches_of_a_former_producer_id_again(self):
         one = batch(1)
         rules = manager(one)
-        recovery = ResetProducerId(rules)
+        recovery = ResetProducerId(rules, V2_0)
         assert recovery.keeps(one)
         rules.producer = (2, 0)
         assert not recovery.can_retry(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, 0)
         assert not recovery.keeps(one)
         assert recovery.keeps(batch(2))  # has no sequence yet
         assert recovery.can_retry(KafkaError.NETWORK_EXCEPTION, one, 0)
-        assert BumpEpoch(rules).keeps(one)
+        assert BumpEpoch(rules, CURRENT).keeps(one)
 
     def test_a_forgotten_idempotent_producer_bumps_now(self):
         """UNKNOWN_PRODUCER_ID: TransactionManager.canRetry of 2.5, whatever was acknowledged."""
         one = batch(1)
         rules = manager(one)
-        assert BumpEpoch(rules).can_retry(KafkaError.UNKNOWN_PRODUCER_ID, one, 0)
+        assert BumpEpoch(rules, CURRENT).can_retry(KafkaError.UNKNOWN_PRODUCER_ID, one, 0)
         assert list(rules.bumps) == [KEY]
 
     @pytest.mark.parametrize(("log_start", "again"), [(10, False), (11, True)])
@@ -305,7 +309,7 @@ class TestRecovery:
             rules.of(KEY).take(each, transactional=True)
         first.offset = 10
         rules.completed(first)
-        assert BumpEpoch(rules).can_retry(KafkaError.UNKNOWN_PRODUCER_ID, second, log_start) is again
+        assert BumpEpoch(rules, CURRENT).can_retry(KafkaError.UNKNOWN_PRODUCER_ID, second, log_start) is again
         assert rules.bumps == {}
         assert second.base_sequence == (0 if again else 1)
 
@@ -314,7 +318,7 @@ class TestRecovery:
         rules.producer = (1, 0)
         one = batch(1)
         rules.of(KEY).take(one, transactional=True)
-        assert not BumpEpoch(rules).can_retry(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, 0)
+        assert not BumpEpoch(rules, CURRENT).can_retry(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, one, 0)
         assert rules.bumps == {}
 
     @pytest.mark.parametrize(
@@ -330,7 +334,7 @@ class TestRecovery:
         """TransactionManager.handleFailedBatch."""
         first, second = batch(1), batch(2)
         rules = manager(first, second)
-        BumpEpoch(rules).failed(error, first, adjust=adjust)
+        BumpEpoch(rules, CURRENT).failed(error, first, adjust=adjust)
         assert bool(rules.bumps) is bumps
         assert rules.of(KEY).in_flight == [second]
         assert second.base_sequence == (0 if error is KafkaError.UNKNOWN_PRODUCER_ID else 1)
@@ -342,7 +346,7 @@ class TestRecovery:
         first, second = batch(1), batch(2)
         for each in (first, second):
             rules.of(KEY).take(each, transactional=True)
-        BumpEpoch(rules).failed(KafkaError.MESSAGE_TOO_LARGE, first, adjust=adjust)
+        BumpEpoch(rules, CURRENT).failed(KafkaError.MESSAGE_TOO_LARGE, first, adjust=adjust)
         assert (rules.bumps, second.base_sequence) == ({}, sequence)
 
     def test_an_old_transactional_producer_fails_for_good_when_a_batch_expires(self):
@@ -351,21 +355,16 @@ class TestRecovery:
         rules.producer = (1, 0)
         one = batch(1)
         rules.of(KEY).take(one, transactional=True)
-        recovery = ResetProducerId(rules)
-        recovery.resolve()
-        assert not rules.failed
+        recovery = ResetProducerId(rules, V2_0)
+        assert not recovery.resolve()
         rules.mark_unresolved(one)
-        recovery.resolve()
-        assert rules.failed
-        rules.unresolved.clear()
-        recovery.resolve()
-        assert rules.failed
+        assert recovery.resolve()
 
     def test_a_hole_is_not_resolved_while_batches_behind_it_are_under_way(self):
         for generation in (BumpEpoch, ResetProducerId):
             first, second = batch(1), batch(2)
             rules = manager(first, second)
-            recovery = generation(rules)
+            recovery = generation(rules, V2_0)
             recovery.failed(KafkaError.REQUEST_TIMED_OUT, first, adjust=False)
             rules.mark_unresolved(first)
             recovery.resolve()
@@ -379,7 +378,7 @@ class TestRecovery:
         rules.of(other)
         rules.mark_unresolved(rules.of(KEY).in_flight[0])
         rules.request_bump(KEY)
-        BumpEpoch(rules).renew(in_flight=False)
+        BumpEpoch(rules, CURRENT).renew(in_flight=False)
         assert rules.producer == (1, 1)
         assert rules.of(KEY).producer == (1, 1)
         assert rules.of(other).producer == (1, 0)

@@ -21,6 +21,7 @@ from kaudit.simulate.cluster.transaction_state_manager import TransactionStateMa
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER
 from kaudit.simulate.requests import (
     AddPartitionsToTxnRequest,
+    ConnectionClosed,
     CoordinatorResponse,
     InitProducerIdRequest,
     KafkaRequest,
@@ -29,6 +30,7 @@ from kaudit.simulate.requests import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    Respond,
 )
 from kaudit.simulate.run_context import RunContext
 from kaudit.simulate.trace import BrokerAnswer
@@ -37,7 +39,6 @@ _ACKS_ALL = -1
 _NO_OFFSET = -1
 _PAUSED_MS = 50
 """How often a paused broker's request is looked at again."""
-Respond = Callable[[KafkaResponse | None], None]
 
 
 class ReplicaManager(Struct, frozen=True):
@@ -138,7 +139,11 @@ class BrokerServer:
             respond(self._transactions.end_transaction(request, None))
 
     def _respond(
-        self, incarnation: int, request: KafkaRequest, respond: Respond, response: KafkaResponse | None
+        self,
+        incarnation: int,
+        request: KafkaRequest,
+        respond: Respond,
+        response: KafkaResponse | ConnectionClosed | None,
     ) -> None:
         if incarnation != self.incarnation:
             return
@@ -283,7 +288,11 @@ class _PendingProduce:
         self._results[result.part.partition] = result
         if len(self._results) == len(self._request.parts):
             results = tuple(self._results[part.partition] for part in self._request.parts)
-            self._respond(None if self._request.acks == 0 else ProduceResponse(results))
+            if self._request.acks != 0:
+                self._respond(ProduceResponse(results))
+                return
+            errors = [result for result in results if result.error is not KafkaError.NONE]
+            self._respond(ConnectionClosed(f"{errors[0].error.name} with acks=0") if errors else None)
 
 
 def _result(

@@ -1,5 +1,6 @@
 """Queues of batches, one per partition. Source: RecordAccumulator."""
 
+import random
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
@@ -8,6 +9,10 @@ from kaudit.broker.response import TopicPartition
 from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.config import ProducerConfig
 from kaudit.simulate.producer.producer_batch import ProducerBatch
+
+_JITTER = 0.2
+"""RETRY_BACKOFF_JITTER of CommonClientConfigs."""
+_MOST_DOUBLINGS = 31
 
 
 class Ready(NamedTuple):
@@ -33,13 +38,20 @@ class Drainage(Protocol):
 class RecordAccumulator:
     """Batches being filled and batches waiting to be sent, again perhaps."""
 
-    def __init__(self, config: ProducerConfig) -> None:
+    def __init__(self, config: ProducerConfig, source: random.Random) -> None:
+        """`source` gives the jitter of backoffs."""
         self._config = config
+        self._source = source
+        self._new_leader_skips_backoff = config.client.new_leader_skips_backoff
         self.queues: dict[TopicPartition, deque[ProducerBatch]] = {}
         """Batches that wait, by partition, the next to be sent first."""
         self.muted: set[TopicPartition] = set()
         """Partitions nothing more is sent to for now."""
-        self._drain_from = 0
+        self._drain_index: dict[int, int] = {}
+        """Where the next request begins in the partitions of a broker: by broker, or by 0 where all have one."""
+        self._leaders: Mapping[TopicPartition, int | None] = {}
+        self._led_by: dict[int, list[TopicPartition]] = {}
+        """The partitions of each broker by `_leaders`."""
         self.incomplete: dict[int, ProducerBatch] = {}
         """All batches that are neither acknowledged nor failed, by identity, oldest first."""
 
@@ -77,66 +89,94 @@ class RecordAccumulator:
                 continue
             if partition in self.muted or leader in nodes:
                 continue
-            wait = self._wait(queue, now, flush=flush)
+            wait = self._wait(queue, leader, now, flush=flush)
             if wait <= 0:
                 nodes[leader] = None
             elif next_check is None or wait < next_check:
                 next_check = wait
         return Ready(list(nodes), next_check, unknown)
 
-    def _wait(self, queue: deque[ProducerBatch], now: int, *, flush: bool) -> int:
+    def _wait(self, queue: deque[ProducerBatch], leader: int, now: int, *, flush: bool) -> int:
         """Return how long the queue's first batch is not to be sent yet, in ms."""
         first = queue[0]
-        waited = now - first.last_attempt_at
         if first.attempts > 0:
-            backoff = self.backoff(first)
-            if waited < backoff:
-                return backoff - waited
-            return 0
+            return first.retry_at - now if self._backs_off(first, leader, now) else 0
         full = len(queue) > 1 or first.closed or first.size >= self._config.batch_size
-        return 0 if full or flush else self._config.linger_ms - waited
+        return 0 if full or flush else self._config.linger_ms - (now - first.last_attempt_at)
 
-    def backoff(self, batch: ProducerBatch) -> int:
-        """Return how long a batch waits after its last failed attempt, in ms. Source: ExponentialBackoff."""
+    def _backs_off(self, batch: ProducerBatch, leader: int, now: int) -> bool:
+        """Tell whether a batch that failed waits, unless its partition has moved meanwhile. Source: shouldBackoff."""
+        if batch.retry_at <= now:
+            return False
+        return not (self._new_leader_skips_backoff and batch.sent_to != leader)
+
+    def backoff(self, attempts: int) -> int:
+        """Draw how long a batch waits after so many failed attempts, in ms. Source: ExponentialBackoff."""
         config = self._config
-        if not config.client.backoff_grows or batch.attempts <= 0:
+        if not config.client.backoff_grows:
             return config.retry_backoff_ms
-        return min(config.retry_backoff_ms << (batch.attempts - 1), config.retry_backoff_max_ms)
+        most = config.retry_backoff_max_ms
+        first = min(config.retry_backoff_ms, most)
+        if first == most:
+            return first
+        mean = most if attempts > _MOST_DOUBLINGS else min(first << (attempts - 1), most)
+        return min(int(mean * (1 - _JITTER + 2 * _JITTER * self._source.random())), most)
 
     # -- draining ----------------------------------------------------------------------------------------------------
     def drain(
         self, leaders: Mapping[TopicPartition, int | None], node: int, rules: Drainage | None, now: int
     ) -> list[ProducerBatch]:
-        """Take one batch of each partition led by `node`, up to max.request.size. Source: drainBatchesForOneNode."""
-        mine = [partition for partition in self.queues if leaders.get(partition) == node]
+        """Take one batch of each partition led by `node`, up to max.request.size, or to one that has to wait.
+
+        Source: drainBatchesForOneNode, which ends a request at the first partition whose batch may not be sent yet.
+        """
+        mine = self._partitions_of(node, leaders)
+        if not mine:
+            return []
+        client = self._config.client
+        index = node if client.drain_index_per_node else 0
+        start = self._drain_index.get(index, 0) % len(mine)
         drained: list[ProducerBatch] = []
         size = 0
-        start = self._drain_from % len(mine) if mine else 0
-        for step in range(len(mine)):
-            partition = mine[(start + step) % len(mine)]
-            self._drain_from = start + step + 1
-            queue = self.queues[partition]
-            if partition in self.muted or not queue:
+        visited = start
+        stopped = False
+        for visited in range(start, start + len(mine)):
+            partition = mine[visited % len(mine)]
+            queue = self.queues.get(partition)
+            if not queue or partition in self.muted:
                 continue
             first = queue[0]
-            if first.attempts > 0 and now - first.last_attempt_at < self.backoff(first):
+            if first.attempts > 0 and self._backs_off(first, node, now):
                 continue
-            if drained and size + first.size > self._config.max_request_size:
+            too_large = drained and size + first.size > self._config.max_request_size
+            if too_large or (rules is not None and rules.must_wait(first)):
+                stopped = True
                 break
-            if rules is not None and rules.must_wait(first):
-                continue
             queue.popleft()
             if rules is not None:
                 rules.assign(first)
             first.closed = True
+            first.sent_to = node
             size += first.size
             drained.append(first)
+        stays = client.drain_index_per_node or (stopped and not client.drain_passes_stopped_partition)
+        self._drain_index[index] = (visited if stays else visited + 1) % len(mine)
         return drained
+
+    def _partitions_of(self, node: int, leaders: Mapping[TopicPartition, int | None]) -> list[TopicPartition]:
+        """Return the partitions a broker leads, in the order of the metadata."""
+        if leaders is not self._leaders:
+            self._leaders, self._led_by = leaders, {}
+            for partition, leader in leaders.items():
+                if leader is not None:
+                    self._led_by.setdefault(leader, []).append(partition)
+        return self._led_by.get(node, [])
 
     # -- coming back -------------------------------------------------------------------------------------------------
     def reenqueue(self, batch: ProducerBatch, first_in_order: bool, now: int) -> None:  # noqa: FBT001 - a fact, not a mode
         """Put a batch back to be sent again; `first_in_order`: it has a sequence and has to find its place."""
         batch.reenqueued(now)
+        batch.retry_at = batch.last_attempt_at + self.backoff(batch.attempts)
         if first_in_order:
             self.insert_in_sequence_order(batch)
         else:

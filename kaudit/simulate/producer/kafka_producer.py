@@ -22,17 +22,25 @@ class KafkaProducer:
         recorded_under: TopicPartition,
         request_numbers: Iterator[int],
         on_complete: Callable[[ProducerBatch], None],
+        first_sequence: int = 0,
     ) -> None:
-        """`recorded_under` is the partition under which its InitProducerId and EndTxn stand in the attempts."""
+        """`recorded_under` is the partition under which its InitProducerId and EndTxn stand in the attempts.
+
+        `first_sequence`: where each partition begins, as if so many records had been sent before.
+        """
         config = client.config
         self._client = client
-        self.accumulator = RecordAccumulator(config)
+        self.accumulator = RecordAccumulator(config, client.source)
         self.transactions: TxnRequestHandler | None = None
         self.manager: TransactionManager | None = None
         idempotence: Idempotence | None = None
         if config.idempotent:
-            self.manager = TransactionManager(transactional=config.transactional_id is not None)
-            recovery = RECOVERIES[config.client.recovery](self.manager)
+            self.manager = TransactionManager(
+                transactional=config.transactional_id is not None,
+                first_sequence=first_sequence,
+                bump_restarts_idle_partitions=config.client.bump_restarts_idle_partitions,
+            )
+            recovery = RECOVERIES[config.client.recovery](self.manager, config.client)
             self.transactions = TxnRequestHandler(client, self.manager, recorded_under, self.wake)
             idempotence = Idempotence(self.manager, recovery, self.transactions)
         self._sender = Sender(client, self.accumulator, idempotence, request_numbers, on_complete)
@@ -60,6 +68,7 @@ class KafkaProducer:
             batch.created_at -= by_ms
             batch.last_appended_at -= by_ms
             batch.last_attempt_at -= by_ms
+            batch.retry_at -= by_ms
         self._client.clock_jumped(by_ms)
         self.wake()
 

@@ -1,5 +1,6 @@
 """One producer's connections, metadata and process. Source: NetworkClient."""
 
+import random
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -22,11 +23,16 @@ class BootstrapCluster(ClusterMetadata, Protocol):
 class NetworkClient:
     """What a producer's sender and its transactional requests share.
 
-    `first_broker` is the index, in order of node ids, of the broker that is asked for a producer id first.
+    `source` gives the jitter of backoffs, and where the search for the least loaded broker begins.
     """
 
     def __init__(
-        self, spec: ProducerSpec, versions: ApiVersions, cluster: BootstrapCluster, network: Network, first_broker: int
+        self,
+        spec: ProducerSpec,
+        versions: ApiVersions,
+        cluster: BootstrapCluster,
+        network: Network,
+        source: random.Random,
     ) -> None:
         self.name = spec.name
         self.config = spec.config
@@ -37,7 +43,7 @@ class NetworkClient:
         self._network = network
         self._brokers = dict(cluster.brokers)
         self._connections: dict[int, Connection] = {}
-        self._next_broker = first_broker
+        self.source = source
 
     def note(self, text: str) -> None:
         """Add what the producer does to the sequence diagram."""
@@ -51,17 +57,29 @@ class NetworkClient:
             connection = self._connections[broker] = self._network.connection(
                 self.name, self._brokers[broker], config.max_in_flight, config.reconnect_backoff_ms
             )
+            connection.on_close = self.metadata.request_update
         return connection
 
     def least_loaded_broker(self) -> int | None:
-        """Return a broker to ask for a producer id, the same one while it is up, None while none is."""
+        """Return a broker to ask for a producer id, None while none can be. Source: NetworkClient.leastLoadedNode.
+
+        Of those connected, the first with nothing in flight, or the one with least; else one that can be connected to.
+        """
         numbers = sorted(self._brokers)
-        for _ in numbers:
-            number = numbers[self._next_broker % len(numbers)]
-            if self._brokers[number].is_up:
-                return number
-            self._next_broker += 1
-        return None
+        start = int(self.source.random() * len(numbers))
+        least: tuple[int, int] | None = None
+        unconnected: int | None = None
+        for number in numbers[start:] + numbers[:start]:
+            connection = self._connections.get(number)
+            if connection is None or not connection.is_open:
+                if self._brokers[number].is_up and unconnected is None:
+                    unconnected = number
+            elif connection.can_send:
+                load = (len(connection.in_flight), number)
+                if load[0] == 0:
+                    return number
+                least = load if least is None or load[0] < least[0] else least
+        return unconnected if least is None else least[1]
 
     def clock_jumped(self, by_ms: int) -> None:
         """Close the connections whose oldest request is too old by the new clock. Source: handleTimedOutRequests."""

@@ -28,6 +28,10 @@ class ProducerBatch(Struct, eq=False):
     size: int = HEADER_SIZE
     attempts: int = 0
     in_retry: bool = False
+    retry_at: int = 0
+    """When the backoff after its last failed attempt is over."""
+    sent_to: int = -1
+    """The broker it was last sent to."""
     is_split: bool = False
     """Whether it is part of a batch that was too large."""
     closed: bool = False

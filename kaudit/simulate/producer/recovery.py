@@ -2,7 +2,13 @@
 
 from kaudit.broker.errors import KafkaError
 from kaudit.simulate.producer.producer_batch import ProducerBatch
-from kaudit.simulate.producer.releases.switches import BUMP_EPOCH, FRANZ_GO, LIBRDKAFKA, RESET_PRODUCER_ID
+from kaudit.simulate.producer.releases.switches import (
+    BUMP_EPOCH,
+    FRANZ_GO,
+    LIBRDKAFKA,
+    RESET_PRODUCER_ID,
+    ClientSwitches,
+)
 from kaudit.simulate.producer.transaction_manager import TransactionManager
 
 MAX_EPOCH = 2**15 - 1
@@ -38,15 +44,17 @@ class ResetProducerId:
     Source: TransactionManager.canRetry, Sender.failBatch and shouldResetProducerStateAfterResolvingSequences of 2.0.
     """
 
-    def __init__(self, manager: TransactionManager) -> None:
+    def __init__(self, manager: TransactionManager, client: ClientSwitches) -> None:
         self._manager = manager
+        self._client = client
 
     def can_retry(self, error: KafkaError, batch: ProducerBatch, log_start_offset: int) -> bool:
         """Retry what is early, and what was forgotten with the head of the log - from 0, with the same id and epoch."""
-        if error in RETRIABLE:
+        tracks = self._client.tracks_in_flight
+        if error in RETRIABLE or (error is KafkaError.DUPLICATE_SEQUENCE_NUMBER and not tracks):
             return True
         manager = self._manager
-        if batch.producer_id != manager.producer[0]:
+        if not tracks or batch.producer_id != manager.producer[0]:
             return False
         if error is KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
             return _expects_later(manager, batch)
@@ -63,7 +71,9 @@ class ResetProducerId:
         """Give the producer id back after an error that means loss; else close the gap in the sequence."""
         manager = self._manager
         mine = (batch.producer_id, batch.epoch) == manager.producer
-        breaks = error in (KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.UNKNOWN_PRODUCER_ID)
+        breaks = error is KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER or (
+            error is KafkaError.UNKNOWN_PRODUCER_ID and self._client.tracks_in_flight  # not known before
+        )
         if breaks and not manager.transactional and mine:
             manager.reset_producer_id()
             return
@@ -74,12 +84,13 @@ class ResetProducerId:
         if adjust:
             sequences.close_gap(batch)
 
-    def resolve(self) -> None:
-        """Give the producer id back if a drained partition has a hole; a transactional producer fails for good."""
+    def resolve(self) -> bool:
+        """Give the producer id back if a drained partition has a hole; a transaction fails as soon as a batch may be one."""
         manager = self._manager
+        if not self._client.tracks_in_flight and manager.transactional:
+            manager.unresolved.clear()
         if manager.transactional:
-            manager.failed = manager.failed or bool(manager.unresolved)
-            return
+            return bool(manager.unresolved)
         for partition in list(manager.unresolved):
             sequences = manager.of(partition)
             if sequences.in_flight:
@@ -88,7 +99,8 @@ class ResetProducerId:
                 del manager.unresolved[partition]
             else:
                 manager.reset_producer_id()
-                return
+                break
+        return False
 
     def renew(self, *, in_flight: bool) -> None:
         """Nothing more: a producer without id asks for one before it sends."""
@@ -104,7 +116,7 @@ class BumpEpoch:
     Source: TransactionManager.canRetry, handleFailedBatch, maybeResolveSequences, bumpIdempotentProducerEpoch.
     """
 
-    def __init__(self, manager: TransactionManager) -> None:
+    def __init__(self, manager: TransactionManager, client: ClientSwitches) -> None:  # noqa: ARG002 - the other generation looks at it
         self._manager = manager
 
     def can_retry(self, error: KafkaError, batch: ProducerBatch, log_start_offset: int) -> bool:
@@ -143,16 +155,21 @@ class BumpEpoch:
         elif adjust or error is KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
             manager.request_bump(batch.partition)
 
-    def resolve(self) -> None:
-        """Ask for a new epoch where a drained partition has a hole; a transaction is aborted and gets one."""
+    def resolve(self) -> bool:
+        """Ask for a new epoch where a drained partition has a hole; return whether a transaction has one."""
         manager = self._manager
+        transaction_has_hole = False
         for partition in list(manager.unresolved):
             sequences = manager.of(partition)
             if sequences.in_flight:
                 continue
             if not sequences.follows_acknowledged(sequences.next_sequence):
-                manager.request_bump(partition)
+                if manager.transactional:
+                    transaction_has_hole = True
+                else:
+                    manager.request_bump(partition)
             del manager.unresolved[partition]
+        return transaction_has_hole
 
     def renew(self, *, in_flight: bool) -> None:  # noqa: ARG002 - librdkafka waits for what is in flight
         """Raise the epoch by one, or give the producer id back where epochs are used up."""
@@ -164,6 +181,7 @@ class BumpEpoch:
             manager.reset_producer_id()
         else:
             manager.producer = (producer_id, epoch + 1)
+            manager.first_sequence = 0
             for partition in manager.bumps:
                 manager.of(partition).start_again(manager.producer)
                 manager.unresolved.pop(partition, None)

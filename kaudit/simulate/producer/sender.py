@@ -61,6 +61,7 @@ class Sender:
         self._accumulator = accumulator
         self._idempotence = idempotence
         self._manager = None if idempotence is None else idempotence.manager
+        self._tracks_in_flight = self._config.client.tracks_in_flight
         self._request_numbers = request_numbers
         self._on_complete = on_complete
         self.in_flight: dict[int, ProducerBatch] = {}
@@ -94,21 +95,23 @@ class Sender:
         self, manager: TransactionManager, recovery: Recovery, requests: TxnRequestHandler
     ) -> bool:
         """Resolve sequences, bump the epoch, send transactional requests; return whether batches may be sent."""
+        if recovery.resolve():
+            requests.leave_unresolved()
+        if manager.failed:
+            requests.fail(KafkaError.UNKNOWN_SERVER_ERROR)
+            self._abort_all(requests.last_error)
+            return False
         before = manager.producer
-        recovery.resolve()
         recovery.renew(in_flight=bool(self.in_flight))
         if manager.producer != before:
             self._client.note(f"continues with {_producer(manager.producer)}")
-        if manager.failed:
-            self._abort_all(KafkaError.UNKNOWN_SERVER_ERROR)
-            return False
         if requests.is_aborting:
             for batch in self._accumulator.abort_undrained():
                 self._finish(batch, KafkaError.INVALID_TXN_STATE)
-        wait = requests.send_next(has_incomplete=bool(self._accumulator.incomplete))
-        if wait is not None:
-            self._wake(self._clock.now + wait)
-        return True
+        step = requests.send_next(has_incomplete=bool(self._accumulator.incomplete))
+        if step.again_in is not None:
+            self._wake(self._clock.now + step.again_in)
+        return not step.holds_batches
 
     def _send_producer_data(self) -> bool:
         """Send one request to each broker that is ready; return whether any was sent. Source: sendProducerData."""
@@ -155,8 +158,6 @@ class Sender:
         if limit is not None and self.in_flight:
             oldest = min(batch.created_at for batch in self.in_flight.values()) + limit
             due = oldest if due is None else min(due, oldest)
-        if gone:
-            self.wake()
         if due is not None:
             self._wake(max(due, now + 1))
 
@@ -191,11 +192,12 @@ class Sender:
         if response is None:
             for part in request.parts:
                 self._complete(PartitionProduceResponse(part, KafkaError.NONE, -1, -1))
-        else:
-            assert isinstance(response, ProduceResponse)
-            for result in response.results:
-                self._complete(result)
-        self.wake()
+            self.wake()
+            return
+        assert isinstance(response, ProduceResponse)
+        for result in response.results:
+            self._complete(result)
+        self._run_once()  # poll() brings one response of a connection, then the loop runs
 
     def _lost(self, request: ProduceRequest) -> None:
         for part in request.parts:
@@ -206,7 +208,7 @@ class Sender:
         """Complete, retry or fail one batch of a response. Source: completeBatch."""
         batch, error = result.part.batch, result.error
         self.in_flight.pop(id(batch), None)
-        if error is KafkaError.NONE or error is KafkaError.DUPLICATE_SEQUENCE_NUMBER:
+        if error is KafkaError.NONE or (error is KafkaError.DUPLICATE_SEQUENCE_NUMBER and self._tracks_in_flight):
             if not batch.finished or batch.error is not None:
                 batch.offset = result.base_offset if error is KafkaError.NONE else -1
             if self._manager is not None:
@@ -219,7 +221,7 @@ class Sender:
             if self._can_retry(batch, error, result.log_start_offset):
                 self._reenqueue(batch)
             else:
-                self._fail(batch, error, adjust=batch.attempts < self._config.retries)
+                self._fail(batch, error, adjust=batch.attempts < self._config.retries or not self._tracks_in_flight)
             if error in _STALE_METADATA:
                 self._client.metadata.request_update()
         if self._config.guarantees_order:
@@ -273,7 +275,7 @@ class Sender:
         self._accumulator.complete(batch)
         self._on_complete(batch)
 
-    def _abort_all(self, error: KafkaError) -> None:
+    def _abort_all(self, error: KafkaError | None) -> None:
         for batch in list(self._accumulator.incomplete.values()):
             self._finish(batch, error)
 

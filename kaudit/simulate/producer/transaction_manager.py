@@ -16,10 +16,10 @@ class TxnPartitionEntry:
 
     __slots__ = ("in_flight", "last_acknowledged", "last_acknowledged_offset", "next_sequence", "producer")
 
-    def __init__(self, producer: tuple[int, int]) -> None:
+    def __init__(self, producer: tuple[int, int], first_sequence: int = 0) -> None:
         self.producer = producer
-        self.next_sequence = 0
-        self.last_acknowledged = _NOTHING_ACKNOWLEDGED
+        self.next_sequence = first_sequence
+        self.last_acknowledged = first_sequence + _NOTHING_ACKNOWLEDGED
         self.last_acknowledged_offset = -1
         self.in_flight: list[ProducerBatch] = []
         """Batches with a sequence that are not finished, in order of their sequences."""
@@ -77,8 +77,13 @@ class TxnPartitionEntry:
 class TransactionManager:
     """What an idempotent producer knows of its id, its epoch and its sequences. Source: TransactionManager."""
 
-    def __init__(self, *, transactional: bool) -> None:
+    def __init__(
+        self, *, transactional: bool, first_sequence: int = 0, bump_restarts_idle_partitions: bool = True
+    ) -> None:
+        """`first_sequence`: where the partitions of its first producer id and epoch begin."""
         self.transactional = transactional
+        self.first_sequence = first_sequence
+        self._bump_restarts_idle_partitions = bump_restarts_idle_partitions
         self.producer = NO_PRODUCER
         self.partitions: dict[TopicPartition, TxnPartitionEntry] = {}
         self.unresolved: dict[TopicPartition, int] = {}
@@ -99,7 +104,7 @@ class TransactionManager:
         """Return a partition's sequences, new ones if it has none."""
         found = self.partitions.get(partition)
         if found is None:
-            found = self.partitions[partition] = TxnPartitionEntry(self.producer)
+            found = self.partitions[partition] = TxnPartitionEntry(self.producer, self.first_sequence)
         return found
 
     # -- draining ----------------------------------------------------------------------------------------------------
@@ -127,7 +132,10 @@ class TransactionManager:
             return
         sequences = self.of(batch.partition)
         if sequences.producer != self.producer and not sequences.in_flight:
-            sequences.start_again(self.producer)
+            if self._bump_restarts_idle_partitions:
+                sequences.start_again(self.producer)
+            else:
+                sequences.producer = self.producer
         sequences.take(batch, transactional=self.transactional)
 
     # -- outcomes ----------------------------------------------------------------------------------------------------
@@ -148,6 +156,8 @@ class TransactionManager:
                 sequences.acknowledged(batch)
             else:
                 sequences.untrack(batch)
+            if not (self._bump_restarts_idle_partitions or sequences.in_flight or batch.epoch == self.producer[1]):
+                sequences.start_again(self.producer)
 
     def request_bump(self, partition: TopicPartition) -> None:
         """Ask for a new epoch, in which the partition's batches start at 0. Source: requestIdempotentEpochBump."""
@@ -156,5 +166,13 @@ class TransactionManager:
     def reset_producer_id(self) -> None:
         """Give the producer id back, and all sequences with it. Source: resetProducerId of 2.0."""
         self.producer = NO_PRODUCER
+        self.first_sequence = 0
+        self.partitions.clear()
+        self.unresolved.clear()
+
+    def adopt(self, producer: tuple[int, int]) -> None:
+        """Take another epoch or producer id from the coordinator, all sequences from 0. Source: resetSequenceNumbers."""
+        self.producer = producer
+        self.first_sequence = 0
         self.partitions.clear()
         self.unresolved.clear()

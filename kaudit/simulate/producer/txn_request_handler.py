@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -11,6 +12,7 @@ from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.producer.network_client import NetworkClient
 from kaudit.simulate.producer.recovery import RETRIABLE
+from kaudit.simulate.producer.releases.switches import RESET_PRODUCER_ID
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER, TransactionManager
 from kaudit.simulate.requests import (
     AddPartitionsToTxnRequest,
@@ -25,6 +27,8 @@ _CONCURRENT_BACKOFF_MS = 20
 """ADD_PARTITIONS_RETRY_BACKOFF_MS: how long to wait while the transaction before is being ended."""
 _FIRST_WITH_HELD_ID = 3
 """InitProducerId version that carries the producer id and epoch the client has (KIP-360)."""
+_ALWAYS_FATAL = frozenset({KafkaError.PRODUCER_FENCED, KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED})
+_FATAL_WHEN_ADDING = frozenset({KafkaError.INVALID_TXN_STATE, KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED})
 _FENCED = frozenset({KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
 
 
@@ -65,6 +69,17 @@ _VALID_SOURCES = {
 """Source: TransactionManager.State.isTransitionValid; FATAL_ERROR can be reached from everywhere."""
 
 
+class Step(NamedTuple):
+    """Whether batches have to wait for a transactional request, and when to look again (ms from now), None for not."""
+
+    holds_batches: bool
+    again_in: int | None = None
+
+
+_NOTHING_TO_DO = Step(holds_batches=False)
+_WAITS = Step(holds_batches=True)
+
+
 class _PendingEndTxn(Struct):
     """An EndTxn that waits until all batches are written."""
 
@@ -72,6 +87,9 @@ class _PendingEndTxn(Struct):
 
 
 _Pending = InitProducerIdRequest | AddPartitionsToTxnRequest | _PendingEndTxn
+
+
+_CAN_FAIL = _VALID_SOURCES[TransactionManagerState.ABORTABLE_ERROR]
 
 
 class TxnRequestHandler:
@@ -98,6 +116,8 @@ class TxnRequestHandler:
         self._started = False
         self._bump_required = False
         self._new_partitions: dict[TopicPartition, None] = {}
+        self._pending_partitions: dict[TopicPartition, None] = {}
+        """Partitions that a request to add them is under way for."""
         self.state = TransactionManagerState.UNINITIALIZED
         self.on_change: Callable[[], None] = lambda: None
         self.last_error: KafkaError | None = None
@@ -116,12 +136,10 @@ class TxnRequestHandler:
     def add(self, partition: TopicPartition) -> None:
         """Add a partition to the transaction. Source: maybeAddPartition."""
         manager = self._manager
-        if partition in manager.partitions_in_transaction or partition in self._new_partitions:
-            return
-        self._started = True
         if self._versions.transaction_version2:
+            self._started = True
             manager.partitions_in_transaction[partition] = None  # producing adds it
-        else:
+        elif partition not in manager.partitions_in_transaction and partition not in self._pending_partitions:
             self._new_partitions[partition] = None
 
     def end(self, *, commit: bool) -> None:
@@ -143,47 +161,73 @@ class TxnRequestHandler:
         """Whether batches that were never sent are to be dropped."""
         return self.state in (TransactionManagerState.ABORTING, TransactionManagerState.ABORTABLE_ERROR)
 
-    def send_next(self, *, has_incomplete: bool) -> int | None:
-        """Send the next request if its time has come. Returns the ms to wait if it has to be tried again later.
+    def send_next(self, *, has_incomplete: bool) -> Step:
+        """Send the next request if its time has come. Source: maybeSendAndPollTransactionalRequest, nextRequest.
 
-        Source: maybeSendAndPollTransactionalRequest, nextRequest.
+        While one is in flight or waits to be sent again nothing else is sent.
         """
         manager = self._manager
-        if self.state is TransactionManagerState.FATAL_ERROR or self._in_flight:
-            return None
+        if self._in_flight:
+            return _WAITS
         if not manager.transactional and not manager.has_producer_id and not self._pending:
             if self.state is not TransactionManagerState.INITIALIZING:
                 self.state = TransactionManagerState.INITIALIZING
             self._pending.append(self._init_request(NO_PRODUCER))
         if self._new_partitions and self.state is not TransactionManagerState.ABORTABLE_ERROR:
-            partitions = tuple(self._new_partitions)
+            self._pending_partitions.update(self._new_partitions)
             self._new_partitions.clear()
-            self._pending.appendleft(self._add_request(partitions))
-        if not self._pending:
-            return None
-        if self._clock.now < self._not_before:
-            return self._not_before - self._clock.now
-        following = self._pending[0]
-        if isinstance(following, _PendingEndTxn):
-            return self._send_end(following, has_incomplete=has_incomplete)
-        return self._send(following, following)
+            self._pending.appendleft(self._add_request(tuple(self._pending_partitions)))
+        while self._pending:
+            following = self._pending[0]
+            if isinstance(following, _PendingEndTxn):
+                if has_incomplete:
+                    return _NOTHING_TO_DO
+                if not self._started:
+                    self._pending.popleft()
+                    self._complete_transaction()
+                    continue
+            if self._clock.now < self._not_before:
+                return Step(holds_batches=True, again_in=self._not_before - self._clock.now)
+            request = self._end_request(following) if isinstance(following, _PendingEndTxn) else following
+            return self._send(request, following)
+        return _NOTHING_TO_DO
 
     def batch_failed(self, error: KafkaError) -> None:
-        """Fail the transaction because of a batch that failed. Source: maybeTransitionToErrorState."""
-        if not self._manager.transactional or self.state is TransactionManagerState.FATAL_ERROR:
+        """Fail the producer or its transaction because of a batch that failed. Source: maybeTransitionToErrorState."""
+        client = self._config.client
+        if (
+            error in _ALWAYS_FATAL
+            or (error is KafkaError.INVALID_PRODUCER_EPOCH and client.fenced_produce_is_fatal)
+            or (error is KafkaError.INVALID_PRODUCER_ID_MAPPING and client.unknown_mapping_on_produce_is_fatal)
+        ):
+            self.fail(KafkaError.PRODUCER_FENCED if error in _FENCED else error)
+        elif self._manager.transactional:
+            self._abort_because(error, bump=not self.is_completing)
+
+    def leave_unresolved(self) -> None:
+        """Give up a transaction because nobody knows whether batches of it were written. Source: maybeResolveSequences."""
+        if self._manager.transactional:
+            self._abort_if_possible(KafkaError.REQUEST_TIMED_OUT)
+
+    # -- errors ------------------------------------------------------------------------------------------------------
+    def _abort_if_possible(self, error: KafkaError) -> None:
+        """Let the application abort where that gets it a new epoch, else fail. Source: abortableErrorIfPossible."""
+        if self._can_bump or self._versions.transaction_version2:
+            self._abort_because(error, bump=True)
+        else:
+            self.fail(error)
+
+    def _abort_because(self, error: KafkaError, *, bump: bool) -> None:
+        """Let the application abort, then raise the epoch if `bump`. Source: transitionToAbortableError."""
+        if self.state is TransactionManagerState.FATAL_ERROR:
             return
-        fatal = error in (
-            KafkaError.PRODUCER_FENCED,
-            KafkaError.INVALID_PRODUCER_ID_MAPPING,
-            KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        ) or (error is KafkaError.INVALID_PRODUCER_EPOCH and self._config.client.fenced_produce_is_fatal)
-        if fatal:
-            self._fail(error)
-        elif self.state in (TransactionManagerState.IN_TRANSACTION, TransactionManagerState.COMMITTING):
+        if bump and self._can_bump and not self._versions.transaction_version2:
+            self._bump_required = True
+        if self.state in _CAN_FAIL:
             self.last_error = error
-            self._bump_required = self._can_bump
             self._pending = deque(item for item in self._pending if not isinstance(item, _PendingEndTxn))
-            self._transition_to(TransactionManagerState.ABORTABLE_ERROR)
+            if self.state is not TransactionManagerState.ABORTABLE_ERROR:
+                self._transition_to(TransactionManagerState.ABORTABLE_ERROR)
 
     # -- requests ----------------------------------------------------------------------------------------------------
     def _init_request(self, producer: tuple[int, int]) -> InitProducerIdRequest:
@@ -202,31 +246,24 @@ class TxnRequestHandler:
             self._config.transactional_id, self._manager.producer, partitions, self._versions.add_partitions
         )
 
-    def _send_end(self, end: _PendingEndTxn, *, has_incomplete: bool) -> int | None:
-        if has_incomplete:
-            return None
-        if not self._started:
-            self._pending.popleft()
-            self._complete_transaction()
-            return None
+    def _end_request(self, end: _PendingEndTxn) -> EndTxnRequest:
         assert self._config.transactional_id is not None
-        request = EndTxnRequest(
+        return EndTxnRequest(
             self._config.transactional_id,
             self._manager.producer,
             end.commit,
             self._versions.end_txn,
             self._recorded_under,
         )
-        return self._send(request, end)
 
-    def _send(self, request: KafkaRequest, pending: _Pending) -> int | None:
+    def _send(self, request: KafkaRequest, pending: _Pending) -> Step:
         transactional = self._config.transactional_id is not None
         node = self._client.metadata.coordinator if transactional else self._client.least_loaded_broker()
         connection = None if node is None else self._client.connect(node)
         if connection is None or not connection.can_send:
             self._client.metadata.request_update()
-            return self._config.retry_backoff_ms
-        self._pending.remove(pending)
+            return Step(holds_batches=True, again_in=self._config.retry_backoff_ms)
+        self._pending.popleft()
         self._in_flight = True
         connection.send(
             request,
@@ -235,7 +272,7 @@ class TxnRequestHandler:
             lambda response: self._client.process.run(partial(self._received, pending, request, response)),
             lambda: self._client.process.run(partial(self._lost, pending)),
         )
-        return None
+        return _WAITS
 
     def _lost(self, pending: _Pending) -> None:
         self._in_flight = False
@@ -251,41 +288,74 @@ class TxnRequestHandler:
         if error is KafkaError.NONE:
             self._succeeded(request, response)
         elif error in RETRIABLE:
-            concurrent = error is KafkaError.CONCURRENT_TRANSACTIONS
-            wait = _CONCURRENT_BACKOFF_MS if concurrent else self._config.retry_backoff_ms
-            self._not_before = self._clock.now + wait
-            self._pending.appendleft(pending)
-            if not concurrent:
-                self._client.metadata.request_update()
-        elif error is KafkaError.INVALID_PRODUCER_ID_MAPPING and self._can_bump:
-            self.last_error = error
-            self._transition_to(TransactionManagerState.ABORTABLE_ERROR)
+            self._retry(pending, error)
+        elif error in _FENCED:
+            self.fail(KafkaError.PRODUCER_FENCED)
         else:
-            self._fail(KafkaError.PRODUCER_FENCED if error in _FENCED else error)
+            self._refused(request, error)
         self._wake()
+
+    def _retry(self, pending: _Pending, error: KafkaError) -> None:
+        """Send a request again later. Source: AddPartitionsToTxnHandler.maybeOverrideRetryBackoffMs."""
+        wait = self._config.retry_backoff_ms
+        if error is not KafkaError.CONCURRENT_TRANSACTIONS:
+            self._client.metadata.request_update()
+        elif isinstance(pending, AddPartitionsToTxnRequest) and not self._manager.partitions_in_transaction:
+            wait = min(wait, _CONCURRENT_BACKOFF_MS)
+        self._not_before = self._clock.now + wait
+        self._pending.appendleft(pending)
+
+    def _refused(self, request: KafkaRequest, error: KafkaError) -> None:
+        """Abort the transaction, or fail. Source: handleResponse of the handlers of each request."""
+        client = self._config.client
+        adding = False
+        aborting = isinstance(request, EndTxnRequest) and not request.commit
+        if isinstance(request, AddPartitionsToTxnRequest):
+            adding = True
+            for partition in request.partitions:
+                self._pending_partitions.pop(partition, None)
+        if isinstance(request, InitProducerIdRequest):
+            abortable = error is KafkaError.TRANSACTION_ABORTABLE and client.knows_transaction_abortable
+            if_possible = False
+        else:
+            raises_epoch = client.recovery != RESET_PRODUCER_ID
+            unknown_id = error is KafkaError.UNKNOWN_PRODUCER_ID and raises_epoch
+            unknown_mapping = error is KafkaError.INVALID_PRODUCER_ID_MAPPING
+            if_possible = unknown_id or (unknown_mapping and not client.unknown_mapping_is_fatal)
+            known = error is KafkaError.TRANSACTION_ABORTABLE and client.knows_transaction_abortable
+            abortable = (known and not aborting) or (adding and not unknown_mapping and error not in _FATAL_WHEN_ADDING)
+        if if_possible:
+            self._abort_if_possible(error)
+        elif abortable:
+            self._abort_because(error, bump=False)
+        else:
+            self.fail(error)
 
     def _succeeded(self, request: KafkaRequest, response: CoordinatorResponse) -> None:
         manager = self._manager
         if isinstance(request, InitProducerIdRequest):
-            manager.producer = response.producer
-            if manager.transactional:
-                for sequences in manager.partitions.values():
-                    sequences.start_again(manager.producer)
+            if request.producer == NO_PRODUCER:
+                manager.producer = response.producer
+            else:
+                manager.adopt(response.producer)
             self._bump_required = False
             self._transition_to(TransactionManagerState.READY)
         elif isinstance(request, AddPartitionsToTxnRequest):
-            manager.partitions_in_transaction.update(dict.fromkeys(request.partitions))
+            self._started = True
+            for partition in request.partitions:
+                self._pending_partitions.pop(partition, None)
+                manager.partitions_in_transaction[partition] = None
         else:
             if response.producer != NO_PRODUCER and self._versions.transaction_version2:
-                manager.producer = response.producer
-                for sequences in manager.partitions.values():
-                    sequences.start_again(manager.producer)
+                manager.adopt(response.producer)
             self._complete_transaction()
 
     def _complete_transaction(self) -> None:
         """Get ready for the next transaction, in a new epoch if a batch failed. Source: completeTransaction."""
         manager = self._manager
         manager.partitions_in_transaction.clear()
+        self._new_partitions.clear()
+        self._pending_partitions.clear()
         self._started = False
         if self._bump_required and not self._versions.transaction_version2:
             self._transition_to(TransactionManagerState.INITIALIZING)
@@ -294,7 +364,10 @@ class TxnRequestHandler:
             self._bump_required = False
             self._transition_to(TransactionManagerState.READY)
 
-    def _fail(self, error: KafkaError) -> None:
+    def fail(self, error: KafkaError) -> None:
+        """Stop for good. Source: transitionToFatalError."""
+        if self.state is TransactionManagerState.FATAL_ERROR:
+            return
         self.last_error = error
         self.state = TransactionManagerState.FATAL_ERROR
         self._manager.failed = True

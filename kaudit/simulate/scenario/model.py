@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.simulate.clock import BASE_TIMESTAMP
 from kaudit.simulate.producer.config import DAY_MS, MAX_RECORDS, Count, Ms, PositiveMs, ProducerConfig, Text
 
@@ -63,6 +64,8 @@ class ProducerSpec(Struct, frozen=True, forbid_unknown_fields=True):
     application: str = ""
     """Whose records they are; by default the producer's name."""
     records: Count = 10
+    first_sequence: Annotated[int, Meta(ge=0, le=MAX_SEQUENCE)] = 0
+    """The sequence each partition begins with: its first session goes on where an earlier log, deleted since, ended."""
     start_ms: Ms = 0
     every_ms: Ms = 10
     burst: Count = 1

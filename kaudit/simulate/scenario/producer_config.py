@@ -21,8 +21,8 @@ def read_producer_config(
 ) -> ProducerConfig:
     """Return the configuration in `table`, with the client's defaults for what it leaves out.
 
-    Raises ScenarioError for what this client refuses or does not have; `takes_conflicts`: what contradicts idempotence is
-    taken nevertheless.
+    Raises ScenarioError for what this client refuses or does not have; `takes_conflicts`: settings that
+    contradict one another are taken nevertheless.
     """
     for key, default in (
         (_DELIVERY_TIMEOUT, client.default_delivery_timeout_ms),
@@ -48,7 +48,8 @@ def read_producer_config(
         acks = ACKS_ALL if idempotent else client.default_acks
     overrides = {"acks": acks, _IDEMPOTENCE: idempotent}
     settings: ProducerSettings = convert(defaults | table | overrides, path, ProducerSettings)
-    return ProducerConfig(client=client, **asdict(settings) | _delivery_timeout(settings, table, path, client))
+    timeout = {} if takes_conflicts else _delivery_timeout(settings, table, path, client)
+    return ProducerConfig(client=client, **asdict(settings) | timeout)
 
 
 def _idempotent(
