@@ -73,6 +73,12 @@ class TestRetries:
         assert (found.segment, found.position) == (CONTEXT.segments[1], 1400)
         assert list(found.next) == ["kaudit inspect --records --around 200 /logs/orders-0"]
 
+    def test_of_a_long_burst_the_first_hundred_copies_are_listed(self):
+        copies = [RepeatedBatch(plain(0, 0), plain(5 + number, 100 + 10 * number)) for number in range(120)]
+        (found,) = reported(retry_duplicate, *copies)
+        assert found.evidence["batches"] == 120
+        assert found.evidence["copies"] == [[0, 100 + 10 * number] for number in range(100)]
+
     @pytest.mark.parametrize(
         ("second", "third"),
         [

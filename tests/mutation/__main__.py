@@ -140,14 +140,24 @@ def _try(options: argparse.Namespace, mutants: list[Mutant], results: dict[Mutan
 
 
 def _affordable(tests: list[RecordedTest], seconds: float) -> list[RecordedTest]:
-    """As many of the first tests as take no more CPU time than this together; at least one."""
-    chosen: list[RecordedTest] = []
+    """As many tests as take no more CPU time than this together, in their order: one case of each first; at least one."""
+    seen: set[str] = set()
+    further = []
+    chosen: set[str] = set()
     for test in tests:
-        seconds -= test.seconds
-        if chosen and seconds < 0:
-            break
-        chosen.append(test)
-    return chosen
+        function = test.id.partition("[")[0]
+        if function in seen:
+            further.append(test)
+            continue
+        seen.add(function)
+        if not chosen or test.seconds <= seconds:
+            chosen.add(test.id)
+            seconds -= test.seconds
+    for test in further:
+        if test.seconds <= seconds:
+            chosen.add(test.id)
+            seconds -= test.seconds
+    return [test for test in tests if test.id in chosen]
 
 
 def _table(sampled: dict[Mutant, str], results: dict[Mutant, Result]) -> str:

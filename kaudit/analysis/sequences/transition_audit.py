@@ -119,7 +119,7 @@ class TransitionAudit(Struct):
         if count == head:
             return state
         newest = batches[-1]
-        if state.epoch == epoch and state.window and state.window[-1].base_offset == newest.base_offset:
+        if state.window and state.window[-1].base_offset == newest.base_offset:
             tail = [
                 BoundaryBatch._make(batch)
                 for batch in boundary[start + head : start + int(run["boundary_count"])].tolist()

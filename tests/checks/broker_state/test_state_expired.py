@@ -2,7 +2,10 @@
 
 import pytest
 
+from kaudit.analysis.scan.options import ScanOptions, SilentProgress
 from kaudit.checks.broker_state.state_expired import state_expired
+from kaudit.engines.local import scan
+from kaudit.model.finding import Severity
 from tests.checks.findings import findings_of
 from tests.crafted_sample import DAY_MS, expired
 from tests.logs import BASE_TIMESTAMP, Log, data, marker
@@ -64,3 +67,29 @@ def test_at_most_twenty_idle_producers_are_told_of_the_longest_idle(tmp_path):
     log.clock = BASE_TIMESTAMP
     log.append(data(99, 0, 0))
     assert [producer_id for _, producer_id, _ in findings_of(state_expired, tmp_path, log)] == list(range(20))
+
+
+def test_what_is_said_of_producers_that_were_forgotten(tmp_path):
+    """An idle one is done, one that goes on lost nothing; both are shown by the log's own clock."""
+    log = Log()
+    idle = log.append(data(1, 3, 0, 2))
+    log.append(data(2, 0, 0))
+    log.clock += 8 * DAY_MS
+    continued = log.append(data(2, 0, 1))
+    found = {
+        each.evidence["class"]: each
+        for each in scan(ScanOptions([str(log.write(tmp_path / "orders-0"))]), SilentProgress()).findings
+        if each.code == "KA801"
+    }
+    assert set(found) == {"idle", "went-on"}
+    for each in found.values():
+        assert each.severity is Severity.NOTE
+        assert each.explanations[0].innocent
+    assert (found["idle"].offset, found["idle"].last_offset, found["idle"].producer_epoch) == (1, 1, 3)
+    assert (found["idle"].position, found["idle"].segment) == (0, "00000000000000000000.log")
+    assert found["idle"].evidence["last_timestamp"] == idle.timestamp
+    assert found["idle"].evidence["now_timestamp"] == continued.timestamp
+    assert found["idle"].evidence["limit_ms"] == found["went-on"].evidence["limit_ms"]
+    assert any("--now" in command for command in found["idle"].next)
+    assert found["went-on"].evidence["silence_ms"] == 8 * DAY_MS + 1
+    assert f"{continued.base_offset} after 8.0 days" in found["went-on"].message

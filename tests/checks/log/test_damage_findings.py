@@ -62,6 +62,13 @@ DAMAGES: dict[str, tuple[list[bytes], tuple[Any, ...], dict[str, Any], Impact, s
         Impact(records_lost_at_least=1, records_lost_at_most=1, bytes_truncated=2 * SIZE),
         TRUNCATES,
     ),
+    "zeros in place of two batches": (
+        [batch(0) + bytes(2 * SIZE) + batch(3)],
+        ("KA004", "error", 1, 2, SIZE, FIRST),
+        {"bytes": 2 * SIZE, "expected_offset": 1, "first_missing_offset": 1, "last_missing_offset": 2},
+        Impact(records_lost_at_least=2, records_lost_at_most=2, bytes_truncated=3 * SIZE),
+        TRUNCATES,
+    ),
     "zeros between batches": (
         [batch(0) + bytes(100) + batch(1) + batch(2)],
         ("KA004", "error", None, None, SIZE, FIRST),

@@ -119,6 +119,42 @@ def test_negative_lengths_are_not_null():
     assert caught.value.reason is Reason.LENGTH
 
 
+def sized(body):
+    """A record of these bytes, behind its length."""
+    return encoders.varint(len(body)) + body
+
+
+HEAD = bytes(3)
+"""Attributes, timestamp delta and offset delta of a first record."""
+NULL, EMPTY = encoders.varint(-1), encoders.varint(0)
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (HEAD + encoders.varint(9) + b"key", "key of 9 bytes, the record has 3 left"),
+        (HEAD + encoders.varint(-2) + b"key", "key of length -2"),
+        (HEAD + NULL + encoders.varint(70) + bytes(69), "value of 70 bytes, the record has 69 left"),
+        (HEAD + NULL + NULL + encoders.varint(-1), "-1 headers, the record has 0 bytes left"),
+        (HEAD + NULL + NULL + encoders.varint(2) + EMPTY + NULL + EMPTY, "2 headers, the record has 3 bytes left"),
+        (HEAD + NULL + NULL + encoders.varint(1) + NULL + NULL, "a header key must not be null"),
+        (HEAD + NULL + NULL + encoders.varint(1) + EMPTY + encoders.varint(3) + b"ab", "header value of 3 bytes"),
+        (HEAD + NULL + NULL + EMPTY + b"more", "record says it ends at"),
+    ],
+)
+def test_what_a_record_that_contradicts_itself_says(body, detail):
+    """The bytes of the record behind it are not its own."""
+    with pytest.raises(WireError) as caught:
+        list(read_records(encoders.batch([sized(body), encoders.record(1, value=bytes(100))])))
+    assert caught.value.detail.startswith(detail)
+    assert caught.value.reason in (Reason.LENGTH, Reason.COUNT)
+
+
+def test_the_smallest_headers_take_two_bytes_each():
+    raw = encoders.batch([encoders.record(0, headers=[(b"", None)] * 3)])
+    assert [row.headers for row in read_records(raw)] == [(Header(b"", None),) * 3]
+
+
 def test_the_limit_reaches_the_codec():
     raw = encoders.batch([encoders.record(0, value=bytes(10_000))], codec=encoders.ZSTD)
     with pytest.raises(LimitExceededError):

@@ -42,6 +42,11 @@ def test_what_no_broker_writes_is_read_and_named(raw: str, oddities: int):
         b'{"version":1,"broker":1,"block_start":"x","block_end":"999"}',
         b'{"version":1,"broker":1,"block_start":"0","block_end":"9223372036854775808"}',
         b'{"version":1,"broker":4294967296,"block_start":"0","block_end":"999"}',
+        '{"version":1,"broker":1,"block_start":"\u0660","block_end":"999"}'.encode(),  # a digit to Python, not in ASCII
+        b'{"version":1,"broker":1,"block_start":"%s","block_end":"999"}' % (b"0" * 65),
+        b'{"version":1,"broker":1,"block_start":"+","block_end":"999"}',
+        b'{"version":1,"broker":1,"block_start":"1.0","block_end":"999"}',
+        b'{"version":1,"broker":1,"block_start":null,"block_end":"999"}',
         b"[" * 4000,
         b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}' + b" " * 4096,
     ],
