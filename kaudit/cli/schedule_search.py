@@ -1,4 +1,4 @@
-"""`kaudit simulate --find`: a search, its progress on stderr, and what it found."""
+"""`kaudit simulate --find` and `--explain-finding`: a search, its progress on stderr, and what it found."""
 
 import enum
 import json
@@ -17,6 +17,8 @@ from kaudit.cli.option_groups import OptionGroup
 if TYPE_CHECKING:
     from rich import progress as bars
 
+    from kaudit.model.finding import Finding
+    from kaudit.model.result import ScanResult
     from kaudit.simulate.search.schedule import Schedule
     from kaudit.simulate.search.search import Found, SearchProgress
 
@@ -43,8 +45,18 @@ class SearchOptions(OptionGroup, frozen=True, kw_only=True):
             "hanging. -o FILE writes it as a scenario. Exit code 1 if there is one, 0 if none was found.",
         ),
     ] = None
+    explain_finding: Annotated[
+        str | None,
+        typer.Option(
+            "--explain-finding",
+            metavar="SAVED.json#FINGERPRINT",
+            help="Look for schedules whose logs give this finding of a saved scan: what may have happened, how often it "
+            "did among those tried, and what would tell.",
+        ),
+    ] = None
     tries: Annotated[
-        int | None, typer.Option("--tries", metavar="N", min=1, help="Try so many schedules at most (default 1000).")
+        int | None,
+        typer.Option("--tries", metavar="N", min=1, help="Try so many schedules at most (default 1000)."),
     ] = None
 
 
@@ -70,6 +82,63 @@ def find_schedule(  # noqa: PLR0913 - the command's options
     if found.interrupted:
         return ExitCode.INTERRUPTED
     return ExitCode.OK if found.schedule is None else ExitCode.FINDINGS
+
+
+def explain_finding(options: SearchOptions, *, seed: int, form: str, file: str, quiet: bool) -> ExitCode:
+    """Explain a finding of a saved scan.
+
+    Raises UsageError for a file that is no saved scan, a fingerprint that it lacks, and checks that cannot be explained.
+    """
+    from kaudit.analysis.scan.options import UsageError
+    from kaudit.cli import history_output
+    from kaudit.cli.interruption import ends_on_signals
+    from kaudit.cli.stdout import stdout_console
+    from kaudit.cli.streams import write_pieces
+    from kaudit.cli.targets import output_file
+    from kaudit.histories.explain import DEFAULT_TRIES, EXPLAINED, explain
+    from kaudit.report.console import ColorChoice
+
+    assert options.explain_finding is not None
+    finding, result = _saved_finding(options.explain_finding)
+    if finding.code not in EXPLAINED:
+        raise UsageError(f"{finding.code} {finding.name} cannot be explained; these can: {', '.join(EXPLAINED)}")
+    tries = DEFAULT_TRIES if options.tries is None else options.tries
+    stop = threading.Event()
+    with search_progress(quiet=quiet, tries=tries) as progress, ends_on_signals(stop):
+        explanation = explain(
+            finding, result.broker_version, seed=seed, tries=tries, progress=progress, stopped=stop.is_set
+        )
+    if file or not quiet:
+        if form == "json":
+            shown = json.dumps(history_output.document(finding, explanation, seed), sort_keys=True)
+        else:
+            shown = "\n".join(history_output.lines(finding, explanation, stdout_console(ColorChoice.AUTO)))
+        write_pieces(output_file(file or None, ()), [shown + "\n"])
+    return ExitCode.INTERRUPTED if explanation.interrupted else ExitCode.OK
+
+
+def _saved_finding(named: str) -> "tuple[Finding, ScanResult]":
+    """Return the finding that SAVED.json#FINGERPRINT names, and the scan it is of."""
+    from pathlib import Path
+
+    from kaudit.analysis.scan.options import UsageError
+    from kaudit.report.saved import SavedScanError, read_saved
+
+    path, mark, fingerprint = named.rpartition("#")
+    if not (path and mark and fingerprint):
+        raise UsageError(f"--explain-finding {named}: expected SAVED.json#FINGERPRINT")
+    try:
+        result = read_saved(Path(path).read_text(encoding="utf-8")).result
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not UTF-8 at byte {error.start}") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    except SavedScanError as error:
+        raise UsageError(f"{path}: {error}") from None
+    for finding in result.findings:
+        if finding.fingerprint == fingerprint:
+            return finding, result
+    raise UsageError(f"{path} has no finding with the fingerprint {fingerprint}")
 
 
 def replayable(found: "Found", name: str) -> str:

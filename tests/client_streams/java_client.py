@@ -5,12 +5,13 @@ import time
 from pathlib import Path
 
 from tests.client_streams.scenario import Scenario, Step
-from tests.client_streams.script import Played, Script, play
+from tests.client_streams.script import REFUSED, Played, Script, play
 from tests.client_streams.scripted_broker import TOPIC, ScriptedCluster
 from tests.live_brokers.java_producer import JavaProducer, java_program
 
 QUIET_SECONDS = 1.0
 """How long nothing may come until a step is over: on a busy machine, more than any back-off of the scenarios."""
+_WARM_UP = Scenario("A program that has just started is slower than a step lasts", [Step(send=[0]), Step(answer="ok")])
 BLOCKED_SECONDS = 8.0
 """How long a step lasts where the application waits although no answer is held back, or asks for the cluster for ever."""
 _POLL_SECONDS = 0.02
@@ -94,11 +95,17 @@ class JavaClients:
         self._producer: JavaProducer | None = None
 
     def played(self, scenario: Scenario) -> Played:
-        """Play a scenario with a new producer. Raises ValueError if the client refuses its configuration."""
-        producer = self._producer or self._start()
+        """Play a scenario with a new producer."""
+        if self._producer is None:
+            self._producer = self._start()
+            self.played(_WARM_UP)
+        producer = self._producer
         cluster = ScriptedCluster(Script(scenario), self.version)
         try:
-            producer.open(cluster.ports[min(cluster.ports)], scenario.config(self.version))
+            try:
+                producer.open(cluster.ports[min(cluster.ports)], scenario.config(self.version))
+            except ValueError:
+                return REFUSED
             player = JavaPlayer(scenario, cluster, producer)
             played = play(scenario, cluster, player)
             if player.is_blocked:
@@ -116,6 +123,4 @@ class JavaClients:
 
     def _start(self) -> JavaProducer:
         self._started += 1
-        program = java_program(self.version, self._home / str(self._started))
-        self._producer = self._program.enter_context(program)
-        return self._producer
+        return self._program.enter_context(java_program(self.version, self._home / str(self._started)))

@@ -31,9 +31,10 @@ from kaudit.simulate.requests import (
 )
 from kaudit.simulate.scenario.model import ProducerSpec
 from kaudit.simulate.scenario.reading import parse_scenario
+from kaudit.simulate.scenario.tables import ScenarioError
 from kaudit.simulate.trace import Trace
 from tests.client_streams.scenario import Scenario, Step
-from tests.client_streams.script import InOrder, Part, Played, Request, Response, Script, play
+from tests.client_streams.script import REFUSED, InOrder, Part, Played, Request, Response, Script, play
 
 TOPIC = "sales"
 QUIET_MS = 1000
@@ -296,4 +297,8 @@ def _toml(value: str | int | bool) -> str:
 def played_by_model(version: str, scenario: Scenario) -> Played:
     """What the model of the client `version` does."""
     script = Script(scenario)
-    return play(scenario, script, ModelPlayer(version, scenario, script))
+    try:
+        player = ModelPlayer(version, scenario, script)
+    except ScenarioError:
+        return REFUSED
+    return play(scenario, script, player)

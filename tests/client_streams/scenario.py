@@ -112,6 +112,8 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     steps: list[Step]
     producer: dict[str, str | int | bool] = {}
     """Configuration beside QUICK."""
+    defaults: list[str] = []
+    """What of QUICK is left to the client."""
     leaders: tuple[int, ...] = (1,)
     """The node that leads each partition at first."""
     coordinator: int = 1
@@ -139,7 +141,8 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
         return {
             name: value
             for name, value in (QUICK | self.producer).items()
-            if name not in _SINCE or release >= Version.parse(_SINCE[name])
+            if (name not in _SINCE or release >= Version.parse(_SINCE[name]))
+            and (name not in self.defaults or name in self.producer)
         }
 
     def suits(self, version: str) -> bool:

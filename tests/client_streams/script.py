@@ -113,6 +113,9 @@ class Played(NamedTuple):
     versions: dict[str, int]
 
 
+REFUSED = Played(["the configuration is refused"], {})
+
+
 class Script:
     """Answers by a scenario. Not for several threads at a time."""
 

@@ -8,14 +8,19 @@ from random import Random
 
 import pytest
 
+import kaudit
+from kaudit.broker.attempts import Produce
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.releases.version import Version
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.network import Network
+from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.payload import Payload
 from kaudit.simulate.producer.config import negotiate_versions
 from kaudit.simulate.producer.kafka_producer import KafkaProducer
 from kaudit.simulate.producer.network_client import NetworkClient
+from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.producer.releases.profile import client_for
 from kaudit.simulate.producer.txn_request_handler import TransactionManagerState as State
 from kaudit.simulate.requests import (
@@ -29,6 +34,7 @@ from kaudit.simulate.requests import (
     ProduceResponse,
 )
 from kaudit.simulate.scenario.reading import parse_scenario
+from kaudit.simulate.simulation import Simulation
 from kaudit.simulate.trace import Trace
 
 SCENARIO = """
@@ -58,6 +64,9 @@ class NoFaults:
     def error(self, client, request, number):
         return None
 
+    def marker(self, partition, number):
+        return None
+
 
 class ScriptedBroker:
     """Answers the nth request of a kind by script, others with success; holds those it is told to hold."""
@@ -71,7 +80,7 @@ class ScriptedBroker:
         self.received = []
         self.script = {}
         self.held = []
-        self.hold = ()
+        self.hold: type | tuple[type, ...] = ()
         self._counts = {}
         self._offsets = count()
 
@@ -132,11 +141,17 @@ class Played:
         self.broker = self.cluster.broker
         network = Network(self.clock, (DELAY, DELAY), Random(1), NoFaults(), Trace())
         versions = negotiate_versions(client_for(client), Version.parse(broker))
-        self.done = []
+        self.done: list[ProducerBatch] = []
         self.producer = KafkaProducer(
             NetworkClient(spec, versions, self.cluster, network, Random(1)), ("t", 0), count(1), self.done.append
         )
-        self.transactions = self.producer.transactions
+        self._transactions = self.producer.transactions
+
+    @property
+    def transactions(self):
+        """The idempotent producer's requests to the coordinator."""
+        assert self._transactions is not None
+        return self._transactions
 
     def send(self, number, partition=0):
         self.producer.send(("t", partition), Payload("p", 60, "p", 1), number)
@@ -264,6 +279,7 @@ class TestDraining:
         played.send(0)
         played.run(100)
         manager = played.producer.manager
+        assert manager is not None
         manager.unresolved[("t", 0)] = 1
         accumulator = played.producer.accumulator
         accumulator._drain_index.clear()
@@ -486,3 +502,34 @@ class TestTime:
         played.send(1)
         played.run(500)
         assert len(played.broker.of(ProduceRequest)) == 2
+
+
+WRAP = """
+[cluster]
+version = "{version}"
+[[topics]]
+name = "orders"
+[[producers]]
+name = "shop"
+records = 5
+every_ms = 20
+first_sequence = 2147483646
+config = {{ "linger.ms" = 0, "batch.size" = 100, "enable.idempotence" = true }}
+"""
+
+
+def test_sequences_wrap_to_0_and_nothing_is_wrong_with_it(tmp_path):
+    """DefaultRecordBatch.incrementSequence; brokers take any first sequence of a producer they do not know (KIP-360)."""
+    simulation = Simulation(parse_scenario(WRAP.format(version="3.9.1"), "wrap"), 1).run()
+    produced = [attempt for attempt, _ in simulation.recorder.lines if isinstance(attempt, Produce)]
+    assert [attempt.base_sequence for attempt in produced] == [2147483646, 2147483647, 0, 1, 2]
+    truth = Truth(simulation)
+    write_run(tmp_path / "run", simulation, truth)
+    assert truth.summary()["acknowledged"] == 5
+    assert [finding for finding in kaudit.scan([tmp_path / "run"]).findings if finding.severity.value != "note"] == []
+
+
+def test_older_brokers_refuse_a_producer_that_does_not_begin_at_0():
+    simulation = Simulation(parse_scenario(WRAP.format(version="2.4.1"), "wrap"), 1).run()
+    _, answer = next(line for line in simulation.recorder.lines if isinstance(line[0], Produce))
+    assert answer["error_code"] == KafkaError.UNKNOWN_PRODUCER_ID

@@ -8,7 +8,7 @@ import typer
 from kaudit.analysis.scan.options import UsageError
 from kaudit.cli import options
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.schedule_search import SearchOptions, find_schedule
+from kaudit.cli.schedule_search import SearchOptions, explain_finding, find_schedule
 
 if TYPE_CHECKING:
     from kaudit.report.console import Console
@@ -22,6 +22,7 @@ Examples:
   kaudit simulate acks1-leader-dies -o run && kaudit scan run/broker-2
   kaudit simulate my-cluster.toml --sweep 1000
   kaudit simulate my-cluster.toml --find acknowledged-lost -o lost.toml
+  kaudit simulate --explain-finding scan.json#1f9a6c0de2b34875
 """
 
 _FORMATS = ("terminal", "html", "mermaid", "json")
@@ -74,13 +75,17 @@ def simulate(  # noqa: C901, PLR0912, PLR0913 - typer reads the options off the 
     if list_scenarios:
         write_stdout(_list(console))
         return None
+    form, _, file = output_format.partition(":")
+    if search.explain_finding is not None:
+        if scenario is not None or search.find is not None or output is not None or form not in ("terminal", "json"):
+            raise UsageError("--explain-finding takes no SCENARIO, --find or -o, and is shown as terminal or json")
+        return explain_finding(search, seed=seed or 0, form=form, file=file, quiet=quiet)
     if scenario is None:
         raise UsageError("SCENARIO is missing: a TOML file or a shipped name; --list shows those")
     text = _text(scenario)
     if show_scenario:
         write_stdout(text)
         return None
-    form, _, file = output_format.partition(":")
     if form not in _FORMATS:
         raise UsageError(f"--output-format {output_format!r}: expected one of {', '.join(_FORMATS)}")
     read = _read(scenario, text)
@@ -98,7 +103,7 @@ def simulate(  # noqa: C901, PLR0912, PLR0913 - typer reads the options off the 
             text, Path(scenario).stem, search, seed=first, form=form, file=file, output=target, quiet=quiet
         )
     if search.tries is not None:
-        raise UsageError("--tries is for --find")
+        raise UsageError("--tries is for --find and --explain-finding")
     from kaudit.simulate.output.directory import OccupiedError, write_run
     from kaudit.simulate.output.truth import Truth
     from kaudit.simulate.simulation import Simulation

@@ -50,10 +50,11 @@ class ResetProducerId:
 
     def can_retry(self, error: KafkaError, batch: ProducerBatch, log_start_offset: int) -> bool:
         """Retry what is early, and what was forgotten with the head of the log - from 0, with the same id and epoch."""
-        if error in RETRIABLE:
+        tracks = self._client.tracks_in_flight
+        if error in RETRIABLE or (error is KafkaError.DUPLICATE_SEQUENCE_NUMBER and not tracks):
             return True
         manager = self._manager
-        if not self._client.tracks_in_flight or batch.producer_id != manager.producer[0]:
+        if not tracks or batch.producer_id != manager.producer[0]:
             return False
         if error is KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
             return _expects_later(manager, batch)
@@ -70,7 +71,9 @@ class ResetProducerId:
         """Give the producer id back after an error that means loss; else close the gap in the sequence."""
         manager = self._manager
         mine = (batch.producer_id, batch.epoch) == manager.producer
-        breaks = error in (KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.UNKNOWN_PRODUCER_ID)
+        breaks = error is KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER or (
+            error is KafkaError.UNKNOWN_PRODUCER_ID and self._client.tracks_in_flight  # not known before
+        )
         if breaks and not manager.transactional and mine:
             manager.reset_producer_id()
             return

@@ -158,8 +158,6 @@ class Sender:
         if limit is not None and self.in_flight:
             oldest = min(batch.created_at for batch in self.in_flight.values()) + limit
             due = oldest if due is None else min(due, oldest)
-        if gone:
-            self.wake()
         if due is not None:
             self._wake(max(due, now + 1))
 
@@ -194,11 +192,12 @@ class Sender:
         if response is None:
             for part in request.parts:
                 self._complete(PartitionProduceResponse(part, KafkaError.NONE, -1, -1))
-        else:
-            assert isinstance(response, ProduceResponse)
-            for result in response.results:
-                self._complete(result)
-        self.wake()
+            self.wake()
+            return
+        assert isinstance(response, ProduceResponse)
+        for result in response.results:
+            self._complete(result)
+        self._run_once()  # poll() brings one response of a connection, then the loop runs
 
     def _lost(self, request: ProduceRequest) -> None:
         for part in request.parts:

@@ -325,8 +325,6 @@ class TxnRequestHandler:
             known = error is KafkaError.TRANSACTION_ABORTABLE and client.knows_transaction_abortable
             abortable = (known and not aborting) or (adding and not unknown_mapping and error not in _FATAL_WHEN_ADDING)
         if if_possible:
-            if error is KafkaError.INVALID_PRODUCER_ID_MAPPING:
-                self._started = False  # the coordinator would not accept an EndTxn
             self._abort_if_possible(error)
         elif abortable:
             self._abort_because(error, bump=False)
