@@ -1,5 +1,6 @@
 """TOML to a scenario. Every mistake is reported as one line: the key, and what was expected there."""
 
+import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -9,8 +10,9 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from kaudit.broker.errors import KafkaError
+from kaudit.broker.partition.topic_config import READ_OF_BROKERS, READ_OF_TOPICS
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
-from kaudit.formats.schema_error import shown
+from kaudit.formats.schema_error import UNKNOWN_KEY, shown
 from kaudit.simulate.producer.releases.profile import NEWEST, UnknownClientError, client_for
 from kaudit.simulate.scenario.model import (
     TRANSACTION_PARTITION,
@@ -48,6 +50,8 @@ _NUMBERS = {
     "transaction.max.timeout.ms": 1,
 }
 """Configuration of brokers and topics that must be a number, and the lowest one."""
+_KNOWN = frozenset({*_NUMBERS, "unclean.leader.election.enable"}) | READ_OF_BROKERS | READ_OF_TOPICS
+"""Configuration of brokers and topics that a run depends on; a broker's is the default of its topics."""
 
 
 def parse_scenario(text: str, name: str) -> Scenario:
@@ -123,6 +127,10 @@ def _configuration(table: dict[str, Any], path: str) -> dict[str, Any]:
         if not isinstance(value, int | str):
             raise ScenarioError(f'{path}."{name}"', f"a number, a string, true or false, not {shown(value)}")
         config[name] = str(value).lower() if isinstance(value, bool) else str(value)
+        if name not in _KNOWN:
+            near = difflib.get_close_matches(name, _KNOWN, 1)
+            expected = f"{UNKNOWN_KEY}{f', {near[0]} is one' if near else ''}; known are {', '.join(sorted(_KNOWN))}"
+            raise ScenarioError(f'{path}."{name}"', expected)
         low = _NUMBERS.get(name)
         if low is not None and not (config[name].isdecimal() and int(config[name]) >= low):
             raise ScenarioError(f'{path}."{name}"', f"an integer from {low} on, not {shown(value)}")
