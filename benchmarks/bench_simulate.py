@@ -1,15 +1,18 @@
 """How fast the model runs: simulated sends a second on one core, and seeds a second of a sweep.
 
 `python -m benchmarks.bench_simulate`: a send is one record handed to a producer and settled. Three brokers, acks=all and
-idempotence, batches as the Java client makes them by default; then the shipped scenario `anything` over many seeds.
+idempotence, batches as the Java client makes them by default; then the shipped scenario `anything` over many seeds, and the
+schedules that a search draws of it: how many a second, and their time as a share of a seed's.
 """
 
 import argparse
 import time
+from itertools import islice
 
 from kaudit.simulate.output.truth import Truth
-from kaudit.simulate.scenario.reading import parse_scenario
-from kaudit.simulate.scenario.shipped import shipped
+from kaudit.simulate.scenario.reading import parse_document, parse_scenario
+from kaudit.simulate.scenario.shipped import scenario_text, shipped
+from kaudit.simulate.search.candidates import Candidates
 from kaudit.simulate.simulation import Simulation
 from kaudit.simulate.sweep import sweep
 
@@ -57,6 +60,12 @@ def main() -> None:
     sweep(shipped("anything"), 0, options.seeds)
     each = (time.perf_counter() - start) / options.seeds
     print(f"sweep: {each * 1000:.1f} ms a seed, 1,000 seeds in {each * 1000:.0f} s")
+    document = parse_document(scenario_text("anything"))
+    start = time.perf_counter()
+    for schedule in islice(Candidates(document, "anything", 0), options.seeds):
+        schedule.play().summary()
+    searched = (time.perf_counter() - start) / options.seeds
+    print(f"search: {1 / searched:,.0f} schedules/s, {searched / each:.2f} of a seed's time")
 
 
 if __name__ == "__main__":

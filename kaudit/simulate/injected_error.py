@@ -78,13 +78,13 @@ class InjectedError(NamedTuple):
         }
 
         def merge(response: KafkaResponse | ConnectionClosed | None) -> None:
-            if request.acks == 0:
-                respond(ConnectionClosed(why))
-                return
             handled = response.results if isinstance(response, ProduceResponse) else ()
             results = {result.part.partition: result for result in handled} | errors
             ordered = tuple(results[part.partition] for part in request.parts if part.partition in results)
-            respond(ProduceResponse(ordered))
+            if request.acks:
+                respond(ProduceResponse(ordered))
+            else:
+                respond(ConnectionClosed(f"{self.error.name} with acks=0") if errors else None)
 
         others = tuple(part for part in request.parts if part.partition not in errors)
         if self.after_append:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.verdict import Outcome
 from kaudit.broker.response import TopicPartition
+from kaudit.model.sequence import add as add_sequence
 from kaudit.simulate.producer.producer_batch import ProducerBatch
 from kaudit.simulate.trace import BrokerAnswer
 
@@ -164,7 +165,7 @@ def _part(part: PartitionProduceData) -> str:
     records = f"#{numbers[0]}" if len(numbers) == 1 else f"#{numbers[0]}..{numbers[-1]}"
     if part.producer_id < 0:
         return f"{topic}-{number} {records}"
-    last = part.base_sequence + part.record_count - 1
+    last = add_sequence(part.base_sequence, part.record_count - 1)
     sequence = f"seq {part.base_sequence}" if part.record_count == 1 else f"seq {part.base_sequence}..{last}"
     return f"{topic}-{number} {records} id {part.producer_id} epoch {part.epoch} {sequence}"
 

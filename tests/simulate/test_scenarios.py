@@ -12,6 +12,7 @@ import pytest
 import kaudit
 from kaudit.broker.attempts import EndTxn, InitProducerId, LeaderChange, Produce, Restart, op_of
 from kaudit.broker.broker import Broker
+from kaudit.cli.app import run
 from kaudit.replay.session import Session
 from kaudit.simulate.output.directory import write_run
 from kaudit.simulate.output.record_outcomes import Acknowledgement, DeliveryOutcome
@@ -172,6 +173,124 @@ def test_a_lost_answer_of_the_store_costs_a_block_and_grants_none_twice(tmp_path
         a["producer_id"] for attempt, a in truth.simulation.recorder.lines if isinstance(attempt, InitProducerId)
     ]
     assert len(granted) == len(set(granted)) == 4
+
+
+def errors_of(truth):
+    """The errors brokers gave to produce requests, in order."""
+    return [
+        answer["error"]
+        for attempt, answer in truth.simulation.recorder.lines
+        if isinstance(attempt, Produce) and answer.get("error", "NONE") != "NONE"
+    ]
+
+
+def written(truth):
+    """Producer id, epoch and first sequence of the batches in the leader's log, in order."""
+    log = truth.simulation.cluster.partitions["orders", 0].leader_log()
+    return [
+        (stored.state.producer_id, stored.state.producer_epoch, stored.state.base_sequence) for stored in log.batches
+    ]
+
+
+def numbers_written(truth):
+    log = truth.simulation.cluster.partitions["orders", 0].leader_log()
+    return [number for stored in log.batches for number in stored.sent.numbers]
+
+
+def test_the_batches_behind_a_refused_one_are_refused_too_and_all_come_in_order(tmp_path):
+    truth = played("refused-retry")
+    assert errors_of(truth) == ["OUT_OF_ORDER_SEQUENCE_NUMBER"] * 3
+    assert written(truth) == [(0, 0, sequence) for sequence in range(8)]
+    assert truth.hidden() == []
+    assert findings(truth, tmp_path / "run") == []
+
+
+def test_after_not_enough_replicas_after_append_only_the_plain_producer_writes_twice(tmp_path):
+    truth = played("not-enough-replicas-after-append")
+    twice = [outcome for outcome in truth.outcomes["orders", 0] if outcome.delivery is DeliveryOutcome.TWICE]
+    assert [(outcome.batch.payload.producer, outcome.batch.numbers) for outcome in twice] == [("clicks", [1])]
+    texts = [event.text for event in truth.simulation.trace.events]
+    assert texts.count("NOT_ENOUGH_REPLICAS_AFTER_APPEND") == 2
+    assert any(text.startswith("duplicate of offset") for text in texts)
+    assert truth.hidden() == []
+    found = findings(truth, tmp_path / "run")
+    assert {row[:2] for row in found} == {("KA702", "warning")}
+    assert {row[3] for row in found} == {twice[0].copies[1]}
+
+
+@pytest.mark.parametrize(
+    ("name", "producers"), [("delivery-timeout-bump", [(0, 0), (0, 1)]), ("delivery-timeout-reset", [(0, 0), (1, 0)])]
+)
+def test_after_a_delivery_timeout_a_client_goes_on_at_0_under_another_epoch_or_id(name, producers, tmp_path):
+    truth = played(name)
+    assert list(dict.fromkeys(state[:2] for state in written(truth))) == producers
+    assert (*producers[1], 0) in written(truth)
+    assert truth.summary()["failed"] >= 3
+    assert truth.summary()["duplicate_copies"] == 0
+    assert {entry["what"] for entry in truth.hidden()} <= {"failed"}
+    assert {row[:2] for row in findings(truth, tmp_path / "run")} <= {("KA203", "note")}
+
+
+def test_a_client_of_2_0_begins_again_at_0_when_all_it_had_acknowledged_was_deleted(tmp_path):
+    truth = played("unknown-producer-id")
+    assert errors_of(truth) == ["UNKNOWN_PRODUCER_ID"]
+    assert written(truth) == [(0, 0, 0), (0, 0, 1), (0, 0, 2)] * 2
+    assert truth.summary()["acknowledged"] == 6
+    assert findings(truth, tmp_path / "run") == []
+
+
+def test_with_acks_0_the_closed_connection_tells_that_the_leader_moved(tmp_path):
+    truth = played("acks0-leader-moves")
+    summary = truth.summary()
+    assert summary["acknowledged"] == summary["sent"] == 20
+    assert 1 <= summary["acknowledged_but_lost"] <= 4
+    assert numbers_written(truth)[-1] == 19
+    assert {entry["what"] for entry in truth.hidden()} == {"acknowledged_but_lost"}
+    assert findings(truth, tmp_path / "run") == []
+
+
+def test_the_sequence_goes_on_at_0_and_a_retry_across_is_a_duplicate(tmp_path):
+    truth = played("sequence-wrap")
+    firsts = [first for _, _, first in written(truth)]
+    assert firsts[0] == 2147483643
+    assert firsts[-1] < 20
+    assert numbers_written(truth) == list(range(18))
+    answers = [line["outcome"] for attempt, line in truth.simulation.recorder.lines if isinstance(attempt, Produce)]
+    assert "duplicate" in answers
+    assert {row[:2] for row in findings(truth, tmp_path / "run")} == {("KA106", "note")}
+
+
+def test_one_request_at_a_time_keeps_what_follows_in_the_client(tmp_path):
+    truth = played("muted-partition")
+    assert numbers_written(truth) == list(range(8))
+    requests = [event for event in truth.simulation.trace.events if event.text.startswith("orders-0 #")]
+    first, again = requests[:2]
+    assert first.text == again.text
+    assert findings(truth, tmp_path / "run") == []
+
+
+def test_before_2_5_an_expired_producer_takes_a_new_id_and_fails_what_was_in_flight(tmp_path):
+    truth = played("expired-producer-before-2.5")
+    assert set(errors_of(truth)) == {"UNKNOWN_PRODUCER_ID"}
+    assert {state[0] for state in written(truth)} == {0, 1}
+    assert truth.summary()["failed"] == 2
+    assert findings(truth, tmp_path / "run") == []
+
+
+def test_a_broker_that_remembers_recognises_a_retry_after_eight_seconds(tmp_path):
+    truth = played("remembered-producer")
+    answers = [line["outcome"] for attempt, line in truth.simulation.recorder.lines if isinstance(attempt, Produce)]
+    assert answers.count("duplicate") == 1
+    assert numbers_written(truth) == list(range(6))
+    assert findings(truth, tmp_path / "run") == []
+
+
+@pytest.mark.parametrize("name", ["not-enough-replicas-after-append", "acks0-leader-moves"])
+def test_the_replicas_are_the_same_in_the_end(name, tmp_path):
+    truth = played(name)
+    write_run(tmp_path / "run", truth.simulation, truth)
+    brokers = [str(path) for path in sorted((tmp_path / "run").glob("broker-*"))]
+    assert run(["diff", *brokers, "-q"]) == 0
 
 
 _DIGEST = """

@@ -3,10 +3,19 @@
 tests/simulate/trouble.py compares, and says what a log can show; it prints figures for thousands of seeds.
 """
 
-import pytest
+import json
 
+import pytest
+from msgspec.structs import replace
+
+from kaudit.cli.app import run
 from kaudit.model.finding import Severity
-from tests.simulate.trouble import CUT_OFF, INVENTED, OTHER_BUMP, TRUE, tried
+from kaudit.simulate.output.directory import write_run
+from kaudit.simulate.output.truth import Truth
+from kaudit.simulate.output.visibility import LOST
+from kaudit.simulate.scenario.shipped import ORDER, shipped
+from kaudit.simulate.simulation import Simulation
+from tests.simulate.trouble import CUT_OFF, INVENTED, OTHER_BUMP, SENT_AGAIN, TRUE, trial_of, tried
 
 SEEDS = range(60)
 
@@ -49,10 +58,37 @@ def test_without_loss_and_duplication_nothing_is_said_but_that_a_bump_may_be_one
 def test_the_schedules_have_what_they_are_for(trials):
     kinds = {trouble.kind for trial in trials.values() for trouble, _ in trial.troubles}
     assert {
-        "lost: idempotent, wrote before and after",
-        "lost: transactional, committed",
-        "lost: no idempotence, acks=1",
-        "twice: under another epoch",
-        "twice: retried without idempotence",
-        "twice: sent again by a restarted application",
+        "wrote before and after",
+        "a transaction without them looks whole (committed)",
+        "without producer ids no sequence is missing",
+        "the producer wrote nothing more under that producer id",
+        "under another epoch",
+        "retried without idempotence",
+        "older than those before them",
+        SENT_AGAIN,
     } <= kinds
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_what_the_truth_of_a_shipped_scenario_calls_invisible_is_not_reported_and_all_else_is(name, tmp_path):
+    scenario = shipped(name)
+    trial = trial_of(Simulation(scenario, scenario.seed, 0).run(), tmp_path / "run")
+    assert [trouble for trouble, found in trial.troubles if found != (trouble.offset is not None)] == []
+    assert [finding for finding, truth in trial.findings if truth == INVENTED] == []
+
+
+def test_what_only_another_replica_has_still_is_shown_by_diff(tmp_path, capsys):
+    scenario = shipped("acks1-leader-dies")
+    at_once = replace(scenario, duration_ms=500)
+    truth = Truth(Simulation(at_once, scenario.seed, 0).run())
+    (hidden,) = [entry for entry in truth.hidden() if entry["what"] == LOST]
+    assert hidden["because"] == "only another replica has them still: kaudit diff compares the replicas"
+    write_run(tmp_path / "run", truth.simulation, truth)
+    brokers = [str(path) for path in sorted((tmp_path / "run").glob("broker-*"))]
+    assert run(["scan", brokers[0], "-q"]) == 0
+    capsys.readouterr()
+    assert run(["diff", *brokers, "--output-format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert {finding["code"] for finding in found} & {"KA601", "KA603"}
+    later = Truth(Simulation(scenario, scenario.seed, 0).run())
+    assert {entry["because"] for entry in later.hidden()} == {"without producer ids no sequence is missing"}

@@ -3,10 +3,8 @@
 Run `python -m tests.simulate.trouble --seeds 2000`. The truth is what the model stored and acknowledged, batch by batch; the
 findings are those of the leader's log alone, as an operator has it after the old leader truncated its copy.
 
-What a log can show of it, by rule:
-- a lost tail, where its producer is idempotent and not transactional, raises its epoch for it (2.5 and later), and wrote
-  to the partition before the tail and after it; or goes on in the same epoch, as only a broker without its state lets it;
-- a batch written twice, except by an application that was started again: its records, not its batches, come again.
+What a log can show of it, kaudit/simulate/output/visibility.py says; of an application that was started again its records,
+not its batches, come again.
 """
 
 import argparse
@@ -18,20 +16,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import kaudit
-from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.broker.response import TopicPartition
 from kaudit.model.finding import Finding, Severity
-from kaudit.simulate.application import TransactionEnding
-from kaudit.simulate.cluster.partition import ReplicatedPartition
-from kaudit.simulate.cluster.replica_log import StoredBatch
 from kaudit.simulate.output.directory import write_run
-from kaudit.simulate.output.record_outcomes import Acknowledgement, BatchOutcome, DeliveryOutcome, leader_log
+from kaudit.simulate.output.record_outcomes import Acknowledgement, BatchOutcome, DeliveryOutcome
 from kaudit.simulate.output.truth import Truth
-from kaudit.simulate.producer.producer_batch import ProducerBatch
+from kaudit.simulate.output.visibility import DUPLICATES, Trouble, cut_by
 from kaudit.simulate.simulation import Simulation
 from tests.simulate.schedules import drawn_scenario
 
 LOSS = {"KA104", "KA206"}
+SENT_AGAIN = "sent again by a restarted application"
 REPEATS = {"KA101", "KA102", "KA103", "KA105", "KA701", "KA702", "KA704"}
 ALARMS = (Severity.ERROR, Severity.WARNING)
 
@@ -39,16 +34,6 @@ TRUE, CUT_OFF, OTHER_BUMP, INVENTED = "true", "cut off, but not lost", "another 
 """What is behind a finding. Of KA206, which is possible and not certain, also: a tail was cut off, but nobody had been told
 that it was written, or it came back; or nothing was, and the client raised its epoch because a delivery had timed out, or
 because of another partition."""
-
-
-class Trouble(NamedTuple):
-    """Records lost or duplicated together. `offset` is where the leader's log could show it, None where it cannot."""
-
-    kind: str
-    partition: TopicPartition
-    records: int
-    offset: int | None
-    reported_by: frozenset[str]
 
 
 class Trial(NamedTuple):
@@ -61,16 +46,17 @@ class Trial(NamedTuple):
 def tried(seed: int, directory: Path) -> Trial:
     """Play the schedule of a seed, audit the leaders' logs, compare."""
     schedule = drawn_scenario(seed, unclean=seed % 3 != 0, forgetful=seed % 5 == 4, all_faults=seed % 2 == 1)
-    simulation = Simulation(schedule, seed, 0).run()
+    return trial_of(Simulation(schedule, seed, 0).run(), directory / f"run-{seed}")
+
+
+def trial_of(simulation: Simulation, target: Path) -> Trial:
+    """Audit the leaders' logs of a run, which are written to `target`, and compare."""
     truth = Truth(simulation)
-    target = directory / f"run-{seed}"
     write_run(target, simulation, truth)
     findings = leaders_findings(simulation, target)
-    troubles = [
-        trouble
-        for key, partition in simulation.cluster.partitions.items()
-        for trouble in troubles_of(simulation, key, partition, truth.outcomes[key])
-    ]
+    troubles = list(truth.troubles())
+    for key, outcomes in truth.outcomes.items():
+        troubles += sent_again(key, outcomes)
     why = bumps(simulation, truth)
     return Trial(
         [(trouble, any(covers(finding, trouble) for finding in findings)) for trouble in troubles],
@@ -94,118 +80,15 @@ def leaders_findings(simulation: Simulation, target: Path) -> list[Finding]:
 
 
 # -- the truth -----------------------------------------------------------------------------------------------------------
-def troubles_of(
-    simulation: Simulation, key: TopicPartition, partition: ReplicatedPartition, outcomes: list[BatchOutcome]
-) -> Iterator[Trouble]:
-    log = [stored for stored in leader_log(partition).batches if stored.last_offset >= leader_log(partition).log_start]
-    lost: dict[tuple[object, ...], list[tuple[BatchOutcome, StoredBatch]]] = {}
-    for outcome in outcomes:
-        writes = partition.writes.get(id(outcome.batch), [])
-        acknowledged = outcome.acknowledgement is Acknowledgement.ACKNOWLEDGED
-        if acknowledged and outcome.delivery is DeliveryOutcome.NOWHERE:
-            if not writes:
-                yield Trouble("lost: acks=0, never arrived", key, outcome.batch.record_count, None, frozenset())
-                continue
-            batch = outcome.batch
-            cause = (
-                batch.payload.producer,
-                batch.payload.session,
-                batch.producer_id,
-                batch.epoch,
-                cut_by(partition, writes[-1]),
-            )
-            lost.setdefault(cause, []).append((outcome, writes[-1]))
-        if outcome.delivery is DeliveryOutcome.TWICE:
-            yield from _copies(key, outcome, partition)
-    for tail in lost.values():
-        yield _lost_tail(simulation, key, log, tail)
-    yield from _sent_again(key, outcomes)
-
-
-def _lost_tail(
-    simulation: Simulation, key: TopicPartition, log: list[StoredBatch], tail: list[tuple[BatchOutcome, StoredBatch]]
-) -> Trouble:
-    batch, first = tail[0][0].batch, min((write for _, write in tail), key=lambda write: write.base_offset)
-    config = simulation.applications[batch.payload.producer].spec.config
-    records = sum(outcome.batch.record_count for outcome, _ in tail)
-
-    def of(kind: str, offset: int | None = None, *codes: str) -> Trouble:
-        return Trouble(f"lost: {kind}", key, records, offset, frozenset(codes))
-
-    if not config.idempotent:
-        return of(f"no idempotence, acks={'all' if config.acks < 0 else config.acks}")
-    same_epoch = [
-        (stored.state.base_sequence > batch.base_sequence, stored.base_offset)
-        for stored in log
-        if isinstance(stored.state, DataBatch)
-        and (stored.state.producer_id, stored.state.producer_epoch) == (batch.producer_id, batch.epoch)
-    ]
-    if (min(same_epoch, default=(True, 0))[0], max(same_epoch, default=(False, 0))[0]) == (False, True):
-        return of("idempotent, went on in the same epoch", min(at for later, at in same_epoch if later), "KA104")
-    if same_epoch and same_epoch[0][0]:
-        return of("idempotent, began above sequence 0 (KA106, a note)")
-    if batch.transactional:
-        return of("transactional, committed" if _is_committed(simulation, batch) else "transactional, not committed")
-    mine = [stored for stored in log if stored.state is not None and stored.state.producer_id == batch.producer_id]
-    after = [stored for stored in mine if stored.leader_epoch > first.leader_epoch]
-    before = [stored for stored in mine if stored.leader_epoch <= first.leader_epoch]
-    if not after:
-        clients = "a client before 2.5" if simulation.scenario.cluster.version.startswith("2.0") else "idempotent"
-        return of(f"{clients}, which wrote nothing more under that id")
-    if not before:
-        return of("idempotent, nothing of it was left before the tail")
-    return of("idempotent, wrote before and after", after[0].base_offset, "KA206", "KA104", "KA202")
-
-
-def _is_committed(simulation: Simulation, batch: ProducerBatch) -> bool:
-    transactions = simulation.applications[batch.payload.producer].transactions
-    return any(
-        first <= batch.numbers[0] <= last for first, last, end in transactions if end is TransactionEnding.COMMITTED
-    )
-
-
-def _copies(key: TopicPartition, outcome: BatchOutcome, partition: ReplicatedPartition) -> Iterator[Trouble]:
-    by_offset = {stored.base_offset: stored for stored in leader_log(partition).batches}
-    first, *again = (by_offset[offset] for offset in outcome.copies)
-    for copy in again:
-        if first.base_offset < leader_log(partition).log_start:
-            yield Trouble("twice: first copy deleted", key, outcome.batch.record_count, None, frozenset())
-            continue
-        one, other = first.state, copy.state
-        if one is None or other is None:
-            kind, codes = "twice: retried without idempotence", {"KA702"}
-        elif one.producer_id != other.producer_id:
-            kind, codes = "twice: under another producer id", {"KA701"}
-        elif one.producer_epoch != other.producer_epoch:
-            kind, codes = "twice: under another epoch", {"KA704"}
-        else:
-            kind, codes = "twice: same sequences", {"KA101", "KA102", "KA103", "KA105"}
-        yield Trouble(kind, key, outcome.batch.record_count, copy.base_offset, frozenset(codes))
-
-
-def _sent_again(key: TopicPartition, outcomes: list[BatchOutcome]) -> Iterator[Trouble]:
-    """Records an application sent again after it was started again, where the log has both."""
+def sent_again(key: TopicPartition, outcomes: list[BatchOutcome]) -> Iterator[Trouble]:
+    """Yield the records an application sent again after it was started again, where the log has both."""
     copies: Counter[tuple[str, int]] = Counter()
     for outcome in outcomes:
         if outcome.copies and outcome.delivery is not DeliveryOutcome.DELETED:
             copies.update((outcome.batch.payload.application, number) for number in outcome.batch.numbers)
     records = sum(times - 1 for times in copies.values() if times > 1)
     if records:
-        yield Trouble("twice: sent again by a restarted application", key, records, None, frozenset())
-
-
-def cut_by(partition: ReplicatedPartition, write: StoredBatch) -> int:
-    """Return the leader epoch of the election after which the batch was gone, -1 if there is none."""
-    return next(
-        (
-            election.epoch
-            for election in partition.elections
-            if election.epoch > write.leader_epoch
-            and election.lost_from_offset is not None
-            and election.lost_from_offset <= write.last_offset
-        ),
-        -1,
-    )
+        yield Trouble(DUPLICATES, SENT_AGAIN, key, records)
 
 
 class Bumps(NamedTuple):
@@ -236,7 +119,7 @@ def bumps(simulation: Simulation, truth: Truth) -> Bumps:
 # -- the comparison ------------------------------------------------------------------------------------------------------
 def covers(finding: Finding, trouble: Trouble) -> bool:
     """Whether a finding is about this trouble."""
-    if trouble.offset is None or finding.code not in trouble.reported_by:
+    if trouble.offset is None or finding.code not in trouble.codes:
         return False
     return (finding.topic, finding.partition) == trouble.partition and trouble.offset in places(finding)
 
@@ -256,7 +139,7 @@ def explained(finding: Finding, troubles: list[Trouble], why: Bumps) -> str:
     key = (finding.topic, finding.partition)
     if any(covers(finding, trouble) for trouble in troubles):
         return TRUE
-    if finding.code in ("KA701", "KA702") and any(t.partition == key and "sent again" in t.kind for t in troubles):
+    if finding.code in ("KA701", "KA702") and any(t.partition == key and t.kind == SENT_AGAIN for t in troubles):
         return TRUE
     if finding.code != "KA206":
         return INVENTED
@@ -269,6 +152,10 @@ def explained(finding: Finding, troubles: list[Trouble], why: Bumps) -> str:
     return OTHER_BUMP if finding.producer_id in why.gave_up | elsewhere else INVENTED
 
 
+def _name(trouble: Trouble) -> str:
+    return f"{trouble.what}: {trouble.kind}"
+
+
 def report(seeds: range) -> str:
     """Try these seeds and return the figures."""
     found: Counter[tuple[str, bool, bool]] = Counter()
@@ -279,22 +166,22 @@ def report(seeds: range) -> str:
         with tempfile.TemporaryDirectory(prefix="kaudit-trouble-") as directory:
             trial = tried(seed, Path(directory))
         for trouble, reported in trial.troubles:
-            found[trouble.kind, trouble.offset is not None, reported] += 1
-            records[trouble.kind, reported] += trouble.records
+            found[_name(trouble), trouble.offset is not None, reported] += 1
+            records[_name(trouble), reported] += trouble.records
             if trouble.offset is not None and not reported:
-                examples.setdefault(("missed", trouble.kind), []).append(seed)
+                examples.setdefault(("missed", _name(trouble)), []).append(seed)
         for finding, reason in trial.findings:
             reasons[finding.code, finding.severity.value, reason] += 1
             if reason == INVENTED:
                 examples.setdefault(("invented", finding.code), []).append(seed)
-    lines = [f"{'kind':62} {'visible':>7} {'found':>6} {'of':>6} {'records':>8} {'of':>8}"]
+    lines = [f"{'kind':100} {'visible':>7} {'found':>6} {'of':>6} {'records':>8} {'of':>8}"]
     for kind in sorted({kind for kind, *_ in found}):
         for visible in (True, False):
             hit, missed = found[kind, visible, True], found[kind, visible, False]
             if hit + missed:
                 shown = "yes" if visible else "no"
                 lines.append(
-                    f"{kind:62} {shown:>7} {hit:6} {hit + missed:6} {records[kind, True]:8} "
+                    f"{kind:100} {shown:>7} {hit:6} {hit + missed:6} {records[kind, True]:8} "
                     f"{records[kind, True] + records[kind, False]:8}"
                 )
     behind = (TRUE, CUT_OFF, OTHER_BUMP, INVENTED)

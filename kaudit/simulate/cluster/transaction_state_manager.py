@@ -98,8 +98,8 @@ class TransactionStateManager:
         """Whether end_transaction writes the completed state itself, after it has set a new producer id."""
         self._unwritten: list[bytes] = []
         """Records for the transaction log, while it has no leader."""
-        self.replayed_since = 0
-        """When the broker was started, as the attempts say, in ms since the run began."""
+        self._started = {0}
+        """When the broker may have been started last, by what the attempts say, in ms since the run began."""
         self._granted_id: int | None = None
         self._used_id: int | None = None
 
@@ -258,10 +258,11 @@ class TransactionStateManager:
         """Look whether a transaction has timed out when that is first so, by the coordinator's clock."""
         due = self._clock.now + max(started_at + timeout_ms + 1 - self.now, 0)
         check = self._next_check(due, self._scheduled_since)
+        first = min(self._next_check(due, since) for since in (self._scheduled_since, *self._started))
+        last = max(self._next_check(due, since) for since in (self._scheduled_since, *self._started))
+        if first != last:
+            self._clock.at(first, partial(self._replay_differs, transactional_id, started_at))
         self._clock.at(check, partial(self._check, transactional_id, started_at))
-        replayed = self._next_check(due, self.replayed_since)
-        if replayed != check:
-            self._clock.at(min(check, replayed), partial(self._replay_differs, transactional_id, started_at))
 
     @property
     def _scheduled_since(self) -> int:
@@ -310,11 +311,11 @@ class TransactionStateManager:
 
         That is what the attempts say of a restart, whichever broker it is.
         """
+        self._started.add(self._clock.now)
         if self.log is None or self.log.last_leader != broker:
             if self.coordinator.has_transactions:
                 self._recorder.end("a broker was restarted that does not coordinate transactions")
             return
-        self.replayed_since = self._clock.now
         self._loading = True
         self.markers.forget_late()
         self.coordinator.reload(partition, self.now)

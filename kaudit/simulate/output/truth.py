@@ -14,6 +14,7 @@ from kaudit.simulate.output.record_outcomes import (
     batch_outcomes,
     leader_log,
 )
+from kaudit.simulate.output.visibility import DUPLICATES, FAILED, LOST, REORDERED, Trouble, troubles
 from kaudit.simulate.simulation import Simulation
 
 SCHEMA = "kaudit.simulate/1"
@@ -56,6 +57,11 @@ class Truth:
             for producer_id, offset in open_since.items():
                 yield key, producer_id, offset
 
+    def troubles(self) -> Iterator[Trouble]:
+        """Yield what records were lost, duplicated or reordered, and where the leaders' logs show it."""
+        for key, partition in self.simulation.cluster.partitions.items():
+            yield from troubles(self.simulation, key, partition, self.outcomes[key])
+
     def hanging_transactions(self) -> Iterator[tuple[TopicPartition, int, int]]:
         """Yield those open transactions that the coordinator will never end: it has none of the producer id there."""
         under_way = set(self.simulation.cluster.transactions.under_way())
@@ -65,17 +71,16 @@ class Truth:
 
     def hidden(self) -> list[dict[str, Any]]:
         """List what the leaders' logs cannot show, with the reason."""
-        counts: Counter[str] = Counter()
-        for outcomes in self.outcomes.values():
-            for outcome in outcomes:
-                of_batch = _counts(outcome)
-                counts["acknowledged_but_lost"] += of_batch["acknowledged_but_lost"]
-                counts["out_of_order"] += of_batch["out_of_order"]
-                if outcome.delivery is DeliveryOutcome.NOWHERE:
-                    counts["failed"] += of_batch["failed"]
-                if outcome.delivery is DeliveryOutcome.TWICE:
-                    counts["duplicates"] += of_batch["duplicate_copies"]
-        return [{"what": name, "records": counts[name], "because": HIDDEN[name]} for name in HIDDEN if counts[name]]
+        counts: Counter[tuple[str, str]] = Counter()
+        for trouble in self.troubles():
+            if trouble.offset is None:
+                counts[trouble.what, trouble.kind] += trouble.records
+        return [
+            {"what": what, "records": records, "because": because}
+            for (what, because), records in sorted(
+                counts.items(), key=lambda entry: (_ORDER.index(entry[0][0]), entry[0])
+            )
+        ]
 
     # -- the document ------------------------------------------------------------------------------------------------
     def text(self) -> Iterator[str]:
@@ -181,6 +186,8 @@ SUMMARY = (
 )
 """The counts of a run, in the order they are shown."""
 
+_ORDER = (LOST, FAILED, DUPLICATES, REORDERED)
+
 OUTCOMES = {
     "acknowledged-lost": "acknowledged_but_lost",
     "duplicate": "duplicate_copies",
@@ -188,14 +195,6 @@ OUTCOMES = {
     "hanging": "hanging_transactions",
 }
 """The outcomes a search can look for, each with the count that says a run has it."""
-
-HIDDEN = {
-    "acknowledged_but_lost": "a log holds what was kept; only another replica's copy, or the client, knows of the rest",
-    "failed": "what was refused or never arrived leaves no trace",
-    "duplicates": "sequences do not show copies under another epoch or id, or without one: equal records do (KA701, KA702, KA704)",
-    "out_of_order": "offsets are the order; that of sending is in the payload, if anywhere",
-}
-"""What the log of one replica cannot show by itself, and why."""
 
 _DELIVERY = {
     DeliveryOutcome.ONCE: "present",
