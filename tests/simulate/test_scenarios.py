@@ -199,7 +199,7 @@ def numbers_written(truth):
 
 def test_the_batches_behind_a_refused_one_are_refused_too_and_all_come_in_order(tmp_path):
     truth = played("refused-retry")
-    assert errors_of(truth) == ["OUT_OF_ORDER_SEQUENCE_NUMBER"] * 3
+    assert errors_of(truth) == ["OUT_OF_ORDER_SEQUENCE_NUMBER"] * 4
     assert written(truth) == [(0, 0, sequence) for sequence in range(8)]
     assert truth.hidden() == []
     assert findings(truth, tmp_path / "run") == []

@@ -207,16 +207,15 @@ class TestRetries:
         played.run(600)
         assert played.sequences == [(0, 0), (0, 0), (0, 0)]
 
-    @pytest.mark.parametrize(
-        ("client", "error"),
-        [("java 1.0.0", None), ("java 4.0.0", None), ("java 0.11.0.3", KafkaError.DUPLICATE_SEQUENCE_NUMBER)],
-    )
-    def test_a_duplicate_is_success_since_1_0(self, client, error):
+    @pytest.mark.parametrize(("client", "attempts"), [("java 1.0.0", 1), ("java 4.0.0", 1), ("java 0.11.0.3", 2)])
+    def test_a_duplicate_is_success_since_1_0_and_sent_again_before(self, client, attempts):
+        """DuplicateSequenceNumberException of 0.11 is a RetriableException."""
         played = Played(client)
         played.broker.script[ProduceRequest, 1] = KafkaError.DUPLICATE_SEQUENCE_NUMBER
         played.send(0)
-        played.run(100)
-        assert [batch.error for batch in played.done] == [error]
+        played.run(300)
+        assert [batch.error for batch in played.done] == [None]
+        assert played.sequences == [(0, 0)] * attempts
 
     def test_what_came_too_early_is_sent_again_one_by_one_in_order(self):
         """TransactionManager.canRetry, and shouldStopDrainBatchesForPartition: first the lowest sequence in flight."""
