@@ -48,6 +48,8 @@ class _Scan(ScanResult, frozen=True, kw_only=True):
     findings: Sequence[SavedFinding]
     incomplete: bool
     run: _Run | None = None
+    unlisted: tuple[()] = ()
+    """A saved scan counts in its summary what it does not list."""
 
 
 class Saved(Struct, frozen=True):
