@@ -99,7 +99,8 @@ def _producers(finding: Finding) -> Iterator[dict[str, Any]]:
         yield {**producer, "config": idempotent}
         yield {**producer, "every_ms": 2, "config": idempotent}
         yield {**producer, "config": {**idempotent, "delivery.timeout.ms": 700, "request.timeout.ms": 300}}
-        yield {**producer, "every_ms": 0, "config": {**idempotent, "max.in.flight.requests.per.connection": 6}}
+        six_in_flight = {**idempotent, "max.in.flight.requests.per.connection": 6}
+        yield {**producer, "every_ms": 0, "refuse_invalid_config": False, "config": six_in_flight}
 
 
 def _is_idempotent(finding: Finding) -> bool:
