@@ -24,10 +24,11 @@ REPEATED = {"KA101", "KA102", "KA103"}
 OPEN = {"KA301": "error", "KA302": "warning"}
 RESTARTED = {"KA105", "KA106"}
 SEVERITIES = {
-    **dict.fromkeys((*REPEATED, "KA104", "KA107", "KA201", "KA202", "KA502", "KA305"), "error"),
+    **dict.fromkeys((*REPEATED, "KA107", "KA201", "KA202", "KA502", "KA305"), "error"),
     **dict.fromkeys((*RESTARTED, "KA206", "KA701", "KA702", "KA703"), "warning"),
     **OPEN,
     "KA203": "note",
+    "KA104": "error, or a warning where the partition's leader changed in between",
     "KA704": "error, or a warning where one record or batch alone is repeated or timestamps differ",
 }
 EITHER = {"KA704"}
