@@ -6,6 +6,7 @@ from typing import Any
 from kaudit.broker.releases.profile import UnknownVersionError, profile_for
 from kaudit.model.finding import Finding
 from kaudit.model.result import BrokerVersions
+from kaudit.simulate.scenario.model import Scenario
 from kaudit.simulate.scenario.reading import parse_document
 from kaudit.simulate.scenario.shipped import ORDER, scenario_text, shipped
 from kaudit.simulate.search.schedule import Document
@@ -28,17 +29,27 @@ def setups(finding: Finding, versions: BrokerVersions) -> list[Document]:
 
 
 def _shipped(finding: Finding, versions: list[str]) -> Iterator[Document]:
-    for name in ORDER:
-        document = parse_document(scenario_text(name))
-        producers = shipped(name).producers
-        if any(producer.records > _MOST_RECORDS or producer.initializations > 1 for producer in producers):
-            continue
-        kinds = {(producer.config.transactional_id is not None, producer.config.idempotent) for producer in producers}
-        if (_is_transactional(finding), _is_idempotent(finding)) in kinds:
-            own = document["cluster"]["version"]
-            numbers = [profile_for(version).version.numbers for version in (versions[-1], own, versions[0])]
-            for version in [*versions, own] if numbers == sorted(numbers) else versions:
+    """Yield the shipped scenarios with such a producer: as they are, where the release is possible, then under others."""
+    documents = [parse_document(scenario_text(name)) for name in ORDER if _has_such_a_producer(shipped(name), finding)]
+    for document in documents:
+        releases = (versions[-1], document["cluster"]["version"], versions[0])
+        numbers = [profile_for(version).version.numbers for version in releases]
+        if numbers == sorted(numbers):
+            yield document
+    for version in versions:
+        for document in documents:
+            if version != document["cluster"]["version"]:
                 yield {**document, "cluster": {**document["cluster"], "version": version}}
+
+
+def _has_such_a_producer(scenario: Scenario, finding: Finding) -> bool:
+    if any(producer.records > _MOST_RECORDS or producer.initializations > 1 for producer in scenario.producers):
+        return False
+    return any(
+        (producer.config.transactional_id is not None, producer.config.idempotent)
+        == (_is_transactional(finding), _is_idempotent(finding))
+        for producer in scenario.producers
+    )
 
 
 def _bare(finding: Finding, versions: list[str]) -> list[Document]:
