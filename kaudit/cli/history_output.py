@@ -6,6 +6,7 @@ from typing import Any
 from kaudit.histories.explain import Explanation, History
 from kaudit.model.finding import Finding
 from kaudit.report.console import Console, visible
+from kaudit.report.formatting import plural
 from kaudit.report.sequence_diagram.schedule import event_lines
 from kaudit.simulate.scenario.writing import scenario_toml
 
@@ -59,9 +60,9 @@ def _history(number: int, history: History, same: int, console: Console) -> Iter
     share = round(100 * history.count / same)
     happened = "; ".join(cause.happened for cause in history.causes)
     yield from console.wrap(f"{number}. {share}% ({history.count:,} of {same:,}): {happened}", "", "   ")
-    cluster = history.example.document["cluster"]
+    cluster = history.example.scenario.cluster
     for event in event_lines(history.example):
         yield from console.wrap(event, "     ", "       ")
-    yield from console.wrap(f"Kafka {cluster['version']}, {cluster['brokers']} brokers", "     ", "       ")
+    yield from console.wrap(f"Kafka {cluster.version}, {plural(cluster.brokers, 'broker')}", "     ", "       ")
     for cause in history.causes:
         yield from console.wrap(f"Look at {cause.look}", "   ", "     ")

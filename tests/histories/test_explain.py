@@ -56,6 +56,20 @@ def test_what_really_happened_is_among_the_histories(scenario, code, true_faults
     assert all(history["look"] for history in histories)
 
 
+def test_the_text_says_how_often_what_happened_and_where_to_look(tmp_path, capsys):
+    saved, findings = saved_scan("six-in-flight", tmp_path)
+    (fingerprint,) = [finding["fingerprint"] for finding in findings if finding["code"] == "KA704"]
+    capsys.readouterr()
+    assert run(["simulate", "--explain-finding", f"{saved}#{fingerprint}", "--tries", TRIES]) == 0
+    out = capsys.readouterr().out
+    document = explained(saved, fingerprint, capsys, "--tries", TRIES)
+    for number, history in enumerate(document["histories"], 1):
+        assert f"{number}. {round(100 * history['share'])}% ({history['schedules']} of " in out
+        for text in [*history["happened"], *history["look"], *history["events"]]:
+            assert text in " ".join(out.split())
+    assert "Kafka 3.9.1, 1 broker\n" in out
+
+
 def test_a_slow_transaction_needs_no_fault(tmp_path, capsys):
     saved, findings = saved_scan("transaction-timeout", tmp_path)
     fencing = next(finding for finding in findings if finding["code"] == "KA203")
