@@ -9,12 +9,8 @@ from kaudit.broker import attempts
 from kaudit.broker.attempts import Attempt, PartitionAttempt
 from kaudit.broker.config import BrokerConfig, runs_kraft, unread_names
 from kaudit.broker.coordinator.leader_epochs import CoordinatorEpochs
-from kaudit.broker.coordinator.transaction_coordinator import (
-    FIRST_END_TXN_OF_VERSION_2,
-    EndOfTransaction,
-    RequestContext,
-    TransactionCoordinator,
-)
+from kaudit.broker.coordinator.requests import EndOfTransaction, RequestContext
+from kaudit.broker.coordinator.transaction_coordinator import FIRST_END_TXN_OF_VERSION_2, TransactionCoordinator
 from kaudit.broker.coordinator.transaction_metadata import TransactionMetadata
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.partition import SNAPSHOT_SUFFIX, Partition, Tampering

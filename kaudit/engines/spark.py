@@ -154,7 +154,7 @@ class _Run(Struct, frozen=True):
     replayed: "DataFrame"
 
     def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
-        """Take the partitions, in the plan's order, or their outlines; they have had their second look."""
+        """Take the partitions, in the plan's order, or their outlines; their repeats were looked for."""
         audit = Audit(self.options, self.layout, open_segment, self.histories, self._coordinator, self._rescan)
         for job, partition in zip(self.jobs, partitions, strict=True):
             partition.directory = job.directory

@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from kaudit import __version__
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, cut
+from kaudit.analysis.scan.find_repeats import find_repeats
 from kaudit.analysis.scan.partition_assembler import PartitionAssembler, read_planned
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import RowSink
 from kaudit.analysis.scan.planning import Job
-from kaudit.analysis.scan.second_look import second_look
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.scan.unread_segments import Failure
 from kaudit.engines.memory import keep_freed_memory
@@ -172,7 +172,7 @@ def replayer(make_sink: Callable[[], RowSink | None], seal: Seal, open_source: O
 def _close(feed: PartitionAssembler, job_index: int, missing: int, seal: Seal, open_source: OpenSource) -> Batches:
     assert missing == 0, f"job {job_index}: {missing} ranges did not arrive"
     audit = feed.close()
-    second_look(audit, open_source)
+    find_repeats(audit, open_source)
     kept = pack(seal(audit, feed.kept))
     for start in range(0, len(kept), _SLICE_BYTES):
         row = {

@@ -10,11 +10,11 @@ from msgspec import Struct
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, cut
 from kaudit.analysis.scan.chunk_rows import ChunkRows
+from kaudit.analysis.scan.find_repeats import find_repeats
 from kaudit.analysis.scan.partition_assembler import Outcome, PartitionAssembler, read_range
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import RowSink
 from kaudit.analysis.scan.planning import Job
-from kaudit.analysis.scan.second_look import second_look
 from kaudit.analysis.scan.shuffle_codec import unpack
 from kaudit.analysis.scan.unread_segments import Failure
 from kaudit.source.schemes import open_segment
@@ -109,7 +109,7 @@ def assemble(part: Part, sink: RowSink | None) -> Assembled | None:
         for outcome in outcomes:
             feed.take(outcome)
     partition = feed.close()
-    second_look(partition, open_segment)
+    find_repeats(partition, open_segment)
     return Assembled(partition, given if left_out else None)
 
 

@@ -9,9 +9,9 @@ from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorRead
 from kaudit.analysis.producer_ids.block_histories import BlockHistories, read_blocks
 from kaudit.analysis.scan.audit import Audit
 from kaudit.analysis.scan.chunk_plan import OpenSource
+from kaudit.analysis.scan.find_repeats import find_repeats
 from kaudit.analysis.scan.options import ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
-from kaudit.analysis.scan.second_look import second_look
 from kaudit.checks.check import Withdrawal
 from kaudit.checks.registry import CHECKS
 from kaudit.model.coordinator import CoordinatorView
@@ -93,7 +93,7 @@ class Judge:
 
     def prepare(self, part: PartitionAudit) -> None:
         """Look for repeats in a partition that has grown, which reads some of it again."""
-        second_look(part, self._open)
+        find_repeats(part, self._open)
 
     def read_blocks(self, layout: Layout, *, at_once: bool) -> None:
         """Read the histories of producer id blocks again, if it is time."""

@@ -14,12 +14,12 @@ from kaudit.analysis.scan.asked_for import missing_from_inputs, missing_producer
 from kaudit.analysis.scan.broker_versions import AUTO, given_version, inferred_versions
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.command_line import asked_for
+from kaudit.analysis.scan.find_repeats import find_repeats
 from kaudit.analysis.scan.judging import FromOthers, Surroundings, complete_findings, judge, replicas_of
 from kaudit.analysis.scan.not_audited import anomalies_not_listed, partitions_not_audited
 from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_evidence import transaction_evidence
-from kaudit.analysis.scan.second_look import second_look
 from kaudit.analysis.scan.suggestions import suggestions
 from kaudit.analysis.scan.summaries import partition_summary, segment_rows, total
 from kaudit.analysis.sequences.rescan import Rescan, rescan_here
@@ -123,11 +123,11 @@ class Audit:
 
     def add(self, partition: PartitionAudit) -> None:
         """Add a partition that was read."""
-        second_look(partition, self.open_source)
+        find_repeats(partition, self.open_source)
         self.add_compared(partition)
 
     def add_compared(self, partition: PartitionAudit) -> None:
-        """Add a partition that has had its second look; compare it with its log directory's checkpoints."""
+        """Add a partition whose repeats were looked for; compare it with its log directory's checkpoints."""
         self._beyond.append(list(self.checkpoints.compare(partition)))
         self.partitions.append(partition)
 

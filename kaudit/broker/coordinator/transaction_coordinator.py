@@ -5,16 +5,14 @@ CONCURRENT_TRANSACTIONS - is done at once: an attempt's answer is the one its cl
 """
 
 from collections.abc import Callable
-from typing import Any
-
-from msgspec import Struct
 
 from kaudit.broker.config import BrokerConfig
+from kaudit.broker.coordinator.requests import CoordinatorResult, EndOfTransaction, RequestContext, rejected
 from kaudit.broker.coordinator.transaction_metadata import TransactionMetadata
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.producer_state.producer_append_info import MAX_EPOCH, TRANSACTION_VERSION_2
 from kaudit.broker.releases.profile import Profile
-from kaudit.broker.response import TopicPartition, ok_fields, rejected_fields
+from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kaudit.model.transaction_state import TransactionStatus
 
@@ -43,62 +41,14 @@ _COMPLETE = {_COMPLETE_COMMIT: True, _COMPLETE_ABORT: False}
 """Whether it is a commit."""
 
 
-class RequestContext(Struct, frozen=True, gc=False):
-    """What every request to the coordinator has.
-
-    The partition whose attempts it belongs to, its version, the broker's clock in ms, and the producer id the allocator
-    is known to have given, if any.
-    """
-
-    partition: TopicPartition
-    api_version: int
-    now: int
-    knows_now: bool
-    """Whether the attempt says what `now` is."""
-    granted_producer_id: int | None = None
-
-
-class CoordinatorResult(Struct, frozen=True, gc=False):
-    """An answer with the producer id and epoch to continue with; both -1 when rejected."""
-
-    error: KafkaError
-    producer_id: int
-    producer_epoch: int
-    why: str
-
-    def fields(self, *, with_producer: bool = False) -> dict[str, Any]:
-        """Return the fields of an answer's JSON object."""
-        fields = ok_fields() if self.error is _DONE else rejected_fields(self.error)
-        if with_producer:
-            fields["producer_id"], fields["producer_epoch"] = self.producer_id, self.producer_epoch
-        return fields
-
-
-class EndOfTransaction(Struct, frozen=True, gc=False):
-    """A transaction the coordinator decided to end: which markers to write where."""
-
-    producer_id: int
-    marker_epoch: int
-    commit: bool
-    transaction_version: int
-    at: int
-    partitions: tuple[TopicPartition, ...]
-    restarted: TopicPartition | None = None
-    """Whose restart made a coordinator send them again, None where they are sent for the first time."""
-
-
 WriteMarkers = Callable[[EndOfTransaction], bool]
 """Writes the markers; returns whether every partition accepted its own."""
 Allocate = Callable[[int | None], int]
 """Allocates a producer id: the recorded one, or the next of its own."""
 
 
-def _rejected(error: KafkaError, why: str) -> CoordinatorResult:
-    return CoordinatorResult(error, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, why)
-
-
 def _busy(transaction: TransactionMetadata) -> CoordinatorResult:
-    return _rejected(
+    return rejected(
         KafkaError.CONCURRENT_TRANSACTIONS,
         f"the transaction is {transaction.state.label}, a partition refused its marker or was never sent one",
     )
@@ -110,7 +60,7 @@ def _ended_before(transaction: TransactionMetadata, *, commit: bool) -> Coordina
         return CoordinatorResult(_DONE, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, "it had ended that way already")
     if transaction.markers_sent or _PREPARED.get(transaction.state) is commit:
         return _busy(transaction)
-    return _rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
+    return rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
 
 
 class TransactionCoordinator:
@@ -159,11 +109,11 @@ class TransactionCoordinator:
     ) -> CoordinatorResult | None:
         """Check what InitProducerId asks for by itself."""
         if expected is not None and NO_PRODUCER_ID in expected:
-            return _rejected(KafkaError.INVALID_REQUEST, "a producer id without an epoch, or an epoch without an id")
+            return rejected(KafkaError.INVALID_REQUEST, "a producer id without an epoch, or an epoch without an id")
         if transactional_id == "":
-            return _rejected(KafkaError.INVALID_REQUEST, _EMPTY_ID)
+            return rejected(KafkaError.INVALID_REQUEST, _EMPTY_ID)
         if transactional_id is not None and not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
-            return _rejected(
+            return rejected(
                 KafkaError.INVALID_TRANSACTION_TIMEOUT,
                 f"a timeout of {timeout_ms} ms, the broker allows 1 to {self._config.transaction_max_timeout_ms}",
             )
@@ -186,13 +136,13 @@ class TransactionCoordinator:
     ) -> CoordinatorResult:
         """Make the request's partition part of the producer's transaction; one begins if none is open."""
         if transactional_id == "":
-            return _rejected(KafkaError.INVALID_REQUEST, _EMPTY_ID)
+            return rejected(KafkaError.INVALID_REQUEST, _EMPTY_ID)
         transaction = self._find(request, transactional_id)
         if transaction is not None and transaction.markers_sent and self._profile.checks_pending_transition_first:
             return _busy(transaction)
         rejection = self._check_owner(transaction, producer_id, transactional_id)
         if rejection is not None or transaction is None:
-            return rejection or _rejected(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
+            return rejection or rejected(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
         if transaction.epoch != producer_epoch:
             return self._fenced(request, _FENCED_ADD, transaction, (producer_id, producer_epoch))
         if transaction.state in _PREPARED:
@@ -241,10 +191,10 @@ class TransactionCoordinator:
     ) -> CoordinatorResult:
         """Commit or abort; under transaction version 2 the answer carries the next epoch."""
         if transactional_id == "":
-            return _rejected(KafkaError.INVALID_REQUEST, _EMPTY_ID)
+            return rejected(KafkaError.INVALID_REQUEST, _EMPTY_ID)
         transaction = self._find(request, transactional_id)
         if transaction is None:
-            return _rejected(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
+            return rejected(KafkaError.INVALID_PRODUCER_ID_MAPPING, "an unknown transactional id")
         if transaction_version >= TRANSACTION_VERSION_2:
             return self._end_version2(request, transaction, producer, commit=commit)
         owner = self._check_owner(transaction, producer[0], transactional_id)
@@ -346,7 +296,7 @@ class TransactionCoordinator:
     ) -> CoordinatorResult | None:
         if transaction is None or transaction.producer_id != producer_id:
             owner = "nobody" if transaction is None else f"producer id {transaction.producer_id}"
-            return _rejected(
+            return rejected(
                 KafkaError.INVALID_PRODUCER_ID_MAPPING,
                 f"transactional id {transactional_id!r} belongs to {owner}, not to producer id {producer_id}",
             )
@@ -357,7 +307,7 @@ class TransactionCoordinator:
     ) -> CoordinatorResult:
         knows = request.api_version >= since
         error = self._profile.coordinator_fenced_error if knows else KafkaError.INVALID_PRODUCER_EPOCH
-        return _rejected(
+        return rejected(
             error,
             f"producer {incoming[0]} comes with epoch {incoming[1]}, "
             f"the coordinator remembers producer {transaction.producer_id} with epoch {transaction.epoch}",
@@ -465,7 +415,7 @@ class TransactionCoordinator:
             transaction.previous_producer_id == producer_id and epoch == EXHAUSTED_EPOCH and transaction.epoch == 0
         )
         if transaction.producer_id != producer_id and not overflowed:
-            return _rejected(
+            return rejected(
                 KafkaError.INVALID_PRODUCER_ID_MAPPING,
                 f"the transactional id belongs to producer id {transaction.producer_id}, not to {producer_id}",
             )
@@ -474,7 +424,7 @@ class TransactionCoordinator:
         if epoch != transaction.epoch:
             return self._fenced(request, _FENCED_END, transaction, incoming)
         if commit and transaction.state is not _ONGOING:
-            return _rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
+            return rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
         self._end(transaction, epoch + 1, request.now, commit=commit, transaction_version=TRANSACTION_VERSION_2)
         transaction.last_epoch = epoch
         why = "the transaction ended, the next one has the next epoch"
@@ -487,7 +437,7 @@ class TransactionCoordinator:
 def _retried_end(transaction: TransactionMetadata, *, commit: bool) -> CoordinatorResult:
     """Answer an EndTxn that repeats the one that completed the transaction (transaction version 2)."""
     if _COMPLETE[transaction.state] is not commit:
-        return _rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
+        return rejected(KafkaError.INVALID_TXN_STATE, f"the transaction is {transaction.state.label}")
     return CoordinatorResult(
         _DONE, transaction.producer_id, transaction.epoch, "a retry: it had ended that way already"
     )

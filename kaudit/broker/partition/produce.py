@@ -6,7 +6,8 @@ Source: KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend, Unif
 from collections.abc import Sequence
 
 from kaudit.broker.attempts import BATCH_FIELDS, Produce, SentBatch, TxnOffsetCommit
-from kaudit.broker.coordinator.transaction_coordinator import RequestContext, TransactionCoordinator
+from kaudit.broker.coordinator.requests import RequestContext
+from kaudit.broker.coordinator.transaction_coordinator import TransactionCoordinator
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.fast_path import valid_batch
 from kaudit.broker.partition.log_validator import check_batch

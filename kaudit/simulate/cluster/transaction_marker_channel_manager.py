@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kaudit.broker.attempts import WriteMarker
-from kaudit.broker.coordinator.transaction_coordinator import EndOfTransaction
+from kaudit.broker.coordinator.requests import EndOfTransaction
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch
 from kaudit.broker.producer_state.verdict import Outcome, Verdict
 from kaudit.broker.response import TopicPartition

@@ -10,12 +10,10 @@ from typing import NamedTuple, Protocol
 
 from kaudit.broker import attempts
 from kaudit.broker.config import BrokerConfig
+from kaudit.broker.coordinator.requests import CoordinatorResult, EndOfTransaction, RequestContext
 from kaudit.broker.coordinator.transaction_coordinator import (
     EXHAUSTED_EPOCH,
     FIRST_END_TXN_OF_VERSION_2,
-    CoordinatorResult,
-    EndOfTransaction,
-    RequestContext,
     TransactionCoordinator,
 )
 from kaudit.broker.errors import KafkaError

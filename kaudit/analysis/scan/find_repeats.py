@@ -9,7 +9,7 @@ from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.source.layout import INTERNAL_TOPICS
 
 
-def second_look(partition: PartitionAudit, open_source: OpenSource) -> None:
+def find_repeats(partition: PartitionAudit, open_source: OpenSource) -> None:
     """Read again what may be there twice, or written by two, and keep what is."""
     directory = partition.directory
     partition.repeats = without_equal_records(partition.repeats, directory, open_source)

@@ -1,0 +1,58 @@
+"""What the transaction coordinator is asked, answers, and decides."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from kaudit.broker.errors import KafkaError
+from kaudit.broker.response import TopicPartition, ok_fields, rejected_fields
+from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+
+class RequestContext(Struct, frozen=True, gc=False):
+    """What every request to the coordinator has.
+
+    The partition whose attempts it belongs to, its version, the broker's clock in ms, and the producer id the allocator
+    is known to have given, if any.
+    """
+
+    partition: TopicPartition
+    api_version: int
+    now: int
+    knows_now: bool
+    """Whether the attempt says what `now` is."""
+    granted_producer_id: int | None = None
+
+
+class CoordinatorResult(Struct, frozen=True, gc=False):
+    """An answer with the producer id and epoch to continue with; both -1 when rejected."""
+
+    error: KafkaError
+    producer_id: int
+    producer_epoch: int
+    why: str
+
+    def fields(self, *, with_producer: bool = False) -> dict[str, Any]:
+        """Return the fields of an answer's JSON object."""
+        fields = ok_fields() if self.error is KafkaError.NONE else rejected_fields(self.error)
+        if with_producer:
+            fields["producer_id"], fields["producer_epoch"] = self.producer_id, self.producer_epoch
+        return fields
+
+
+class EndOfTransaction(Struct, frozen=True, gc=False):
+    """A transaction the coordinator decided to end: which markers to write where."""
+
+    producer_id: int
+    marker_epoch: int
+    commit: bool
+    transaction_version: int
+    at: int
+    partitions: tuple[TopicPartition, ...]
+    restarted: TopicPartition | None = None
+    """Whose restart made a coordinator send them again, None where they are sent for the first time."""
+
+
+def rejected(error: KafkaError, why: str) -> CoordinatorResult:
+    """Return an answer with an error."""
+    return CoordinatorResult(error, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, why)
