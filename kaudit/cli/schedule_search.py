@@ -49,9 +49,9 @@ class SearchOptions(OptionGroup, frozen=True, kw_only=True):
         str | None,
         typer.Option(
             "--explain-finding",
-            metavar="SAVED.json#FINGERPRINT",
-            help="Look for schedules whose logs give this finding of a saved scan: what may have happened, how often it "
-            "did among those tried, and what would tell.",
+            metavar="FINDING",
+            help="Look for schedules whose logs give this finding, SAVED.json#FINGERPRINT of a saved scan: what may have "
+            "happened, how often it did among those tried, and what would show it.",
         ),
     ] = None
     tries: Annotated[

@@ -257,7 +257,7 @@ class _HadoopFiles:
 
 def _pieces_frame(spark: "SparkSession", pieces: Iterable[Piece]) -> "DataFrame":
     """Pieces that the driver has made, before all others."""
-    rows = [row for number, piece in enumerate(pieces) for row in _piece_rows(0, -1, number, None, piece)]
+    rows = [_piece_row(0, -1, number, None, piece) | {"rows": _row_count(piece)} for number, piece in enumerate(pieces)]
     return spark.createDataFrame(pa.Table.from_pylist(rows, _PIECES))
 
 
@@ -269,8 +269,10 @@ def history_writing(
     def write_histories(rows: Batches) -> Batches:
         for job_index, _, history in replicas(rows):
             own: Sequence[Finding] = unpack(findings[job_index]) if job_index in findings else ()
-            pieces = writer(history, own, remembers_markers)
-            yield from _in_batch(output_batches.of(job_index), job_index, history.key[0], pieces)
+            # what a report makes of a history is its own: no rows to count
+            for number, piece in enumerate(writer(history, own, remembers_markers)):
+                row = _piece_row(output_batches.of(job_index), job_index, number, history.key[0], piece)
+                yield pa.RecordBatch.from_pylist([row], _PIECES)
 
     return write_histories
 
@@ -329,19 +331,21 @@ def unpacking() -> ArrowMap:
 
 def _in_batch(output_batch: int, job_index: int, topic: str | None, pieces: Iterable[Piece], start: int = 0) -> Batches:
     for number, piece in enumerate(pieces, start):
-        yield pa.RecordBatch.from_pylist(list(_piece_rows(output_batch, job_index, number, topic, piece)), _PIECES)
+        row = _piece_row(output_batch, job_index, number, topic, piece) | {"rows": _row_count(piece)}
+        yield pa.RecordBatch.from_pylist([row], _PIECES)
 
 
-def _piece_rows(
-    output_batch: int, job_index: int, number: int, topic: str | None, piece: Piece
-) -> Iterator[Mapping[str, object]]:
+def _piece_row(output_batch: int, job_index: int, number: int, topic: str | None, piece: Piece) -> dict[str, object]:
     table, data = piece
-    yield {
+    return {
         "output_batch": output_batch,
         "job_index": job_index,
         "number": number,
         "table": table,
         "topic": topic,
-        "rows": pa.ipc.open_stream(data).read_all().num_rows,
         "data": data,
     }
+
+
+def _row_count(piece: Piece) -> int:
+    return int(pa.ipc.open_stream(piece[1]).read_all().num_rows)

@@ -47,17 +47,6 @@ def local():
     return Engine(local)
 
 
-@pytest.fixture(scope="session")
-def spark_session(tmp_path_factory):
-    """One session for the whole run, started by the first test that asks."""
-    from kaudit.engines.spark_session import SparkOptions, session
-
-    # nobody looks at the UI, and its server costs a second
-    tables = f"spark.sql.warehouse.dir={tmp_path_factory.mktemp('warehouse')}"
-    with session(SparkOptions("local[2]", ["spark.ui.enabled=false", tables]), None) as started:
-        yield started
-
-
 @pytest.fixture
 def spark(spark_session):
     from kaudit.engines import spark

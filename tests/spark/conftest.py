@@ -2,13 +2,11 @@
 
 import pytest
 
-from tests.engines.conftest import spark_session  # noqa: F401 - a fixture
-
 ON_SPARK = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
 @pytest.fixture(scope="session")
-def spark(spark_session):  # noqa: F811
+def spark(spark_session):
     """A session with Spark's own settings, as users have them, but no more tasks than there is work."""
     session = spark_session.newSession()
     session.conf.set("spark.sql.adaptive.enabled", "true")

@@ -26,8 +26,7 @@ _NOT_LOOKED_AT = "offsets are the order of the log; that of sending is in the pa
 class Trouble(NamedTuple):
     """Records of one partition that were lost, duplicated or reordered together.
 
-    `kind` says how, or why no log shows it. `offset` is the batch at which the leader's log shows it, None where it cannot;
-    `codes` are the checks that may report it there.
+    `kind` says how, or why no log shows it. `offset` is the batch at which the leader's log shows it, None where it cannot.
     """
 
     what: str
@@ -35,7 +34,6 @@ class Trouble(NamedTuple):
     partition: TopicPartition
     records: int
     offset: int | None = None
-    codes: frozenset[str] = frozenset()
 
 
 def troubles(
@@ -87,15 +85,15 @@ def _lost_tail(
 ) -> Trouble:
     """Say whether a tail that was cut off is missed: all of one producer, epoch and election."""
     records = sum(outcome.batch.record_count for outcome, _ in tail)
-    shown_at, why, codes = _missed_at(simulation, partition, tail)
+    shown_at, why = _missed_at(simulation, partition, tail)
     if shown_at is None and any(outcome.elsewhere for outcome, _ in tail):
         why = "only another replica has them still: kaudit diff compares the replicas"
-    return Trouble(LOST, why, key, records, shown_at, frozenset(codes))
+    return Trouble(LOST, why, key, records, shown_at)
 
 
 def _missed_at(
     simulation: Simulation, partition: ReplicatedPartition, tail: list[tuple[BatchOutcome, StoredBatch]]
-) -> tuple[int | None, str, set[str]]:
+) -> tuple[int | None, str]:
     batch, first = tail[0][0].batch, min((write for _, write in tail), key=lambda write: write.base_offset)
     log = leader_log(partition)
     mine = [
@@ -106,7 +104,7 @@ def _missed_at(
         and stored.state.producer_id == batch.producer_id
     ]
     if not simulation.applications[batch.payload.producer].spec.config.idempotent:
-        return None, "without producer ids no sequence is missing", set()
+        return None, "without producer ids no sequence is missing"
     same_epoch = [
         (stored.state.base_sequence > batch.base_sequence, stored.base_offset)
         for stored in mine
@@ -114,18 +112,18 @@ def _missed_at(
     ]
     later = [offset for is_later, offset in same_epoch if is_later]
     if later and len(later) < len(same_epoch):
-        return min(later), "went on in the same epoch", {"KA104"}
+        return min(later), "went on in the same epoch"
     if batch.transactional and not later:
         committed = (
             "committed" if _is_committed(simulation, batch.payload.producer, batch.numbers[0]) else "not committed"
         )
-        return None, f"a transaction without them looks whole ({committed})", set()
+        return None, f"a transaction without them looks whole ({committed})"
     after = [stored for stored in mine if stored.leader_epoch > first.leader_epoch]
     if not after:
-        return None, "the producer wrote nothing more under that producer id", set()
+        return None, "the producer wrote nothing more under that producer id"
     if later or all(stored.leader_epoch > first.leader_epoch for stored in mine):
-        return None, "nothing of the producer lies before them", set()
-    return after[0].base_offset, "wrote before and after", {"KA206", "KA104", "KA202"}
+        return None, "nothing of the producer lies before them"
+    return after[0].base_offset, "wrote before and after"
 
 
 def _is_committed(simulation: Simulation, producer: str, number: int) -> bool:
@@ -147,14 +145,14 @@ def _copies(key: TopicPartition, outcome: BatchOutcome, partition: ReplicatedPar
             yield Trouble(DUPLICATES, "the first copy was deleted", key, outcome.batch.record_count)
             continue
         if one is None or other is None:
-            kind, codes = "retried without idempotence", {"KA702"}
+            kind = "retried without idempotence"
         elif one.producer_id != other.producer_id:
-            kind, codes = "under another producer id", {"KA701"}
+            kind = "under another producer id"
         elif one.producer_epoch != other.producer_epoch:
-            kind, codes = "under another epoch", {"KA704"}
+            kind = "under another epoch"
         else:
-            kind, codes = "same sequences", {"KA101", "KA102", "KA103", "KA105"}
-        yield Trouble(DUPLICATES, kind, key, outcome.batch.record_count, copy.base_offset, frozenset(codes))
+            kind = "same sequences"
+        yield Trouble(DUPLICATES, kind, key, outcome.batch.record_count, copy.base_offset)
 
 
 # -- out of order --------------------------------------------------------------------------------------------------------
@@ -166,7 +164,7 @@ def _reordered(key: TopicPartition, partition: ReplicatedPartition, outcomes: li
     if shown_at is None:
         yield Trouble(REORDERED, _NOT_LOOKED_AT, key, records)
     else:
-        yield Trouble(REORDERED, "older than those before them", key, records, shown_at, frozenset({"KA703"}))
+        yield Trouble(REORDERED, "older than those before them", key, records, shown_at)
 
 
 def _older_beside_copies(partition: ReplicatedPartition) -> int | None:
