@@ -119,17 +119,3 @@ def test_a_killed_process_changes_nothing(tmp_path, victim):
     done = subprocess.run([*command[:3], "local", ""], capture_output=True, text=True, check=True)
     assert out == done.stdout, err[-3000:]
     assert '"KA104"' in out
-
-
-def test_speculative_copies_change_nothing(logs, tmp_path):
-    settings = {
-        "spark.speculation": "true", "spark.speculation.quantile": "0.01", "spark.speculation.multiplier": "1.01",
-        "spark.speculation.minTaskRuntime": "1ms", "spark.speculation.interval": "5ms", "spark.ui.enabled": "false",
-        "spark.eventLog.enabled": "true", "spark.eventLog.dir": tmp_path.as_uri(), "spark.eventLog.compress": "false",
-        "spark.eventLog.rolling.enabled": "false",
-    }  # fmt: skip
-    given = [word for key, value in settings.items() for word in ("--spark-conf", f"{key}={value}")]
-    done = kaudit("scan", logs, "--engine", "spark", "--master", "local-cluster[2,1,1024]", *given, *REPORT)
-    assert done.stdout == expected("scan", logs), done.stderr
-    events = "".join(path.read_text() for path in tmp_path.iterdir() if path.is_file())
-    assert '"Speculative":true' in events
