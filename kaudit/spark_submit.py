@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def _in_cluster() -> bool:
-    """Whether the driver runs in the cluster, as spark-submit has told the JVM."""
+    """Whether the driver runs in the cluster, by the setting that spark-submit makes."""
     from pyspark import SparkConf  # noqa: PLC0415 - an extra
 
     return SparkConf().get("spark.submit.deployMode") == "cluster"

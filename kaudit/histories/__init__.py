@@ -1,1 +1,1 @@
-"""Histories that explain a finding: simulated schedules whose logs give the same finding, and what tells them apart."""
+"""Histories that explain a finding: simulated schedules whose logs give the same finding, and what distinguishes them."""

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.inspect.rows import Row
-from kaudit.model.batch import Batches, last_offsets
-from kaudit.model.batch_fields import DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG
+from kaudit.model.batch import Batches, first_timestamps, last_offsets
 
 AROUND_BATCHES = 5
 """Batches shown on each side of the one that holds the offset asked for."""
@@ -53,9 +52,7 @@ class RowFilter(Struct, frozen=True):
         if self.since_ms is not None:
             wanted &= batches["max_timestamp"] >= self.since_ms
         if self.until_ms is not None:
-            # under these two flags the base timestamp is no record's time
-            no_base = batches["attributes"] & (LOG_APPEND_TIME_FLAG | DELETE_HORIZON_FLAG) != 0
-            earliest = np.where(no_base, batches["max_timestamp"], batches["base_timestamp"])
+            earliest = first_timestamps(batches)
             wanted &= (earliest <= self.until_ms) & (earliest >= 0)
         return wanted
 

@@ -9,7 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.model.batch_fields import NO_CONTROL_TYPE, NO_COORDINATOR_EPOCH
+from kaudit.model.batch_fields import (
+    DELETE_HORIZON_FLAG,
+    LOG_APPEND_TIME_FLAG,
+    NO_CONTROL_TYPE,
+    NO_COORDINATOR_EPOCH,
+)
 from kaudit.model.columns import Column, Columns, joined, no_rows
 from kaudit.model.dtypes import dtype_of
 from kaudit.model.schema import Int8, Int16, Int32, Int64, UInt32
@@ -80,6 +85,16 @@ def last_offsets(batches: Batches) -> NDArray[np.int64]:
     deltas = np.maximum(batches["last_offset_delta"], 0).astype(np.int64)
     lasts: NDArray[np.int64] = bases + np.minimum(deltas, _HIGHEST_OFFSET - np.maximum(bases, 0))
     return lasts
+
+
+def first_timestamps(batches: Batches) -> NDArray[np.int64]:
+    """Time of each batch's first record, ms, shape (n,): the max timestamp where the base timestamp is no record's time.
+
+    It is not under log append time, and where it is the delete horizon (KIP-534).
+    """
+    no_base = batches["attributes"] & (LOG_APPEND_TIME_FLAG | DELETE_HORIZON_FLAG) != 0
+    firsts: NDArray[np.int64] = np.where(no_base, batches["max_timestamp"], batches["base_timestamp"])
+    return firsts
 
 
 def last_sequences(batches: Batches) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
 from kaudit.analysis.scan.partition_assembler import read_range
 from kaudit.analysis.scan.unread_segments import require_whole
-from kaudit.model.batch import Batches, concatenate, last_offsets
+from kaudit.model.batch import Batches, concatenate, first_timestamps, last_offsets
 from kaudit.source.bytes import ByteSource
 from kaudit.source.schemes import open_segment
 from kaudit.spark.batch_rows import batch_rows
@@ -77,8 +77,6 @@ def _wanted(batches: Batches, options: ReadOptions) -> Batches:
     if options.since is not None:
         chosen &= batches["max_timestamp"] >= options.since
     if options.until is not None:
-        chosen &= (
-            np.where(batches["base_timestamp"] < 0, batches["max_timestamp"], batches["base_timestamp"])
-            <= options.until
-        )
+        firsts = first_timestamps(batches)
+        chosen &= np.where(firsts < 0, batches["max_timestamp"], firsts) <= options.until
     return batches[chosen]
