@@ -30,6 +30,7 @@ SHAPES = {
     "large": Shape("large", records=(16, 16), value_bytes=(1000, 1040), producers=50, anomalies=0),
     "small": Shape("small", producers=100, anomalies=0),
     "short runs": Shape("short runs", producers=50_000, anomalies=0),
+    "200,000 ids": Shape("200,000 ids", producers=200_000, anomalies=0),
 }
 LIMITS = {"large": 0.01, "small": 0.10}
 """Exchanged bytes at most, as a share of the bytes read; always at most 1.5 times the headers."""

@@ -1,6 +1,7 @@
 """Sharing the work of a scan among Spark's tasks: ranges into reading tasks, partitions into replaying tasks."""
 
 import heapq
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -10,6 +11,8 @@ from kaudit.analysis.scan.chunk_reader import CHUNK_BYTES
 from kaudit.analysis.scan.judging import replicas_of
 from kaudit.analysis.scan.planning import Job
 from kaudit.engines.spark_tasks import ByteRangeTask, PartitionHeader, ReadTask
+from kaudit.source.layout import PartitionDirectory
+from kaudit.source.snapshots import list_snapshots
 
 _TASKS_PER_CORE = 4
 """So many reading tasks a core even out what compresses, decodes or is stored unlike its neighbours."""
@@ -59,16 +62,27 @@ def _works(jobs: Sequence[Job], where: Sequence[int], size: int) -> Iterator[Rea
     work, filled = ReadTask([], []), 0
     for job_index, job in enumerate(jobs):
         ranges = job.ranges()
+        snapshots = [file.offset for file in list_snapshots(job.directory)]
         work.headers.append((job_index, where[job_index], PartitionHeader(job, len(ranges))))
         for number, spec in enumerate(ranges):
             last = work.byte_ranges[-1] if work.byte_ranges else None
             if last is not None and last.job_index == job_index and last.spec.file == spec.file:
                 work.byte_ranges[-1] = replace(last, spec=replace(last.spec, stop=spec.stop))
             else:
-                work.byte_ranges.append(ByteRangeTask(job_index, where[job_index], number, spec, job.chunk_bytes))
+                inside = _of_segment(snapshots, job.directory, spec.segment)
+                task = ByteRangeTask(job_index, where[job_index], number, spec, job.chunk_bytes, inside)
+                work.byte_ranges.append(task)
             filled += spec.stop - spec.start
             if filled >= size:
                 yield work
                 work, filled = ReadTask([], []), 0
     if work.byte_ranges or work.headers:
         yield work
+
+
+def _of_segment(snapshots: Sequence[int], directory: PartitionDirectory, segment: int) -> Sequence[int]:
+    """Return which of these offsets, ascending, lie behind a segment's first one."""
+    first = bisect_right(snapshots, directory.segments[segment].base_offset)
+    following = directory.segments[segment + 1 : segment + 2]
+    stop = bisect_left(snapshots, following[0].base_offset) if following else len(snapshots)
+    return tuple(snapshots[first:stop])

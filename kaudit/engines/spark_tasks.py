@@ -4,7 +4,7 @@ Workers import this module by name, so kaudit must be installed where they run (
 """
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -14,20 +14,27 @@ from msgspec import Struct
 from kaudit import __version__
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, cut
 from kaudit.analysis.scan.find_repeats import find_repeats
-from kaudit.analysis.scan.partition_assembler import PartitionAssembler, read_planned
+from kaudit.analysis.scan.partition_assembler import Outcome, PartitionAssembler, read_planned
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import RowSink
 from kaudit.analysis.scan.planning import Job
+from kaudit.analysis.scan.range_joining import join_ranges
 from kaudit.analysis.scan.shuffle_codec import pack, unpack
 from kaudit.analysis.scan.unread_segments import Failure
 from kaudit.engines.memory import keep_freed_memory
 from kaudit.source.layout import SegmentFile
 
-ROWS_SCHEMA = "shuffle_partition int, job_index int, number long, rows binary"
+ROWS_SCHEMA = "shuffle_partition int, job_index int, number long, ranges int, rows binary"
 AUDIT_SCHEMA = "job_index int, outline binary, audit binary, kept binary"
 ANSWER_SCHEMA = "number long, answer binary"
 _ROWS = pa.schema(
-    [("shuffle_partition", pa.int32()), ("job_index", pa.int32()), ("number", pa.int64()), ("rows", pa.binary())]
+    [
+        ("shuffle_partition", pa.int32()),
+        ("job_index", pa.int32()),
+        ("number", pa.int64()),
+        ("ranges", pa.int32()),
+        ("rows", pa.binary()),
+    ]
 )
 _AUDIT = pa.schema([("job_index", pa.int32()), ("outline", pa.binary()), ("audit", pa.binary()), ("kept", pa.binary())])
 _ANSWER = pa.schema([("number", pa.int64()), ("answer", pa.binary())])
@@ -50,13 +57,17 @@ class PartitionHeader(Struct, frozen=True):
 
 
 class ByteRangeTask(Struct, frozen=True):
-    """Ranges of one segment that lie side by side; `number` is the first one's place in the partition's order."""
+    """Ranges of one segment that lie side by side; `number` is the first one's place in the partition's order.
+
+    `snapshot_offsets`: those of the segment's producer snapshots, ascending.
+    """
 
     job_index: int
     shuffle_partition: int
     number: int
     spec: ChunkSpec
     chunk_bytes: int
+    snapshot_offsets: Sequence[int] = ()
 
 
 class ReadTask(Struct):
@@ -100,7 +111,7 @@ class TransientReadError(OSError):
 def reading(open_source: OpenSource, retries: int = 0) -> ArrowMap:
     """Return the function that reads, verifies and compresses the ranges of each row's work.
 
-    One row out per range, one more per partition. A task that cannot read a file that is still there fails, `retries`
+    One row out per range, or per series of ranges whose rows could be joined, one more per partition. A task that cannot read a file that is still there fails, `retries`
     times; then the range counts as unreadable.
     """
 
@@ -113,16 +124,26 @@ def reading(open_source: OpenSource, retries: int = 0) -> ArrowMap:
                 if work.version != __version__:
                     raise VersionMismatchError(f"the driver runs kaudit {work.version}, this worker {__version__}")
                 for job_index, shuffle_partition, header in work.headers:
-                    yield _row(shuffle_partition, job_index, _HEADER_NUMBER, pack(header))
+                    yield _row(shuffle_partition, job_index, _HEADER_NUMBER, 0, pack(header))
                 for task in work.byte_ranges:
-                    for number, spec in enumerate(cut(task.spec, task.chunk_bytes), task.number):
-                        outcomes = read_planned(spec, open_source=open_source)
-                        for outcome in outcomes if may_fail else ():
-                            if isinstance(outcome, Failure) and not outcome.vanished and outcome.log_start is None:
-                                raise TransientReadError(5, outcome.reason, outcome.path)
-                        yield _row(task.shuffle_partition, task.job_index, number, pack(outcomes))
+                    found = (
+                        _outcomes(spec, open_source, may_fail=may_fail) for spec in cut(task.spec, task.chunk_bytes)
+                    )
+                    number = task.number
+                    for joined in join_ranges(found, task.snapshot_offsets):
+                        rows = pack(joined.outcomes)
+                        yield _row(task.shuffle_partition, task.job_index, number, joined.ranges, rows)
+                        number += joined.ranges
 
     return read
+
+
+def _outcomes(spec: ChunkSpec, open_source: OpenSource, *, may_fail: bool) -> Sequence[Outcome]:
+    outcomes = read_planned(spec, open_source=open_source)
+    for outcome in outcomes if may_fail else ():
+        if isinstance(outcome, Failure) and not outcome.vanished and outcome.log_start is None:
+            raise TransientReadError(5, outcome.reason, outcome.path)
+    return outcomes
 
 
 def _attempt() -> int:
@@ -134,10 +155,9 @@ def _attempt() -> int:
     return 0 if task is None else task.attemptNumber()
 
 
-def _row(shuffle_partition: int, job_index: int, number: int, rows: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(
-        [{"shuffle_partition": shuffle_partition, "job_index": job_index, "number": number, "rows": rows}], _ROWS
-    )
+def _row(shuffle_partition: int, job_index: int, number: int, ranges: int, rows: bytes) -> pa.RecordBatch:
+    values = (shuffle_partition, job_index, number, ranges, rows)
+    return pa.RecordBatch.from_pylist([dict(zip(_ROWS.names, values, strict=True))], _ROWS)
 
 
 def replayer(make_sink: Callable[[], RowSink | None], seal: Seal, open_source: OpenSource) -> ArrowMap:
@@ -162,7 +182,7 @@ def replayer(make_sink: Callable[[], RowSink | None], seal: Seal, open_source: O
                     assert feed is not None, f"job {job_index}: a range came before its partition was opened"
                     for outcome in unpack(data):
                         feed.take(outcome)
-                    expected -= 1
+                    expected -= batch.column("ranges")[at].as_py()
         if feed is not None:
             yield from _close(feed, job_index, expected, seal, open_source)
 

@@ -49,16 +49,18 @@ class RestartTracker:
 
     def feed(self, runs: Columns, boundary: Columns) -> None:
         """Take a chunk's runs and their boundary batches."""
-        starts = np.flatnonzero((runs["first_sequence"] == 0) & ~runs["is_transactional"])
-        self._too_many = self._too_many or len(self._first) + len(starts) > MAX_PRODUCERS
         if self._too_many:
-            self._first.clear()
             return
-        if len(starts):
-            ids, epochs = runs["producer_id"].take(starts).tolist(), runs["producer_epoch"].take(starts).tolist()
-            batches = boundary.rows(runs["boundary_start"].take(starts)).tolist()
-            for producer_id, epoch, batch in zip(ids, epochs, batches, strict=True):
-                self._first.setdefault((producer_id, epoch), BoundaryBatch._make(batch))
+        starts = np.flatnonzero((runs["first_sequence"] == 0) & ~runs["is_transactional"])
+        ids, epochs = runs["producer_id"].take(starts).tolist(), runs["producer_epoch"].take(starts).tolist()
+        for producer_id, epoch, place in zip(ids, epochs, runs["boundary_start"].take(starts).tolist(), strict=True):
+            if (producer_id, epoch) in self._first:
+                continue
+            if len(self._first) == MAX_PRODUCERS:
+                self._too_many = True
+                self._first.clear()
+                return
+            self._first[producer_id, epoch] = BoundaryBatch._make(boundary.item(place))
 
     def restarts(self, table: Rows) -> tuple[list[Restart], int]:
         """Return the producers that begin behind the end of others, and how many more there are.

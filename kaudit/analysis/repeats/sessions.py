@@ -17,6 +17,7 @@ from kaudit.model.columns import Columns
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
 from kaudit.model.repeats import RepeatedEpoch, RepeatedSession
+from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.source.layout import PartitionDirectory
 
 MAX_SESSIONS = 20_000
@@ -68,6 +69,9 @@ class SessionTracker:
                 head = batches[: int(run["head_count"])] if int(run["first_sequence"]) == 0 else []
                 session = Session(*key, int(run["first_offset"]), int(run["last_offset"]), head)
                 self._sessions[key] = session
+            elif _is_head(session) and _goes_on(session.head[-1], int(run["first_sequence"])):
+                # the log was cut within its first batches
+                session.head = [*session.head, *batches[: int(run["head_count"])]][:NUM_BATCHES_TO_RETAIN]
             session.last_offset = int(run["last_offset"])
             session.tail = [*session.tail, *batches][-NUM_BATCHES_TO_RETAIN:]
 
@@ -82,6 +86,15 @@ class SessionTracker:
             if session.head and before:
                 found.append(Handover(session, before[::-1]))
         return found
+
+
+def _is_head(session: Session) -> bool:
+    """Whether all of a session so far are its first batches."""
+    return bool(session.head) and session.head[-1].base_offset == session.tail[-1].base_offset
+
+
+def _goes_on(batch: BoundaryBatch, first_sequence: int) -> bool:
+    return first_sequence == (batch.last_sequence + 1) & MAX_SEQUENCE
 
 
 class _Record(Struct, frozen=True):

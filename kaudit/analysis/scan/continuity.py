@@ -26,7 +26,6 @@ class Continuity(Struct):
     missing: list[MissingOffsets] = field(default_factory=list)
     damages: list[PlacedDamage] = field(default_factory=list)
     unlisted: int = 0
-    missing_offsets: int = 0
     first_offset: int | None = None
     next_offset: int | None = None
     offsets_present: int = 0
@@ -189,7 +188,6 @@ class Continuity(Struct):
             self.unlisted += 1
 
     def _miss(self, missing: MissingOffsets) -> None:
-        self.missing_offsets += missing.last_offset - missing.first_offset + 1
         if len(self.missing) < MAX_LISTED:
             self.missing.append(missing)
         else:

@@ -6,14 +6,15 @@ have a copy near them, what lies between copies with equal timestamps, and the c
 candidate, whatever the neighbouring chunks hold.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.analysis.scan.chunk_rows import NonIdempotentRows
-from kaudit.analysis.scan.equal_batches import DISTANCE, NO_RANGES, EqualBatches, Ranges, near_none
-from kaudit.analysis.scan.rows import NON_IDEMPOTENT_BATCH, assemble
+from kaudit.analysis.scan.equal_batches import DISTANCE, NO_RANGES, EqualBatches, Ranges, merged, near_none
+from kaudit.analysis.scan.rows import NON_IDEMPOTENT_BATCH, Rows, assemble
 from kaudit.analysis.scan.run_rows import ChunkBatches
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.records_crc import Crcs, records_crcs
@@ -39,7 +40,7 @@ def non_idempotent_rows(chunk: ChunkBatches) -> NonIdempotentRows:
     keep[:DISTANCE] = True
     keep[-DISTANCE:] = True
     crcs = records_crcs(own)
-    recurring = _keep_copies(crcs, own["size"], times, keep)
+    recurring = _keep_copies((crcs, own["size"], times), np.arange(len(index)), keep, NO_RANGES)
     ordinals = np.flatnonzero(keep)
     chosen = index[ordinals]
     columns: dict[str, NDArray[Any] | int] = {
@@ -54,25 +55,55 @@ def non_idempotent_rows(chunk: ChunkBatches) -> NonIdempotentRows:
     return NonIdempotentRows(rows, len(index), int(np.count_nonzero(regresses)), recurring)
 
 
-def _keep_copies(crcs: Crcs, sizes: NDArray[np.int64], times: NDArray[np.int64], keep: NDArray[np.bool_]) -> Ranges:
-    """Mark batches with an equal one near them, with equal times all between the two; return where records recur."""
+def join_non_idempotent(parts: Sequence[NonIdempotentRows]) -> NonIdempotentRows:
+    """Return the rows of ranges that follow one another as those of one: between them fewer are candidates."""
+    parts = [part for part in parts if part.batches]
+    if len(parts) < 2:
+        return parts[0] if parts else NonIdempotentRows()
+    before = np.cumsum([0, *(part.batches for part in parts)]).tolist()
+    rows = np.concatenate([part.rows for part in parts])
+    begins = np.cumsum([0, *(len(part.rows) for part in parts)])[1:-1]
+    rows["ordinal"] += np.repeat(before[:-1], [len(part.rows) for part in parts])
+    # a range keeps its first and its last batch
+    goes_back = rows["base_timestamp"][begins] < rows["base_timestamp"][begins - 1]
+    rows["regresses"][begins] = goes_back
+    ordinals = rows["ordinal"].copy()
+    keep = (ordinals < DISTANCE) | (ordinals >= before[-1] - DISTANCE)
+    recurring = np.concatenate([part.recurring + count for part, count in zip(parts, before, strict=False)])
+    batches = (rows["records_crc"], rows["size"], rows["base_timestamp"])
+    recurring = _keep_copies(batches, ordinals, keep, recurring)
+    return NonIdempotentRows(
+        rows[keep],
+        before[-1],
+        sum(part.regressions for part in parts) + int(np.count_nonzero(goes_back)),
+        recurring,
+    )
+
+
+def _keep_copies(
+    batches: tuple[Crcs, Rows, Rows], ordinals: NDArray[np.int64], keep: NDArray[np.bool_], recurring: Ranges
+) -> Ranges:
+    """Mark batches with an equal one near them, with equal times all between the two; return where records recur.
+
+    `batches`: their records' CRCs, sizes and base timestamps, shape (n,) each. `recurring`: ranges known before.
+    """
+    crcs, sizes, times = batches
     ascending = np.sort(crcs)  # many times faster than sorting indexes, and mostly all there is to do
     several = ascending[1:][ascending[1:] == ascending[:-1]]
     if not len(several):
-        return NO_RANGES
-    ordinals = np.flatnonzero(
-        np.isin(crcs, several[np.append(True, several[1:] != several[:-1])])
-    )  # some by chance: a dozen in a chunk of small batches
-    crcs, sizes, times = crcs[ordinals], sizes[ordinals], times[ordinals]
+        return merged(recurring)
+    # some by chance: a dozen in a chunk of small batches
+    places = np.flatnonzero(np.isin(crcs, several[np.append(True, several[1:] != several[:-1])]))
+    crcs, sizes, times, ordinals = crcs[places], sizes[places], times[places], ordinals[places]
     first, again = EqualBatches.of((times, sizes, crcs), ordinals).copies()
     edges = np.zeros(len(keep) + 1, dtype=np.int64)
-    np.add.at(edges, ordinals[first], 1)
-    np.subtract.at(edges, ordinals[again] + 1, 1)
+    np.add.at(edges, places[first], 1)
+    np.subtract.at(edges, places[again] + 1, 1)
     keep |= np.cumsum(edges[:-1]) > 0
     equal = EqualBatches.of((sizes, crcs), ordinals)
-    recurring = equal.recurring(times)
-    first, again = (ordinals[indexes] for indexes in equal.restamped(times))
-    alone = near_none(again, recurring)
-    keep[first[alone]] = True
-    keep[again[alone]] = True
+    recurring = merged(np.concatenate((recurring, equal.recurring(times))))
+    first, again = equal.restamped(times)
+    alone = near_none(ordinals[again], recurring)
+    keep[places[first[alone]]] = True
+    keep[places[again[alone]]] = True
     return recurring

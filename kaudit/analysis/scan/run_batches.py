@@ -1,5 +1,6 @@
 """Reading the batches of one run again: only rows of producers with anomalies need it."""
 
+from collections.abc import Iterator
 from contextlib import closing
 
 import numpy as np
@@ -34,8 +35,8 @@ class RunFetcher:
         self._directory = directory
         self._open = open_source
 
-    def __call__(self, run: Row) -> list[BoundaryBatch]:
-        """Return all batches of a run (one row of RUN).
+    def __call__(self, run: Row) -> Iterator[BoundaryBatch]:
+        """Yield all batches of a run (one row of RUN), some MiB of the log in memory at a time.
 
         Raises:
             OSError: the segment cannot be read any more.
@@ -43,7 +44,6 @@ class RunFetcher:
         """
         segment = self._directory.segments[int(run["segment"])]
         present, reached = int(run["present_before_first"]), int(run["first_offset"]) - 1
-        found: list[BoundaryBatch] = []
         with closing(self._open(segment)) as source:
             for piece in stream_batches(
                 source, ByteRange(int(run["first_position"]), segment.size, segment.size), expected_offset=None
@@ -53,8 +53,7 @@ class RunFetcher:
                 before = present + np.cumsum(covered) - covered
                 mine = (batches["producer_id"] == run["producer_id"]) & (batches["attributes"] & CONTROL_FLAG == 0)
                 own = np.flatnonzero(mine & (bases > reached) & (bases <= run["last_offset"]))
-                found += boundary_batches(batches[own], before[own], int(run["segment"]))
+                yield from boundary_batches(batches[own], before[own], int(run["segment"]))
                 if (mine & (bases > run["last_offset"])).any():
-                    break
+                    return
                 present += int(covered.sum())
-        return found

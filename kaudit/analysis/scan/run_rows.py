@@ -83,10 +83,10 @@ def producer_rows(chunk: ChunkBatches) -> ProducerRows:
         cut = int(np.count_nonzero(elsewhere & ~starts[1:]))
         starts[1:] |= elsewhere
     if not control.any():
-        return ProducerRows(*_runs_of(chunk, sequences, _RunIndexes.of(order, starts)), no_rows(MARKER), cut)
+        return ProducerRows(*_runs_of(chunk, sequences, RunIndexes.of(order, starts)), no_rows(MARKER), cut)
     is_control = control[order]
     data = ~is_control
-    runs, boundary_batches = _runs_of(chunk, sequences, _RunIndexes.of(order[data], starts[data]))
+    runs, boundary_batches = _runs_of(chunk, sequences, RunIndexes.of(order[data], starts[data]))
     return ProducerRows(runs, boundary_batches, _markers(chunk, order[is_control]), cut)
 
 
@@ -127,7 +127,7 @@ def _markers(chunk: ChunkBatches, control: Indexes) -> Columns:
     return chunk.gathered(MARKER, control if ends.all() else control.compress(ends), computed)
 
 
-class _RunIndexes(NamedTuple):
+class RunIndexes(NamedTuple):
     """Which batches make up runs; int64 arrays, shape (runs,) unless said otherwise."""
 
     data: Indexes
@@ -140,7 +140,7 @@ class _RunIndexes(NamedTuple):
     """Where among all boundary batches each run's end."""
 
     @classmethod
-    def of(cls, data: Indexes, starts_run: NDArray[np.bool_]) -> "_RunIndexes":
+    def of(cls, data: Indexes, starts_run: NDArray[np.bool_]) -> "RunIndexes":
         """Make them from the data batches and from which of them starts a run."""
         starts = np.flatnonzero(starts_run)
         lengths = np.append(starts[1:], len(data))[: len(starts)] - starts
@@ -162,6 +162,14 @@ class _RunIndexes(NamedTuple):
         return self.data.take(
             np.repeat(self.starts, counts) + rank + np.where(rank < NUM_BATCHES_TO_RETAIN, 0, skipped)
         )
+
+    def boundary_columns(self) -> dict[str, Column]:
+        """Return the columns of runs that say where their boundary batches are."""
+        return {
+            "boundary_start": self.boundary_starts,
+            "boundary_count": self.boundary_counts,
+            "head_count": np.minimum(self.lengths, NUM_BATCHES_TO_RETAIN),
+        }
 
     def sums(self, values: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the sum of these values, one a batch of the chunk, over each run."""
@@ -186,7 +194,7 @@ class _RunIndexes(NamedTuple):
         return least
 
 
-def _runs_of(chunk: ChunkBatches, sequences: NDArray[np.int64], indexes: _RunIndexes) -> tuple[Columns, Columns]:
+def _runs_of(chunk: ChunkBatches, sequences: NDArray[np.int64], indexes: RunIndexes) -> tuple[Columns, Columns]:
     """Return runs and their boundary batches; `sequences` are the last ones of the chunk's batches."""
     if not len(indexes.starts):
         return no_rows(RUN), no_rows(BOUNDARY_BATCH)
@@ -200,7 +208,7 @@ def _runs_of(chunk: ChunkBatches, sequences: NDArray[np.int64], indexes: _RunInd
     return _run_columns(chunk, indexes, boundary), boundary
 
 
-def _run_columns(chunk: ChunkBatches, indexes: _RunIndexes, boundary: Columns) -> Columns:
+def _run_columns(chunk: ChunkBatches, indexes: RunIndexes, boundary: Columns) -> Columns:
     batches = chunk.batches
     # a run's first and last batch are boundary batches, gathered already; runs of one batch each are their boundary batches
     single = len(indexes.starts) == len(boundary)
@@ -230,16 +238,14 @@ def _run_columns(chunk: ChunkBatches, indexes: _RunIndexes, boundary: Columns) -
         "last_leader_epoch": of_last("leader_epoch"),
         "present_before_first": of_first("present_before"),
         "present_before_last": of_last("present_before"),
-        "boundary_start": boundary_starts,
-        "boundary_count": indexes.boundary_counts,
-        "head_count": np.minimum(indexes.lengths, NUM_BATCHES_TO_RETAIN),
         "segment": chunk.segments(heads),
     }
+    columns |= indexes.boundary_columns()
     return Columns(RUN, len(indexes.starts), columns | _columns_of_histories(batches, indexes, newest))
 
 
 def _columns_of_histories(
-    batches: Batches, indexes: _RunIndexes, last_timestamps: NDArray[np.int64]
+    batches: Batches, indexes: RunIndexes, last_timestamps: NDArray[np.int64]
 ) -> dict[str, Column]:
     """Return the columns of runs that only histories ask for, made when they do."""
     # the columns themselves, so that the chunk's others need not stay in memory

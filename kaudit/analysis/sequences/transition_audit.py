@@ -3,7 +3,8 @@
 `TransitionAudit.feed` takes chunks in offset order; cutting the log elsewhere does not change what it reports.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ _PART_ROWS = 1 << 14
 _IN_FLIGHT = 5
 """max.in.flight.requests.per.connection of an idempotent producer at most: these batches it may renumber together."""
 
-FetchRun = Callable[[Row], list[BoundaryBatch]]
+FetchRun = Callable[[Row], Iterable[BoundaryBatch]]
 """All batches of a run (one row of RUN), read again from the log."""
 
 
@@ -127,12 +128,12 @@ class TransitionAudit(Struct):
             rest = int(run["records"]) - sum(batch.record_count for batch in batches)
             self.leader_changes.add_run(newest, tail[-1])
             return _continue_run(state, tail, rest, transactional=transactional)
-        return self._audit_batches(state, self.fetch_run(run)[head:], epoch, transactional, producer)
+        return self._audit_batches(state, islice(self.fetch_run(run), head, None), epoch, transactional, producer)
 
     def _audit_batches(
         self,
         state: ProducerAuditState | None,
-        batches: list[BoundaryBatch],
+        batches: Iterable[BoundaryBatch],
         epoch: int,
         transactional: bool,  # noqa: FBT001 - a column of the run
         producer: Producer,
