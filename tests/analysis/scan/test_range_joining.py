@@ -39,7 +39,7 @@ def plain(rows):
 
 
 def compressed(batches, first, stop):
-    position = batches["position"].tolist() + [int(batches["position"][-1] + batches["size"][-1])]
+    position = [*batches["position"].tolist(), int(batches["position"][-1] + batches["size"][-1])]
     where = ChunkRange(0, position[first], position[stop], position[stop])
     return compress(batches[first:stop], where, log_start_offset=None, latest_timestamp=2**62)
 
@@ -125,8 +125,8 @@ def assert_joined_is_equal(directory, chunk_bytes, **options):
         separate = [outcome for found in segments for outcomes in found for outcome in outcomes]
         before += len(separate)
         expected = audited(job, separate)
-        _, segments = next(entry for entry in outcomes_of(directory, chunk_bytes, **options) if entry[0] == job)
-        joined = [one for found in segments for one in join_ranges(found, snapshots)]
+        _, again = next(entry for entry in outcomes_of(directory, chunk_bytes, **options) if entry[0] == job)
+        joined = [one for found in again for one in join_ranges(found, snapshots)]
         assert sum(one.ranges for one in joined) == sum(map(len, segments))
         rows = [outcome for one in joined for outcome in one.outcomes]
         after += len(rows)
