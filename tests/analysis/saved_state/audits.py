@@ -35,14 +35,14 @@ class Audited:
         except NothingToAuditError:
             return None
 
-    def audit(self) -> StateUse | None:
+    def audit(self) -> StateUse:
         """Audit with the state, and compare all of the result with a full audit's; return what the state was of use for."""
         progress = ReadBytes()
         try:
             result = local.scan(replace(self.options, state=str(self.state)), progress)
         except NothingToAuditError:
             assert self.full() is None
-            return None
+            return StateUse()
         self.read_bytes = progress.planned
         assert result.state is not None
         expected = self.full()
