@@ -127,7 +127,8 @@ def test_a_killed_process_changes_nothing(tmp_path, victim):
 
 def finished_copies(event_log):
     """Names of the jobs' groups in which a speculative copy of a task finished before the task itself."""
-    names, copied = {}, set()
+    names: dict[int, str] = {}
+    copied = set()
     for line in event_log.read_text().splitlines():
         event = json.loads(line)
         if event["Event"] == "SparkListenerJobStart":
