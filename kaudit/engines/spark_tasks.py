@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from kaudit import __version__
 from kaudit.analysis.scan.chunk_plan import ChunkSpec, OpenSource, cut
+from kaudit.analysis.scan.chunk_rows import Outcome
 from kaudit.analysis.scan.find_repeats import find_repeats
-from kaudit.analysis.scan.partition_assembler import Outcome, PartitionAssembler, read_planned
+from kaudit.analysis.scan.partition_assembler import PartitionAssembler, read_planned
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import RowSink
 from kaudit.analysis.scan.planning import Job
@@ -111,8 +112,8 @@ class TransientReadError(OSError):
 def reading(open_source: OpenSource, retries: int = 0) -> ArrowMap:
     """Return the function that reads, verifies and compresses the ranges of each row's work.
 
-    One row out per range, or per series of ranges whose rows could be joined, one more per partition. A task that cannot read a file that is still there fails, `retries`
-    times; then the range counts as unreadable.
+    One row out per range, or per series of ranges whose rows could be joined, one more per partition. A task that cannot
+    read a file that is still there fails, `retries` times; then the range counts as unreadable.
     """
 
     def read(plan: Batches) -> Batches:

@@ -15,9 +15,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.analysis.scan.chunk_rows import ChunkRows, Counts
+from kaudit.analysis.scan.chunk_rows import ChunkRows, Counts, Outcome
 from kaudit.analysis.scan.non_idempotent_rows import join_non_idempotent
-from kaudit.analysis.scan.partition_assembler import Outcome
 from kaudit.analysis.scan.producer_grouping import group, merge
 from kaudit.analysis.scan.rows import GAP, RUN, SILENCE_MS, Rows
 from kaudit.analysis.scan.run_rows import RunIndexes
@@ -84,6 +83,8 @@ def _alone(outcomes: Sequence[Outcome], snapshot_offsets: Sequence[int]) -> Chun
     rows = outcomes[0]
     whole = rows.ordered and rows.read_to == rows.stop and not rows.still_growing and rows.not_read is None
     plain = not rows.damages and not rows.coverage_gaps and not rows.joined and rows.contents is None
+    # rows that were saved are known by their ranges
+    plain = plain and not rows.is_saved
     if not whole or not plain or rows.first_offset is None or rows.last_offset is None:
         return None
     return None if _between(snapshot_offsets, rows.first_offset, rows.last_offset) else rows
@@ -141,6 +142,8 @@ def join(parts: Sequence[ChunkRows]) -> ChunkRows:
         more_malformed=sum(part.more_malformed for part in parts),
         decoded=first.decoded,
         listed_aborts=first.listed_aborts.union(*(part.listed_aborts for part in parts)),
+        last_batch=last.last_batch,
+        least_beyond=min((part.least_beyond for part in parts if part.least_beyond is not None), default=None),
     )
 
 
@@ -170,11 +173,12 @@ def _join_runs(parts: Sequence[ChunkRows], markers: Columns) -> tuple[Columns, C
 
 def _goes_on(runs: Columns, boundary: Columns, markers: Columns) -> NDArray[np.bool_]:
     """Return for each run but the first whether it goes on with the run before it, by the rule of `compress`."""
-    follows = runs["producer_id"][1:] == runs["producer_id"][:-1]
+    follows: NDArray[np.bool_] = runs["producer_id"][1:] == runs["producer_id"][:-1]
     follows &= runs["producer_epoch"][1:] == runs["producer_epoch"][:-1]
     follows &= runs["is_transactional"][1:] == runs["is_transactional"][:-1]
     sequences = runs["last_sequence"][:-1].astype(np.int64)
-    follows &= (sequences >= 0) & (runs["first_sequence"][1:] == (sequences + 1) & MAX_SEQUENCE)
+    first = runs["first_sequence"][1:]
+    follows &= (sequences >= 0) & (first > 0) & (first == (sequences + 1) & MAX_SEQUENCE)
     times = boundary["max_timestamp"].take(runs["boundary_start"][1:])
     follows &= times - runs["last_max_timestamp"][:-1] < SILENCE_MS
     if len(markers):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.analysis.scan.chunk_rows import ChunkRange, ChunkRows
+from kaudit.analysis.scan.chunk_rows import ChunkRange, ChunkRows, Outcome
 from kaudit.analysis.scan.chunk_summary import compress
 from kaudit.analysis.scan.options import Depth, ScanOptions
 from kaudit.analysis.scan.partition_assembler import PartitionAssembler, read_planned
@@ -93,7 +93,7 @@ def outcomes_of(directory, chunk_bytes, **options):
     """The jobs, and for each what came of its ranges, segment by segment."""
     asked = ScanOptions([str(directory)], chunk_bytes=chunk_bytes, **options)
     for job in plan_jobs(asked, find_input(asked), all_needs):
-        found: dict[int, list] = {}
+        found: dict[int, list[list[Outcome]]] = {}
         for spec in job.ranges():
             found.setdefault(spec.segment, []).append(read_planned(spec))
         yield job, list(found.values())
