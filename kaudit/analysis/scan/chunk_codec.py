@@ -20,7 +20,7 @@ from kaudit.model.columns import Columns
 from kaudit.model.limits import CHUNK_ROWS, PACKED_CHUNK_BYTES
 
 _HELPERS = frozenset(
-    (("kaudit.analysis.scan.shuffle_codec", "_to_rows"), ("kaudit.analysis.scan.shuffle_codec", "_to_columns"))
+    ("kaudit.analysis.scan.shuffle_codec", name) for name in ("_to_rows", "_to_columns", "_to_chunk_rows")
 )
 _OTHERS = frozenset((
     ("builtins", "frozenset"), ("builtins", "set"), ("numpy", "dtype"), ("numpy", "ndarray"), ("msgspec._core", "rebuild"),

@@ -19,25 +19,14 @@ from kaudit.analysis.scan.chunk_rows import ChunkRows, Counts, Outcome
 from kaudit.analysis.scan.non_idempotent_rows import join_non_idempotent
 from kaudit.analysis.scan.producer_grouping import group, merge
 from kaudit.analysis.scan.rows import GAP, RUN, SILENCE_MS, Rows
-from kaudit.analysis.scan.run_rows import RunIndexes
+from kaudit.analysis.scan.run_rows import RunIndexes, columns_of_boundaries
 from kaudit.model.columns import Column, Columns, joined
 from kaudit.model.sequence import MAX_SEQUENCE
 
 MOST_ROW_BYTES = 64 << 20
 """Rows are joined until they take so much: what remains of a range whose runs are short."""
 
-_OF_FIRST = (
-    "producer_id",
-    "producer_epoch",
-    "is_transactional",
-    "first_sequence",
-    "first_offset",
-    "first_position",
-    "first_leader_epoch",
-    "present_before_first",
-    "segment",
-)
-_OF_LAST = ("last_sequence", "last_offset", "last_leader_epoch", "present_before_last", "last_max_timestamp")
+_OF_FIRST = ("producer_id", "producer_epoch", "is_transactional")
 _SUMMED = ("batches", "records", "bytes", "partial_batches")
 
 
@@ -168,7 +157,8 @@ def _join_runs(parts: Sequence[ChunkRows], markers: Columns) -> tuple[Columns, C
     begins[(behind - counts).take(starts)] = True
     # of a series of boundary batches the first and last five are those of the batches that they are of
     indexes = RunIndexes.of(batches, begins)
-    return _one_run_each(runs, starts, indexes), boundary[indexes.boundary_batches()]
+    boundary = boundary[indexes.boundary_batches()]
+    return _one_run_each(runs, starts, boundary), boundary
 
 
 def _goes_on(runs: Columns, boundary: Columns, markers: Columns) -> NDArray[np.bool_]:
@@ -186,17 +176,15 @@ def _goes_on(runs: Columns, boundary: Columns, markers: Columns) -> NDArray[np.b
     return follows
 
 
-def _one_run_each(runs: Columns, starts: NDArray[np.intp], indexes: RunIndexes) -> Columns:
-    """Return one run for those from each start to the next."""
-    lasts = np.append(starts[1:], len(runs)) - 1
+def _one_run_each(runs: Columns, starts: NDArray[np.intp], boundary: Columns) -> Columns:
+    """Return one run for those from each start to the next; `boundary` are the boundary batches of the result."""
     columns: dict[str, Column] = {name: runs[name].take(starts) for name in _OF_FIRST}
-    columns |= {name: runs[name].take(lasts) for name in _OF_LAST}
-    columns |= {name: np.add.reduceat(runs[name], starts) for name in _SUMMED}
-    columns |= {
+    summed = {name: np.add.reduceat(runs[name], starts) for name in _SUMMED}
+    times = {
         "min_timestamp": np.minimum.reduceat(runs["min_timestamp"], starts),
         "max_timestamp": np.maximum.reduceat(runs["max_timestamp"], starts),
     }
-    return Columns(RUN, len(starts), columns | indexes.boundary_columns())
+    return Columns(RUN, len(starts), columns | summed | times | columns_of_boundaries(boundary, summed["batches"]))
 
 
 def _gaps(parts: Sequence[ChunkRows]) -> Rows:

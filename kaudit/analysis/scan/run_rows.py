@@ -165,14 +165,6 @@ class RunIndexes(NamedTuple):
             np.repeat(self.starts, counts) + rank + np.where(rank < NUM_BATCHES_TO_RETAIN, 0, skipped)
         )
 
-    def boundary_columns(self) -> dict[str, Column]:
-        """Return the columns of runs that say where their boundary batches are."""
-        return {
-            "boundary_start": self.boundary_starts,
-            "boundary_count": self.boundary_counts,
-            "head_count": np.minimum(self.lengths, NUM_BATCHES_TO_RETAIN),
-        }
-
     def sums(self, values: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the sum of these values, one a batch of the chunk, over each run."""
         least = int(values.min())
@@ -212,38 +204,53 @@ def _runs_of(chunk: ChunkBatches, sequences: NDArray[np.int64], indexes: RunInde
 
 def _run_columns(chunk: ChunkBatches, indexes: RunIndexes, boundary: Columns) -> Columns:
     batches = chunk.batches
-    # a run's first and last batch are boundary batches, gathered already; runs of one batch each are their boundary batches
-    single = len(indexes.starts) == len(boundary)
-    boundary_starts = indexes.boundary_starts
-
-    def of_first(name: str) -> NDArray[Any]:
-        return boundary[name] if single else boundary[name].take(boundary_starts)
-
-    def of_last(name: str) -> NDArray[Any]:
-        return boundary[name] if single else boundary[name].take(indexes.boundary_stops - 1)
-
-    heads = indexes.data if single else indexes.data.take(indexes.starts)
-    newest = of_last("max_timestamp")
+    heads = indexes.data if len(indexes.starts) == len(boundary) else indexes.data.take(indexes.starts)
     columns: dict[str, Column] = {
         "producer_id": batches["producer_id"].take(heads),
         "producer_epoch": batches["producer_epoch"].take(heads),
         "is_transactional": batches["attributes"].take(heads) & TRANSACTIONAL_FLAG != 0,
-        "first_sequence": of_first("first_sequence"),
-        "last_sequence": of_last("last_sequence"),
-        "first_offset": of_first("base_offset"),
-        "last_offset": of_last("last_offset"),
-        "first_position": of_first("position"),
         "batches": indexes.lengths,
         "records": indexes.sums(batches["record_count"]),
-        "last_max_timestamp": newest,
-        "first_leader_epoch": of_first("leader_epoch"),
-        "last_leader_epoch": of_last("leader_epoch"),
-        "present_before_first": of_first("present_before"),
-        "present_before_last": of_last("present_before"),
-        "segment": chunk.segments(heads),
     }
-    columns |= indexes.boundary_columns()
-    return Columns(RUN, len(indexes.starts), columns | _columns_of_histories(batches, indexes, newest))
+    known = columns_of_boundaries(boundary, indexes.lengths)
+    return Columns(
+        RUN, len(heads), columns | known | _columns_of_histories(batches, indexes, known["last_max_timestamp"])
+    )
+
+
+def columns_of_boundaries(boundary: Columns, lengths: NDArray[np.int64]) -> "dict[str, NDArray[Any]]":
+    """Return the columns of runs that the first and the last of their boundary batches say.
+
+    `boundary` are those of all runs in order, `lengths` the number of batches of each run, shape (runs,).
+    """
+    counts = np.minimum(lengths, 2 * NUM_BATCHES_TO_RETAIN)
+    stops = np.cumsum(counts)
+    starts, lasts = stops - counts, stops - 1
+    # runs of one batch each are their boundary batches: nothing to gather
+    single = len(lengths) == len(boundary)
+    columns: dict[str, NDArray[Any]] = {
+        name: boundary[source] if single else boundary[source].take(lasts if name in _OF_LAST else starts)
+        for name, source in _OF_BOUNDARIES.items()
+    }
+    heads = np.minimum(lengths, NUM_BATCHES_TO_RETAIN)
+    return columns | {"boundary_start": starts, "boundary_count": counts, "head_count": heads}
+
+
+_OF_LAST = ("last_sequence", "last_offset", "last_max_timestamp", "last_leader_epoch", "present_before_last")
+_OF_BOUNDARIES = {
+    "first_sequence": "first_sequence",
+    "last_sequence": "last_sequence",
+    "first_offset": "base_offset",
+    "last_offset": "last_offset",
+    "first_position": "position",
+    "last_max_timestamp": "max_timestamp",
+    "first_leader_epoch": "leader_epoch",
+    "last_leader_epoch": "leader_epoch",
+    "present_before_first": "present_before",
+    "present_before_last": "present_before",
+    "segment": "segment",
+}
+"""Columns of runs, and what they are called of a boundary batch."""
 
 
 def _columns_of_histories(

@@ -67,6 +67,20 @@ def test_healthy_logs_send_little(tmp_path):
     assert sent_bytes(large) < 0.01 * len(log.encode())
 
 
+def test_short_runs_send_less_than_a_sixth_of_the_log(tmp_path):
+    # 5,000 producers of four batches each, in no order: nearly every batch is the boundary batch of its run
+    rng = random.Random(24)
+    log = Log()
+    sequences = [0] * 5000
+    for _ in range(20_000):
+        who = rng.randrange(len(sequences))
+        log.clock += rng.randrange(3)
+        log.append(data(1000 + who, 0, sequences[who], payload=rng.randbytes(rng.randint(40, 70))))
+        sequences[who] += 1
+    log.write(tmp_path / "orders-0")
+    assert sent_bytes(tmp_path) < len(log.encode()) / 6
+
+
 def test_the_worst_log_sends_less_than_its_headers_and_a_half(tmp_path):
     # every batch a run of its own, no two alike: no batch follows the one before it of its producer
     rng = random.Random(7)
