@@ -351,16 +351,57 @@ class Reached:
         """Tests that run this line, the fastest first."""
         return self._by_line[path].get(line, []) if path in self._by_line else []
 
-    def by_module(self, path: str) -> list[RecordedTest]:
-        """Tests beside those of this module and above, then those that run any line of it or of a module that imports it."""
+    def by_use(self, path: str, line: int) -> list[RecordedTest]:
+        """Tests of what a line defines at import: those that run lines that name it, those beside the module, all others.
+
+        All others run any line of the module or of one that imports it.
+        """
+        names, modules = _defined(path, line), [path, *self._importers[path]]
+        using = {
+            test.id: test for module in modules for used in _uses(module, names) for test in self.by_line(module, used)
+        }
+        found = {test.id: test for test in sorted(using.values(), key=_cheapest_first)}
         mirrored = Path("tests", *Path(path).parts[1:-1])
         folders = [mirrored, *mirrored.parents][: len(mirrored.parts) - 1]
-        found = {test.id: test for folder in folders for test in self._by_folder.get(folder, ())}
-        for module in [path, *self._importers[path]]:
+        found |= {
+            test.id: test for folder in folders for test in self._by_folder.get(folder, ()) if test.id not in found
+        }
+        for module in modules:
             reaching = {test.id: test for tests in self._by_line.get(module, {}).values() for test in tests}
             for test in sorted(reaching.values(), key=_cheapest_first):
                 found.setdefault(test.id, test)
         return list(found.values())
+
+
+@cache
+def _tree(path: str) -> ast.Module:
+    return ast.parse((ROOT / path).read_bytes())
+
+
+def _defined(path: str, line: int) -> frozenset[str]:
+    """The names that the statements around a line define: a table; a function; a field and its class."""
+    names: set[str] = set()
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                names |= {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+    return frozenset(names)
+
+
+@cache
+def _uses(path: str, names: frozenset[str]) -> list[int]:
+    """The lines of a module that name one of these."""
+    return sorted(
+        {
+            node.lineno
+            for node in ast.walk(_tree(path))
+            if (isinstance(node, ast.Name) and node.id in names)
+            or (isinstance(node, ast.Attribute) and node.attr in names)
+        }
+    )
 
 
 def _cheapest_first(test: RecordedTest) -> tuple[int, str]:
