@@ -7,14 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.diff.columns import COLUMNS, Columns
+from kaudit.diff.columns import COLUMNS, Columns, batch_at
 from kaudit.diff.compare import Conflict, PairCompare
 from kaudit.diff.gaps import Gap, Held, replica_gaps
 from kaudit.diff.missing_records import missing_records
+from kaudit.diff.replica_set import merged_epochs
+from kaudit.formats.sidefiles.checkpoints import parse_leader_epoch_checkpoint
+from kaudit.model.epoch_entry import EpochEntry
 from kaudit.model.replicas import MissingRecords, OffsetRange
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
 from tests.diff.replicas import Copy
+from tests.diff.test_relations import run
 from tests.logs import BASE_TIMESTAMP, Batch
 
 OFFSETS = 24
@@ -215,3 +219,61 @@ def test_records_without_a_sequence_that_nobody_acknowledged_are_counted_apart(t
     lost = missing(tmp_path, Copy([*plain, sent(3, at=9)]), None, 3, 7)
     # offsets 3 to 6 were acknowledged; 7 and 8 were not and have no sequence, 9 to 11 have one
     assert lost == MissingRecords(9, 4, 0, 2, 2000)
+
+
+@pytest.mark.parametrize(("first", "records", "last"), [
+    (-1, 3, -1), (0, 1, 0), (5, 3, 7), (2**31 - 1, 1, 2**31 - 1),
+    # after the largest sequence comes 0: DefaultRecordBatch.incrementSequence
+    (2**31 - 1, 2, 0), (2**31 - 2, 4, 1),
+])  # fmt: skip
+def test_the_last_sequence_of_a_batch(first, records, last):
+    rows = columns([batch(0, 0), batch(40, 40 + records - 1, base_sequence=first, max_timestamp=9)])
+    found = batch_at(rows, 1)
+    assert (found.offset, found.last_offset, found.base_sequence, found.last_sequence) == (
+        40,
+        39 + records,
+        first,
+        last,
+    )
+    assert (found.timestamp, found.crc, found.leader_epoch) == (9, 1040, 3)
+
+
+def entries(*pairs: tuple[int, int]) -> list[EpochEntry]:
+    return [EpochEntry(epoch, start) for epoch, start in pairs]
+
+
+@pytest.mark.parametrize(("checkpoint", "batches", "expected"), [
+    (None, [(0, 0), (2, 5)], [(0, 0), (2, 5)]),
+    ([(0, 0), (2, 5)], [], [(0, 0), (2, 5)]),
+    # older than the log
+    ([(0, 0)], [(0, 0), (2, 5)], [(0, 0), (2, 5)]),
+    ([(0, 0), (2, 4)], [(2, 5), (3, 9)], [(0, 0), (2, 4), (3, 9)]),
+    # a leader that has written nothing yet begins at the end, offset 20; beyond it none does
+    ([(0, 0), (7, 20)], [(0, 0)], [(0, 0), (7, 20)]),
+    ([(0, 0), (7, 21)], [(0, 0)], [(0, 0)]),
+    # epochs and offsets ascend; leaders of two epochs may begin at one offset
+    ([(3, 0), (2, 5), (4, 6)], [], [(3, 0), (4, 6)]),
+    ([(3, 5), (4, 5)], [], [(3, 5), (4, 5)]),
+    ([(3, 5), (4, 4)], [], [(3, 5)]),
+    ([(3, 5), (3, 6)], [], [(3, 5)]),
+    ([], [(0, 3)], [(0, 3)]),
+])  # fmt: skip
+def test_a_brokers_leader_epochs(checkpoint, batches, expected):
+    text = "" if checkpoint is None else "".join(f"{epoch} {start}\n" for epoch, start in checkpoint)
+    parsed = None if checkpoint is None else parse_leader_epoch_checkpoint(f"0\n{len(checkpoint)}\n{text}".encode())
+    assert merged_epochs(entries(*batches), parsed, 20) == entries(*expected)
+
+
+@pytest.mark.parametrize(("first", "checkpoint", "start"), [
+    (0, None, 0), (0, 4, 4), (6, None, 6), (6, 4, 6), (6, 8, 8),
+])  # fmt: skip
+def test_where_a_copy_begins(tmp_path, first, checkpoint, start):
+    """At its first segment, or where records were deleted up to: the later of the two."""
+    log = Copy([sent(number, at=first + 3 * number) for number in range(4)])
+    paths = [log.write(tmp_path / name) for name in ("b1", "b2")]
+    if checkpoint is not None:
+        (paths[0] / "log-start-offset-checkpoint").write_text(f"0\n1\norders 0 {checkpoint}\n")
+    summaries = {entry.replica: entry for entry in run(*paths).scan.partitions}
+    assert summaries["b1"].log_start_offset == start
+    assert (summaries["b2"].log_start_offset, summaries["b2"].log_end_offset) == (first, first + 12)
+    assert (summaries["b2"].batches, summaries["b2"].records, summaries["b2"].segments) == (4, 12, 1)
