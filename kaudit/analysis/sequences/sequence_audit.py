@@ -211,7 +211,7 @@ class _BatchAudit:
             return state
         if state.in_transaction:
             return state._replace(txn_records=state.txn_records + batch.record_count)
-        after_marker = state.marker_offset != NO_OFFSET and state.epoch == self.epoch and state.flags & MARKED_EPOCH
+        after_marker = state.epoch == self.epoch and state.flags & MARKED_EPOCH
         return state._replace(
             txn_first_offset=batch.base_offset,
             txn_first_timestamp=batch.max_timestamp,
