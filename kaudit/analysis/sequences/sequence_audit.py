@@ -57,7 +57,7 @@ class Producer(NamedTuple):
     """Whose batch it is, and whether sequences mean anything where it lies (not in __consumer_offsets)."""
 
     producer_id: int
-    sequences_count: bool = True
+    sequences_count: bool
 
 
 def audit_batch(
