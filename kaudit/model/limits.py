@@ -37,3 +37,9 @@ SARIF_RESULTS: Final = 25_000
 """Findings of one SARIF log: GitHub refuses a run with more."""
 FINDINGS_OF_CHECK: Final = 1000
 """Findings of one check and severity that an audit on Spark lists, the first of all; tables have every one."""
+CHUNK_ROWS: Final = 1 << 21
+"""Rows of one kind that a stored chunk may have: no chunk has so many batches."""
+PACKED_CHUNK_BYTES: Final = 1 << 30
+"""What a stored chunk unpacks to."""
+STATE_INDEX_BYTES: Final = 256 << 20
+"""What the index of a partition's saved ranges unpacks to: a million segments."""

@@ -5,17 +5,19 @@ Packed by the codec of the engines. Reading back makes rows, counts and damages 
 
 import io
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
+from typing import Any
 
 import msgspec
 import zstandard
 
 from kaudit import __version__
+from kaudit.analysis.scan.chunk_rows import Outcome
 from kaudit.analysis.scan.options import UsageError
-from kaudit.analysis.scan.partition_assembler import Outcome
 from kaudit.analysis.scan.shuffle_codec import pack
 from kaudit.model.columns import Columns
+from kaudit.model.limits import CHUNK_ROWS, PACKED_CHUNK_BYTES
 
 _HELPERS = frozenset(
     (("kaudit.analysis.scan.shuffle_codec", "_to_rows"), ("kaudit.analysis.scan.shuffle_codec", "_to_columns"))
@@ -26,6 +28,11 @@ _OTHERS = frozenset((
     ("numpy.core.numeric", "_frombuffer"), ("numpy.core.multiarray", "_reconstruct"), ("numpy.core.multiarray", "scalar"),
 ))  # fmt: skip
 _PACKAGES = ("kaudit.model.", "kaudit.analysis.", "kaudit.source.layout", "kaudit.source.kafka.fetched_segment")
+
+_NOT_OURS = (
+    pickle.UnpicklingError, zstandard.ZstdError, EOFError, ValueError, TypeError, AttributeError, ImportError, IndexError,
+    KeyError, MemoryError,
+)  # fmt: skip
 
 
 def pack_chunk(outcomes: Sequence[Outcome]) -> bytes:
@@ -40,22 +47,36 @@ def unpack_chunk(data: bytes) -> list[Outcome]:
         UsageError: another version of kaudit packed it, or it is something else.
 
     """
-    with zstandard.ZstdDecompressor().stream_reader(data) as reader:
-        try:
-            version, outcomes = _ModelUnpickler(io.BytesIO(reader.read(-1))).load()
-        except (pickle.UnpicklingError, zstandard.ZstdError, EOFError, ValueError, TypeError, AttributeError) as error:
-            raise UsageError(f"the column chunk is none of kaudit {__version__}: {error}") from None
+    try:
+        version, outcomes = _ModelUnpickler(io.BytesIO(unpacked(data, PACKED_CHUNK_BYTES))).load()
+    except _NOT_OURS as error:
+        raise UsageError(f"the column chunk is none of kaudit {__version__}: {error}") from None
     if version != __version__:
         raise UsageError(f"the column chunk was made by kaudit {version}, this is {__version__}: call runs() again")
     found: list[Outcome] = outcomes
     return found
 
 
+def unpacked(data: bytes, limit: int) -> bytes:
+    """Decompress what zstd compressed at once.
+
+    Raises:
+        zstandard.ZstdError: it is something else, or more than `limit` bytes.
+
+    """
+    size = zstandard.get_frame_parameters(data).content_size
+    if size > limit:  # one that is not stated is greater than any
+        raise zstandard.ZstdError(f"it has not stated a size of at most {limit} bytes")
+    return zstandard.ZstdDecompressor().decompress(data)
+
+
 class _ModelUnpickler(pickle.Unpickler):  # noqa: S301 - it makes nothing else
     """Makes objects of the model and of numpy, and no others: a pickle could call anything."""
 
     def find_class(self, module: str, name: str) -> object:
-        if _is_plain(module, name):
+        if (module, name) in _HELPERS:
+            return _bounded(super().find_class(module, name))
+        if (module, name) in _OTHERS:
             return super().find_class(module, name)
         found = super().find_class(module, name) if module.startswith(_PACKAGES) else None
         if not (isinstance(found, type) and issubclass(found, msgspec.Struct | tuple | Enum | Columns)):
@@ -63,5 +84,12 @@ class _ModelUnpickler(pickle.Unpickler):  # noqa: S301 - it makes nothing else
         return found
 
 
-def _is_plain(module: str, name: str) -> bool:
-    return (module, name) in _HELPERS or (module, name) in _OTHERS
+def _bounded(make_rows: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `make_rows` for rows that a chunk may have: columns of one number take no bytes, however many rows they claim."""
+
+    def make(description: list[tuple[str, str]], count: int, encoded: bytes) -> object:
+        if not 0 <= count <= CHUNK_ROWS:
+            raise pickle.UnpicklingError(f"{count} rows of one chunk")
+        return make_rows(description, count, encoded)
+
+    return make
