@@ -127,7 +127,7 @@ def world(alphabets: list[dict[str, Step]], epoch: int, hole: int) -> tuple[Log,
 
 
 def number_of_runs(batches: list[Batch]) -> int:
-    """Data batches that do not go on, in epoch, sequence and flag, with the one before of their producer, no marker between."""
+    """Data batches that do not go on, in epoch, sequence and flag, with the one before of their producer; sequence 0 goes on with none."""
     runs, before = 0, dict[int, Batch | None]()
     for batch in batches:
         last = before.get(batch.producer_id)
@@ -136,6 +136,7 @@ def number_of_runs(batches: list[Batch]) -> int:
             last is None
             or (batch.epoch, batch.attributes) != (last.epoch, last.attributes)
             or batch.sequence != (last.sequence + last.count) % WRAP
+            or batch.sequence == 0
             or batch.timestamp - last.timestamp >= HOUR_MS
         )
     return runs
