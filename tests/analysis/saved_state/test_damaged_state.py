@@ -147,7 +147,7 @@ def test_a_run_that_is_killed_while_it_saves(saved, monkeypatch, last):
         with pytest.raises(KeyboardInterrupt):
             saved.audit()
     for file in place(saved).glob("rows-*"):
-        os.utime(file, (0, 0))  # long ago: whoever wrote it is not about to name it
+        os.utime(file, (1, 1))  # long ago: whoever wrote it is not about to name it
     use = saved.audit()
     assert (use.unchanged, use.grown, use.damaged) == (1, 1, 0)
     assert len(list(place(saved).iterdir())) == 3  # the index, and the two files it names
