@@ -5,7 +5,8 @@ Packed by the codec of the engines. Reading back makes rows, counts and damages 
 
 import io
 import pickle
-from collections.abc import Sequence
+import pickletools
+from collections.abc import Callable, Sequence
 from enum import Enum
 
 import msgspec
@@ -16,6 +17,7 @@ from kaudit.analysis.scan.options import UsageError
 from kaudit.analysis.scan.partition_assembler import Outcome
 from kaudit.analysis.scan.shuffle_codec import pack
 from kaudit.model.columns import Columns
+from kaudit.model.limits import COLUMN_CHUNK_BYTES
 
 _HELPERS = frozenset(
     (("kaudit.analysis.scan.shuffle_codec", "_to_rows"), ("kaudit.analysis.scan.shuffle_codec", "_to_columns"))
@@ -25,6 +27,9 @@ _OTHERS = frozenset((
     ("numpy._core.numeric", "_frombuffer"), ("numpy._core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "scalar"),
     ("numpy.core.numeric", "_frombuffer"), ("numpy.core.multiarray", "_reconstruct"), ("numpy.core.multiarray", "scalar"),
 ))  # fmt: skip
+_NUMBERED = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
+_CONSTANT_ROWS = 1 << 20
+"""Most rows of a table that has less than a byte for each; one of batches has a byte for each one's offset."""
 _PACKAGES = ("kaudit.model.", "kaudit.analysis.", "kaudit.source.layout", "kaudit.source.kafka.fetched_segment")
 
 
@@ -40,28 +45,56 @@ def unpack_chunk(data: bytes) -> list[Outcome]:
         UsageError: another version of kaudit packed it, or it is something else.
 
     """
-    with zstandard.ZstdDecompressor().stream_reader(data) as reader:
-        try:
-            version, outcomes = _ModelUnpickler(io.BytesIO(reader.read(-1))).load()
-        except (pickle.UnpicklingError, zstandard.ZstdError, EOFError, ValueError, TypeError, AttributeError) as error:
-            raise UsageError(f"the column chunk is none of kaudit {__version__}: {error}") from None
+    try:
+        raw = _unpacked(data)
+        _check_opcodes(raw)
+        version, outcomes = _ModelUnpickler(io.BytesIO(raw)).load()
+    except Exception as error:  # noqa: BLE001 - a damaged pickle raises whatever its bytes lead to
+        raise UsageError(f"the column chunk is none of kaudit {__version__}: {error}") from None
+    if not isinstance(version, str) or not isinstance(outcomes, list):
+        raise UsageError(f"the column chunk is none of kaudit {__version__}")
     if version != __version__:
         raise UsageError(f"the column chunk was made by kaudit {version}, this is {__version__}: call runs() again")
-    found: list[Outcome] = outcomes
-    return found
+    if not all(isinstance(outcome, Outcome) for outcome in outcomes):
+        raise UsageError(f"the column chunk is none of kaudit {__version__}: it holds more than chunks")
+    return outcomes
+
+
+def _unpacked(data: bytes) -> bytes:
+    with zstandard.ZstdDecompressor().stream_reader(data) as reader:
+        raw = reader.read(COLUMN_CHUNK_BYTES + 1)
+    if len(raw) > COLUMN_CHUNK_BYTES:
+        raise pickle.UnpicklingError(f"it unpacks to more than {COLUMN_CHUNK_BYTES} bytes")
+    return raw
+
+
+def _check_opcodes(raw: bytes) -> None:
+    """Check that all arguments are there, and that objects are numbered in order: loading makes room up to a stated number."""
+    for opcode, _, position in pickletools.genops(raw):
+        if opcode.name in _NUMBERED:
+            raise pickle.UnpicklingError(f"{opcode.name} at byte {position}")
 
 
 class _ModelUnpickler(pickle.Unpickler):  # noqa: S301 - it makes nothing else
     """Makes objects of the model and of numpy, and no others: a pickle could call anything."""
 
     def find_class(self, module: str, name: str) -> object:
-        if _is_plain(module, name):
+        if (module, name) in _OTHERS:
             return super().find_class(module, name)
+        if (module, name) in _HELPERS:
+            return _bounded(super().find_class(module, name))
         found = super().find_class(module, name) if module.startswith(_PACKAGES) else None
         if not (isinstance(found, type) and issubclass(found, msgspec.Struct | tuple | Enum | Columns)):
             raise pickle.UnpicklingError(f"{module}.{name} does not belong there")
         return found
 
 
-def _is_plain(module: str, name: str) -> bool:
-    return (module, name) in _HELPERS or (module, name) in _OTHERS
+def _bounded(table: Callable[[object, int, bytes], object]) -> Callable[[object, int, bytes], object]:
+    """Make a table of as many rows as its bytes can hold: only where all columns are constant that is any number."""
+
+    def make(description: object, count: int, encoded: bytes) -> object:
+        if not 0 <= count <= max(len(encoded), _CONSTANT_ROWS):
+            raise pickle.UnpicklingError(f"a table of {count} rows in {len(encoded)} bytes")
+        return table(description, count, encoded)
+
+    return make
