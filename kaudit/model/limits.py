@@ -33,6 +33,8 @@ OBSERVATIONS: Final = 100_000
 """Batches and markers of one partition that break a rule of sequences, epochs or transactions."""
 DAMAGES: Final = 10_000
 """Gaps and damaged ranges of one partition."""
+SNAPSHOTS: Final = 1000
+"""Producer snapshots of one partition that are compared with the log, the newest: the log is read up to each."""
 SARIF_RESULTS: Final = 25_000
 """Findings of one SARIF log: GitHub refuses a run with more."""
 FINDINGS_OF_CHECK: Final = 1000
