@@ -38,6 +38,9 @@ SNAPSHOTS: Final = 1000
 SARIF_RESULTS: Final = 25_000
 """Findings of one SARIF log: GitHub refuses a run with more."""
 FINDINGS_OF_CHECK: Final = 1000
-"""Findings of one check and severity that an audit on Spark lists, the first of all; tables have every one."""
+"""Findings of one check and severity that json, jsonl and sarif list of a topic partition, the first; on Spark, of all of them.
+
+Tables have every one.
+"""
 COLUMN_CHUNK_BYTES: Final = 1 << 30
 """What one value of the column `chunk` of a table of runs unpacks to."""
