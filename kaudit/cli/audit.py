@@ -29,7 +29,7 @@ from kaudit.policy.decision import Decision
 from kaudit.policy.policy import Policy
 from kaudit.report.console import ColorChoice, visible
 from kaudit.report.formats import FORMATS, Format, in_pieces
-from kaudit.report.formatting import closing_line
+from kaudit.report.formatting import closing_line, state_lines
 from kaudit.report.output import Output, Tables
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.selection import Selection, count
@@ -223,6 +223,8 @@ def _run(  # noqa: PLR0913, PLR0917 - independent inputs, named at each call
     for missing in scan.not_audited:
         if missing.asked_for:
             sys.stderr.write(f"kaudit: {visible(missing.path)}: {visible(missing.reason)}\n")
+    if scan.state is not None:
+        sys.stderr.writelines(f"kaudit: {visible(line)}\n" for line in state_lines(scan.state, quiet=request.quiet))
     if not request.quiet:
         sys.stderr.write(closing_line(scan, notes_hidden=not request.show_notes, seconds=seconds) + "\n")
     return code

@@ -42,5 +42,9 @@ FINDINGS_OF_CHECK: Final = 1000
 
 Tables have every one.
 """
-COLUMN_CHUNK_BYTES: Final = 1 << 30
-"""What one value of the column `chunk` of a table of runs unpacks to."""
+CHUNK_ROWS: Final = 1 << 21
+"""Rows of one kind that a stored chunk may have: no chunk has so many batches."""
+PACKED_CHUNK_BYTES: Final = 1 << 30
+"""What a stored chunk unpacks to."""
+STATE_INDEX_BYTES: Final = 256 << 20
+"""What the index of a partition's saved ranges unpacks to: a million segments."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import zstandard
 
+from kaudit.analysis.scan.chunk_codec import pack_chunk
 from kaudit.analysis.scan.chunk_plan import ChunkSpec
 from kaudit.analysis.scan.chunk_reader import read_chunk
 from kaudit.analysis.scan.chunk_rows import ChunkRows
@@ -16,7 +17,6 @@ from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
 from kaudit.report.json_documents import pretty, scan_document
 from kaudit.report.render_options import RenderOptions
 from kaudit.source.layout import SegmentFile
-from kaudit.spark.chunk_codec import pack_chunk
 from tests import scan_results
 from tests.formats import encoders
 from tests.formats.zookeeper import zookeeper_bytes

@@ -18,6 +18,7 @@ import numpy as np
 import zstandard
 
 from kaudit.analysis.scan.batch_stream import ByteRange, stream_batches
+from kaudit.analysis.scan.chunk_codec import unpack_chunk
 from kaudit.analysis.scan.chunk_rows import ChunkRows
 from kaudit.analysis.scan.options import NothingToAuditError, ScanOptions, SilentProgress, UsageError
 from kaudit.analysis.scan.unread_segments import Failure
@@ -61,7 +62,6 @@ from kaudit.report.saved import SavedScanError, read_saved
 from kaudit.source.kafka.fetched_segment import NO_ABORTS, FetchedSegment
 from kaudit.source.kafka.properties import parse_properties
 from kaudit.source.layout import FetchedRange
-from kaudit.spark.chunk_codec import unpack_chunk
 from tests.fuzz import commands, made, outcomes, seeds
 from tests.memory import Memory
 

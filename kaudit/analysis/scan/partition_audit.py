@@ -32,6 +32,7 @@ from kaudit.model.observation import Observation
 from kaudit.model.producer_state import AFTER_MARKER, TV2
 from kaudit.model.repeats import RepeatedEpoch, RepeatedSession, Repeats
 from kaudit.model.sequence_patterns import SharedProducerId
+from kaudit.model.state_use import StateUse
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.source.layout import PartitionDirectory, Unreadable
 from kaudit.source.snapshots import count_older_snapshots
@@ -89,6 +90,8 @@ class PartitionAudit(Struct):
     """The last epoch and sequence of the producer ids that logs of brokers name; the sequence -1 where none is of that epoch."""
     markers: Markers | None = None
     """For comparison with the coordinator's decisions, where those are among the inputs."""
+    state: StateUse | None = None
+    """What was taken from a saved state, where there is one."""
 
     def outline(self) -> "PartitionAudit":
         """Return what judging all partitions together needs of this one: no list that grows with what is wrong in it."""

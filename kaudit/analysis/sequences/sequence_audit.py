@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from kaudit.broker.producer_state.rules import (
     SHORTEST_EXPIRY_MS,
-    begins_epoch,
     explains,
     in_sequence,
     is_ahead,
@@ -196,12 +195,11 @@ class _BatchAudit:
         """Source: ProducerStateEntry.addBatch."""
         batch = self.batch
         retained = RetainedBatch(batch.base_offset, batch.first_sequence, batch.last_sequence, batch.crc)
-        opens = begins_epoch(batch.first_sequence, state.last_sequence)
         return state._replace(
             last_sequence=batch.last_sequence,
             window=(*state.window[1 - NUM_BATCHES_TO_RETAIN :], retained),
             last=batch,
-            start_crc=batch.crc if opens else state.start_crc,
+            start_crc=batch.crc if batch.first_sequence == 0 else state.start_crc,
         )
 
     def _track_transaction(self, state: ProducerAuditState) -> ProducerAuditState:

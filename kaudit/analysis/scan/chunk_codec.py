@@ -8,16 +8,17 @@ import pickle
 import pickletools
 from collections.abc import Callable, Sequence
 from enum import Enum
+from typing import Any
 
 import msgspec
 import zstandard
 
 from kaudit import __version__
+from kaudit.analysis.scan.chunk_rows import Outcome
 from kaudit.analysis.scan.options import UsageError
-from kaudit.analysis.scan.partition_assembler import Outcome
 from kaudit.analysis.scan.shuffle_codec import pack
 from kaudit.model.columns import Columns
-from kaudit.model.limits import COLUMN_CHUNK_BYTES
+from kaudit.model.limits import CHUNK_ROWS, PACKED_CHUNK_BYTES
 
 _HELPERS = frozenset(
     (("kaudit.analysis.scan.shuffle_codec", "_to_rows"), ("kaudit.analysis.scan.shuffle_codec", "_to_columns"))
@@ -27,10 +28,9 @@ _OTHERS = frozenset((
     ("numpy._core.numeric", "_frombuffer"), ("numpy._core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "scalar"),
     ("numpy.core.numeric", "_frombuffer"), ("numpy.core.multiarray", "_reconstruct"), ("numpy.core.multiarray", "scalar"),
 ))  # fmt: skip
-_NUMBERED = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
-_CONSTANT_ROWS = 1 << 20
-"""Most rows of a table that has less than a byte for each; one of batches has a byte for each one's offset."""
 _PACKAGES = ("kaudit.model.", "kaudit.analysis.", "kaudit.source.layout", "kaudit.source.kafka.fetched_segment")
+_NUMBERED = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
+"""Opcodes that kaudit's pickles have none of: the room that loading makes is as large as the number in them says."""
 
 
 def pack_chunk(outcomes: Sequence[Outcome]) -> bytes:
@@ -46,7 +46,7 @@ def unpack_chunk(data: bytes) -> list[Outcome]:
 
     """
     try:
-        raw = _unpacked(data)
+        raw = unpacked(data, PACKED_CHUNK_BYTES)
         _check_opcodes(raw)
         version, outcomes = _ModelUnpickler(io.BytesIO(raw)).load()
     except Exception as error:  # noqa: BLE001 - a damaged pickle raises whatever its bytes lead to
@@ -60,16 +60,21 @@ def unpack_chunk(data: bytes) -> list[Outcome]:
     return outcomes
 
 
-def _unpacked(data: bytes) -> bytes:
-    with zstandard.ZstdDecompressor().stream_reader(data) as reader:
-        raw = reader.read(COLUMN_CHUNK_BYTES + 1)
-    if len(raw) > COLUMN_CHUNK_BYTES:
-        raise pickle.UnpicklingError(f"it unpacks to more than {COLUMN_CHUNK_BYTES} bytes")
-    return raw
+def unpacked(data: bytes, limit: int) -> bytes:
+    """Decompress what zstd compressed at once.
+
+    Raises:
+        zstandard.ZstdError: it is something else, or more than `limit` bytes.
+
+    """
+    size = zstandard.get_frame_parameters(data).content_size
+    if size > limit:  # one that is not stated is greater than any
+        raise zstandard.ZstdError(f"it has not stated a size of at most {limit} bytes")
+    return zstandard.ZstdDecompressor().decompress(data)
 
 
 def _check_opcodes(raw: bytes) -> None:
-    """Check that all arguments are there, and that objects are numbered in order: loading makes room up to a stated number."""
+    """Check that all arguments are there, and that nothing states a number that memory is made for."""
     for opcode, _, position in pickletools.genops(raw):
         if opcode.name in _NUMBERED:
             raise pickle.UnpicklingError(f"{opcode.name} at byte {position}")
@@ -79,22 +84,22 @@ class _ModelUnpickler(pickle.Unpickler):  # noqa: S301 - it makes nothing else
     """Makes objects of the model and of numpy, and no others: a pickle could call anything."""
 
     def find_class(self, module: str, name: str) -> object:
-        if (module, name) in _OTHERS:
-            return super().find_class(module, name)
         if (module, name) in _HELPERS:
             return _bounded(super().find_class(module, name))
+        if (module, name) in _OTHERS:
+            return super().find_class(module, name)
         found = super().find_class(module, name) if module.startswith(_PACKAGES) else None
         if not (isinstance(found, type) and issubclass(found, msgspec.Struct | tuple | Enum | Columns)):
             raise pickle.UnpicklingError(f"{module}.{name} does not belong there")
         return found
 
 
-def _bounded(table: Callable[[object, int, bytes], object]) -> Callable[[object, int, bytes], object]:
-    """Make a table of as many rows as its bytes can hold: only where all columns are constant that is any number."""
+def _bounded(make_rows: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `make_rows` for rows that a chunk may have: columns of one number take no bytes, however many rows they claim."""
 
-    def make(description: object, count: int, encoded: bytes) -> object:
-        if not 0 <= count <= max(len(encoded), _CONSTANT_ROWS):
-            raise pickle.UnpicklingError(f"a table of {count} rows in {len(encoded)} bytes")
-        return table(description, count, encoded)
+    def make(description: list[tuple[str, str]], count: int, encoded: bytes) -> object:
+        if not 0 <= count <= CHUNK_ROWS:
+            raise pickle.UnpicklingError(f"{count} rows of one chunk")
+        return make_rows(description, count, encoded)
 
     return make
