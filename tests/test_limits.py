@@ -9,9 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.analysis.scan import batch_content
+from kaudit.analysis.scan.batch_stream import stream_batches
 from kaudit.analysis.scan.options import Depth, ScanOptions, SilentProgress
 from kaudit.analysis.sequences import transition_audit
-from kaudit.analysis.sidefiles import replica_state, side_file_reader
+from kaudit.analysis.sidefiles import side_file_reader
 from kaudit.cli import replay_output
 from kaudit.cli.app import run
 from kaudit.engines.local import scan
@@ -190,10 +191,12 @@ def test_snapshots_that_differ_take_one_reading_of_the_log(tmp_path, monkeypatch
     directory = written.write(tmp_path / "orders-0")
     wrong_snapshots(directory, *range(4, 40, 4))
     read = []
-    stream = replica_state.stream_batches
-    monkeypatch.setattr(
-        replica_state, "stream_batches", lambda *where, **how: read.append(where) or stream(*where, **how)
-    )
+
+    def stream(*where, **how):
+        read.append(where)
+        return stream_batches(*where, **how)
+
+    monkeypatch.setattr("kaudit.analysis.sidefiles.replica_state.stream_batches", stream)
     findings = audited(directory).findings
     assert [found.offset for found in findings if found.producer_id == 7] == [*range(4, 40, 4)]
     assert len(read) == 1

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from kaudit.cli.app import run
 from kaudit.cli.exits import ExitCode
 from tests.fuzz import outcomes
-from tests.fuzz.mutation import changed_document
+from tests.fuzz.mutation import changed_document, mutated
 
 _ENTRY = struct.Struct(">BI")
 _FORMATS = ("json", "table", "jsonl", "sarif", "junit", "markdown", "github", "gitlab", "concise")
@@ -108,6 +108,19 @@ def watch_states(data: bytes) -> None:
             changed_document(random, sealed)
         Path("state").write_bytes(json.dumps(sealed).encode() + b"\n" + changed)
         _answered(watch)
+
+
+def scan_states(data: bytes) -> None:
+    """A scan that goes on from a state whose files were changed: what it says of the log stays the same."""
+    random = Random(data)
+    with in_directory(data), TemporaryDirectory() as elsewhere:
+        scan = ["scan", ".", "--state", f"{elsewhere}/state", "--reproducible", "--output-format", "json"]
+        whole = _answered(scan)
+        files = sorted(path for path in Path(elsewhere).rglob("*") if path.is_file())
+        for path in random.choices(files, k=min(2, len(files))):
+            path.write_bytes(mutated(random, [path.read_bytes()]))
+        again = _answered(scan)
+        assert not again or again == whole
 
 
 def texts(data: bytes) -> None:

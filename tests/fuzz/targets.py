@@ -464,6 +464,7 @@ TARGETS: dict[str, Target] = {
     "server_logs": Target(commands.server_logs, partial(_some, made.server_logs), made=made.server_logs),
     "fingerprint_files": Target(commands.fingerprint_files, partial(_some, made.directory), made=made.directory),
     "watch_states": Target(commands.watch_states, partial(_some, made.directory), made=made.directory),
+    "scan_states": Target(commands.scan_states, partial(_some, made.directory), made=made.directory),
     "saved_files": Target(commands.saved, partial(_some, made.saved), made=made.saved),
 }
 

@@ -18,6 +18,7 @@ INPUTS = dict.fromkeys(TARGETS, 1500) | {
     "directories": 5,
     "fingerprint_files": 4,
     "watch_states": 4,
+    "scan_states": 4,
     "texts": 15,
     "attempt_files": 40,
     "server_logs": 12,
