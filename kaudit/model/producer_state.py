@@ -63,7 +63,7 @@ class ProducerAuditState(NamedTuple):
     last: BoundaryBatch | None = None
     """The newest adopted batch of any epoch."""
     start_crc: Int64 = NO_CRC
-    """CRC of the batch that opened this epoch at sequence 0, -1 if not seen."""
+    """CRC of the newest batch of this epoch at sequence 0: its first, or the first after the highest; -1 if not seen."""
     coordinator_epoch: Int32 = NO_COORDINATOR_EPOCH
     last_timestamp: Int64 = NO_TIMESTAMP
     """Of the newest batch or marker, ms."""

@@ -293,7 +293,7 @@ def _begin_epoch(state: State, epoch: int) -> None:
 
 
 def _adopt(state: State, placed: Placed) -> None:
-    if placed.first_sequence == 0 and state.last_sequence is None:
+    if placed.first_sequence == 0:
         state.start_crc = placed.crc
     state.last_sequence = None if placed.last_sequence == NO_SEQUENCE else placed.last_sequence
     state.last = placed

@@ -94,7 +94,8 @@ def _run_starts(batches: Batches, sequences: NDArray[np.int64], order: Indexes) 
     """Return for each batch in `order` whether it starts a run, unless its producer id alone says so.
 
     A batch goes on with the one before it if its own key - first sequence, epoch, flags - is the next key of that one:
-    two columns to gather and compare instead of four. Nothing follows a control batch or a batch without a sequence.
+    two columns to gather and compare instead of four. Nothing follows a control batch or a batch without a sequence, nor
+    the highest sequence: a batch at 0 starts a run, so that its CRC is kept (`start_crc` of the producer's state).
     """
     own = np.empty(len(sequences), dtype=_KEY)
     own["sequence"] = batches["base_sequence"]
@@ -102,7 +103,8 @@ def _run_starts(batches: Batches, sequences: NDArray[np.int64], order: Indexes) 
     own["flags"] = batches["attributes"] & (TRANSACTIONAL_FLAG | CONTROL_FLAG)
     following = own.copy()
     following["sequence"] = (sequences + 1) & MAX_SEQUENCE
-    following["flags"][(sequences < 0) | (own["flags"] & CONTROL_FLAG != 0)] = _NOTHING_FOLLOWS
+    nothing_follows = (sequences < 0) | (sequences == MAX_SEQUENCE) | (own["flags"] & CONTROL_FLAG != 0)
+    following["flags"][nothing_follows] = _NOTHING_FOLLOWS
     own, following = own.view(np.int64), following.view(np.int64)
     starts = np.ones(len(order), dtype=bool)
     np.not_equal(own.take(order[1:]), following.take(order[:-1]), out=starts[1:])

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from kaudit.broker.producer_state.rules import (
     SHORTEST_EXPIRY_MS,
-    begins_epoch,
     explains,
     in_sequence,
     is_ahead,
@@ -57,7 +56,7 @@ class Producer(NamedTuple):
     """Whose batch it is, and whether sequences mean anything where it lies (not in __consumer_offsets)."""
 
     producer_id: int
-    sequences_count: bool = True
+    sequences_count: bool
 
 
 def audit_batch(
@@ -196,12 +195,11 @@ class _BatchAudit:
         """Source: ProducerStateEntry.addBatch."""
         batch = self.batch
         retained = RetainedBatch(batch.base_offset, batch.first_sequence, batch.last_sequence, batch.crc)
-        opens = begins_epoch(batch.first_sequence, state.last_sequence)
         return state._replace(
             last_sequence=batch.last_sequence,
             window=(*state.window[1 - NUM_BATCHES_TO_RETAIN :], retained),
             last=batch,
-            start_crc=batch.crc if opens else state.start_crc,
+            start_crc=batch.crc if batch.first_sequence == 0 else state.start_crc,
         )
 
     def _track_transaction(self, state: ProducerAuditState) -> ProducerAuditState:
@@ -211,7 +209,7 @@ class _BatchAudit:
             return state
         if state.in_transaction:
             return state._replace(txn_records=state.txn_records + batch.record_count)
-        after_marker = state.marker_offset != NO_OFFSET and state.epoch == self.epoch and state.flags & MARKED_EPOCH
+        after_marker = state.epoch == self.epoch and state.flags & MARKED_EPOCH
         return state._replace(
             txn_first_offset=batch.base_offset,
             txn_first_timestamp=batch.max_timestamp,

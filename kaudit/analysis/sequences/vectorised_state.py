@@ -64,6 +64,7 @@ def continue_runs(columns: TransitionColumns) -> int:
         & (state["run_transactional"] == runs["is_transactional"].take(head))
         & (state["run_sequence"] >= 0)
         & in_sequence(state["run_sequence"], runs["first_sequence"].take(head))
+        & (runs["first_sequence"].take(head) > 0)
     )
     if continued.any():
         begin = columns.boundary["max_timestamp"].take(runs["boundary_start"].take(head))
@@ -195,14 +196,19 @@ def _add_batches(columns: TransitionColumns, written: Mask, run_of_final: Mask) 
     state["has_last"][into] = True
     first = np.where(run_of_final, _first_of_last_epoch(columns), 0)
     first_batch = merged.runs["boundary_start"].take(first)
-    at_zero = np.flatnonzero(written & run_of_final & (merged.runs["first_sequence"].take(first) == 0))
-    runs = first.take(at_zero)
-    rows = merged.run_rows.take(runs)
-    is_new = merged.epochs.take(rows) != columns.previous_epoch.take(rows)
-    opens = at_zero.compress(is_new | (columns.remembered_at(runs, at_zero) == NO_SEQUENCE))
-    state["start_crc"][opens] = boundary["crc"].take(first_batch.take(opens))
+    newest_at_zero = _newest_at_zero(columns)
+    at_zero = np.flatnonzero(written & run_of_final & (newest_at_zero >= first))
+    state["start_crc"][at_zero] = boundary["crc"].take(merged.runs["boundary_start"].take(newest_at_zero.take(at_zero)))
     added = np.where(run_of_final, np.minimum(newest - first_batch + 1, NUM_BATCHES_TO_RETAIN), 0)
     _append_to_windows(columns, into, newest, added)
+
+
+def _newest_at_zero(columns: TransitionColumns) -> Numbers:
+    """Return the number of the last run that begins at sequence 0 up to each producer's last run, -1 without one."""
+    merged = columns.merged
+    numbers = np.where(merged.runs["first_sequence"] == 0, np.arange(len(merged.runs)), -1)
+    newest: Numbers = np.maximum.accumulate(numbers).take(merged.last_run)
+    return newest
 
 
 def _first_of_last_epoch(columns: TransitionColumns) -> Numbers:

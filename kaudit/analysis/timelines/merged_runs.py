@@ -91,7 +91,8 @@ def _starts(runs: Columns, before: NDArray[np.int64]) -> NDArray[np.bool_]:
     for name in ("producer_id", "producer_epoch", "is_transactional"):
         starts[1:] |= runs[name][1:] != runs[name][:-1]
     last = runs["last_sequence"][:-1]
-    starts[1:] |= (last < 0) | (next_sequence(last) != runs["first_sequence"][1:])
+    first = runs["first_sequence"][1:]
+    starts[1:] |= (last < 0) | (next_sequence(last) != first) | (first == 0)
     earlier, later = runs["last_max_timestamp"][:-1], runs["min_timestamp"][1:]
     # unsigned: timestamps of damaged batches may be further apart than int64 holds
     starts[1:] |= (later > earlier) & ((later - earlier).view(np.uint64) >= SILENCE_MS)

@@ -75,11 +75,6 @@ def is_duplicate(first_sequence: N, last_sequence: N, known_first: N, known_last
     return (first_sequence == known_first) & (last_sequence == known_last)
 
 
-def begins_epoch(first_sequence: N, last_sequence: N) -> N:
-    """The first batch of an epoch: sequence 0, and no batch of the epoch is remembered."""
-    return (first_sequence == 0) & (last_sequence == NO_SEQUENCE)
-
-
 def begins_transaction(in_transaction: N, is_transactional: N) -> N:
     """A transactional batch while no transaction is open. Source: appendDataBatch."""
     return is_transactional & (in_transaction ^ True)

@@ -123,6 +123,7 @@ def test_with_too_many_markers_none_is_half_told(events, cuts, aborts, commits):
             assert told(spans) == [row for row in whole if row[1] in wanted]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 99), max_size=150), st.integers(0, 100))
 def test_rows_picked_and_put_whole_are_those_indexed(indexes, seed):
     random = np.random.default_rng(seed)

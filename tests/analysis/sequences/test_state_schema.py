@@ -91,7 +91,6 @@ PAIRS = [
     rules.is_fenced,
     rules.is_new_epoch,
     rules.is_coordinator_fenced,
-    rules.begins_epoch,
 ]
 FLAGS = [rules.begins_transaction, rules.is_outside_transaction]
 

@@ -18,6 +18,8 @@ SIX = [plain(2 * index, 2) for index in range(6)]
 """Sequences 0..11 in six batches: a broker remembers those that begin with 2."""
 OVER_THE_WRAP = [plain(WRAP - 8 + 2 * index, 2) for index in range(6)]
 """The last eight sequences and the first four in six batches."""
+TWENTY_OVER_THE_WRAP = [plain(WRAP - 10 + index) for index in range(20)]
+"""The last ten sequences and the first ten, a batch each: a broker remembers 5..9."""
 LOST, REPEATED = "lost", "repeated"
 
 
@@ -190,6 +192,36 @@ STORIES: dict[str, tuple[list[Any], dict[str, Any], list[tuple[Any, ...]]]] = {
         [*OVER_THE_WRAP, plain(WRAP - 1, 2), plain(4)],
         {},
         [("KA103", "error", "certain", 12, 13, "inside", {}, (REPEATED, 2))],
+    ),
+    "the batch at 0 after the wrap, again when it is no longer remembered": (
+        [*TWENTY_OVER_THE_WRAP, Again(10), plain(10)],
+        {"broker_version": "3.9.0"},
+        [("KA102", "error", "certain", 20, 20, "behind-window", {"window_first_sequence": 5}, (REPEATED, 1))],
+    ),
+    "the six newest batches again, from the one at 0 after the wrap on": (
+        [*TWENTY_OVER_THE_WRAP[:16], *[Again(10 + index) for index in range(6)], plain(6)],
+        {"broker_version": "3.9.0"},
+        [
+            ("KA102", "error", "certain", 16, 16, "behind-window", {"window_first_sequence": 1}, (REPEATED, 1)),
+            *[
+                (
+                    "KA101",
+                    "error",
+                    "certain",
+                    17 + index,
+                    17 + index,
+                    "exact",
+                    {"original_offset": 11 + index},
+                    (REPEATED, 1),
+                )
+                for index in range(5)
+            ],
+        ],
+    ),
+    "0 with other records after the wrap": (
+        [*TWENTY_OVER_THE_WRAP, plain(0, payload=b"y"), plain(1)],
+        {"broker_version": "3.9.0"},
+        [("KA105", "warning", "likely", 20, 20, "restart", {}, None)],
     ),
     "from before the wrap to beyond the newest sequence": (
         [*OVER_THE_WRAP, plain(WRAP - 2, 8), plain(6)],
@@ -416,7 +448,10 @@ def test_a_producer_known_by_a_marker_is_forgotten_in_time(version, silence_ms, 
 
 
 def runs_of(batches: list[Batch]) -> int:
-    """How many runs there are: batches of one producer, epoch and kind, each in sequence with the one before, none ended."""
+    """How many runs there are: batches of one producer, epoch and kind, each in sequence with the one before, none ended.
+
+    A batch at sequence 0 begins one, after the highest sequence too.
+    """
     runs, latest = 0, dict[int, tuple[Any, int, int]]()
     for batch in batches:
         who = batch.producer_id
@@ -426,6 +461,7 @@ def runs_of(batches: list[Batch]) -> int:
         key = batch.epoch, batch.attributes & 0x10
         known = latest.get(who)
         goes_on = known is not None and known[:2] == (key, batch.sequence) and batch.timestamp - known[2] < 3_600_000
+        goes_on &= batch.sequence > 0
         runs += not goes_on
         latest[who] = key, (batch.sequence + batch.count) % WRAP, batch.timestamp
     return runs
