@@ -5,6 +5,7 @@ Packed by the codec of the engines. Reading back makes rows, counts and damages 
 
 import io
 import pickle
+import pickletools
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
@@ -28,11 +29,8 @@ _OTHERS = frozenset((
     ("numpy.core.numeric", "_frombuffer"), ("numpy.core.multiarray", "_reconstruct"), ("numpy.core.multiarray", "scalar"),
 ))  # fmt: skip
 _PACKAGES = ("kaudit.model.", "kaudit.analysis.", "kaudit.source.layout", "kaudit.source.kafka.fetched_segment")
-
-_NOT_OURS = (
-    pickle.UnpicklingError, zstandard.ZstdError, EOFError, ValueError, TypeError, AttributeError, ImportError, IndexError,
-    KeyError, MemoryError,
-)  # fmt: skip
+_NUMBERED = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
+"""Opcodes that kaudit's pickles have none of: the room that loading makes is as large as the number in them says."""
 
 
 def pack_chunk(outcomes: Sequence[Outcome]) -> bytes:
@@ -48,13 +46,18 @@ def unpack_chunk(data: bytes) -> list[Outcome]:
 
     """
     try:
-        version, outcomes = _ModelUnpickler(io.BytesIO(unpacked(data, PACKED_CHUNK_BYTES))).load()
-    except _NOT_OURS as error:
+        raw = unpacked(data, PACKED_CHUNK_BYTES)
+        _check_opcodes(raw)
+        version, outcomes = _ModelUnpickler(io.BytesIO(raw)).load()
+    except Exception as error:  # noqa: BLE001 - a damaged pickle raises whatever its bytes lead to
         raise UsageError(f"the column chunk is none of kaudit {__version__}: {error}") from None
+    if not isinstance(version, str) or not isinstance(outcomes, list):
+        raise UsageError(f"the column chunk is none of kaudit {__version__}")
     if version != __version__:
         raise UsageError(f"the column chunk was made by kaudit {version}, this is {__version__}: call runs() again")
-    found: list[Outcome] = outcomes
-    return found
+    if not all(isinstance(outcome, Outcome) for outcome in outcomes):
+        raise UsageError(f"the column chunk is none of kaudit {__version__}: it holds more than chunks")
+    return outcomes
 
 
 def unpacked(data: bytes, limit: int) -> bytes:
@@ -68,6 +71,13 @@ def unpacked(data: bytes, limit: int) -> bytes:
     if size > limit:  # one that is not stated is greater than any
         raise zstandard.ZstdError(f"it has not stated a size of at most {limit} bytes")
     return zstandard.ZstdDecompressor().decompress(data)
+
+
+def _check_opcodes(raw: bytes) -> None:
+    """Check that all arguments are there, and that nothing states a number that memory is made for."""
+    for opcode, _, position in pickletools.genops(raw):
+        if opcode.name in _NUMBERED:
+            raise pickle.UnpicklingError(f"{opcode.name} at byte {position}")
 
 
 class _ModelUnpickler(pickle.Unpickler):  # noqa: S301 - it makes nothing else
