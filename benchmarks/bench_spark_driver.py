@@ -107,7 +107,7 @@ class Store:
     def identity(self, uri: Uri) -> str:
         return str(uri)
 
-    def read_start(self, uri: Uri, limit: int) -> bytes:
+    def read_start(self, uri: Uri, limit: int) -> bytes:  # noqa: ARG002 - as of file systems
         raise FileNotFoundError(2, "no such file", str(uri))
 
 
