@@ -28,6 +28,7 @@ from kaudit.source.layout import (
     SegmentFile,
     Unreadable,
 )
+from kaudit.source.listing import Listed, list_all, list_directory, side_file
 from kaudit.source.names import (
     PartitionName,
     is_known_file,
@@ -45,7 +46,6 @@ META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 MAX_DEPTH = DIRECTORY_DEPTH
-_MAX_SIDE_FILE = 64 << 20
 _DUMP_PREFIX = 4096
 
 
@@ -118,7 +118,7 @@ def discover(
             continue
         if entry.is_directory:
             held = found.held()
-            _visit(found, place, place, 0)
+            _visit(found, place, list_directory(place, PARTITION_METADATA), 0)
             if found.held() == held:
                 found.empty_inputs.append(Unreadable(text, _what_else(found, place)))
         else:
@@ -182,43 +182,52 @@ def _files_of_no_partition(found: _Discovery, given: Mapping[str, str]) -> Itera
             yield Unreadable(text, reasons.get(path, "no batch was found"))
 
 
-def _visit(found: _Discovery, root: Uri, directory: Uri, depth: int) -> None:
-    entries = _list_once(found, directory, depth)
+def _visit(found: _Discovery, root: Uri, listed: Listed, depth: int) -> None:
+    directory = listed.directory
+    entries = _once(found, listed)
     held = {entry.name: entry for entry in entries if not entry.is_directory}
-    if entries and not _take_directory(found, root, directory, held):
+    if entries and not _take_directory(found, root, listed, held):
         if META_PROPERTIES in held:
             _take_meta(found, directory)
         if CAPTURE_ACCOUNT in held:
-            found.features |= captured_features(_side_file(directory / CAPTURE_ACCOUNT) or b"")
+            found.features |= captured_features(side_file(directory / CAPTURE_ACCOUNT) or b"")
         found.bootstrap = found.bootstrap or BOOTSTRAP_CHECKPOINT in held
         _refuse_dumps(found, directory, held)
+        below = _below(found, [directory / entry.name for entry in entries if entry.is_directory], depth + 1)
         for entry in entries:
             if entry.is_directory:
-                _visit(found, root, directory / entry.name, depth + 1)
+                inner = next(below)
+                if inner is not None:
+                    _visit(found, root, inner, depth + 1)
             elif parse_partition_name(entry.name) is not None:
                 _require_target(found, directory / entry.name)
 
 
-def _list_once(found: _Discovery, directory: Uri, depth: int) -> Sequence[FileStatus]:
-    """Return what a directory holds; nothing if it was listed before, cannot be listed, or lies too deep."""
-    if depth > MAX_DEPTH:
-        found.skipped.append(Unreadable(str(directory), f"deeper than {MAX_DEPTH} directories"))
-        return ()
-    files = filesystem(directory)
-    try:
-        identity = files.identity(directory)
-        if identity in found.visited:
+def _below(found: _Discovery, directories: Sequence[Uri], depth: int) -> Iterator[Listed | None]:
+    """List directories; None for each that lies too deep."""
+    if depth <= MAX_DEPTH:
+        yield from list_all(directories, PARTITION_METADATA)
+    else:
+        for directory in directories:
+            found.skipped.append(Unreadable(str(directory), f"deeper than {MAX_DEPTH} directories"))
+            yield None
+
+
+def _once(found: _Discovery, listed: Listed) -> Sequence[FileStatus]:
+    """Return what a directory holds; nothing if it was visited before or cannot be listed."""
+    if listed.identity is not None:
+        if listed.identity in found.visited:
             found.revisits += 1
             return ()
-        found.visited.add(identity)
-        return list(files.entries(directory))
-    except OSError as error:
-        found.unreadable.append(Unreadable(str(directory), _reason(error)))
-        return ()
+        found.visited.add(listed.identity)
+    if listed.error is not None:
+        found.unreadable.append(Unreadable(str(listed.directory), _reason(listed.error)))
+    return listed.entries
 
 
-def _take_directory(found: _Discovery, root: Uri, directory: Uri, held: Mapping[str, FileStatus]) -> bool:
+def _take_directory(found: _Discovery, root: Uri, listed: Listed, held: Mapping[str, FileStatus]) -> bool:
     """Take a directory that is a partition's, or is set aside with its segments; return whether it was one of these."""
+    directory = listed.directory
     segments = [file for file in held if segment_base_offset(file) is not None]
     placed = found.pattern.match(str(directory.absolute().path)) if found.pattern is not None else None
     name = parse_partition_name(directory.name)
@@ -231,7 +240,7 @@ def _take_directory(found: _Discovery, root: Uri, directory: Uri, held: Mapping[
     is_log_directory = META_PROPERTIES in held or not OFFSET_CHECKPOINT_NAMES.isdisjoint(held)
     known = not is_log_directory and any(is_known_file(file) or leftover_kind(file) for file in held)
     if placed is not None and (segments or known):
-        _take_partition(found, root, directory, placed, held)
+        _take_partition(found, root, listed, placed, held)
         return True
     if segments:
         _leftover_directory(found, root, directory, None, "odd-name")
@@ -260,8 +269,9 @@ def _leftover_directory(found: _Discovery, root: Uri, directory: Uri, name: Part
 
 
 def _take_partition(
-    found: _Discovery, root: Uri, directory: Uri, name: Placed, files: Mapping[str, FileStatus]
+    found: _Discovery, root: Uri, listed: Listed, name: Placed, files: Mapping[str, FileStatus]
 ) -> None:
+    directory = listed.directory
     segments: list[SegmentFile] = []
     leftover_files: list[LeftoverFile] = []
     side_files: list[SegmentFile] = []
@@ -294,7 +304,7 @@ def _take_partition(
         replace(
             _partition(directory, name, segments, known),
             relative=directory.relative_to(root),
-            topic_id=_topic_id(directory) if PARTITION_METADATA in names else None,
+            topic_id=_topic_id(listed.side_file),
             leftover_files=tuple(leftover_files),
             side_files=tuple(side_files),
             checkpoints=known.checkpoints,
@@ -418,7 +428,7 @@ def _log_directory(found: _Discovery, directory: Uri) -> _LogDirectory:
     if known is None:
         known = found.log_directories[directory] = _LogDirectory()
         for file, offsets in ((LOG_START_CHECKPOINT, known.log_start), (CLEANER_CHECKPOINT, known.first_dirty)):
-            data = _side_file(directory / file)
+            data = side_file(directory / file)
             if data is None:
                 continue
             known.has_checkpoints = True
@@ -434,7 +444,7 @@ def _log_directory(found: _Discovery, directory: Uri) -> _LogDirectory:
 
 def _take_meta(found: _Discovery, directory: Uri) -> LogDirectoryIdentity | None:
     """Note what meta.properties says; return whose log directory that makes it."""
-    data = _side_file(directory / META_PROPERTIES)
+    data = side_file(directory / META_PROPERTIES)
     if data is None:
         return None
     try:
@@ -456,21 +466,12 @@ def _take_meta(found: _Discovery, directory: Uri) -> LogDirectoryIdentity | None
     return LogDirectoryIdentity(properties.node_id, properties.cluster_id, properties.directory_id)
 
 
-def _topic_id(directory: Uri) -> str | None:
-    data = _side_file(directory / PARTITION_METADATA)
+def _topic_id(data: bytes | None) -> str | None:
     if data is None:
         return None
     try:
         return parse_partition_metadata(data).topic_id
     except WireError:
-        return None
-
-
-def _side_file(path: Uri) -> bytes | None:
-    """Bytes of a small text file, None if it is not there or cannot be read: checkpoints are hints here."""
-    try:
-        return filesystem(path).read_start(path, _MAX_SIDE_FILE)
-    except OSError:
         return None
 
 

@@ -63,6 +63,9 @@ class FileStatus(Struct, frozen=True):
 class FileSystem(Protocol):
     """Reads directories and files. Every failure is an OSError; what is not there, a FileNotFoundError."""
 
+    is_remote: bool
+    """Whether it answers over a network: many requests at a time take as long as one."""
+
     def status(self, uri: Uri) -> FileStatus:
         """Return what is at `uri`, with size and time."""
 

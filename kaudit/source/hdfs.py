@@ -14,6 +14,8 @@ from kaudit.source.uri import Uri, UrlError
 class HdfsFileSystem:
     """One HDFS, by its name node's authority; an empty one is fs.defaultFS of core-site.xml (HADOOP_CONF_DIR)."""
 
+    is_remote = True
+
     def __init__(self, authority: str) -> None:
         try:
             import hdfs_native  # noqa: PLC0415 - an extra

@@ -18,6 +18,8 @@ from kaudit.source.uri import Uri
 class LocalFileSystem:
     """Directories and files the operating system opens. Symbolic links are followed."""
 
+    is_remote = False
+
     def status(self, uri: Uri) -> FileStatus:
         """Return what is at `uri`, with size and time."""
         try:

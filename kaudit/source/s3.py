@@ -19,6 +19,8 @@ class S3FileSystem:
     AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL name another store than Amazon's.
     """
 
+    is_remote = True
+
     def __init__(self, bucket: str) -> None:
         if not bucket:
             raise UrlError("s3:// needs a bucket: s3://BUCKET/PATH")

@@ -20,6 +20,8 @@ _NOT_FOUND = 404
 class WebHdfsFileSystem:
     """One name node's REST interface; `authority` is its HTTP address. HADOOP_USER_NAME says who reads."""
 
+    is_remote = True
+
     def __init__(self, protocol: str, authority: str) -> None:
         self._base = f"{protocol}://{authority}/webhdfs/v1"
 

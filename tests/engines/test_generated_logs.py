@@ -68,3 +68,15 @@ def test_thousands_of_small_partitions_share_tasks(tmp_path):
     assert len(plan.works) == 1
     assert plan.shuffle_partitions == 8
     assert len(plan.works[0].headers) == 300
+
+
+@pytest.mark.parametrize(("cores", "tasks"), [(1, 24), (2, 24), (8, 32), (1000, 96)])
+def test_few_cores_at_the_start_make_no_large_tasks(tmp_path, cores, tasks):
+    # under dynamic allocation cores come when tasks wait
+    (tmp_path / "orders-0").mkdir()
+    with (tmp_path / "orders-0" / f"{0:020d}.log").open("wb") as segment:
+        segment.truncate(3 << 30)  # a hole: nothing is read
+    options = ScanOptions([str(tmp_path)])
+    plan = share(plan_jobs(options, find_input(options), all_needs), cores)
+    assert len(plan.works) == tasks
+    assert sum(task.spec.stop - task.spec.start for work in plan.works for task in work.byte_ranges) == 3 << 30
