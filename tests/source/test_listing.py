@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
@@ -72,7 +73,7 @@ def test_what_cannot_be_listed_is_said_once(tmp_path, monkeypatch):
     cluster(tmp_path, 3)
     entries = WebHdfsFileSystem.entries
 
-    def refused(self, uri) -> list[FileStatus]:
+    def refused(self, uri) -> Sequence[FileStatus]:
         if uri.path == "/b2/orders-1":
             raise PermissionError(13, "Permission denied", str(uri))
         return entries(self, uri)
