@@ -22,6 +22,7 @@ from kaudit.model.finding import Finding
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 PIECES_SCHEMA = "output_batch int, job_index int, number long, table string, topic string, rows long, data binary"
 _PIECES = pa.schema(
@@ -190,12 +191,13 @@ class TableTarget(Struct, frozen=True):
         path = f"{self.url}/{name}/run_id={self.run_id}"
         files = -(-size // _FILE_BYTES)
         shared = own.repartitionByRange(files, "topic", "job_index", "number") if files > 1 else own.coalesce(1)
+        row_type = from_arrow_schema(_spark_schema(schema))
         typed = shared.select("topic", "job_index", "number", "data").sortWithinPartitions(
             "topic", "job_index", "number"
         )
-        written = typed.mapInArrow(unpacking(), from_arrow_schema(_spark_schema(schema)))
+        written = typed.mapInArrow(unpacking(), row_type)
         written.write.mode("overwrite").option("compression", "zstd").partitionBy("topic").parquet(path)
-        if rows and (there := _rows_seen(spark, path)) != rows:
+        if rows and (there := _rows_seen(spark, path, row_type)) != rows:
             raise SparkFailedError(
                 f"{path}: {there} of {rows} rows are there: the workers wrote on disks of their own; give a URL that the "
                 "driver and every worker reach"
@@ -206,16 +208,19 @@ def _sizes(pieces: "DataFrame") -> dict[str, tuple[int, int]]:
     """Return the rows and the packed bytes of each table."""
     from pyspark.sql import functions  # noqa: PLC0415 - an extra
 
-    sums = functions.sum("rows").alias("rows"), functions.sum(functions.length("data")).alias("bytes")
-    return {row["table"]: (row["rows"], row["bytes"]) for row in pieces.groupBy("table").agg(*sums).collect()}
+    sizes = pieces.select("table", "rows", functions.length("data").alias("bytes"))
+    # some bytes of each piece, in one task: Spark's own choice is 200
+    sums = sizes.repartition(1).groupBy("table").agg(functions.sum("rows"), functions.sum("bytes"))
+    return {table: (rows, size) for table, rows, size in sums.collect()}
 
 
-def _rows_seen(spark: "SparkSession", path: str) -> int:
+def _rows_seen(spark: "SparkSession", path: str, row_type: "StructType") -> int:
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - an extra
 
     try:
-        return spark.read.parquet(path).count()
-    except AnalysisException:  # no file, so no schema
+        # with the type at hand no job has to look for it in the files
+        return spark.read.schema(row_type).parquet(path).count()
+    except AnalysisException:  # no such directory
         return 0
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,35 +71,35 @@ class Standalone:
     processes: list[subprocess.Popen[str]]
 
 
-@pytest.fixture
-def standalone(tmp_path):
-    """A standalone master with two workers, whose Python knows nothing of kaudit."""
+@contextmanager
+def standalone_cluster(work, hosts, **of_last):
+    """A master, and a worker with one core on each of these loopback addresses; `of_last`: variables of the last one."""
     port, ui = free_port(), free_port()
     environment = plain_environment(SPARK_NO_DAEMONIZE="1", SPARK_HOME=str(SPARK_HOME))
     environment.pop("PYTHONPATH", None)
-    log = (tmp_path / "standalone.log").open("w")
+    log = (work / "standalone.log").open("w")
 
-    def start(name, *arguments):
+    def start(name, *arguments, **more):
         command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
-        return subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=tmp_path)
+        return subprocess.Popen(command, stdout=log, stderr=log, env={**environment, **more}, cwd=work)
 
     url = f"spark://127.0.0.1:{port}"
     master = start("master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(ui))
     started = [master]
     try:
         wait_for("master", lambda: accepts_connections(port))
-        for number in range(2):
-            work = tmp_path / f"worker{number}"
+        for number, host in enumerate(hosts):
+            own = work / f"worker{number}"
             started.append(
                 start(
-                    "worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port",
-                    str(free_port()), "--work-dir", str(work), url,
+                    "worker.Worker", "--host", host, "--cores", "1", "--memory", "1g", "--webui-port",
+                    str(free_port()), "--work-dir", str(own), url, **(of_last if number == len(hosts) - 1 else {}),
                 )
             )  # fmt: skip
 
         def alive():
             with urllib.request.urlopen(f"http://127.0.0.1:{ui}/json/", timeout=5) as answer:
-                return len(re.findall(rb'"state"\s*:\s*"ALIVE"', answer.read())) >= 2
+                return len(re.findall(rb'"state"\s*:\s*"ALIVE"', answer.read())) >= len(hosts)
 
         wait_for("workers", alive)
         yield Standalone(url, started)
@@ -108,6 +109,21 @@ def standalone(tmp_path):
         for process in started:
             process.wait(30)
         log.close()
+
+
+@pytest.fixture
+def standalone(tmp_path):
+    """A standalone master with two workers, whose Python knows nothing of kaudit."""
+    with standalone_cluster(tmp_path, ["127.0.0.1", "127.0.0.1"]) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def slow_host(tmp_path):
+    """A standalone master with two workers as on two hosts; on the second one every task in Python begins late."""
+    slow = {"PYTHONPATH": str(HERE), "TASK_DELAY_SECONDS": "4"}
+    with standalone_cluster(tmp_path, ["127.0.0.2", "127.0.0.3"], **slow) as cluster:
+        yield cluster
 
 
 @dataclass

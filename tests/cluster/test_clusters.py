@@ -1,5 +1,6 @@
 """Clusters of more than one process: the same result as the local engine's, also when something dies."""
 
+import json
 import os
 import signal
 import subprocess
@@ -7,11 +8,14 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.generate import Shape, generate
 from kaudit.spark_submit import __file__ as entry
 from tests.cluster.conftest import SPARK_HOME, kaudit, plain_environment
 from tests.engines.faulty_logs import FAULTS
+from tests.engines.test_executor_tables import rows
 
 pytestmark = pytest.mark.cluster
 REPORT = ("--output-format", "json", "--reproducible", "-q")
@@ -119,3 +123,55 @@ def test_a_killed_process_changes_nothing(tmp_path, victim):
     done = subprocess.run([*command[:3], "local", ""], capture_output=True, text=True, check=True)
     assert out == done.stdout, err[-3000:]
     assert '"KA104"' in out
+
+
+def finished_copies(event_log):
+    """Names of the jobs' groups in which a speculative copy of a task finished before the task itself."""
+    names: dict[int, str] = {}
+    copied = set()
+    for line in event_log.read_text().splitlines():
+        event = json.loads(line)
+        if event["Event"] == "SparkListenerJobStart":
+            names |= dict.fromkeys(event["Stage IDs"], event["Properties"].get("spark.job.description"))
+        elif (
+            event["Event"] == "SparkListenerTaskEnd"
+            and event["Task Info"]["Speculative"]
+            and event["Task End Reason"]["Reason"] == "Success"
+        ):
+            copied.add(names[event["Stage ID"]])
+    return copied
+
+
+def test_speculative_copies_change_nothing(slow_host, logs, tmp_path):
+    # Spark copies a task where others of its stage have ended: a log that is read by several
+    big = logs / "payments-0"
+    big.mkdir()
+    generate(big / f"{0:020d}.log", Shape("large", (16, 16), (1000, 1000), 50), 160 << 20)
+    tables = ("--output-format", "parquet", "--reproducible", "-q")
+    settings = {
+        "spark.speculation": "true", "spark.speculation.quantile": "0.1", "spark.speculation.multiplier": "1.1",
+        "spark.speculation.minTaskRuntime": "100ms", "spark.speculation.interval": "50ms", "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.speculation.task.duration.threshold": "2s",  # of a stage with a single task
+        "spark.python.daemon.module": "delayed_daemon", "spark.python.worker.reuse": "false",
+        "spark.executorEnv.PYTHONPATH": str(Path(__file__).parent), "spark.executor.memory": "512m",
+        "spark.ui.enabled": "false", "spark.eventLog.enabled": "true", "spark.eventLog.dir": (tmp_path / "events").as_uri(),
+        "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false",
+    }  # fmt: skip
+    (tmp_path / "events").mkdir()
+    given = [word for key, value in settings.items() for word in ("--spark-conf", f"{key}={value}")]
+    on_spark = ("--engine", "spark", "--master", slow_host.url, *given)
+    done = kaudit("scan", logs, *tables, *on_spark, "-o", f"{(tmp_path / 'spark').as_uri()}/run_id=one")
+    assert done.returncode == 1, done.stderr
+    assert kaudit("scan", logs, *tables, "-o", tmp_path / "local").returncode == 1
+    (events,) = (tmp_path / "events").iterdir()
+    copied = finished_copies(events)
+    assert any(name.startswith("kaudit: audit ") for name in copied), copied
+    assert any(name.startswith("kaudit: write the table ") for name in copied), copied
+    manifests = [
+        json.loads((tmp_path / file).read_text()) for file in ("local/manifest.json", "spark/manifests/run_id=one.json")
+    ]
+    assert manifests[0]["summary"] == manifests[1]["summary"]
+    for table in manifests[0]["rows"]:
+        names = pq.read_schema(tmp_path / "local" / table / "part-00000.parquet").names
+        written = rows(f"{tmp_path}/spark/{table}/run_id=one/topic=*/*.parquet", names)
+        assert written == rows(f"{tmp_path}/local/{table}/*.parquet", names) != [], table
