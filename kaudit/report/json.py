@@ -28,7 +28,7 @@ def render_scan(result: ScanResult, options: RenderOptions) -> Iterator[str]:
 
 def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[str]:
     """Yield the kaudit.timeline/1 document."""
-    bare = TimelineResult(replace(result.scan, findings=()), ())
+    bare = replace(result, scan=replace(result.scan, findings=()), timelines=())
     timelines = (timeline.to_dict() for timeline in result.timelines)
     yield from pretty_pieces(timeline_document(bare, options), {**found(result.scan), "timelines": timelines})
 

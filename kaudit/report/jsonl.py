@@ -9,7 +9,7 @@ from kaudit.model.json_record import JsonRecord
 from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.report.json_documents import diff_document, header, line, producers_document
+from kaudit.report.json_documents import diff_document, header, line, omitted_timelines, producers_document
 from kaudit.report.render_options import RenderOptions
 
 _ONE_BY_ONE = ("findings", "incidents")
@@ -26,7 +26,7 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[
     """Yield one line per timeline, one per finding, and the summary."""
     yield from _lines("timeline", result.timelines)
     yield from _lines("finding", result.scan.findings)
-    yield _summary(header(result.scan, "kaudit.timeline/1", options))
+    yield _summary(header(result.scan, "kaudit.timeline/1", options) | omitted_timelines(result))
 
 
 def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:
