@@ -37,5 +37,5 @@ SARIF_RESULTS: Final = 25_000
 """Findings of one SARIF log: GitHub refuses a run with more."""
 FINDINGS_OF_CHECK: Final = 1000
 """Findings of one check and severity that an audit on Spark lists, the first of all; tables have every one."""
-TIMELINES: Final = 1000
+TIMELINES: Final = 10_000
 """Timelines that `timeline` on Spark lists where no producer ids are asked for, the first of all; tables have every one."""
