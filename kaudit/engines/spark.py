@@ -23,7 +23,7 @@ from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.audit import Audit, Found, Together, coordinator_of, names_of
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.judging import JudgedPartition
-from kaudit.analysis.scan.options import Progress, ScanOptions
+from kaudit.analysis.scan.options import Progress, ScanOptions, UsageError
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
 from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs, share_rate
@@ -306,6 +306,8 @@ def _started(
     *,
     ids: bool = False,
 ) -> Iterator[_Run]:
+    if options.state is not None:
+        raise UsageError("--state needs --engine local")
     layout = find_input(options)
     histories = read_blocks(options, layout, open_segment)
     jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(options, layout, histories))

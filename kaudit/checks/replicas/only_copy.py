@@ -201,5 +201,6 @@ def _causes(found: ReplicaEvidence, name: str, *, below: bool) -> list[Explanati
         Explanation("the others lost them: truncated after an unclean election, deleted, or damaged"),
     ]
     if found.torn:
-        causes.append(Explanation("another copy ends in damage", speaks_for=(f"{listed(found.torn)} does",)))
+        do = "does" if len(found.torn) == 1 else "do"
+        causes.append(Explanation("another copy ends in damage", speaks_for=(f"{listed(found.torn)} {do}",)))
     return [*causes, _ABOUT_TO_FETCH]
