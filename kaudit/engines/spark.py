@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
+        audit.state = self.state
 
 from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.analysis.producer_ids.activity import ActivityRows
@@ -21,9 +22,10 @@ from kaudit.analysis.producer_ids.block_histories import BlockHistories, read_bl
 from kaudit.analysis.producer_ids.producer_listing import list_producers, remembers_markers
 from kaudit.analysis.producer_ids.query import Query
 from kaudit.analysis.scan.audit import Audit, Found, Together, coordinator_of, names_of
+        audit.state = self.state
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.judging import JudgedPartition
-from kaudit.analysis.scan.options import Progress, ScanOptions, UsageError
+from kaudit.analysis.scan.options import Progress, ScanOptions
 from kaudit.analysis.scan.partition_audit import PartitionAudit
 from kaudit.analysis.scan.partition_replay import KeptRows, RowSink
 from kaudit.analysis.scan.planning import Job, all_needs, audit_needs, find_input, plan_jobs, share_rate
@@ -67,6 +69,7 @@ from kaudit.model.finding import Finding
 from kaudit.model.limits import TIMELINES
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
+        audit.state = self.state
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
 
@@ -76,6 +79,8 @@ if TYPE_CHECKING:
 __all__ = ["SparkFailedError", "producers", "record", "scan", "timeline"]
 
 _Sink = TypeVar("_Sink", bound=RowSink | None)
+_MATCHED_AT_ONCE = 64
+"""Partitions that one question to a task is about."""
 _SCAN_WIDE = -1
 """In place of a job's index: findings about no partition, which come before all others."""
 
@@ -166,11 +171,13 @@ class _Run(Struct, frozen=True):
     jobs: Sequence[Job]
     plan: SparkPlan
     replayed: "DataFrame"
+    state: StateUse | None = None
 
     def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
         """Take the partitions, in the plan's order, or their outlines; their repeats were looked for."""
         asked = self._coordinator, self._rescan, self._names
         audit = Audit(self.options, self.layout, open_segment, self.histories, *asked)
+        audit.state = self.state
         for job, partition in zip(self.jobs, partitions, strict=True):
             partition.directory = job.directory
             audit.add_compared(partition)
@@ -306,16 +313,33 @@ def _started(
     *,
     ids: bool = False,
 ) -> Iterator[_Run]:
-    if options.state is not None:
-        raise UsageError("--state needs --engine local")
     layout = find_input(options)
     histories = read_blocks(options, layout, open_segment)
     jobs = plan_jobs(options, layout, all_needs if ids else audit_needs(options, layout, histories))
+    state = None if options.state is None else open_state(options.state, options, layout)
     with session(spark or SparkOptions(), options.jobs) as started:
         require_readable(started, {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan})
         cores = started.sparkContext.defaultParallelism
+        if state is not None:
+            jobs = _matched(started, state, jobs)
         plan = share(share_rate(jobs, cores), cores)
-        yield _Run(started, options, layout, histories, jobs, plan, _dataframe(started, plan, make_sink, seal))
+        use = None if state is None else state.use
+        yield _Run(started, options, layout, histories, jobs, plan, _dataframe(started, plan, make_sink, seal), use)
+        if state is not None:
+            state.sweep(layout)
+
+
+def _matched(spark: "SparkSession", state: OpenedState, jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs with what holds of what is saved, as tasks find it."""
+    questions = [jobs[first : first + _MATCHED_AT_ONCE] for first in range(0, len(jobs), _MATCHED_AT_ONCE)]
+    match = partial(_match, state=state, open_source=from_here())
+    answers = ask_tasks(spark, "kaudit: what of the saved state holds?", questions, match)
+    found = [saved for answer in answers for saved in answer]
+    return [replace(job, saved=saved) for job, saved in zip(jobs, found, strict=True)]
+
+
+def _match(jobs: Sequence[Job], state: OpenedState, open_source: OpenSource) -> list[SavedPartition | None]:
+    return [state.matched(job, open_source).saved for job in jobs]
 
 
 def _kept(

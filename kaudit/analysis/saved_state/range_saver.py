@@ -29,6 +29,7 @@ from kaudit.source.uri import Uri
 MOST_FILES = 16
 """With more files of rows than this, all rows that are still needed go into one."""
 _HELD_BYTES = 8 << 20
+_ABANDONED_MS = 86_400_000
 _NEW = -1
 """In place of a file's index: the file that is being written."""
 
@@ -110,7 +111,7 @@ class RangeSaver:
             names,
         )
         if index != former and (index.ranges or former is not None):
-            self._write(index)
+            self._write(index, former)
 
     def _segments(self) -> list[SavedSegment]:
         return [
@@ -144,7 +145,7 @@ class RangeSaver:
             self._rows.close()
         self._rows = copied
 
-    def _write(self, index: PartitionIndex) -> None:
+    def _write(self, index: PartitionIndex, former: PartitionIndex | None) -> None:
         directory = Uri.parse(self._saved.directory)
         store = writable_filesystem(directory)
         store.make_directory(directory)
@@ -152,9 +153,24 @@ class RangeSaver:
             self._rows.seek(0)
             store.put(directory / index.files[-1], self._rows)
         store.put(directory / INDEX, BytesIO(encode_index(index)))
+        self._remove_others(directory, index, former)
+
+    @staticmethod
+    def _remove_others(directory: Uri, index: PartitionIndex, former: PartitionIndex | None) -> None:
+        """Remove files that no index names: those of the former one now, those of a run that was killed a day later.
+
+        Another run, or a speculative copy of this task, may have written one whose index is still to come.
+        """
+        store = writable_filesystem(directory)
+        own = {INDEX, *index.files}
+        known = () if former is None else former.files
+        now = store.status(directory / INDEX).modified_ms or 0
         for entry in store.entries(directory):
-            if entry.name != INDEX and entry.name not in index.files:
-                store.remove(directory / entry.name)
+            place = directory / entry.name
+            if entry.name in own:
+                continue
+            if entry.name in known or (store.status(place).modified_ms or now) < now - _ABANDONED_MS:
+                store.remove(place)
 
 
 def _spool() -> BinaryIO:
