@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
-        audit.state = self.state
 
 from kaudit.analysis.coordinator.transaction_state_reader import CoordinatorReader
 from kaudit.analysis.producer_ids.activity import ActivityRows
 from kaudit.analysis.producer_ids.block_histories import BlockHistories, read_blocks
 from kaudit.analysis.producer_ids.producer_listing import list_producers, remembers_markers
 from kaudit.analysis.producer_ids.query import Query
+from kaudit.analysis.saved_state.opened_state import OpenedState, open_state
+from kaudit.analysis.saved_state.saved_partition import SavedPartition
 from kaudit.analysis.scan.audit import Audit, Found, Together, coordinator_of, names_of
-        audit.state = self.state
 from kaudit.analysis.scan.chunk_plan import OpenSource
 from kaudit.analysis.scan.judging import JudgedPartition
 from kaudit.analysis.scan.options import Progress, ScanOptions
@@ -69,7 +70,7 @@ from kaudit.model.finding import Finding
 from kaudit.model.limits import TIMELINES
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import ScanResult, Timeline, TimelineResult
-        audit.state = self.state
+from kaudit.model.state_use import StateUse
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
 
@@ -282,8 +283,9 @@ def _timelines(run: _Run, replayed: "DataFrame", judged: _JudgedScan, listed: Ma
     make = making_timelines(judged.judging, judged.across, listed, judged.audit.compared_logs())
     with errors_in_one_line(), named_job(run.session, "kaudit: bring the timelines that are listed"):
         kept = replayed.select("job_index", "audit", "kept")
-        table = kept.mapInArrow(make, TIMELINES_SCHEMA).sort("job_index", "number").toArrow()
-    return [unpack(data.as_py()) for data in table["timeline"]]
+        table = kept.mapInArrow(make, TIMELINES_SCHEMA).toArrow()
+    places = zip(table["job_index"].to_pylist(), table["number"].to_pylist(), range(table.num_rows), strict=True)
+    return [unpack(table["timeline"][at].as_py()) for _, _, at in sorted(places)]
 
 
 def _listed(run: _Run, replayed: "DataFrame", list_findings: Any) -> Iterator[Finding]:  # noqa: ANN401 - an ArrowMap
