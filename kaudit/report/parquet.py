@@ -118,7 +118,7 @@ class PartFiles:
                 path = self._directory / f"part-{self._number:05d}.parquet"
                 self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
                 self._number += 1
-            group = held.slice(start, min(_GROUP_ROWS, rows - start)).combine_chunks()
+            group = held.slice(start, _GROUP_ROWS).combine_chunks()
             self._writer.write_table(group, row_group_size=_GROUP_ROWS)
             self._put_rows += group.num_rows
             if self._put_rows >= self._number * self._file_rows:
