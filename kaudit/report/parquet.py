@@ -102,6 +102,8 @@ class PartFiles:
 
     def write(self, table: Any) -> None:  # noqa: ANN401 - pyarrow has no types
         """Append rows. However few at a time, they become row groups of _GROUP_ROWS."""
+        if not table.num_rows:
+            return  # behind a full file it would begin one without rows
         self._waiting.append(table)
         self.rows += table.num_rows
         waiting = sum(held.num_rows for held in self._waiting)
