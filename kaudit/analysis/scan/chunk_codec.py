@@ -27,9 +27,15 @@ _OTHERS = frozenset((
     ("numpy._core.numeric", "_frombuffer"), ("numpy._core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "scalar"),
     ("numpy.core.numeric", "_frombuffer"), ("numpy.core.multiarray", "_reconstruct"), ("numpy.core.multiarray", "scalar"),
 ))  # fmt: skip
-_PACKAGES = ("kaudit.model.", "kaudit.analysis.", "kaudit.source.layout", "kaudit.source.kafka.fetched_segment")
+_PACKAGES = (
+    "kaudit.model.",
+    "kaudit.analysis.",
+    "kaudit.source.layout",
+    "kaudit.source.snapshots",
+    "kaudit.source.kafka.fetched_segment",
+)
 
-_NOT_OURS = (
+NOT_OURS = (
     pickle.UnpicklingError, zstandard.ZstdError, EOFError, ValueError, TypeError, AttributeError, ImportError, IndexError,
     KeyError, MemoryError,
 )  # fmt: skip
@@ -48,8 +54,8 @@ def unpack_chunk(data: bytes) -> list[Outcome]:
 
     """
     try:
-        version, outcomes = _ModelUnpickler(io.BytesIO(unpacked(data, PACKED_CHUNK_BYTES))).load()
-    except _NOT_OURS as error:
+        version, outcomes = ModelUnpickler(io.BytesIO(unpacked(data, PACKED_CHUNK_BYTES))).load()
+    except NOT_OURS as error:
         raise UsageError(f"the column chunk is none of kaudit {__version__}: {error}") from None
     if version != __version__:
         raise UsageError(f"the column chunk was made by kaudit {version}, this is {__version__}: call runs() again")
@@ -70,10 +76,11 @@ def unpacked(data: bytes, limit: int) -> bytes:
     return zstandard.ZstdDecompressor().decompress(data)
 
 
-class _ModelUnpickler(pickle.Unpickler):  # noqa: S301 - it makes nothing else
+class ModelUnpickler(pickle.Unpickler):  # noqa: S301 - it makes nothing else
     """Makes objects of the model and of numpy, and no others: a pickle could call anything."""
 
     def find_class(self, module: str, name: str) -> object:
+        """Return what is named, if it belongs there."""
         if (module, name) in _HELPERS:
             return _bounded(super().find_class(module, name))
         if (module, name) in _OTHERS:
