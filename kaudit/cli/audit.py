@@ -19,6 +19,7 @@ from kaudit.cli.pager import paged
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.step_summary import append_step_summary
 from kaudit.cli.targets import Target, console_of, write
+from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary, TimelineResult
@@ -267,6 +268,7 @@ def show(
         repository=repository_root(),
         decide=Decision(request.selection, request.policy),
         log_start_offset=request.options.log_start_offset,
+        findings_of_check=FINDINGS_OF_CHECK if request.policy.max_findings is None else None,
     )
     for target in request.targets:
         if target.form.machine or not machines_only:

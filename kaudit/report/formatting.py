@@ -22,7 +22,7 @@ def size(number: int) -> str:
     scaled = float(number)
     for unit in ("kB", "MB", "GB", "TB"):
         scaled /= 1000
-        if scaled < 1000:
+        if scaled < 999.95:  # what is more rounds to 1000.0
             return f"{scaled:.1f} {unit}"
     return f"{scaled / 1000:.1f} PB"
 

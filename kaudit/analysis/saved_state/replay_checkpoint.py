@@ -5,18 +5,16 @@ here and of the model, and calls nothing else.
 """
 
 import copy
-import io
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.analysis.saved_state.saved_partition import DamagedStateError
-from kaudit.analysis.scan.chunk_codec import NOT_OURS, ModelUnpickler, unpacked
+from kaudit.analysis.scan.chunk_codec import ModelUnpickler, load_model
 from kaudit.analysis.scan.partition_replay import PartitionReplay
 from kaudit.analysis.scan.run_batches import RunFetcher
 from kaudit.analysis.scan.shuffle_codec import pack
-from kaudit.model.limits import PACKED_CHUNK_BYTES
 from kaudit.source.layout import PartitionDirectory
 from kaudit.source.snapshots import list_snapshots
 
@@ -59,12 +57,12 @@ def unpack_replay(
 
     """
     try:
-        replay = _ReplayUnpickler(io.BytesIO(unpacked(data, PACKED_CHUNK_BYTES))).load()
+        replay = load_model(data, _ReplayUnpickler)
         replay.directory = directory
         replay.continuity.segments = directory.segments
         replay.transitions.fetch_run = fetch_run
         replay.snapshots.files = list_snapshots(directory)[snapshots_compared:]
-    except NOT_OURS as error:
+    except Exception as error:  # noqa: BLE001 - a damaged pickle raises whatever its bytes lead to
         raise DamagedStateError(f"a checkpoint is damaged: {error}") from None
     if not isinstance(replay, PartitionReplay):
         raise DamagedStateError("a checkpoint is damaged")

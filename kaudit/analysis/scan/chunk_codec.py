@@ -5,6 +5,7 @@ Packed by the codec of the engines. Reading back makes rows, counts and damages 
 
 import io
 import pickle
+import pickletools
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
@@ -34,11 +35,8 @@ _PACKAGES = (
     "kaudit.source.snapshots",
     "kaudit.source.kafka.fetched_segment",
 )
-
-NOT_OURS = (
-    pickle.UnpicklingError, zstandard.ZstdError, EOFError, ValueError, TypeError, AttributeError, ImportError, IndexError,
-    KeyError, MemoryError,
-)  # fmt: skip
+_NUMBERED = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
+"""Opcodes that kaudit's pickles have none of: the room that loading makes is as large as the number in them says."""
 
 
 def pack_chunk(outcomes: Sequence[Outcome]) -> bytes:
@@ -54,13 +52,16 @@ def unpack_chunk(data: bytes) -> list[Outcome]:
 
     """
     try:
-        version, outcomes = ModelUnpickler(io.BytesIO(unpacked(data, PACKED_CHUNK_BYTES))).load()
-    except NOT_OURS as error:
+        version, outcomes = load_model(data)
+    except Exception as error:  # noqa: BLE001 - a damaged pickle raises whatever its bytes lead to
         raise UsageError(f"the column chunk is none of kaudit {__version__}: {error}") from None
+    if not isinstance(version, str) or not isinstance(outcomes, list):
+        raise UsageError(f"the column chunk is none of kaudit {__version__}")
     if version != __version__:
         raise UsageError(f"the column chunk was made by kaudit {version}, this is {__version__}: call runs() again")
-    found: list[Outcome] = outcomes
-    return found
+    if not all(isinstance(outcome, Outcome) for outcome in outcomes):
+        raise UsageError(f"the column chunk is none of kaudit {__version__}: it holds more than chunks")
+    return outcomes
 
 
 def unpacked(data: bytes, limit: int) -> bytes:
@@ -76,6 +77,13 @@ def unpacked(data: bytes, limit: int) -> bytes:
     return zstandard.ZstdDecompressor().decompress(data)
 
 
+def _check_opcodes(raw: bytes) -> None:
+    """Check that all arguments are there, and that nothing states a number that memory is made for."""
+    for opcode, _, position in pickletools.genops(raw):
+        if opcode.name in _NUMBERED:
+            raise pickle.UnpicklingError(f"{opcode.name} at byte {position}")
+
+
 class ModelUnpickler(pickle.Unpickler):  # noqa: S301 - it makes nothing else
     """Makes objects of the model and of numpy, and no others: a pickle could call anything."""
 
@@ -89,6 +97,13 @@ class ModelUnpickler(pickle.Unpickler):  # noqa: S301 - it makes nothing else
         if not (isinstance(found, type) and issubclass(found, msgspec.Struct | tuple | Enum | Columns)):
             raise pickle.UnpicklingError(f"{module}.{name} does not belong there")
         return found
+
+
+def load_model(data: bytes, unpickler: type[ModelUnpickler] = ModelUnpickler) -> Any:  # noqa: ANN401 - whatever was packed
+    """Return what `pack` encoded, if it is of the model. What is damaged raises whatever its bytes lead to."""
+    raw = unpacked(data, PACKED_CHUNK_BYTES)
+    _check_opcodes(raw)
+    return unpickler(io.BytesIO(raw)).load()
 
 
 def _bounded(make_rows: Callable[..., Any]) -> Callable[..., Any]:

@@ -35,6 +35,7 @@ from kaudit.model.sequence_patterns import SharedProducerId
 from kaudit.model.state_use import StateUse
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.source.layout import PartitionDirectory, Unreadable
+from kaudit.source.snapshots import count_older_snapshots
 
 
 class PartitionAudit(Struct):
@@ -57,6 +58,7 @@ class PartitionAudit(Struct):
     has_tv2: bool
     still_growing: bool
     suspects: Sequence[Suspects] = ()
+    snapshots_not_compared: int = 0
     idle: Sequence[IdleProducer] = ()
     empty_marker: EmptyMarker | None = None
     unreadable: Sequence[Unreadable] = ()
@@ -176,6 +178,7 @@ def close_partition(
         has_tv2=bool((rows["flags"] & TV2 != 0).any()) and CoverageGap.MARKERS not in replay.coverage_gaps,
         still_growing=replay.still_growing,
         suspects=replay.snapshots.suspects,
+        snapshots_not_compared=count_older_snapshots(replay.directory),
         idle=idle_longest(rows),
         empty_marker=replay.empty_marker,
         unreadable=unread.unreadable,
