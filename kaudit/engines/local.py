@@ -49,7 +49,7 @@ def scan(options: ScanOptions, progress: Progress) -> ScanResult:
 
     """
     keep_freed_memory()
-    return _run(options, progress, lambda: None).result()
+    return _run(options, progress, _no_rows).result()
 
 
 def timeline(options: ScanOptions, progress: Progress) -> TimelineResult:
@@ -150,8 +150,12 @@ def record(options: ScanOptions, progress: Progress) -> "Iterator[RecordedScan]"
             write_histories,
             write_batches,
             audit.high_watermarks,
-            lambda: audit.transactional_ids(lambda _: True),
+            lambda: audit.transactional_ids(None),
         )
+
+
+def _no_rows() -> None:
+    """Return what takes the rows of a partition where only the audit needs them."""
 
 
 def _appended(kept: list[_Keeper], keeper: _Keeper) -> _Keeper:
@@ -179,7 +183,7 @@ def _run(  # noqa: PLR0913 - independent inputs, named at each call
     state = _state(options, layout)
     if state is not None:
         audit.state = state.use
-        jobs = [state.matched(job, open_segment) for job in jobs]
+        jobs = [state.matched(job, open_segment, resumes=keeper is _no_rows) for job in jobs]
     total = sum(job.bytes for job in jobs)
     progress.start(total)
     processes = options.jobs or os.cpu_count() or 1
