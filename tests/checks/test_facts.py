@@ -3,54 +3,20 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.broker.releases.profile import VersionRange
-from kaudit.broker.releases.version import Version
 from kaudit.checks.check import Evidence
-from kaudit.checks.context import Context
 from kaudit.checks.log.consequences import consequences, lacking_producers, lost_records
 from kaudit.checks.log.stray_file import stray_file
 from kaudit.checks.producer_ids.producer_id_shared import producer_id_shared
 from kaudit.checks.producer_ids.unallocated_producer_id import unallocated_producer_id
 from kaudit.checks.repeats.reordered_retry import reordered_retry
 from kaudit.checks.repeats.retry_duplicate import retry_duplicate
-from kaudit.model.coordinator import CoordinatorView
-from kaudit.model.finding import Finding
 from kaudit.model.impact import Impact
-from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
-from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.observation import ObservationKind
 from kaudit.model.producer_ids import BlockEntry, EntryKind, FirstBatch, Unallocated, UnallocatedId, UnallocatedReason
-from kaudit.model.producer_state import ProducerAuditState
 from kaudit.model.repeats import ReorderedBatches, RepeatedBatch
 from kaudit.model.sequence_patterns import Chain, InterleavedWriters, SharedProducerId
 from kaudit.source.layout import LeftoverFile
-
-CONTEXT = Context(
-    versions=VersionRange(Version.parse("3.0.0"), Version.parse("3.9.0")),
-    coordinator=CoordinatorView(),
-    now_ms=0,
-    topic="orders",
-    partition=0,
-    log_dir="/logs",
-    directory="/logs/orders-0",
-    relative="orders-0",
-    segments=("00000000000000000000.log", "00000000000000000090.log"),
-    paths=("/logs/orders-0/00000000000000000000.log", "/logs/orders-0/00000000000000000090.log"),
-)
-
-
-def plain(ordinal: int, offset: int, records: int = 2, time: int = 1000) -> NonIdempotentBatch:
-    """A batch without a producer id."""
-    return NonIdempotentBatch(
-        ordinal, offset, offset + records - 1, 1, 2, 100, records, time, time + 5, 70 * ordinal, 1, False
-    )
-
-
-def reported(check, *facts: object) -> list[Finding]:
-    return list(check.run(CONTEXT, Evidence(facts)))
-
-
-def summary(found: Finding) -> tuple[object, ...]:
-    return found.severity.value, found.confidence.value, found.offset, found.last_offset
+from tests.checks.facts import CONTEXT, batch, gap, plain, reported, summary
 
 
 class TestRetries:
@@ -179,22 +145,6 @@ def test_a_negative_id_has_no_history_to_show():
     assert "exhausted" in found.explanations[0].cause
     assert (list(found.next), found.evidence["next_block"], found.evidence["block_below"]) == ([], None, None)
     assert "the next block" not in found.message
-
-
-def batch(offset: int, sequence: int, count: int, present: int, *, leader_epoch: int = 0) -> BoundaryBatch:
-    return BoundaryBatch(
-        offset, offset + count - 1, sequence, sequence + count - 1, count, 1, 1000, present, 0, 90, leader_epoch, 0
-    )
-
-
-def gap(
-    producer_id: int, before: BoundaryBatch, after: BoundaryBatch, missing: int, offsets: int, **more
-) -> Observation:
-    state = ProducerAuditState(epoch=1, last_sequence=before.last_sequence, last=before)
-    kind = more.pop("kind", ObservationKind.GAP)
-    return Observation(
-        kind, producer_id, 1, after, None, False, state, None, missing, offsets, explained=missing <= offsets, **more
-    )
 
 
 @pytest.mark.parametrize(("rewritten", "confidence"), [(0, "certain"), (1, "likely")])
