@@ -105,7 +105,7 @@ HOUR = 3_600_000
         (499, 499, 4 * HOUR, None),  # too few
         (500, 5000, 5 * HOUR, 100.0),
         (500, 5001, 5 * HOUR, None),  # they write more than ten batches each
-        (500, 500, 5 * HOUR + 36_000, None),  # fewer than a hundred an hour
+        (500, 500, 5 * HOUR + 1, None),  # fewer than a hundred an hour
         (600, 900, HOUR // 2, 600.0),  # within one hour, however short
         (600, 900, 7 * HOUR // 2, 171.4),
     ],
