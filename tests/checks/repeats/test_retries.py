@@ -70,6 +70,18 @@ class TestRetries:
             ("same records, right behind it, and nothing else around is repeated; stamped 400 ms later",),
         ]
         assert [found.explanations[1].innocent for found in (same, later, behind)] == [True] * 3
+        meant = [found.explanations[1].cause for found in (same, later, behind)]
+        assert ["load generators" in text for text in meant] == [True, False, False]
+        assert [found.evidence["offending"]["producer_id"] for found in (same, later)] == [-1, -1]  # type: ignore[index]
+
+    def test_several_at_once_are_likely_under_new_timestamps_too(self):
+        copies = [
+            RepeatedBatch(plain(number, 10 * number), plain(5 + number, 60 + 10 * number, time=1300))
+            for number in range(2)
+        ]
+        (found,) = reported(retry_duplicate, *copies)
+        assert summary(found) == ("warning", "likely", 60, 71)
+        assert found.message.endswith("repeats of batches at 0..11: the same records under new timestamps")
 
     @pytest.mark.parametrize(
         ("late", "backwards", "confidence", "kind", "message"),
@@ -90,6 +102,7 @@ class TestRetries:
         assert summary(found) == ("warning", confidence, 40, late[-1].last_offset)
         assert found.message.startswith(message)
         assert (found.evidence["class"], found.evidence["batches"]) == (kind, len(late))
+        assert [each.innocent for each in found.explanations] == [False, True]
         assert found.evidence["previous"]["offset"] == 30  # type: ignore[index]
         if backwards:
             assert found.message.endswith("copies in the opposite order of what they copy")
