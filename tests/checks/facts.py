@@ -1,5 +1,9 @@
 """A partition's context made by hand, and what checks report there of facts that logs seldom show."""
 
+from typing import Any
+
+from msgspec.structs import replace
+
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.broker.releases.version import Version
 from kaudit.checks.check import Check, Evidence
@@ -8,7 +12,7 @@ from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
 from kaudit.model.observation import Observation, ObservationKind
-from kaudit.model.producer_state import ProducerAuditState
+from kaudit.model.producer_state import ProducerAuditState, RetainedBatch
 
 CONTEXT = Context(
     versions=VersionRange(Version.parse("3.0.0"), Version.parse("3.9.0")),
@@ -57,3 +61,28 @@ def gap(
     return Observation(
         kind, producer_id, 1, after, None, False, state, None, missing, offsets, explained=missing <= offsets, **more
     )
+
+
+TIMELINE = "kaudit timeline /logs --topic orders --partition 0 --producer-id 7"
+KNOWN = (RetainedBatch(40, 0, 2, 77), RetainedBatch(43, 3, 5, 78))
+
+
+def state(**fields: Any) -> ProducerAuditState:
+    """The state of a producer whose last two batches held sequences 0..2 and 3..5."""
+    known: dict[str, Any] = {
+        "epoch": 1, "last_sequence": 5, "window": KNOWN, "last": batch(43, 3, 3, 43), "last_timestamp": 1000,
+    }  # fmt: skip
+    return ProducerAuditState(**(known | fields))
+
+
+def seen(kind: ObservationKind, at: BoundaryBatch | None = None, **fields: Any) -> Observation:
+    """An observation of producer 7, epoch 1: a batch of sequences 3..5 at offset 50 unless given."""
+    known: dict[str, Any] = {
+        "marker": None, "is_transactional": False, "remembered": state(), "original": KNOWN[1],
+    }  # fmt: skip
+    return Observation(kind, 7, 1, batch=at or batch(50, 3, 3, 50), **(known | fields))
+
+
+def versions(least: str, most: str, **fields: Any) -> Context:
+    """The context where the broker's version is one of these."""
+    return replace(CONTEXT, versions=VersionRange(Version.parse(least), Version.parse(most)), **fields)

@@ -5,8 +5,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kaudit.broker.releases.profile import VersionRange
-from kaudit.broker.releases.version import Version
 from kaudit.checks.broker_state.recovery_fatal import recovery_fatal
 from kaudit.checks.broker_state.state_evicted import state_evicted
 from kaudit.checks.broker_state.state_expired import state_expired
@@ -15,15 +13,10 @@ from kaudit.model.log_rows import EndTxnMarker
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_state import ProducerAuditState
 from kaudit.model.transactions import EmptyMarker
-from tests.checks.facts import CONTEXT, batch, reported, summary
+from tests.checks.facts import CONTEXT, TIMELINE, batch, reported, summary, versions
 
 DAY = 86_400_000
-TIMELINE = "kaudit timeline /logs --topic orders --partition 0 --producer-id 7"
 SECOND = CONTEXT.segments[1]
-
-
-def versions(least, most, **fields):
-    return replace(CONTEXT, versions=VersionRange(Version.parse(least), Version.parse(most)), **fields)
 
 
 OLD = versions("2.0.0", "2.3.1")
@@ -121,8 +114,8 @@ def test_a_producer_that_continued(here, silence, noted):
 @pytest.mark.parametrize("segment", [1, None])
 @pytest.mark.parametrize("idle", [7 * DAY, 7 * DAY - 1])
 def test_a_producer_that_is_forgotten_by_now(segment, idle):
-    producer = IdleProducer(7, 3, 40, 1000, segment, None if segment is None else 700)
-    here = replace(WEEK, now_ms=1000 + idle)
+    producer = IdleProducer(7, 3, 40, 9 * DAY, segment, None if segment is None else 700)
+    here = replace(WEEK, now_ms=9 * DAY + idle)
     found = reported(state_expired, producer, context=here)
     assert len(found) == (idle == 7 * DAY)
     for each in found:
@@ -132,10 +125,10 @@ def test_a_producer_that_is_forgotten_by_now(segment, idle):
         assert ("position" in each.absent) is (segment is None)
         evidence: Any = each.evidence
         assert [evidence[name] for name in ("class", "last_timestamp", "now_timestamp", "limit_ms")] == [
-            "idle", 1000, 1000 + idle, 7 * DAY,
+            "idle", 9 * DAY, 9 * DAY + idle, 7 * DAY,
         ]  # fmt: skip
         assert [cause.innocent for cause in each.explanations] == [True, False]
-        assert list(each.next) == [f"{TIMELINE} --now 1970-01-08T00:00:01.000Z"]
+        assert list(each.next) == [f"{TIMELINE} --now 1970-01-17T00:00:00.000Z"]
 
 
 def test_who_was_reported_for_an_effect_is_not_noted_as_idle_again():
